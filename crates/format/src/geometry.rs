@@ -45,9 +45,25 @@ impl Place {
     /// Nowhere.
     pub const NONE: Place = Place { segment: 0, offset_units: 0 };
 
+    /// A block of a segment.
+    pub const fn of_block(segment: u32, block: u32) -> Place {
+        Place { segment, offset_units: block * UNITS_PER_BLOCK }
+    }
+
     /// Whether it is nowhere.
     pub fn is_none(self) -> bool {
         self.segment == 0
+    }
+
+    /// The beginning of the block that it is in.
+    pub const fn block_start(self) -> Place {
+        let offset_units = self.offset_units - self.offset_units % UNITS_PER_BLOCK;
+        Place { offset_units, ..self }
+    }
+
+    /// So many blocks on.
+    pub const fn plus_blocks(self, blocks: u32) -> Place {
+        Place { offset_units: self.offset_units + blocks * UNITS_PER_BLOCK, ..self }
     }
 }
 

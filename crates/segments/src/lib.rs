@@ -1,12 +1,21 @@
-//! Where segments live: requests and completions.
+//! Where the segments of a pool live: requests and completions in terms of places.
 //!
-//! * [`Channel`]: one thread's way to them, which blocks nobody; [`Local`]: one file or device,
+//! * [`Segments`]: read a place, append to a segment, seal and free it, replace the root, fence an
+//!   epoch, for who may wait; [`Shared`]: a handle to it,
+//! * [`Channel`]: one thread's way to them, which blocks nobody,
+//! * [`Local`]: one file or device, or any disk, such as a simulated one,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
+//!
+//! Nothing above knows an offset into a disk.
 
 pub mod channel;
+mod layout;
 pub mod local;
+mod root;
+pub mod segments;
 pub mod slow;
 
 pub use channel::Channel;
 pub use local::Local;
+pub use segments::{Fence, RootError, SegmentKind, Segments, Shared};
 pub use sys::{Buffers, Completion, Persist};

@@ -1,57 +1,75 @@
 //! One local file or block device.
+//!
+//! A segment is a range of it, all are of one size, and before them are the copies of the root
+//! (`docs/on-disk-format.md`).
+//!
+//! Invariants:
+//! 1. What is read or written is whole blocks inside of one segment ([`Layout::offset_bytes`]).
+//! 2. A segment keeps its size and its place as long as the pool lives: others come behind it.
+//! 3. An epoch is never an earlier one than the last ([`Segments::fence`]).
 
 use std::io;
-use std::sync::Arc;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sys::{Disk, FileDisk, Ring};
+use block::{Frame, FrameMut};
+use format::{FormatError, Geometry, Place, Superblock};
+use sys::{Completion, Disk, FileDisk, Persist, Ring};
 
 use crate::channel::Channel;
+use crate::layout::Layout;
+use crate::root::{self, Roots};
+use crate::segments::{Fence, RootError, SegmentKind, Segments};
 use crate::slow::{SlowChannel, SlowDisk};
 
-/// One local file or block device, as fast as it is, or slower.
-#[derive(Clone, Debug)]
+/// One local file or block device, as fast as it is, or slower. Or any other disk, such as a
+/// simulated one: then it has no channels.
 pub struct Local {
-    file: Arc<FileDisk>,
+    disk: Arc<dyn Disk>,
+    file: Option<Arc<FileDisk>>,
     /// What each request takes more.
     latency: Option<Duration>,
+    layout: Arc<Layout>,
+    /// What is known of the root since it was read.
+    roots: Mutex<Option<Roots>>,
+    epoch: AtomicU64,
 }
 
 impl Local {
-    /// All that there is in this file.
+    /// All in this file.
     pub fn new(file: Arc<FileDisk>) -> Self {
-        Self { file, latency: None }
+        Self { file: Some(file.clone()), ..Self::over(file) }
     }
 
     /// The same, where each request takes so much longer: see [`crate::slow`].
     pub fn slowed(file: Arc<FileDisk>, latency: Duration) -> Self {
-        Self { file, latency: Some(latency) }
+        let slow = Arc::new(SlowDisk::new(file.clone(), latency));
+        Self { file: Some(file), latency: Some(latency), ..Self::over(slow) }
     }
 
-    /// The file, or the device.
-    pub fn file(&self) -> &Arc<FileDisk> {
-        &self.file
+    /// All on this disk.
+    pub fn over(disk: Arc<dyn Disk>) -> Self {
+        let (layout, roots, epoch) = Default::default();
+        Self { disk, file: None, latency: None, layout, roots, epoch }
     }
 
-    /// For who may wait.
-    pub fn blocking(&self) -> Arc<dyn Disk> {
-        match self.latency {
-            None => self.file.clone(),
-            Some(latency) => Arc::new(SlowDisk::new(self.file.clone(), latency)),
-        }
-    }
-
-    /// A channel of the calling thread, with at most `entries` requests on their way at once; more
-    /// wait in the channel.
+    /// Makes a pool on `disk`, with its first root. The first blocks of `wiped` are made zeros, so
+    /// that nothing that was there before is taken for a part of it.
     ///
     /// # Errors
-    /// What the system says. Where it only refuses io_uring, that is a notice.
-    pub fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>> {
-        let ring = Box::new(Ring::new(self.file.clone(), entries));
-        Ok(match self.latency {
-            None => ring,
-            Some(latency) => Box::new(SlowChannel::new(ring, latency)?),
-        })
+    /// What the disk says; then there is no pool.
+    pub fn make(disk: &dyn Disk, root: &Superblock, wiped: &[Place]) -> io::Result<()> {
+        for place in wiped {
+            disk.write(root.geometry.offset_bytes(*place), &[Frame::zeros()])?;
+        }
+        root::make(disk, root)
+    }
+
+    /// The file, or the device, if it is one.
+    pub fn file(&self) -> Option<&Arc<FileDisk>> {
+        self.file.as_ref()
     }
 
     /// What an administrator should know about it, one sentence each; mostly nothing.
@@ -60,6 +78,210 @@ impl Local {
             let ms = latency.as_secs_f64() * 1e3;
             format!("each request to the device is held back for {ms} ms, for tests")
         });
-        self.file.notices().iter().cloned().chain(slow).collect()
+        let file = self.file.iter().flat_map(|file| file.notices().iter().cloned());
+        file.chain(slow).collect()
+    }
+
+    fn roots(&self) -> MutexGuard<'_, Option<Roots>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with what is known of the root.
+    fn with_roots<T>(
+        &self,
+        call: impl FnOnce(&mut Roots) -> Result<T, RootError>,
+    ) -> Result<T, RootError> {
+        let mut roots = self.roots();
+        let roots = roots.as_mut().ok_or_else(|| RootError::None("it was not read yet".into()))?;
+        call(roots)
+    }
+
+    fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
+        self.layout.offset_bytes(place, frame_count)
     }
 }
+
+impl std::fmt::Debug for Local {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Local");
+        shown.field("latency", &self.latency).field("layout", &self.layout);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Segments for Local {
+    fn lay_out(&self, geometry: Geometry) {
+        self.layout.set(geometry);
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.disk.len_bytes()
+    }
+
+    fn grow(&self, capacity_bytes: u64) -> io::Result<()> {
+        match self.disk.len_bytes() < capacity_bytes {
+            true => self.disk.grow(capacity_bytes),
+            false => Ok(()),
+        }
+    }
+
+    fn describe(&self, segment: u32) -> SegmentKind {
+        assert!(segment < self.layout.get().segment_count, "there is no segment {segment}");
+        SegmentKind::Plain
+    }
+
+    fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.disk.read(self.offset_bytes(place, frames.len()), frames)
+    }
+
+    fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.disk.read_patiently(self.offset_bytes(place, frames.len()), frames)
+    }
+
+    fn append(&self, place: Place, frames: &[Frame]) -> io::Result<()> {
+        self.disk.write(self.layout.offset_or_start(place, frames.len()), frames)
+    }
+
+    fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()> {
+        let offset_bytes = self.layout.offset_or_start(place, frames.len());
+        self.disk.write_as(offset_bytes, frames, persist)
+    }
+
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.disk.write_and_flush(write)
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.disk.flush_failures()
+    }
+
+    fn read_root(&self) -> Result<Superblock, RootError> {
+        let (root, roots) = Roots::read(&*self.disk)?;
+        *self.roots() = Some(roots);
+        Ok(root)
+    }
+
+    fn root_copies(&self) -> Vec<Result<Superblock, FormatError>> {
+        let copies = root::read_copies(&*self.disk);
+        let stand_in = root::read_stand_in(&*self.disk, &copies).map(Ok);
+        copies.into_iter().chain(stand_in).collect()
+    }
+
+    fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError> {
+        self.with_roots(|roots| roots.swap(&*self.disk, expected, next))
+    }
+
+    fn settle_root(&self) {
+        if let Some(roots) = self.roots().as_mut() {
+            roots.settle(&*self.disk);
+        }
+    }
+
+    fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError> {
+        self.with_roots(|roots| roots.mend(&*self.disk, copy, root))
+    }
+
+    fn fence(&self, epoch: u64) -> io::Result<Fence> {
+        let before = self.epoch.fetch_max(epoch, Ordering::AcqRel);
+        assert!(epoch >= before, "epoch {epoch} is before {before}");
+        Ok(if self.file.is_some() { Fence::Lock } else { Fence::Memory })
+    }
+
+    fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>> {
+        let Some(file) = &self.file else {
+            let text = "there are no channels to this disk";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        };
+        let ring = Ring::new(file.clone(), entries);
+        let channel = Box::new(LocalChannel { ring, layout: self.layout.clone() });
+        Ok(match self.latency {
+            None => channel,
+            Some(latency) => Box::new(SlowChannel::new(channel, latency)?),
+        })
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.disk.has_given_up()
+    }
+
+    fn is_refusing(&self) -> bool {
+        self.disk.is_refusing()
+    }
+
+    fn retry_count(&self) -> u64 {
+        self.disk.retry_count()
+    }
+
+    fn give_way(&self) {
+        self.disk.give_way();
+    }
+
+    fn locate(&self, place: Place) -> u64 {
+        self.layout.get().offset_bytes(place)
+    }
+}
+
+/// A thread's ring to the file.
+struct LocalChannel {
+    ring: Ring,
+    layout: Arc<Layout>,
+}
+
+impl Channel for LocalChannel {
+    fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()> {
+        let offset_bytes = self.layout.offset_bytes(place, frames.len());
+        self.ring.read(user_data, offset_bytes, frames)
+    }
+
+    fn append(
+        &mut self,
+        user_data: u64,
+        place: Place,
+        frames: Vec<Frame>,
+        persist: Persist,
+    ) -> io::Result<()> {
+        let offset_bytes = self.layout.offset_or_start(place, frames.len());
+        self.ring.write(user_data, offset_bytes, frames, persist)
+    }
+
+    fn check(&self, place: Place, frame_count: usize) -> io::Result<()> {
+        let offset_bytes = self.layout.offset_or_start(place, frame_count);
+        self.ring.check_range(offset_bytes, frame_count)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.ring.submit()
+    }
+
+    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        self.ring.complete(out)
+    }
+
+    fn poll_fds(&self) -> Vec<RawFd> {
+        self.ring.poll_fd().into_iter().collect()
+    }
+
+    fn next_retry(&self) -> Option<Duration> {
+        self.ring.next_retry()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ring.has_ended()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.ring.in_flight()
+    }
+
+    fn end_retries(&self) {
+        self.ring.end_retries();
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.ring.notices().to_vec()
+    }
+}
+
+#[cfg(test)]
+#[path = "local_tests.rs"]
+mod tests;

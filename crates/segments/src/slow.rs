@@ -17,14 +17,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{Frame, FrameMut};
+use format::Place;
 use sys::{Clock, Completion, Disk, Persist, Timer};
 
 use crate::channel::Channel;
 
 /// A request that is held back.
 enum Held {
-    Read { user_data: u64, offset_bytes: u64, frames: Vec<FrameMut> },
-    Write { user_data: u64, offset_bytes: u64, frames: Vec<Frame>, persist: Persist },
+    Read { user_data: u64, place: Place, frames: Vec<FrameMut> },
+    Append { user_data: u64, place: Place, frames: Vec<Frame>, persist: Persist },
 }
 
 /// A channel whose requests are held back.
@@ -66,11 +67,11 @@ impl SlowChannel {
         while self.held.front().is_some_and(|(due, _)| *due <= now) {
             let Some((_, request)) = self.held.pop_front() else { break };
             match request {
-                Held::Read { user_data, offset_bytes, frames } => {
-                    self.below.read(user_data, offset_bytes, frames)?;
+                Held::Read { user_data, place, frames } => {
+                    self.below.read(user_data, place, frames)?;
                 }
-                Held::Write { user_data, offset_bytes, frames, persist } => {
-                    self.below.write(user_data, offset_bytes, frames, persist)?;
+                Held::Append { user_data, place, frames, persist } => {
+                    self.below.append(user_data, place, frames, persist)?;
                 }
             }
         }
@@ -85,26 +86,26 @@ impl SlowChannel {
 }
 
 impl Channel for SlowChannel {
-    fn read(&mut self, user_data: u64, offset_bytes: u64, frames: Vec<FrameMut>) -> io::Result<()> {
-        self.check_range(offset_bytes, frames.len())?;
-        self.hold(Held::Read { user_data, offset_bytes, frames });
+    fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()> {
+        self.check(place, frames.len())?;
+        self.hold(Held::Read { user_data, place, frames });
         Ok(())
     }
 
-    fn write(
+    fn append(
         &mut self,
         user_data: u64,
-        offset_bytes: u64,
+        place: Place,
         frames: Vec<Frame>,
         persist: Persist,
     ) -> io::Result<()> {
-        self.check_range(offset_bytes, frames.len())?;
-        self.hold(Held::Write { user_data, offset_bytes, frames, persist });
+        self.check(place, frames.len())?;
+        self.hold(Held::Append { user_data, place, frames, persist });
         Ok(())
     }
 
-    fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
-        self.below.check_range(offset_bytes, frame_count)
+    fn check(&self, place: Place, frame_count: usize) -> io::Result<()> {
+        self.below.check(place, frame_count)
     }
 
     fn submit(&mut self) -> io::Result<()> {

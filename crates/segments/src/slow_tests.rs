@@ -3,18 +3,29 @@
 use std::time::Instant;
 
 use block::FRAME_BYTES;
+use format::Geometry;
 use sys::{Buffers, FileDisk};
 
 use super::*;
-use crate::Local;
+use crate::{Local, Segments as _};
 
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-fn file(frames: usize) -> (tempfile::TempDir, Arc<FileDisk>) {
+const GEOMETRY: Geometry = Geometry { segment_bytes: 1 << 20, segment_count: 16 };
+
+/// A medium of 16 segments of 256 blocks, in a file.
+fn slowed(latency: Duration) -> (tempfile::TempDir, Local) {
     let dir = tempfile::tempdir().unwrap();
-    let disk = FileDisk::create(&dir.path().join("disk"), (frames * FRAME_BYTES) as u64).unwrap();
-    (dir, Arc::new(disk))
+    let disk = FileDisk::create(&dir.path().join("disk"), GEOMETRY.pool_bytes()).unwrap();
+    let local = Local::slowed(Arc::new(disk), latency);
+    local.lay_out(GEOMETRY);
+    (dir, local)
+}
+
+/// A block of the last segment.
+fn at(block: u64) -> Place {
+    Place::of_block(15, block as u32)
 }
 
 fn blank(count: usize) -> Vec<FrameMut> {
@@ -37,10 +48,10 @@ fn collect(channel: &mut dyn Channel, count: usize) -> Vec<Completion> {
 
 #[test]
 fn all_that_was_queued_is_on_its_way_before_the_first_has_ended() {
-    let (_dir, disk) = file(64);
-    let mut channel = Local::slowed(disk, NEVER).channel(64).unwrap();
-    for at in 0..64 {
-        channel.read(at, at * FRAME_BYTES as u64, blank(1)).unwrap();
+    let (_dir, local) = slowed(NEVER);
+    let mut channel = local.channel(64).unwrap();
+    for block in 0..64 {
+        channel.read(block, at(block), blank(1)).unwrap();
         channel.submit().unwrap();
         let mut out = Vec::new();
         channel.complete(&mut out).unwrap();
@@ -52,13 +63,12 @@ fn all_that_was_queued_is_on_its_way_before_the_first_has_ended() {
 #[test]
 fn many_together_take_one_latency_and_not_one_each() {
     let latency = Duration::from_millis(100);
-    let (_dir, disk) = file(64);
-    let local = Local::slowed(disk, latency);
+    let (_dir, local) = slowed(latency);
     let mut channel = local.channel(64).unwrap();
     let started = Instant::now();
-    for at in 0..64_u64 {
-        let frames = vec![filled(at as u8)];
-        channel.write(at, at * FRAME_BYTES as u64, frames, Persist::Itself).unwrap();
+    for block in 0..64_u64 {
+        let frames = vec![filled(block as u8)];
+        channel.append(block, at(block), frames, Persist::Itself).unwrap();
     }
     channel.submit().unwrap();
     let ended = collect(&mut *channel, 64);
@@ -66,8 +76,8 @@ fn many_together_take_one_latency_and_not_one_each() {
     let took = started.elapsed();
     // One after the other they would take 6.4 s.
     assert!(took >= latency && took < 40 * latency, "{took:?}");
-    for at in 0..64 {
-        channel.read(at, at * FRAME_BYTES as u64, blank(1)).unwrap();
+    for block in 0..64 {
+        channel.read(block, at(block), blank(1)).unwrap();
     }
     for Completion { user_data, buffers, result } in collect(&mut *channel, 64) {
         result.unwrap();
@@ -80,10 +90,10 @@ fn many_together_take_one_latency_and_not_one_each() {
 /// Nobody calls the channel but when a descriptor has signalled.
 #[test]
 fn a_poller_hears_when_the_time_has_come() {
-    let (_dir, disk) = file(1);
-    let mut channel = Local::slowed(disk, Duration::from_millis(30)).channel(8).unwrap();
+    let (_dir, local) = slowed(Duration::from_millis(30));
+    let mut channel = local.channel(8).unwrap();
     assert!(channel.next_retry().is_none());
-    channel.read(1, 0, blank(1)).unwrap();
+    channel.read(1, at(0), blank(1)).unwrap();
     channel.submit().unwrap();
     let timer = *channel.poll_fds().last().unwrap();
     assert_eq!(channel.poll_fds().len(), 2, "the ring's, and the timer's");
@@ -96,37 +106,43 @@ fn a_poller_hears_when_the_time_has_come() {
     assert_eq!(out.len(), 1);
 }
 
+/// The file is shorter than what it is said to hold, as after a failed growth.
 #[test]
-fn what_is_not_inside_the_medium_is_refused_at_once() {
-    let (_dir, disk) = file(4);
-    let mut channel = Local::slowed(disk, NEVER).channel(8).unwrap();
-    let end = 4 * FRAME_BYTES as u64;
-    assert!(channel.read(1, end, blank(1)).is_err());
-    assert!(channel.read(1, 1, blank(1)).is_err());
-    assert!(channel.write(1, end - 4096, vec![filled(1); 2], Persist::Itself).is_err());
+fn what_the_medium_does_not_have_is_refused_at_once() {
+    let (_dir, local) = slowed(NEVER);
+    local.lay_out(Geometry { segment_count: 17, ..GEOMETRY });
+    let mut channel = local.channel(8).unwrap();
+    let beyond = Place::of_block(16, 0);
+    assert!(channel.read(1, beyond, blank(1)).is_err());
+    assert!(channel.append(1, beyond, vec![filled(1); 2], Persist::Itself).is_err());
     assert_eq!(channel.in_flight(), 0);
+    // A mere flush has no place.
+    channel.append(2, Place::NONE, Vec::new(), Persist::All).unwrap();
+    assert_eq!(channel.in_flight(), 1);
 }
 
 /// A write that was queued before another one of the same place does not come over it.
 #[test]
 fn requests_go_on_in_their_order() {
-    let (_dir, disk) = file(1);
-    let mut channel = Local::slowed(disk.clone(), Duration::from_millis(5)).channel(1).unwrap();
+    let (_dir, local) = slowed(Duration::from_millis(5));
+    let mut channel = local.channel(1).unwrap();
     for round in 0..8 {
-        channel.write(round, 0, vec![filled(round as u8)], Persist::Itself).unwrap();
+        channel.append(round, at(0), vec![filled(round as u8)], Persist::Itself).unwrap();
     }
     let ended: Vec<u64> = collect(&mut *channel, 8).iter().map(|ended| ended.user_data).collect();
     assert_eq!(ended, (0..8).collect::<Vec<_>>());
     let mut read = [FrameMut::stale()];
-    disk.read(0, &mut read).unwrap();
+    local.read(at(0), &mut read).unwrap();
     assert_eq!(read[0][0], 7);
 }
 
 #[test]
 fn who_may_wait_waits_at_each_request() {
     let latency = Duration::from_millis(5);
-    let (_dir, disk) = file(4);
-    let slow = Local::slowed(disk, latency).blocking();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 4 * FRAME_BYTES as u64).unwrap();
+    let slow = SlowDisk::new(Arc::new(disk), latency);
     let takes = |times: u32, call: &mut dyn FnMut() -> io::Result<()>| {
         let started = Instant::now();
         call().unwrap();

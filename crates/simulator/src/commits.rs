@@ -31,11 +31,11 @@ impl Commits {
         *self = Self::default();
     }
 
-    /// One more begins.
-    pub(crate) fn begin(&mut self, disk: &SimDisk, mut commit: Commit) {
+    /// One more begins, to the byte `at` of the device.
+    pub(crate) fn begin(&mut self, disk: &SimDisk, at: u64, mut commit: Commit) {
         self.next += 1;
         let frames = std::mem::take(&mut commit.frames);
-        let (at, persist) = (commit.offset_bytes, commit.persist);
+        let persist = commit.persist;
         let queued = self.transfers.write(disk.retrying(), self.next, at, frames, persist);
         match queued {
             Ok(()) => drop(self.under_way.insert(self.next, commit)),

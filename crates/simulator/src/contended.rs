@@ -15,7 +15,6 @@ use block::{
 };
 use store::{Change, Durability, OpenOptions, Outcome, ReadOperation};
 use store::{Started, Store, Token, Tuning, VolumeChange};
-use sys::Disk as _;
 
 use crate::commits::Commits;
 use crate::content::{Tag, bytes_of, tags_of, unique_tag};
@@ -284,7 +283,8 @@ impl Contenders {
         let index = self.rng.below(self.reading.len() as u64) as usize;
         let (id, mut operation) = self.reading.swap_remove(index);
         for read in &mut operation.reads {
-            read.failed = self.disk.read_patiently(read.offset_bytes, &mut read.frames).is_err();
+            let segments = self.store()?.segments();
+            read.failed = segments.read_patiently(read.place, &mut read.frames).is_err();
         }
         let token = Token { sink: self.sink, id: id as u64 };
         let started = self.store()?.resume(operation, token);
@@ -296,7 +296,8 @@ impl Contenders {
     fn commit_one(&mut self) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         if take && let Some(commit) = self.store()?.take_commit() {
-            self.commits.begin(&self.disk, commit);
+            let at = self.store()?.segments().locate(commit.place);
+            self.commits.begin(&self.disk, at, commit);
         } else if let Some((commit, result)) = self.commits.step(&self.disk, &mut self.rng) {
             self.store()?.finish_commit(commit, result);
         }

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use block::{SectorCount, VolumeError, VolumeReply};
 use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
-use sys::Disk as _;
 
 use crate::commits::Commits;
 use crate::disk::SimDisk;
@@ -62,6 +61,11 @@ impl Op {
         let Op { started, by_block, .. } = *self;
         Some(Changing { effects: effects.clone(), started, by_block, racing: Vec::new() })
     }
+}
+
+/// Where a commit goes on the simulated device.
+fn place_of(store: &Store, commit: &Commit) -> u64 {
+    store.segments().locate(commit.place)
 }
 
 /// The requests under way on one store, and the oracle.
@@ -289,7 +293,7 @@ impl Desk {
         let index = reading[self.rng.below(reading.len() as u64) as usize];
         let Some((mut operation, done)) = self.ops[index].operation.take() else { return Ok(()) };
         if let Some(read) = operation.reads.get_mut(done) {
-            read.failed = self.disk.read_patiently(read.offset_bytes, &mut read.frames).is_err();
+            read.failed = store.segments().read_patiently(read.place, &mut read.frames).is_err();
             self.ops[index].operation = Some((operation, done + 1));
             return Ok(());
         }
@@ -304,7 +308,7 @@ impl Desk {
     fn commit_one(&mut self, store: &Store) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         if take && let Some(commit) = self.inside(|| store.take_commit()) {
-            self.commits.begin(&self.disk, commit);
+            self.commits.begin(&self.disk, place_of(store, &commit), commit);
             return self.collect();
         }
         if self.commits.is_empty() {
@@ -327,7 +331,9 @@ impl Desk {
             self.inside(|| store.finish_commit(commit, result));
         } else {
             let next = self.inside(|| store.hand_on_commit(commit, result));
-            next.into_iter().for_each(|commit| self.commits.begin(&self.disk, commit));
+            if let Some(commit) = next {
+                self.commits.begin(&self.disk, place_of(store, &commit), commit);
+            }
             self.inside(|| store.settle_commits());
         }
         self.collect()

@@ -3,8 +3,8 @@
 use std::io;
 
 use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
-use format::Handling;
-use sys::Persist;
+use format::{Handling, Place};
+use segments::{Persist, RootError};
 
 use crate::asking::Waiting;
 use crate::edit::Edit;
@@ -59,8 +59,8 @@ pub enum Started {
 /// One device read.
 #[derive(Debug)]
 pub struct DiskRead {
-    /// Where, in bytes, a multiple of 4096.
-    pub offset_bytes: u64,
+    /// Where: whole blocks, inside of a segment.
+    pub place: Place,
     /// What to fill.
     pub frames: Vec<FrameMut>,
     /// Set by the caller: whether the device filled the frames.
@@ -107,8 +107,8 @@ pub(crate) enum Pending {
 /// and nothing else.
 #[derive(Debug)]
 pub struct Commit {
-    /// Where, in bytes, a multiple of 4096.
-    pub offset_bytes: u64,
+    /// Where: whole blocks, inside of a segment; nowhere if there is nothing to write.
+    pub place: Place,
     /// What to write.
     pub frames: Vec<Frame>,
     /// What must be durable before it is finished. Where each record becomes durable by itself it
@@ -379,4 +379,17 @@ pub enum StoreError {
     /// A request to a volume failed.
     #[error(transparent)]
     Volume(#[from] VolumeError),
+}
+
+impl From<RootError> for StoreError {
+    fn from(error: RootError) -> Self {
+        match error {
+            RootError::None(why) => Self::NotAPool(why),
+            RootError::Newer(why) => Self::Newer(why),
+            RootError::Io(error) => Self::Io(error),
+            RootError::Short { .. } => Self::Damaged(error.to_string()),
+            // Whoever has replaced it writes now.
+            RootError::Overtaken { .. } => Self::Io(io::Error::other(error)),
+        }
+    }
 }

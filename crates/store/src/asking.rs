@@ -116,9 +116,9 @@ impl Asked {
         let read = |load: &Load| {
             let place = load.place(&world.medium, self.seconds.contains(load));
             let span = load.span(&world.medium, place);
-            let (offset_bytes, _, count) = span.expect("it was looked at");
+            let (place, _, count) = span.expect("it was looked at");
             let frames = (0..count).map(|_| FrameMut::stale()).collect();
-            DiskRead { offset_bytes, frames, failed: false }
+            DiskRead { place, frames, failed: false }
         };
         let reads = loads.iter().map(read).collect();
         let pending = Pending::Metadata { waiting: Box::new(Waiting { asked: self, loads, then }) };
@@ -129,7 +129,7 @@ impl Asked {
 impl Load {
     /// Where its first block is, how many bytes of that come before it, and how many blocks it is
     /// in, of the copy at `place`.
-    fn span(&self, medium: &Medium, place: Place) -> Result<(u64, usize, usize), StoreError> {
+    fn span(&self, medium: &Medium, place: Place) -> Result<(Place, usize, usize), StoreError> {
         match self.kind {
             Kind::Page => medium.page_span(place),
             Kind::Node(_) => medium.node_span(place),

@@ -8,12 +8,10 @@ use format::{Geometry, Place, Superblock};
 use crate::StoreError;
 use crate::medium::Medium;
 use crate::segments::ReaderToken;
-use crate::superblocks::Superblocks;
 
 /// What outlives a checkpoint for the next one.
 pub(crate) struct Checkpointer {
     superblock: Superblock,
-    pub(crate) superblocks: Superblocks,
     /// The pieces of the streams that the superblock names.
     pub(crate) streams: [Vec<(Place, u32)>; 3],
     /// How the pool was divided when the superblock was written.
@@ -30,8 +28,7 @@ impl Checkpointer {
         let stored_geometry = superblock.geometry;
         let (streams, earlier_images) = Default::default();
         let refused = BTreeSet::new();
-        let superblocks = Superblocks::default();
-        Self { superblock, superblocks, streams, stored_geometry, earlier_images, refused }
+        Self { superblock, streams, stored_geometry, earlier_images, refused }
     }
 
     /// The superblock as it is on the medium.
@@ -74,7 +71,7 @@ impl Checkpointer {
         match (older, self.write_copy(medium, twin)) {
             (Err(error), Err(_)) => Err(error),
             (older, newer) => {
-                self.superblocks.settle(medium);
+                medium.disk.settle_root();
                 Ok(older.is_ok() && newer.is_ok())
             }
         }
@@ -86,10 +83,16 @@ impl Checkpointer {
         medium: &Medium,
         superblock: Superblock,
     ) -> Result<(), StoreError> {
-        assert!(superblock.sequence > self.superblock.sequence, "no copy becomes older");
-        self.superblocks.write(medium, &superblock)?;
+        let before = self.superblock.sequence;
+        assert!(superblock.sequence > before, "no copy becomes older");
+        medium.disk.swap_root(before, &superblock)?;
+        self.wrote(superblock);
+        Ok(())
+    }
+
+    /// A superblock is on the medium.
+    pub(crate) fn wrote(&mut self, superblock: Superblock) {
         self.stored_geometry = superblock.geometry;
         self.superblock = superblock;
-        Ok(())
     }
 }

@@ -176,13 +176,13 @@ impl Writer {
         };
         if sealed.header.is_empty() {
             let lsn = sealed.lsn;
-            return Commit { offset_bytes: 0, frames: Vec::new(), persist: Persist::All, lsn };
+            let place = Place::NONE;
+            return Commit { place, frames: Vec::new(), persist: Persist::All, lsn };
         }
         let frames = sealed.header.iter().chain(&sealed.record.frames).cloned().collect();
         let LogPosition { segment, block, .. } = sealed.at;
-        let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
-        let offset_bytes = world.medium.geometry().offset_bytes(place);
-        Commit { offset_bytes, frames, persist, lsn: sealed.lsn }
+        let place = Place::of_block(segment, block);
+        Commit { place, frames, persist, lsn: sealed.lsn }
     }
 
     /// Moves to the following segment if `blocks` do not fit this one. `false`: no segment is free

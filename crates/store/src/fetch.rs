@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeError};
+use block::{BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeError};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, Place, Shape};
 
@@ -52,8 +52,6 @@ pub(crate) struct Fetch {
     pub(crate) read_count: usize,
     /// Keeps the segments that are read from being written again.
     token: Option<Arc<ReaderToken>>,
-    /// The segment of the last read.
-    last_segment: u32,
 }
 
 /// What a map entry other than a chunk reads as.
@@ -150,28 +148,27 @@ impl Fetch {
         }
         debug_assert!(self.token.is_some(), "the row was read without a token");
         let (count, skip) = covering_blocks(row.place.offset_units, row.stored_units);
-        let (read, frame) = self.add_read(world, row.place, count);
+        let (read, frame) = self.add_read(row.place, count);
         let stored = Stored { shape: row.shape(), skip, frames: count };
         Content::Device { read, frame, chunk, fingerprint: row.fingerprint, stored }
     }
 
     /// Notes that `count` blocks from the one on that `place` is in are read: with those before,
     /// where they overlap or follow. Where in the reads they come to stand.
-    fn add_read(&mut self, world: &World, place: Place, count: usize) -> (usize, usize) {
-        let bytes = world.medium.geometry().offset_bytes(place);
-        let start = bytes - bytes % BLOCK_BYTES;
+    fn add_read(&mut self, place: Place, count: usize) -> (usize, usize) {
+        let place = place.block_start();
         if let Some(last) = self.reads.last_mut() {
             let held = last.frames.len();
-            let end = last.offset_bytes + held as u64 * BLOCK_BYTES;
-            if (last.offset_bytes..=end).contains(&start) && place.segment == self.last_segment {
-                let first = ((start - last.offset_bytes) / BLOCK_BYTES) as usize;
+            let end = last.place.plus_blocks(held as u32);
+            if (last.place..=end).contains(&place) {
+                let units = place.offset_units - last.place.offset_units;
+                let first = (units / UNITS_PER_BLOCK) as usize;
                 last.frames.resize_with(held.max(first + count), FrameMut::stale);
                 return (self.reads.len() - 1, first);
             }
         }
-        self.last_segment = place.segment;
         let frames = (0..count).map(|_| FrameMut::stale()).collect();
-        self.reads.push(DiskRead { offset_bytes: start, frames, failed: false });
+        self.reads.push(DiskRead { place, frames, failed: false });
         (self.reads.len() - 1, 0)
     }
 

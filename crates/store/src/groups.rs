@@ -1,7 +1,7 @@
 //! Reading stored blocks one after another, where whole groups are read and unpacked once: for
 //! recovery, reclaim, scrubbing and checks.
 
-use block::{BLOCK_BYTES, Frame, FrameMut};
+use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{Codec, PLACE_UNIT_BYTES, Place, Shape};
 
@@ -13,32 +13,33 @@ use crate::pack::{Unpacked, covering_blocks};
 #[derive(Default)]
 pub(crate) struct GroupReader {
     group: Unpacked<Place>,
-    /// What was read ahead: the first byte, and the blocks from there on.
-    ahead: (u64, Vec<Frame>),
+    /// What was read ahead: where it begins, and the blocks from there on.
+    ahead: (Place, Vec<Frame>),
 }
 
 impl GroupReader {
-    /// Reads `count` blocks from a byte of the device on with one operation: what stands in there
-    /// is taken from there. Where that fails, each is read by itself.
-    pub(crate) fn read_ahead(&mut self, medium: &Medium, offset_bytes: u64, count: usize) {
-        let frames = read_frames(medium, offset_bytes, count).unwrap_or_default();
-        self.ahead = (offset_bytes, frames);
+    /// Reads `count` blocks from one on with one operation: what stands in there is taken from
+    /// there. Where that fails, each is read by itself.
+    pub(crate) fn read_ahead(&mut self, medium: &Medium, place: Place, count: usize) {
+        let frames = read_frames(medium, place, count).unwrap_or_default();
+        self.ahead = (place, frames);
     }
 
     fn frames(
         &self,
         medium: &Medium,
-        offset_bytes: u64,
+        place: Place,
         count: usize,
     ) -> Result<Vec<Frame>, StoreError> {
         let (start, ahead) = &self.ahead;
-        let held = offset_bytes.checked_sub(*start).and_then(|behind| {
-            let first = (behind / BLOCK_BYTES) as usize;
+        let behind = place.offset_units.checked_sub(start.offset_units);
+        let held = behind.filter(|_| place.segment == start.segment).and_then(|behind| {
+            let first = (behind / UNITS_PER_BLOCK) as usize;
             ahead.get(first..first.checked_add(count)?)
         });
         match held {
             Some(frames) => Ok(frames.to_vec()),
-            None => read_frames(medium, offset_bytes, count),
+            None => read_frames(medium, place, count),
         }
     }
 
@@ -57,21 +58,19 @@ impl GroupReader {
             if !place.offset_units.is_multiple_of(UNITS_PER_BLOCK) {
                 return Ok(None);
             }
-            let offset_bytes = medium.geometry().offset_bytes(place);
-            return Ok(self.frames(medium, offset_bytes, 1)?.pop());
+            return Ok(self.frames(medium, place, 1)?.pop());
         }
         if !self.group.holds(&place, shape) {
             let (count, skip) = covering_blocks(place.offset_units, shape.stored_units);
-            let offset_bytes = medium.geometry().offset_bytes(place) - skip as u64;
-            let frames = self.frames(medium, offset_bytes, count)?;
+            let frames = self.frames(medium, place.block_start(), count)?;
             self.group.unpack(place, shape, &frames, skip);
         }
         Ok(self.group.block(shape))
     }
 }
 
-fn read_frames(medium: &Medium, offset_bytes: u64, count: usize) -> Result<Vec<Frame>, StoreError> {
+fn read_frames(medium: &Medium, place: Place, count: usize) -> Result<Vec<Frame>, StoreError> {
     let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-    medium.disk.read_patiently(offset_bytes, &mut frames)?;
+    medium.disk.read_patiently(place, &mut frames)?;
     Ok(frames.into_iter().map(FrameMut::freeze).collect())
 }

@@ -37,7 +37,7 @@ impl Store {
         let old = self.world.medium.geometry();
         let old_capacity_bytes = checkpointer.superblock().capacity_bytes;
         let geometry = grown_geometry(old, capacity_bytes)?;
-        make_longer(&*self.world.medium.disk, capacity_bytes)?;
+        self.world.medium.disk.grow(capacity_bytes)?;
         let mut writer = self.writer.lock();
         extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
         drop(writer);
@@ -78,14 +78,6 @@ impl Store {
         let kept_back = u64::from(reserve) * segment_bytes;
         (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
     }
-}
-
-/// The disk has the new length, durably, before anything says so.
-pub(crate) fn make_longer(disk: &dyn sys::Disk, capacity_bytes: u64) -> Result<(), StoreError> {
-    if disk.len_bytes() < capacity_bytes {
-        disk.grow(capacity_bytes)?;
-    }
-    Ok(())
 }
 
 /// The next checkpoint describes a pool of this capacity, and may use its new segments.

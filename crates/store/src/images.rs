@@ -46,20 +46,18 @@ pub(crate) fn write_images(
     begun: &mut u32,
     written: &mut dyn FnMut(u64),
 ) -> io::Result<u64> {
-    let (mut start_bytes, mut copy_bytes) = (0, None);
+    let mut start = Place::NONE;
     let mut written_blocks = 0;
     let mut batch: Vec<Frame> = Vec::new();
     for (place, image) in images {
-        let offset = medium.geometry().offset_bytes(*place);
-        let follows = offset == start_bytes + batch.len() as u64 * BLOCK_BYTES;
+        let follows = *place == start.plus_blocks(batch.len() as u32);
         if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
-            write_batch(medium, start_bytes, copy_bytes, &batch)?;
+            write_batch(medium, start, &batch)?;
             written(batch.len() as u64 * BLOCK_BYTES);
             batch.clear();
         }
         if batch.is_empty() {
-            start_bytes = offset;
-            copy_bytes = copy_offset_bytes(medium, *place);
+            start = *place;
             *begun = place.segment;
         }
         let frames = image.frames();
@@ -67,29 +65,20 @@ pub(crate) fn write_images(
         batch.extend(frames);
     }
     if !batch.is_empty() {
-        write_batch(medium, start_bytes, copy_bytes, &batch)?;
+        write_batch(medium, start, &batch)?;
     }
     let copies = if medium.version().mirrors_metadata() { 2 } else { 1 };
     Ok(copies * written_blocks * BLOCK_BYTES)
 }
 
-/// Where the second copy of what is at `place` goes, if there is to be one.
-fn copy_offset_bytes(medium: &Medium, place: Place) -> Option<u64> {
+/// Where there are second copies, a batch is in the first half of one segment, and stands in a row
+/// in the second half as well.
+fn write_batch(medium: &Medium, start: Place, batch: &[Frame]) -> io::Result<()> {
+    medium.disk.append(start, batch)?;
     if !medium.version().mirrors_metadata() {
-        return None;
+        return Ok(());
     }
-    let geometry = medium.geometry();
-    let copy = geometry.copy_of(place, BLOCK_BYTES);
-    Some(geometry.offset_bytes(copy.expect("metadata is placed in the first half of a segment")))
-}
-
-/// A batch is in one segment, where there are second copies: so they stand in a row as well.
-fn write_batch(
-    medium: &Medium,
-    start_bytes: u64,
-    copy_bytes: Option<u64>,
-    batch: &[Frame],
-) -> io::Result<()> {
-    medium.disk.write(start_bytes, batch)?;
-    copy_bytes.map_or(Ok(()), |copy_bytes| medium.disk.write(copy_bytes, batch))
+    let copy = medium.geometry().copy_of(start, batch.len() as u64 * BLOCK_BYTES);
+    let copy = copy.expect("metadata is placed in the first half of a segment");
+    medium.disk.append(copy, batch)
 }

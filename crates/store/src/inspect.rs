@@ -2,12 +2,11 @@
 //! invariants. Reads only, and says what it finds instead of stopping at it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use block::{BlockRange, SECTOR_BYTES, VolumeId};
 use format::{FormatError, MapEntry, Superblock};
+use segments::Shared;
 
-use crate::superblocks;
 use crate::walk::walk;
 use crate::{CheckOptions, CheckReport, DamagedRange, LostBlocks, OpenOptions, Store, StoreError};
 
@@ -111,10 +110,11 @@ const MAP_RUNS_MAX: usize = 100_000;
 
 /// Looks at the pool on `disk`, without writing.
 pub fn inspect(
-    disk: Arc<dyn sys::Disk>,
+    disk: impl Into<Shared>,
     options: InspectOptions,
 ) -> Result<InspectReport, StoreError> {
-    let copies = superblocks::read_all(&*disk);
+    let disk = disk.into();
+    let copies = disk.root_copies();
     let superblocks = copies.iter().map(SuperblockReport::of).collect();
     let loaded = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() });
     let store = match loaded {

@@ -11,7 +11,7 @@
 //! }
 //! // after a batch of those: whoever finds the writer's role free takes it
 //! while let Some(commit) = store.take_commit() {
-//!     write commit.frames at commit.offset_bytes, as durable as commit.persist says
+//!     append commit.frames at commit.place, as durable as commit.persist says
 //!     store.finish_commit(commit, result);   // calls the sinks
 //! }
 //! ```
@@ -107,7 +107,6 @@ mod stage;
 mod starved;
 mod status;
 mod store;
-mod superblocks;
 mod sync;
 mod table;
 mod take;

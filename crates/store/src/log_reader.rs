@@ -24,13 +24,14 @@ pub(crate) struct ReadRecord {
 }
 
 /// How much of the log is read at once: 1 MiB.
-const WINDOW_BLOCKS: u64 = 256;
+const WINDOW_BLOCKS: u32 = 256;
 
 /// Reads the log in large pieces.
 pub(crate) struct LogReader<'a> {
     pub(crate) medium: &'a Medium,
     window: Vec<FrameMut>,
-    window_offset_bytes: u64,
+    /// Where it begins.
+    window_place: Place,
     /// A segment that the log may go on in, and what stands where its first record can be.
     next: Option<(u32, Vec<Entrance>)>,
 }
@@ -46,7 +47,7 @@ struct Entrance {
 
 impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
-        Self { medium, window: Vec::new(), window_offset_bytes: 0, next: None }
+        Self { medium, window: Vec::new(), window_place: Place::NONE, next: None }
     }
 
     /// `count` blocks from `block` of a segment on, as bytes; `None` past the segment's end.
@@ -61,28 +62,30 @@ impl<'a> LogReader<'a> {
         if !self.medium.geometry().contains(place, bytes) {
             return Ok(None);
         }
-        let offset = self.medium.geometry().offset_bytes(place);
         let mut out = Vec::with_capacity(bytes as usize);
-        for index in 0..u64::from(count) {
-            out.extend_from_slice(&self.frame(offset + index * BLOCK_BYTES)?[..]);
+        for index in 0..count {
+            out.extend_from_slice(&self.frame(place.plus_blocks(index))?[..]);
         }
         Ok(Some(out))
     }
 
-    fn frame(&mut self, offset_bytes: u64) -> Result<&FrameMut, StoreError> {
-        let end = self.window_offset_bytes + self.window.len() as u64 * BLOCK_BYTES;
-        if !(self.window_offset_bytes..end).contains(&offset_bytes) {
-            let left = (self.medium.disk.len_bytes() - offset_bytes) / BLOCK_BYTES;
+    /// A block, which is inside of a segment.
+    fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
+        let end = self.window_place.plus_blocks(self.window.len() as u32);
+        if !(self.window_place..end).contains(&place) {
+            let blocks = self.medium.geometry().blocks_per_segment();
+            let left = blocks - place.offset_units / UNITS_PER_BLOCK;
             let mut window = std::mem::take(&mut self.window);
             window.resize_with(left.min(WINDOW_BLOCKS) as usize, FrameMut::stale);
-            if self.medium.disk.read(offset_bytes, &mut window).is_err() {
+            if self.medium.disk.read(place, &mut window).is_err() {
                 // A bad block must not stand for its neighbours.
                 window.truncate(1);
-                self.medium.disk.read_patiently(offset_bytes, &mut window)?;
+                self.medium.disk.read_patiently(place, &mut window)?;
             }
-            (self.window, self.window_offset_bytes) = (window, offset_bytes);
+            (self.window, self.window_place) = (window, place);
         }
-        Ok(&self.window[((offset_bytes - self.window_offset_bytes) / BLOCK_BYTES) as usize])
+        let units = place.offset_units - self.window_place.offset_units;
+        Ok(&self.window[(units / UNITS_PER_BLOCK) as usize])
     }
 
     /// Looks at the places of a segment's first record, once for as long as the segment is next.
@@ -97,7 +100,7 @@ impl<'a> LogReader<'a> {
         let looked_at = |block: u32| {
             let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
             let mut frames = [FrameMut::stale()];
-            let read = self.medium.disk.read_patiently(geometry.offset_bytes(place), &mut frames);
+            let read = self.medium.disk.read_patiently(place, &mut frames);
             let header = RecordHeader::decode(&frames[0][..]).ok().filter(|_| read.is_ok());
             let follows = header.map(|header| (header.lsn, header.previous));
             Entrance { block, follows, unreadable: read.is_err() }
@@ -240,7 +243,7 @@ impl<'a> LogReader<'a> {
         if !self.medium.geometry().contains(place, BLOCK_BYTES) {
             return Ok(None);
         }
-        let first = self.frame(self.medium.geometry().offset_bytes(place))?;
+        let first = self.frame(place)?;
         let Ok(header) = RecordHeader::decode(&first[..]) else { return Ok(None) };
         let count = u32::from(header.header_blocks);
         let Some(bytes) = self.blocks(segment, block, count)? else { return Ok(None) };

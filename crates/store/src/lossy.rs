@@ -25,7 +25,6 @@
 use block::VolumeId;
 use format::map::Node;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
-use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{ChunkId, Entry, MapEntry, NodeId, VolumeRow};
 use smallvec::SmallVec;
 
@@ -34,7 +33,6 @@ use crate::counts::Counts;
 use crate::map::{Editor, node_of};
 use crate::medium::Medium;
 use crate::pages::PageKey;
-use crate::superblocks::read_superblock;
 use crate::table::Table;
 use crate::value::Value;
 use crate::world::{State, World};
@@ -50,8 +48,7 @@ pub(crate) fn twice<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Resul
 impl Medium {
     /// An error, unless the device still reads a superblock.
     pub(crate) fn answers(&self) -> Result<(), StoreError> {
-        let is_superblock = |offset: &u64| read_superblock(&*self.disk, *offset).is_ok();
-        if SUPERBLOCK_OFFSETS_BYTES.iter().any(is_superblock) {
+        if self.disk.root_copies().iter().any(Result::is_ok) {
             return Ok(());
         }
         Err(StoreError::Io(std::io::Error::other("it reads no superblock any more")))

@@ -4,19 +4,20 @@
 //! what was written, the second one counts, and who knows what it is has it written anew
 //! (`repairs`).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
 use format::{FormatVersion, Geometry, Keys, PLACE_UNIT_BYTES, Place, Superblock};
+use segments::Shared;
 
 use crate::{StoreError, Tuning};
 
 /// The device, how it is divided, and the keys of its checksums.
 pub(crate) struct Medium {
-    pub(crate) disk: Arc<dyn sys::Disk>,
+    pub(crate) disk: Shared,
     segment_bytes: u64,
     /// Goes up when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
@@ -49,18 +50,14 @@ pub(crate) fn metadata_blocks(geometry: Geometry, version: FormatVersion) -> u32
 }
 
 /// Bytes before something in its first block, and the blocks that it is in.
-fn covering(offset_bytes: u64, length_bytes: usize) -> (usize, usize) {
-    let skip = (offset_bytes % BLOCK_BYTES) as usize;
-    debug_assert!(skip.is_multiple_of(PLACE_UNIT_BYTES as usize));
+fn covering(place: Place, length_bytes: usize) -> (usize, usize) {
+    let skip_units = place.offset_units % UNITS_PER_BLOCK;
+    let skip = skip_units as usize * PLACE_UNIT_BYTES as usize;
     (skip, (skip + length_bytes).div_ceil(BLOCK_BYTES as usize))
 }
 
 impl Medium {
-    pub(crate) fn new(
-        disk: Arc<dyn sys::Disk>,
-        superblock: &Superblock,
-        tuning: Tuning,
-    ) -> Self {
+    pub(crate) fn new(disk: Shared, superblock: &Superblock, tuning: Tuning) -> Self {
         let Geometry { segment_bytes, segment_count } = superblock.geometry;
         let segment_count = AtomicU32::new(segment_count);
         let mirrors = AtomicBool::new(superblock.version.mirrors_metadata());
@@ -123,6 +120,7 @@ impl Medium {
     /// The pool has grown.
     pub(crate) fn grown(&self, geometry: Geometry) {
         assert_eq!(geometry.segment_bytes, self.segment_bytes, "segments keep their size");
+        self.disk.lay_out(geometry);
         self.segment_count.store(geometry.segment_count, Ordering::Release);
     }
 
@@ -135,10 +133,9 @@ impl Medium {
         if !self.geometry().contains(place, length_bytes as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }
-        let offset = self.geometry().offset_bytes(place);
-        let (skip, count) = covering(offset, length_bytes);
+        let (skip, count) = covering(place, length_bytes);
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-        self.disk.read_patiently(offset - skip as u64, &mut frames)?;
+        self.disk.read_patiently(place.block_start(), &mut frames)?;
         let mut bytes: Vec<u8> = Vec::with_capacity(count * BLOCK_BYTES as usize);
         frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
         bytes.drain(..skip);
@@ -161,21 +158,21 @@ impl Medium {
 
     /// A page of a table, at the place of one of its copies.
     pub(crate) fn read_page_at(&self, page: PageRef, place: Place) -> Result<Frame, StoreError> {
-        let (offset_bytes, ..) = self.page_span(place)?;
+        let (place, ..) = self.page_span(place)?;
         let mut frame = [FrameMut::stale()];
-        self.disk.read_patiently(offset_bytes, &mut frame)?;
+        self.disk.read_patiently(place, &mut frame)?;
         let [frame] = frame;
         self.page_in(frame, page)
     }
 
     /// Where the block of a page is; nothing comes before it, and it is one.
-    pub(crate) fn page_span(&self, place: Place) -> Result<(u64, usize, usize), StoreError> {
+    pub(crate) fn page_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
         if !self.geometry().contains(place, PAGE_BYTES as u64)
-            || !place.offset_units.is_multiple_of(format::geometry::UNITS_PER_BLOCK)
+            || !place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
         {
             return Err(damaged("a reference that leaves the pool", place));
         }
-        Ok((self.geometry().offset_bytes(place), 0, 1))
+        Ok((place, 0, 1))
     }
 
     /// What was read as a page, if it is that.
@@ -203,13 +200,12 @@ impl Medium {
 
     /// Where the first block of a node is, how many bytes of that come before it, and how many
     /// blocks it is in.
-    pub(crate) fn node_span(&self, place: Place) -> Result<(u64, usize, usize), StoreError> {
+    pub(crate) fn node_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
         if !self.geometry().contains(place, NODE_BYTES as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }
-        let offset_bytes = self.geometry().offset_bytes(place);
-        let (skip, count) = covering(offset_bytes, NODE_BYTES);
-        Ok((offset_bytes - skip as u64, skip, count))
+        let (skip, count) = covering(place, NODE_BYTES);
+        Ok((place.block_start(), skip, count))
     }
 
     /// The node in the blocks that it was read with, if it is that.

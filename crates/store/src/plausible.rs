@@ -182,8 +182,7 @@ pub(crate) fn payload_is_intact(
     };
     for entry in entries {
         if let Some(first) = entry.brought().next().filter(|first| first.shape == Shape::RAW) {
-            let offset_bytes = medium.geometry().offset_bytes(place_of(&first));
-            reader.read_ahead(medium, offset_bytes, entry.brought().count());
+            reader.read_ahead(medium, place_of(&first), entry.brought().count());
         }
         for brought in entry.brought() {
             let frame = reader.read(medium, place_of(&brought), brought.shape)?;

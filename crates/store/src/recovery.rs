@@ -13,18 +13,18 @@
 
 use std::sync::Arc;
 
-use block::{Frame, FrameMut, VolumeId};
+use block::VolumeId;
 use format::codec::Reader;
 use format::log::LogPosition;
 use format::page::{StreamRef, TableRoot};
-use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
 use format::{
     ChunkId, Compared, Features, FormatError, FormatVersion, Geometry, NodeId, Place, Seal,
     Superblock, VolumeRow,
 };
+use segments::{Local, Shared};
 
 use crate::checkpoint::Checkpointer;
-use crate::grow::{extend, grown_geometry, make_longer};
+use crate::grow::{extend, grown_geometry};
 use crate::medium::Medium;
 use crate::memory::Budgets;
 use crate::placer::NO_CHUNK;
@@ -33,7 +33,6 @@ use crate::relief::Relief;
 use crate::replay::replay;
 use crate::segments::Segments;
 use crate::store::Store;
-use crate::superblocks::newest_superblock;
 use crate::sync::RwLock;
 use crate::table::LostPage;
 use crate::upgrade::to_latest;
@@ -128,23 +127,13 @@ impl Store {
             pending: StreamRef::default(),
         };
         // The first record must not be found by accident: what was there before is wiped.
-        let first = |segment| geometry.offset_bytes(Place { segment, offset_units: 0 });
-        let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
-        for offset in [first(1), first(2)].into_iter().chain(roots) {
-            disk.write(offset, &[Frame::zeros()])?;
-        }
-        disk.flush()?;
-        for sequence in [1, 2] {
-            let copy = Superblock { sequence, ..superblock.clone() };
-            let frame = FrameMut::from_bytes(&copy.encode()).freeze();
-            disk.write(SUPERBLOCK_OFFSETS_BYTES[(sequence % 2) as usize], &[frame])?;
-            disk.flush()?;
-        }
-        Ok(())
+        let first_records = [1, 2].map(|segment| Place::of_block(segment, 0));
+        Ok(Local::make(disk, &superblock, &first_records)?)
     }
 
     /// Opens a pool: recovers it, and takes the next epoch.
-    pub fn open(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
+    pub fn open(disk: impl Into<Shared>, options: OpenOptions) -> Result<Store, StoreError> {
+        let disk = disk.into();
         // What a crash has left in the device's own cache becomes durable before it is believed.
         // Nothing was read yet, so that after a flush that fails another one is as good.
         disk.write_and_flush(&mut || Ok(()))?;
@@ -160,10 +149,11 @@ impl Store {
     /// # Errors
     /// As [`Store::grow`], and those of opening.
     pub fn open_grown(
-        disk: Arc<dyn sys::Disk>,
+        disk: impl Into<Shared>,
         options: OpenOptions,
         capacity_bytes: u64,
     ) -> Result<Store, StoreError> {
+        let disk = disk.into();
         disk.write_and_flush(&mut || Ok(()))?;
         let mut store = Self::recover(disk, options, Purpose::Grow { capacity_bytes })?;
         store.finish_growing()?;
@@ -172,18 +162,15 @@ impl Store {
     }
 
     /// Recovers a pool in memory, and writes nothing.
-    pub fn load(disk: Arc<dyn sys::Disk>, options: OpenOptions) -> Result<Store, StoreError> {
-        Self::recover(disk, options, Purpose::Look)
+    pub fn load(disk: impl Into<Shared>, options: OpenOptions) -> Result<Store, StoreError> {
+        Self::recover(disk.into(), options, Purpose::Look)
     }
 
-    fn recover(
-        disk: Arc<dyn sys::Disk>,
-        options: OpenOptions,
-        purpose: Purpose,
-    ) -> Result<Store, StoreError> {
-        let (superblock, superblocks) = newest_superblock(&*disk)?;
+    fn recover(disk: Shared, options: OpenOptions, purpose: Purpose) -> Result<Store, StoreError> {
+        let superblock = disk.read_root()?;
         plausible::check_superblock(&superblock)?;
         let geometry = superblock.geometry;
+        disk.lay_out(geometry);
         options.tuning.check(geometry)?;
         if purpose != Purpose::Look && superblock.features.unknown().read_compatible != 0 {
             let text = "it has a feature that is not known, and can only be looked at";
@@ -191,7 +178,6 @@ impl Store {
         }
         let medium = Medium::new(disk, &superblock, options.tuning);
         let mut checkpointer = Checkpointer::new(superblock.clone());
-        checkpointer.superblocks = superblocks;
         let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
         let epoch = superblock.epoch;
@@ -199,7 +185,7 @@ impl Store {
         writer.note_checkpoint(&checkpointer);
         if let Purpose::Grow { capacity_bytes } = purpose {
             let grown = grown_geometry(geometry, capacity_bytes)?;
-            make_longer(&*world.medium.disk, capacity_bytes)?;
+            world.medium.disk.grow(capacity_bytes)?;
             extend(&world, &mut writer, &mut checkpointer, capacity_bytes, grown);
         }
         writer.find_ids((&world).into(), 0, 1);
@@ -233,6 +219,7 @@ impl Store {
         if upgrades {
             to_latest(&mut superblock);
         }
+        self.world.medium.disk.fence(superblock.epoch)?;
         let mut writer = self.writer.lock();
         writer.epoch = epoch;
         checkpointer.write_superblock(&self.world.medium, superblock)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use block::{SectorCount, SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use segments::Shared;
 
 use crate::api::Pending;
 use crate::asking::{Asked, Then};
@@ -93,6 +94,11 @@ impl Store {
     /// Whether the device refuses all writes at the moment, and is asked again: changes wait.
     pub fn is_device_refusing(&self) -> bool {
         self.world.medium.disk.is_refusing()
+    }
+
+    /// Where its pool lives.
+    pub fn segments(&self) -> &Shared {
+        &self.world.medium.disk
     }
 
     /// The sizes that it was opened with.

@@ -1,8 +1,9 @@
 //! Whether a chunk on the device is what was written: the one way in which scrub, `check`, reclaim
 //! and the background pass read.
 
-use block::{BLOCK_BYTES, Frame};
-use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES};
+use block::Frame;
+use format::geometry::UNITS_PER_BLOCK;
+use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
 
 use crate::groups::GroupReader;
 use crate::pack::covering_blocks;
@@ -60,8 +61,8 @@ pub(crate) fn read_chunks(
     let mut rest = chunks;
     while !rest.is_empty() {
         let run = run_at_front(world, rest);
-        if let Some((offset_bytes, blocks)) = run.bytes {
-            reader.read_ahead(&world.medium, offset_bytes, blocks);
+        if let Some((place, blocks)) = run.blocks {
+            reader.read_ahead(&world.medium, place, blocks);
         }
         let (together, behind) = rest.split_at(run.chunks);
         for chunk in together {
@@ -74,29 +75,35 @@ pub(crate) fn read_chunks(
 /// Chunks whose blocks on the device overlap or follow each other.
 struct Run {
     chunks: usize,
-    /// The first byte, and how many blocks; none where a row says what can't be.
-    bytes: Option<(u64, usize)>,
+    /// The first block, and how many; none where a row says what can't be.
+    blocks: Option<(Place, usize)>,
 }
 
 fn run_at_front(world: &World, chunks: &[Stored]) -> Run {
     let geometry = world.medium.geometry();
-    // The blocks of the device that a chunk is in: the first, and the one behind the last.
+    // The blocks of its segment that a chunk is in: the first, and the one behind the last.
     let covered = |row: &ChunkRow| {
         let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
-        let (count, skip) = covering_blocks(row.place.offset_units, row.stored_units);
+        let (count, _) = covering_blocks(row.place.offset_units, row.stored_units);
         geometry.contains(row.place, bytes).then(|| {
-            let first = (geometry.offset_bytes(row.place) - skip as u64) / BLOCK_BYTES;
-            (first, first + count as u64)
+            let first = row.place.block_start();
+            (first, first.plus_blocks(count as u32))
         })
     };
     let Some((first, mut end)) = chunks.first().and_then(|chunk| covered(&chunk.row)) else {
-        return Run { chunks: 1.min(chunks.len()), bytes: None };
+        return Run { chunks: 1.min(chunks.len()), blocks: None };
     };
     let more = chunks[1..].iter().map_while(|chunk| {
         let (start, behind) = covered(&chunk.row)?;
-        let follows = start >= first && start <= end && behind - first <= RUN_BLOCKS_MAX;
+        let follows =
+            start >= first && start <= end && blocks_between(first, behind) <= RUN_BLOCKS_MAX;
         follows.then(|| end = end.max(behind))
     });
     let count = 1 + more.count();
-    Run { chunks: count, bytes: Some((first * BLOCK_BYTES, (end - first) as usize)) }
+    Run { chunks: count, blocks: Some((first, blocks_between(first, end) as usize)) }
+}
+
+/// Blocks from one place to another, of the same segment.
+fn blocks_between(first: Place, end: Place) -> u64 {
+    u64::from((end.offset_units - first.offset_units) / UNITS_PER_BLOCK)
 }

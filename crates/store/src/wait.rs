@@ -103,7 +103,7 @@ impl Store {
 
     pub(crate) fn perform(&self, operation: &mut ReadOperation) {
         for read in &mut operation.reads {
-            let result = self.world.medium.disk.read_patiently(read.offset_bytes, &mut read.frames);
+            let result = self.world.medium.disk.read_patiently(read.place, &mut read.frames);
             read.failed = result.is_err();
         }
     }
@@ -141,7 +141,7 @@ impl Store {
     }
 
     fn write_commit(&self, commit: &Commit) -> io::Result<()> {
-        self.world.medium.disk.write_as(commit.offset_bytes, &commit.frames, commit.persist)
+        self.world.medium.disk.append_as(commit.place, &commit.frames, commit.persist)
     }
 
     /// What gathered behind a waiting caller's commit is led by who waits for it.

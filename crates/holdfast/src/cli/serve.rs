@@ -115,12 +115,12 @@ fn open(
     let destinations = notify::destinations(&config.notify)?;
     let disk = Arc::new(open_disk(place)?);
     disk.report_to(|text| tracing::warn!("{text}"));
-    let medium = match options.slow_device_for_tests {
+    let medium = Arc::new(match options.slow_device_for_tests {
         None => Local::new(disk),
         Some(latency) => Local::slowed(disk, latency),
-    };
+    });
     let store = Arc::new(
-        Store::open(medium.blocking(), config.store_options())
+        Store::open(medium.clone(), config.store_options())
             .map_err(|error| of_opening(error, place))?,
     );
     let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);

@@ -252,7 +252,8 @@ pub(super) fn start_preparer(options: &ServeOptions) -> io::Result<Option<Prepar
         return Ok(None);
     }
     let report = |text: &str| tracing::warn!("{text}");
-    Preparer::start(options.medium.file().clone(), options.prepare_ahead_bytes, report).map(Some)
+    let Some(file) = options.medium.file() else { return Ok(None) };
+    Preparer::start(file.clone(), options.prepare_ahead_bytes, report).map(Some)
 }
 
 fn join(thread: Option<JoinHandle<()>>) {

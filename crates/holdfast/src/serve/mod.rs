@@ -190,7 +190,7 @@ pub struct PortalOptions {
 /// What to serve, and how.
 pub struct ServeOptions {
     /// Where the pool lives: what `store` was opened on.
-    pub medium: Local,
+    pub medium: Arc<Local>,
     /// The pool.
     pub store: Arc<Store>,
     /// A volume of `store` that nobody else uses, for what ROD tokens stand for, and its size.

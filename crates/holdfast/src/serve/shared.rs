@@ -49,7 +49,7 @@ pub(super) struct Shared {
     pub checkpoint_bell: Arc<Bell>,
     pub saver: SaverQueue,
     pub throttles: Throttles,
-    pub medium: Local,
+    pub medium: Arc<Local>,
     /// The pollers, until their threads take them.
     pub polls: Mutex<Vec<Option<Poll>>>,
 }

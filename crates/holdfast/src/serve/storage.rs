@@ -6,7 +6,7 @@ use std::time::Duration;
 use block::{FRAME_BYTES, FrameMut};
 use mio::unix::SourceFd;
 use mio::{Interest, Poll};
-use segments::{Buffers, Channel, Completion};
+use segments::{Buffers, Channel, Completion, Segments as _};
 use store::{Commit, ReadOperation, Started};
 
 use super::device::DeviceCounters;
@@ -64,7 +64,7 @@ impl FrontEnd {
         let name = COMMITS + slot as u64;
         let began = self.shared.clock.now();
         self.device().writes.begin();
-        match self.channel.write(name, commit.offset_bytes, frames, commit.persist) {
+        match self.channel.append(name, commit.place, frames, commit.persist) {
             Ok(()) => self.commits[slot] = Some(Writing { commit, began }),
             Err(error) => {
                 tracing::error!("a commit can't be written: {error}");
@@ -83,7 +83,7 @@ impl FrontEnd {
             let count = frames.len();
             let name = (index as u64) << 32 | place as u64;
             self.device().reads.begin();
-            match self.channel.read(name, read.offset_bytes, frames) {
+            match self.channel.read(name, read.place, frames) {
                 Ok(()) => left += 1,
                 Err(error) => {
                     tracing::error!("a read can't be done: {error}");

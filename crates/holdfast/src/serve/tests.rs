@@ -156,8 +156,8 @@ fn serve_with(options: ServeOptions, access: Arc<Open>) -> Running {
 
 fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Open>) {
     let disk = Arc::new(FileDisk::open(path).unwrap());
-    let medium = segments::Local::new(disk);
-    let store = Arc::new(Store::open(medium.blocking(), OpenOptions::default()).unwrap());
+    let medium = Arc::new(segments::Local::new(disk));
+    let store = Arc::new(Store::open(medium.clone(), OpenOptions::default()).unwrap());
     let mut ids: Vec<VolumeId> = store
         .config()
         .iter()

@@ -169,7 +169,7 @@ fn read_ahead(world: &World, reader: &mut GroupReader, chunks: &[Known]) -> usiz
         let place = Place { offset_units: start_units, ..first };
         let length_bytes = u64::from(end_units - start_units) * PLACE_UNIT_BYTES;
         let frames = length_bytes.div_ceil(BLOCK_BYTES) as usize;
-        reader.read_ahead(&world.medium, geometry.offset_bytes(place), frames);
+        reader.read_ahead(&world.medium, place, frames);
     }
     count
 }

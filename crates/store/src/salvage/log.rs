@@ -147,9 +147,8 @@ impl Search<'_> {
 
     /// Whether a record may begin with a segment: looks at one block, and reads nothing ahead.
     fn is_record(&self, segment: u32) -> bool {
-        let geometry = self.medium.geometry();
         let mut frames = [FrameMut::stale()];
-        let at = geometry.offset_bytes(Place { segment, offset_units: 0 });
+        let at = Place::of_block(segment, 0);
         let read = self.medium.disk.read_patiently(at, &mut frames);
         read.is_ok() && RecordHeader::decode(&frames[0][..]).is_ok()
     }

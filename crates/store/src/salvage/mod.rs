@@ -28,11 +28,12 @@ use std::sync::Arc;
 
 use block::{BlockRange, Frame, VolumeId};
 use format::{FormatError, Superblock};
+use segments::{Local, Segments as _, Shared};
 
 use crate::medium::Medium;
 use crate::memory::Budgets;
 use crate::world::World;
-use crate::{StoreError, Tuning, plausible, superblocks};
+use crate::{StoreError, Tuning, plausible};
 
 pub use read::SalvageSink;
 
@@ -179,13 +180,15 @@ impl Salvage {
     /// Where no superblock can be used, or the log is damaged and must not be cut.
     pub fn open(disk: Arc<dyn sys::Disk>, options: SalvageOptions) -> Result<Self, SalvageError> {
         let (mut notes, mut losses) = (Vec::new(), Vec::new());
-        let superblock = choose(&*disk, options.superblock, &mut notes)?;
+        let copies = Local::over(disk.clone()).root_copies();
+        let superblock = choose(copies, options.superblock, &mut notes)?;
         if disk.len_bytes() < superblock.capacity_bytes {
             let (has, needs) = (disk.len_bytes(), superblock.capacity_bytes);
             losses.push(format!("the device has {has} bytes, and the pool {needs}"));
         }
         let len_bytes = disk.len_bytes().max(superblock.capacity_bytes);
-        let disk = Arc::new(ReadOnly::new(disk, len_bytes));
+        let disk = Shared::from(Arc::new(ReadOnly::new(disk, len_bytes)));
+        disk.lay_out(superblock.geometry);
         let medium = Medium::new(disk, &superblock, options.tuning);
         let world = world(medium, &superblock, options.memory_bytes);
         let config = tables::config(&world.medium, superblock.config, &mut losses);
@@ -275,7 +278,7 @@ fn world(medium: Medium, superblock: &Superblock, memory_bytes: u64) -> World {
 
 /// The superblock to salvage from.
 fn choose(
-    disk: &dyn sys::Disk,
+    copies: Vec<Result<Superblock, FormatError>>,
     asked: Option<usize>,
     notes: &mut Vec<String>,
 ) -> Result<Superblock, StoreError> {
@@ -286,7 +289,7 @@ fn choose(
     };
     let mut newest: Option<Superblock> = None;
     let mut reasons = Vec::new();
-    for (copy, found) in superblocks::read_all(disk).into_iter().enumerate() {
+    for (copy, found) in copies.into_iter().enumerate() {
         match usable(found) {
             Err(why) => reasons.push(format!("superblock {copy} can't be used: {why}")),
             Ok(_) if asked.is_some_and(|asked| asked != copy) => {}

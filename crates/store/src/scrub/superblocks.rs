@@ -8,7 +8,6 @@ use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use super::pages::read_all;
 use super::{Repair, Step, What};
 use crate::StoreError;
-use crate::superblocks::read_superblocks;
 
 impl Step<'_> {
     /// Compares both copies with what memory knows of them. The store that is open has written
@@ -19,21 +18,19 @@ impl Step<'_> {
     pub(super) fn superblocks(&mut self) -> Result<(), StoreError> {
         let medium = &self.store.world.medium;
         let newest = self.checkpointer.superblock().clone();
-        let copies = read_superblocks(&*medium.disk);
-        self.count(copies.len() as u64);
+        let copies = medium.disk.root_copies();
+        self.count(SUPERBLOCK_OFFSETS_BYTES.len() as u64);
         for age in 0..2 {
             let sequence = newest.sequence - age;
             let copy = (sequence % 2) as usize;
             if matches!(&copies[copy], Ok(found) if found.sequence == sequence) {
                 continue;
             }
-            self.checkpointer.superblocks.lose(copy);
-            let written = if age == 0 {
-                self.checkpointer.superblocks.write(medium, &newest).is_ok()
-            } else {
-                let next = Superblock { sequence: newest.sequence + 1, ..newest.clone() };
-                self.checkpointer.write_copy(medium, next).is_ok()
-            };
+            let next = Superblock { sequence: newest.sequence + age, ..newest.clone() };
+            let written = medium.disk.mend_root(copy, &next).is_ok();
+            if written && age > 0 {
+                self.checkpointer.wrote(next);
+            }
             let offset_bytes = SUPERBLOCK_OFFSETS_BYTES[copy];
             // Where the device refuses it, the store goes on with the other one.
             let repair = if written { Repair::Done } else { Repair::Impossible };

@@ -95,7 +95,7 @@ impl Front {
 
     fn commit(&self, commit: Commit) {
         let disk = &self.store.world.medium.disk;
-        let result = disk.write_as(commit.offset_bytes, &commit.frames, commit.persist);
+        let result = disk.append_as(commit.place, &commit.frames, commit.persist);
         self.inside(|store| store.finish_commit(commit, result));
     }
 

@@ -48,7 +48,7 @@ impl Bench {
     }
 
     fn finish(&self, commit: Commit) {
-        let result = sys::Disk::write(&*self.disk, commit.offset_bytes, &commit.frames);
+        let result = self.store.write_out(&commit);
         self.store.finish_commit(commit, result);
     }
 
@@ -86,7 +86,7 @@ fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
         let mut commits: Vec<Commit> =
             (0..).zip(&blocks).map(|(at, b)| bench.begin(at, b)).collect();
         for commit in &commits[usize::from(!landed)..] {
-            sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+            bench.store.write_out(&commit).unwrap();
         }
         let first = commits.remove(0);
         bench.store.finish_commit(commits.remove(0), Ok(()));
@@ -99,7 +99,7 @@ fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
             let end = block_of(&bench.store, old.next_segment, 4096);
             assert!(
                 (block_of(&bench.store, old.next_segment, 0)..end)
-                    .contains(&(commit.offset_bytes / 4096))
+                    .contains(&(bench.store.segments().locate(commit.place) / 4096))
             );
             bench.finish(commit);
             assert_eq!(bench.answered(), [answered - 1]);
@@ -193,10 +193,10 @@ fn a_record_without_another_place_is_sent_to_its_own_again() {
             while writer.state.segments.open(SegmentState::Log, lsn).is_some() {}
         }
         bench.finish(behind);
-        let (at, mut times) = (first.offset_bytes, 0);
+        let (at, mut times) = (first.place, 0);
         let mut commit = Some(first);
         while let Some(first) = commit.take_if(|_| lasts || times < 50) {
-            assert_eq!(first.offset_bytes, at);
+            assert_eq!(first.place, at);
             assert!(times < 1000 && bench.answered().is_empty());
             bench.store.finish_commit(first, Err(std::io::Error::other("refused")));
             times += 1;
@@ -278,9 +278,11 @@ fn a_superblock_that_cant_be_written_does_not_end_writing() {
         assert!(found.iter().any(|finding| finding.what == expected), "{found:?}");
         disk.refuse_writes_to([]);
         store.checkpoint().unwrap();
-        let copies = crate::superblocks::read_superblocks(&*disk);
-        let mut sequences = copies.map(|copy| copy.unwrap().sequence);
+        let copies = segments::Shared::from(disk.clone()).root_copies();
+        let mut sequences: Vec<u64> =
+            copies.into_iter().map(|copy| copy.unwrap().sequence).collect();
         sequences.sort_unstable();
+        assert_eq!(sequences.len(), 2, "nothing stands in for one of them any more");
         assert_eq!(sequences[1], sequences[0] + 1);
         // Neither can be written: that ends it.
         let both = format::superblock::SUPERBLOCK_OFFSETS_BYTES.map(|at| at / 4096);

@@ -22,7 +22,7 @@ fn finish(hand: &Hand, count: usize, replies: &mut Vec<(u64, Reply)>) {
     while replies.len() < count {
         let commit = hand.store.take_commit();
         if let Some(commit) = commit {
-            sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+            hand.store.write_out(&commit).unwrap();
             hand.store.finish_commit(commit, Ok(()));
         }
         let outcomes: Vec<_> = hand.desk.0.lock().drain(..).collect();
@@ -142,7 +142,7 @@ fn next_outcome(hand: &Hand) -> Outcome {
         }
         match hand.store.take_commit() {
             Some(commit) => {
-                sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+                hand.store.write_out(&commit).unwrap();
                 hand.store.finish_commit(commit, Ok(()));
             }
             // It waits for a checkpoint.
@@ -171,7 +171,7 @@ fn abort_after(hand: &Hand, mut reads: u64, copy: VolumeRequest) -> Result<Reply
         }
         reads -= 1;
         for read in &mut operation.reads {
-            sys::Disk::read(&*hand.disk, read.offset_bytes, &mut read.frames).unwrap();
+            hand.store.segments().read(read.place, &mut read.frames).unwrap();
         }
         started = hand.store.resume(operation, hand.token(1));
     }

@@ -88,7 +88,7 @@ fn a_block_is_read_from_memory_until_its_record_is_written() {
     // Its chunk has a place now, but nothing is there yet.
     let commit = bench.store.take_commit().unwrap();
     assert_eq!(read(&bench.store, bench.volume, 0, 8), bytes);
-    sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+    bench.store.write_out(&commit).unwrap();
     bench.store.finish_commit(commit, Ok(()));
     assert_eq!(read(&bench.store, bench.volume, 0, 8), bytes);
 }
@@ -143,7 +143,7 @@ fn a_commit_that_lands_first_waits_for_the_one_in_front() {
     let bytes = distinct(16, 1);
     let [first, second] = two_commits(&bench, &bytes);
     for commit in [&first, &second] {
-        sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+        bench.store.write_out(&commit).unwrap();
     }
     bench.store.finish_commit(second, Ok(()));
     assert!(bench.answers.0.lock().is_empty());
@@ -158,7 +158,7 @@ fn a_commit_that_lands_first_waits_for_the_one_in_front() {
 fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
     let bench = bench(Durability::Commit);
     let [first, second] = two_commits(&bench, &distinct(16, 1));
-    sys::Disk::write(&*bench.disk, second.offset_bytes, &second.frames).unwrap();
+    bench.store.write_out(&second).unwrap();
     bench.store.finish_commit(second, Ok(()));
     bench.store.finish_commit(first, Err(io::Error::other("lost")));
     // No segment takes them.
@@ -189,7 +189,7 @@ fn behind_a_lost_commit_nothing_counts_in_a_store_that_has_failed() {
     let bench = bench(Durability::Commit);
     let [first, second] = two_commits(&bench, &distinct(16, 1));
     bench.store.writer.lock().failed = true;
-    sys::Disk::write(&*bench.disk, second.offset_bytes, &second.frames).unwrap();
+    bench.store.write_out(&second).unwrap();
     bench.store.finish_commit(second, Ok(()));
     bench.store.finish_commit(first, Err(io::Error::other("lost")));
     let answers = bench.answers.0.lock();
@@ -293,7 +293,7 @@ fn a_checkpoint_sleeps_while_a_record_is_under_way() {
     let bench = bench(Durability::Flush);
     assert!(matches!(start_write(&bench, &distinct(8, 1)), Started::Done(Ok(_))));
     let commit = bench.store.take_commit().unwrap();
-    sys::Disk::write(&*bench.disk, commit.offset_bytes, &commit.frames).unwrap();
+    bench.store.write_out(&commit).unwrap();
     std::thread::scope(|scope| {
         let checkpoint = scope.spawn(|| bench.store.checkpoint());
         while !bench.store.writer.lock().barrier {

@@ -235,9 +235,11 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     drop(store);
     assert!(is_refused(&disk));
 
-    let superblock = crate::superblocks::read_superblocks(&*disk);
+    let disk = segments::Shared::from(disk);
+    let superblock = disk.root_copies();
     let superblock = superblock.into_iter().flatten().max_by_key(|found| found.sequence).unwrap();
     let geometry = superblock.geometry;
+    disk.lay_out(geometry);
     let medium = crate::medium::Medium::new(disk, &superblock, options.tuning);
     let mut checkpointer = crate::checkpoint::Checkpointer::new(superblock.clone());
     let budgets = crate::memory::Budgets::split(options.memory_bytes, geometry.pool_bytes());

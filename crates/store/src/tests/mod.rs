@@ -52,7 +52,7 @@ use parking_lot::Mutex;
 
 pub(crate) use disk::MemoryDisk;
 
-use crate::{Change, CheckOptions, OpenOptions, Store, VolumeChange};
+use crate::{Change, CheckOptions, Commit, OpenOptions, Store, VolumeChange};
 
 pub(crate) const MIB: u64 = 2048;
 
@@ -61,6 +61,13 @@ pub(crate) fn pool(len_bytes: u64) -> (Arc<MemoryDisk>, Store) {
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
     (disk, store)
+}
+
+impl Store {
+    /// Writes what a commit brings, durable or not.
+    pub(crate) fn write_out(&self, commit: &Commit) -> io::Result<()> {
+        self.segments().append(commit.place, &commit.frames)
+    }
 }
 
 pub(crate) fn volume(store: &Store, sectors: u64) -> VolumeId {

@@ -51,8 +51,8 @@ impl Hand {
                 Started::Queued => return None,
                 Started::Read(mut operation) => {
                     for read in &mut operation.reads {
-                        let (at, frames) = (read.offset_bytes, &mut read.frames);
-                        read.failed = sys::Disk::read(&*self.disk, at, frames).is_err();
+                        let (at, frames) = (read.place, &mut read.frames);
+                        read.failed = self.store.segments().read(at, frames).is_err();
                     }
                     started = self.store.resume(operation, self.token(id));
                 }
@@ -70,7 +70,7 @@ impl Hand {
                 return (reply.unwrap(), commits);
             }
             let commit = self.store.take_commit().expect("something is queued");
-            sys::Disk::write(&*self.disk, commit.offset_bytes, &commit.frames).unwrap();
+            self.store.write_out(&commit).unwrap();
             self.store.finish_commit(commit, Ok(()));
             commits += 1;
             let outcome = self.desk.0.lock().pop_front();
@@ -198,7 +198,7 @@ fn a_copy_that_nobody_wants_any_more_ends_between_two_pieces() {
     let started = hand.store.start(VolumeRequest::Copy { segments }, hand.token(1));
     assert!(hand.settle(1, started).is_none());
     let commit = hand.store.take_commit().unwrap();
-    sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+    hand.store.write_out(&commit).unwrap();
     hand.store.finish_commit(commit, Ok(()));
     let Some((1, Outcome::Again(operation))) = hand.desk.0.lock().pop_front() else { panic!() };
     hand.store.abandon(operation);
@@ -245,7 +245,7 @@ fn a_commit_takes_as_many_writes_to_a_snapshotted_volume_as_it_has_time_for() {
     let mut left = WRITES;
     while left > 0 {
         let commit = hand.store.take_commit().unwrap();
-        sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+        hand.store.write_out(&commit).unwrap();
         hand.store.finish_commit(commit, Ok(()));
         let answered = hand.desk.0.lock().drain(..).count() as u64;
         assert!((1..=budget / entries).contains(&answered), "{answered} writes in one commit");

@@ -192,7 +192,7 @@ fn a_record_on_its_way_is_not_said_to_be_flushed() {
     let (_, lost) = begin(&store, id, 8, &distinct(8, 2));
     for lba in [16, 24] {
         let (_, lands) = begin(&store, id, lba, &distinct(8, lba));
-        sys::Disk::write_durable(&*disk, lands.offset_bytes, &lands.frames).unwrap();
+        store.segments().append_as(lands.place, &lands.frames, sys::Persist::Itself).unwrap();
         store.finish_commit(lands, Ok(()));
     }
     drop((lost, store));

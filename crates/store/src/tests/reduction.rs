@@ -1,8 +1,6 @@
 //! Deduplication and compression: what is stored once, what is stored shorter, and that neither
 //! ever shows.
 
-use sys::Disk as _;
-
 use super::*;
 use crate::{Commit, Durability, Started, Token};
 
@@ -134,7 +132,7 @@ fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
     let (over, first) = begin(&store, id, 0, &distinct(8, 2));
     let (again, second) = begin(&store, id, 64, &data);
     for commit in [&first, &second] {
-        store.world.medium.disk.write(commit.offset_bytes, &commit.frames).unwrap();
+        store.write_out(&commit).unwrap();
     }
     store.finish_commit(first, Ok(()));
     assert_eq!(read(&store, id, 64, 8), vec![0; 4096]);
@@ -161,7 +159,7 @@ fn a_chunk_that_was_kept_for_a_lost_record_is_freed() {
     write(&store, id, 0, &data).unwrap();
     let (_, first) = begin(&store, id, 0, &distinct(8, 2));
     let (_, second) = begin(&store, id, 64, &data);
-    disk.write(first.offset_bytes, &first.frames).unwrap();
+    store.write_out(&first).unwrap();
     store.finish_commit(first, Ok(()));
     store.checkpoint().unwrap();
     drop(second);
@@ -182,7 +180,7 @@ fn recovery_frees_nothing_that_the_next_record_names() {
     let (over, first) = begin(&store, id, 0, &distinct(8, 2));
     let (again, second) = begin(&store, id, 64, &data);
     for commit in [first, second] {
-        disk.write(commit.offset_bytes, &commit.frames).unwrap();
+        store.write_out(&commit).unwrap();
         store.finish_commit(commit, Ok(()));
     }
     for (started, token) in [over, again] {

@@ -7,7 +7,7 @@ use crate::{Durability, Outcome, Started, StoreError};
 /// Writes one commit; the answers.
 fn commit_one(hand: &Hand) -> Vec<(u64, Outcome)> {
     let commit = hand.store.take_commit().expect("something is queued");
-    sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+    hand.store.write_out(&commit).unwrap();
     hand.store.finish_commit(commit, Ok(()));
     hand.desk.0.lock().drain(..).collect()
 }

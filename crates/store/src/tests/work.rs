@@ -20,7 +20,7 @@ fn start_write(hand: &Hand, id: u64, volume: VolumeId, sector: u64, data: &[u8])
 fn answered_by_commits(hand: &Hand) -> Vec<u64> {
     let mut answered = Vec::new();
     while let Some(commit) = hand.store.take_commit() {
-        sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+        hand.store.write_out(&commit).unwrap();
         hand.store.finish_commit(commit, Ok(()));
         let mut count = 0;
         for (id, outcome) in hand.desk.0.lock().split_off(0) {
@@ -94,7 +94,7 @@ pub(super) fn stage_parts(hand: &Hand, copy: CopySegment, id: u64, parts: u64) -
     assert!(hand.settle(id, started).is_none());
     for part in 1.. {
         let commit = hand.store.take_commit().unwrap();
-        sys::Disk::write(&*hand.disk, commit.offset_bytes, &commit.frames).unwrap();
+        hand.store.write_out(&commit).unwrap();
         hand.store.finish_commit(commit, Ok(()));
         let Some((_, Outcome::Again(operation))) = hand.desk.0.lock().pop_front() else { panic!() };
         if part == parts {
@@ -167,7 +167,7 @@ fn a_small_write_does_not_wait_behind_heavy_requests() {
     }
     start_write(&hand, LONG, volume, 60 * GIB, &scattered(&base, 8));
     let first = hand.store.take_commit().unwrap();
-    sys::Disk::write(&*hand.disk, first.offset_bytes, &first.frames).unwrap();
+    hand.store.write_out(&first).unwrap();
     hand.store.finish_commit(first, Ok(()));
     let answered: Vec<u64> = hand.desk.0.lock().drain(..).map(|(id, _)| id).collect();
     assert!(answered.contains(&LONG) && (answered.len() as u64) < LONG, "{answered:?}");

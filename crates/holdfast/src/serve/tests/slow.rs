@@ -1,10 +1,11 @@
 //! A device that takes its time: what waits for it, counted.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use block::{DataOut, Sector, SectorRange, VolumeId, VolumeRequest};
 use iscsi::Limits;
-use segments::Local;
+use segments::{Local, Segments as _};
 
 use super::wire::Initiator;
 use super::{Running, VOLUME_BYTES, create_pool, options, serve_with};
@@ -28,7 +29,11 @@ fn serve_cold(pool: &std::path::Path) -> Running {
     made.store.checkpoint().unwrap();
     drop(made);
     let (mut options, access) = options(pool, 1, Limits::default());
-    options.medium = Local::slowed(options.medium.file().clone(), LATENCY);
+    // Opening is not what takes its time.
+    let geometry = options.medium.read_root().unwrap().geometry;
+    let slow = Local::slowed(options.medium.file().unwrap().clone(), LATENCY);
+    slow.lay_out(geometry);
+    options.medium = Arc::new(slow);
     serve_with(options, access)
 }
 

@@ -87,7 +87,8 @@ impl Front<'_> {
         while let Some(at) = self.cold.iter().position(|cold| cold.due_s <= self.pool.seconds()) {
             let Cold { mut operation, .. } = self.cold.swap_remove(at);
             for read in &mut operation.reads {
-                let (at, frames) = (read.offset_bytes, &mut read.frames);
+                let at = self.pool.store.segments().locate(read.place);
+                let frames = &mut read.frames;
                 read.failed = self.pool.disk.below.read(at, frames).is_err();
             }
             let started = self.pool.store.resume(operation, self.token());

@@ -11,7 +11,7 @@ use simulator::synthetic::{SyntheticDisk, generated_data};
 use store::{
     Change, Next, OpenOptions, Outcome, Sink, SinkId, Started, Store, Token, VolumeChange,
 };
-use sys::{Clock, Disk};
+use sys::Clock;
 
 use crate::Measured;
 use crate::below::SparseFile;
@@ -199,7 +199,8 @@ impl Pool {
             let mut started = self.store.start(write, token);
             while let Started::Read(mut operation) = started {
                 for read in &mut operation.reads {
-                    read.failed = self.disk.read(read.offset_bytes, &mut read.frames).is_err();
+                    let segments = self.store.segments();
+                    read.failed = segments.read(read.place, &mut read.frames).is_err();
                 }
                 started = self.store.resume(operation, token);
             }
@@ -214,7 +215,7 @@ impl Pool {
     /// Writes the commits that wait; whether all that was begun is done.
     pub fn commit(&self, overwriter: &Overwriter) -> Measured<bool> {
         while let Some(commit) = self.store.take_commit() {
-            let written = self.disk.write(commit.offset_bytes, &commit.frames);
+            let written = self.store.segments().append(commit.place, &commit.frames);
             self.store.finish_commit(commit, written);
         }
         if overwriter.answers.failed.load(Relaxed) > 0 {

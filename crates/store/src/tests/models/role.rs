@@ -244,8 +244,8 @@ impl<'a> FrontEnd<'a> {
     }
 
     fn write(&mut self, commit: Commit) {
-        let disk: &dyn sys::Disk = &*self.model.disk;
-        let result = disk.write_as(commit.offset_bytes, &commit.frames, commit.persist);
+        let disk = self.model.store.segments();
+        let result = disk.append_as(commit.place, &commit.frames, commit.persist);
         self.writing.extend(self.model.store.hand_on_commit(commit, result));
         self.model.store.settle_commits();
         self.model.ring_background();
@@ -270,9 +270,9 @@ impl<'a> FrontEnd<'a> {
                 Started::Queued => return,
                 Started::Done(reply) => return self.answered(id, reply),
                 Started::Read(mut operation) => {
-                    let disk: &dyn sys::Disk = &*self.model.disk;
+                    let disk = self.model.store.segments();
                     for read in &mut operation.reads {
-                        read.failed = disk.read(read.offset_bytes, &mut read.frames).is_err();
+                        read.failed = disk.read(read.place, &mut read.frames).is_err();
                     }
                     started = self.model.store.resume(operation, Token { sink: self.sink, id });
                 }

@@ -1,0 +1,95 @@
+//! How one device is divided: where a place is on it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use block::{BLOCK_BYTES, FRAME_BYTES};
+use format::geometry::UNITS_PER_BLOCK;
+use format::{Geometry, Place};
+
+/// The division of one device, which all that use it share. It has no segments before it is laid
+/// out.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    segment_bytes: AtomicU64,
+    segment_count: AtomicU32,
+}
+
+impl Layout {
+    /// The device is divided like this from now on. Segments keep their size, so that no place that
+    /// was told before is another one now.
+    pub(crate) fn set(&self, geometry: Geometry) {
+        let Geometry { segment_bytes, segment_count } = geometry;
+        let before = self.segment_bytes.swap(segment_bytes, Ordering::AcqRel);
+        assert!(before == 0 || before == segment_bytes, "segments keep their size");
+        self.segment_count.store(segment_count, Ordering::Release);
+    }
+
+    pub(crate) fn get(&self) -> Geometry {
+        let segment_count = self.segment_count.load(Ordering::Acquire);
+        Geometry { segment_bytes: self.segment_bytes.load(Ordering::Acquire), segment_count }
+    }
+
+    /// Where so many frames from `place` on are on the device, in bytes.
+    ///
+    /// # Panics
+    /// If they are not whole blocks inside of one segment that there is: whatever is there belongs
+    /// to somebody else.
+    pub(crate) fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
+        let geometry = self.get();
+        assert!(
+            geometry.contains(place, (frame_count * FRAME_BYTES) as u64)
+                && place.offset_units.is_multiple_of(UNITS_PER_BLOCK),
+            "{frame_count} blocks at {place:?} are not inside of one of {} segments",
+            geometry.segment_count
+        );
+        let offset_bytes = geometry.offset_bytes(place);
+        debug_assert!(offset_bytes.is_multiple_of(BLOCK_BYTES));
+        offset_bytes
+    }
+
+    /// The same; of no frames at all `place` says nothing, and nothing is moved.
+    pub(crate) fn offset_or_start(&self, place: Place, frame_count: usize) -> u64 {
+        if frame_count == 0 { 0 } else { self.offset_bytes(place, frame_count) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEOMETRY: Geometry = Geometry { segment_bytes: 64 << 10, segment_count: 16 };
+
+    fn of(place: Place, frame_count: usize) -> std::thread::Result<u64> {
+        std::panic::catch_unwind(|| {
+            let layout = Layout::default();
+            layout.set(GEOMETRY);
+            layout.offset_bytes(place, frame_count)
+        })
+    }
+
+    #[test]
+    fn a_place_is_on_the_device_where_its_segment_is() {
+        let last = Place { segment: 15, offset_units: 15 * 64 };
+        assert_eq!(of(Place { segment: 1, offset_units: 0 }, 16).unwrap(), 16 << 20);
+        assert_eq!(of(last, 1).unwrap(), (16 << 20) + (14 << 16) + (15 << 12));
+        for (place, frame_count) in [
+            (last, 2),
+            (Place { segment: 16, offset_units: 0 }, 1),
+            (Place { segment: 0, offset_units: 0 }, 1),
+            (Place { segment: 1, offset_units: 1 }, 1),
+        ] {
+            assert!(of(place, frame_count).is_err(), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn segments_come_and_keep_their_size() {
+        let layout = Layout::default();
+        layout.set(GEOMETRY);
+        layout.set(Geometry { segment_count: 17, ..GEOMETRY });
+        let place = Place { segment: 16, offset_units: 0 };
+        assert_eq!(layout.offset_bytes(place, 16), (16 << 20) + (15 << 16));
+        let other = Geometry { segment_bytes: 128 << 10, ..GEOMETRY };
+        assert!(std::panic::catch_unwind(|| layout.set(other)).is_err());
+    }
+}

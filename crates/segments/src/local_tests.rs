@@ -1,0 +1,240 @@
+//! The root, and what is where.
+
+use std::collections::BTreeSet;
+
+use block::{FRAME_BYTES, VolumeId};
+use format::page::{StreamRef, TableRoot};
+use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
+use format::{ChunkId, LogPosition, NodeId, Seal};
+
+use super::*;
+
+const GEOMETRY: Geometry = Geometry { segment_bytes: 1 << 20, segment_count: 16 };
+
+/// A disk in memory that refuses to write some blocks, having written half of each.
+#[derive(Default)]
+struct Refusing {
+    blocks: Mutex<std::collections::BTreeMap<u64, Frame>>,
+    bad: Mutex<BTreeSet<u64>>,
+}
+
+impl Refusing {
+    fn block(&self, offset_bytes: u64) -> Frame {
+        self.blocks.lock().unwrap().get(&offset_bytes).cloned().unwrap_or_else(Frame::zeros)
+    }
+
+    fn refuse(&self, offsets: impl IntoIterator<Item = u64>) {
+        *self.bad.lock().unwrap() = offsets.into_iter().collect();
+    }
+
+    fn spoil(&self, offset_bytes: u64) {
+        let torn = FrameMut::from_bytes(&[0x77; FRAME_BYTES]).freeze();
+        self.blocks.lock().unwrap().insert(offset_bytes, torn);
+    }
+}
+
+impl Disk for Refusing {
+    fn len_bytes(&self) -> u64 {
+        GEOMETRY.pool_bytes()
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        for (at, frame) in (offset_bytes..).step_by(FRAME_BYTES).zip(frames) {
+            frame.copy_from_slice(&self.block(at)[..]);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        for (at, frame) in (offset_bytes..).step_by(FRAME_BYTES).zip(frames) {
+            if self.bad.lock().unwrap().contains(&at) {
+                self.spoil(at);
+                return Err(io::Error::other("a bad place"));
+            }
+            self.blocks.lock().unwrap().insert(at, frame.clone());
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn flush_failures(&self) -> u64 {
+        0
+    }
+}
+
+fn superblock(sequence: u64) -> Superblock {
+    let seal = Seal::default();
+    Superblock {
+        pool_id: [7; 16],
+        root_key: [9; 32],
+        sequence,
+        epoch: sequence,
+        capacity_bytes: GEOMETRY.pool_bytes(),
+        geometry: GEOMETRY,
+        metadata_segment: 0,
+        metadata_block: 0,
+        next_chunk: ChunkId(1),
+        next_node: NodeId(1),
+        next_volume: VolumeId(1),
+        log: LogPosition { segment: 1, block: 0, next_segment: 2, lsn: 1, previous: seal },
+        chunks: TableRoot::default(),
+        nodes: TableRoot::default(),
+        volumes: TableRoot::default(),
+        segments: StreamRef::default(),
+        config: StreamRef::default(),
+        pending: StreamRef::default(),
+    }
+}
+
+fn made() -> (Arc<Refusing>, Local) {
+    let disk = Arc::<Refusing>::default();
+    Local::make(&*disk, &superblock(1), &[Place::of_block(1, 0)]).unwrap();
+    let local = Local::over(disk.clone());
+    assert_eq!(local.read_root().unwrap(), Superblock { epoch: 1, ..superblock(2) });
+    local.lay_out(GEOMETRY);
+    (disk, local)
+}
+
+#[test]
+fn what_is_appended_is_read_at_its_place() {
+    let (disk, local) = made();
+    let place = Place::of_block(3, 7);
+    let frames = [1, 2].map(|byte| FrameMut::from_bytes(&[byte; FRAME_BYTES]).freeze());
+    local.append(place, &frames).unwrap();
+    let mut read = [FrameMut::stale()];
+    local.read(place.plus_blocks(1), &mut read).unwrap();
+    assert_eq!(read[0][..], frames[1][..]);
+    assert!(disk.block(GEOMETRY.offset_bytes(place)) == frames[0]);
+    assert_eq!(local.locate(place), GEOMETRY.offset_bytes(place));
+    assert_eq!(local.describe(15).code(), 0);
+}
+
+/// Whatever is there belongs to somebody else.
+#[test]
+fn nothing_leaves_its_segment() {
+    let (_disk, local) = made();
+    let panics = |call: &dyn Fn(&Local)| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call(&local))).is_err()
+    };
+    let last = Place::of_block(2, 255);
+    assert!(!panics(&|local| local.append(last, &[Frame::zeros()]).unwrap()));
+    assert!(panics(&|local| local.append(last, &[Frame::zeros(), Frame::zeros()]).unwrap()));
+    assert!(panics(&|local| local.read(Place::NONE, &mut [FrameMut::stale()]).unwrap()));
+    let two = || [(); 2].map(|()| FrameMut::stale());
+    assert!(panics(&|local| local.read_patiently(last, &mut two()).unwrap()));
+    assert!(panics(&|local| assert_eq!(local.describe(16).code(), 0)));
+}
+
+#[test]
+fn the_root_is_replaced_by_who_knows_it_only() {
+    let (_disk, local) = made();
+    local.swap_root(2, &superblock(3)).unwrap();
+    let error = local.swap_root(2, &superblock(4)).unwrap_err();
+    assert!(matches!(error, RootError::Overtaken { expected: 2, found: 3 }), "{error}");
+    assert_eq!(local.read_root().unwrap(), superblock(3));
+    // Not by an earlier one either.
+    let earlier = std::panic::AssertUnwindSafe(|| local.swap_root(3, &superblock(3)));
+    assert!(std::panic::catch_unwind(earlier).is_err());
+}
+
+#[test]
+fn a_root_that_was_not_read_is_not_replaced() {
+    let (disk, _) = made();
+    let other = Local::over(disk);
+    assert!(matches!(other.swap_root(2, &superblock(3)), Err(RootError::None(_))));
+}
+
+/// One copy can't be written: at any time one of the others is whole, and what stood in for it is
+/// never taken for the newest when it is whole again.
+#[test]
+fn one_copy_is_whole_at_any_time() {
+    for bad in SUPERBLOCK_OFFSETS_BYTES {
+        let (disk, local) = made();
+        disk.refuse([bad]);
+        let mut newest = 2;
+        for sequence in 3..9 {
+            let swapped = local.swap_root(newest, &superblock(sequence)).is_ok();
+            assert_eq!(swapped, SUPERBLOCK_OFFSETS_BYTES[sequence as usize % 2] != bad);
+            if swapped {
+                newest = sequence;
+                // Torn, it leaves what stands in for it.
+                let good = SUPERBLOCK_OFFSETS_BYTES[sequence as usize % 2];
+                let whole = disk.block(good);
+                disk.spoil(good);
+                let found = Local::over(disk.clone()).read_root();
+                assert!(sequence < 5 || found.unwrap().sequence == sequence, "{sequence}");
+                disk.blocks.lock().unwrap().insert(good, whole);
+            }
+            assert_eq!(Local::over(disk.clone()).read_root().unwrap().sequence.max(2), newest);
+        }
+        let stands_in = || disk.block(SUPERBLOCK_STAND_IN_OFFSET_BYTES)[..8] == *b"HOLDFAST";
+        assert!(stands_in());
+        local.settle_root();
+        assert!(stands_in(), "as long as one is bad");
+        disk.refuse([]);
+        for sequence in [newest + 1, newest + 2] {
+            local.swap_root(sequence - 1, &superblock(sequence)).unwrap();
+        }
+        local.settle_root();
+        assert!(!stands_in());
+        assert_eq!(local.root_copies().len(), 2);
+    }
+}
+
+#[test]
+fn a_bad_copy_is_mended_in_its_place() {
+    let (disk, local) = made();
+    local.swap_root(2, &superblock(3)).unwrap();
+    for (copy, root) in [(1, superblock(3)), (0, superblock(4))] {
+        disk.spoil(SUPERBLOCK_OFFSETS_BYTES[copy]);
+        local.mend_root(copy, &root).unwrap();
+        assert!(local.root_copies().iter().all(Result::is_ok));
+        assert_eq!(local.read_root().unwrap(), root);
+    }
+    assert!(local.mend_root(0, &superblock(6)).is_err(), "nobody has written 5");
+}
+
+#[test]
+fn a_root_that_names_more_than_there_is_is_refused() {
+    let (disk, local) = made();
+    let larger = Superblock { capacity_bytes: disk.len_bytes() + 4096, ..superblock(3) };
+    local.swap_root(2, &larger).unwrap();
+    let other = Local::over(disk.clone());
+    assert!(matches!(other.read_root(), Err(RootError::Short { .. })));
+    assert!(matches!(Local::over(Arc::<Refusing>::default()).read_root(), Err(RootError::None(_))));
+}
+
+#[test]
+fn an_epoch_is_fenced_by_what_there_is_and_never_goes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = FileDisk::create(&dir.path().join("disk"), GEOMETRY.pool_bytes()).unwrap();
+    let local = Local::new(Arc::new(file));
+    assert_eq!(local.fence(4).unwrap(), Fence::Lock);
+    // It is opened once more, and fails there, before it is written that there is a new epoch.
+    assert_eq!(local.fence(4).unwrap(), Fence::Lock);
+    let (_disk, memory) = made();
+    assert_eq!(memory.fence(1).unwrap(), Fence::Memory);
+    let back = std::panic::AssertUnwindSafe(|| local.fence(3));
+    assert!(std::panic::catch_unwind(back).is_err());
+    // What it says: nobody else opens it meanwhile.
+    let again = FileDisk::open(&dir.path().join("disk"));
+    assert_eq!(again.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn what_grows_is_had_before_it_is_laid_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = FileDisk::create(&dir.path().join("disk"), GEOMETRY.pool_bytes()).unwrap();
+    let local = Local::new(Arc::new(file));
+    local.lay_out(GEOMETRY);
+    let grown = Geometry { segment_count: 17, ..GEOMETRY };
+    local.grow(grown.pool_bytes()).unwrap();
+    local.grow(GEOMETRY.pool_bytes()).unwrap();
+    assert_eq!(local.len_bytes(), grown.pool_bytes());
+    local.lay_out(grown);
+    local.append(Place::of_block(16, 255), &[Frame::zeros()]).unwrap();
+    assert!(Local::over(Arc::<Refusing>::default()).channel(1).is_err());
+}

@@ -1,0 +1,172 @@
+//! The root on one device: the superblocks, which of them are whole, and that one always is.
+//!
+//! There are two copies, written one after the other, and a *stand-in* for the time in which one of
+//! them can't be written: nothing else would be whole while the other is written over.
+//!
+//! Invariants:
+//! 1. A copy is written over only while another one, or the stand-in, is whole and says what it
+//!    says, or what it is to say. If the device refuses the stand-in as well, it refuses all there
+//!    is: the last copy is left as it is, and writing ends.
+//! 2. The root is replaced only by its successor, by whoever knows it: [`Roots::swap`] refuses
+//!    who has read another one.
+
+use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::superblock::{
+    SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES, UNKNOWN_FEATURE, UNKNOWN_VERSION,
+};
+use format::{FormatError, Superblock};
+use sys::Disk;
+
+use crate::RootError;
+
+/// What is known of the copies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Roots {
+    /// The sequence number of the newest.
+    sequence: u64,
+    /// Those that say what the newest says, or what the one before it does.
+    whole: [bool; 2],
+    /// Whether there is something where the stand-in has its place.
+    stands_in: bool,
+}
+
+/// Why none of the copies counts.
+fn no_root(copies: &[Result<Superblock, FormatError>; 2]) -> RootError {
+    let reasons = || copies.iter().filter_map(|copy| copy.as_ref().err());
+    let is_newer = |error: &&FormatError| [UNKNOWN_VERSION, UNKNOWN_FEATURE].contains(&error.what);
+    match reasons().find(is_newer) {
+        Some(error) => RootError::Newer(error.what.to_string()),
+        None => RootError::None(reasons().next().map_or_else(String::new, ToString::to_string)),
+    }
+}
+
+impl Roots {
+    /// The newest superblock that is whole, and what is known of all.
+    pub(crate) fn read(disk: &dyn Disk) -> Result<(Superblock, Self), RootError> {
+        let mut copies = read_copies(disk);
+        if copies.iter().any(Result::is_err) {
+            // One torn copy is what a crash leaves, but a misread one must not lead to an old
+            // state.
+            copies = read_copies(disk);
+        }
+        let stand_in = read_stand_in(disk, &copies);
+        let all = copies.iter().flatten().chain(&stand_in);
+        let Some(newest) = all.max_by_key(|superblock| superblock.sequence).cloned() else {
+            return Err(no_root(&copies));
+        };
+        let has_bytes = disk.len_bytes();
+        if newest.capacity_bytes > has_bytes {
+            return Err(RootError::Short { wants_bytes: newest.capacity_bytes, has_bytes });
+        }
+        let is_whole = |copy: &Result<Superblock, FormatError>| {
+            copy.as_ref().is_ok_and(|copy| newest.sequence - copy.sequence <= 1)
+        };
+        let whole = copies.each_ref().map(is_whole);
+        let sequence = newest.sequence;
+        Ok((newest, Self { sequence, whole, stands_in: stand_in.is_some() }))
+    }
+
+    /// Puts `next` in the place of the root with the sequence number `expected`: over the copy that
+    /// its own belongs to, which is one more.
+    pub(crate) fn swap(
+        &mut self,
+        disk: &dyn Disk,
+        expected: u64,
+        next: &Superblock,
+    ) -> Result<(), RootError> {
+        if self.sequence != expected {
+            return Err(RootError::Overtaken { expected, found: self.sequence });
+        }
+        assert!(next.sequence > expected, "the root is replaced by its successor only");
+        self.write(disk, next)?;
+        self.sequence = next.sequence;
+        Ok(())
+    }
+
+    /// A copy was found bad where it stands: writes there the newest once more as it is, or its
+    /// successor, by the copy that they belong to.
+    pub(crate) fn mend(
+        &mut self,
+        disk: &dyn Disk,
+        copy: usize,
+        root: &Superblock,
+    ) -> Result<(), RootError> {
+        assert_eq!(root.sequence % 2, copy as u64, "each copy has its sequence numbers");
+        self.whole[copy] = false;
+        match root.sequence == self.sequence {
+            true => self.write(disk, root),
+            false => self.swap(disk, root.sequence - 1, root),
+        }
+    }
+
+    fn write(&mut self, disk: &dyn Disk, superblock: &Superblock) -> Result<(), RootError> {
+        let copy = (superblock.sequence % 2) as usize;
+        let frames = [FrameMut::from_bytes(&superblock.encode()).freeze()];
+        if self.whole[copy] && !self.whole[1 - copy] {
+            self.stands_in = true;
+            write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, &frames)?;
+        }
+        let written = write_at(disk, SUPERBLOCK_OFFSETS_BYTES[copy], &frames);
+        self.whole[copy] = written.is_ok();
+        written
+    }
+
+    /// Both copies are to say the same: nothing stands in for one that is whole, so that what is
+    /// old by then is never taken for the newest.
+    pub(crate) fn settle(&mut self, disk: &dyn Disk) {
+        if self.stands_in && self.whole == [true; 2] {
+            let zeros = [Frame::zeros()];
+            let cleared = write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, &zeros);
+            self.stands_in = cleared.is_err();
+        }
+    }
+}
+
+fn write_at(disk: &dyn Disk, offset_bytes: u64, frames: &[Frame]) -> Result<(), RootError> {
+    Ok(disk.write_and_flush(&mut || disk.write(offset_bytes, frames))?)
+}
+
+/// What stands in the place of a superblock.
+fn read_at(disk: &dyn Disk, offset_bytes: u64) -> Result<Superblock, FormatError> {
+    if offset_bytes + BLOCK_BYTES > disk.len_bytes() {
+        return Err(FormatError { what: "the device ends before it", offset: 0 });
+    }
+    let mut frames = [FrameMut::zeroed()];
+    // A copy that can't be read is a copy that is not there: the other may be.
+    if disk.read_patiently(offset_bytes, &mut frames).is_err() {
+        return Err(FormatError { what: "unreadable", offset: 0 });
+    }
+    Superblock::decode(&frames[0][..])
+}
+
+/// Both copies as they were read, in their order.
+pub(crate) fn read_copies(disk: &dyn Disk) -> [Result<Superblock, FormatError>; 2] {
+    SUPERBLOCK_OFFSETS_BYTES.map(|offset_bytes| read_at(disk, offset_bytes))
+}
+
+/// What stands in for a copy, if something does. It is of the same pool: a device may have borne
+/// another one before.
+pub(crate) fn read_stand_in(
+    disk: &dyn Disk,
+    copies: &[Result<Superblock, FormatError>; 2],
+) -> Option<Superblock> {
+    let found = read_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES).ok()?;
+    copies.iter().flatten().all(|copy| copy.pool_id == found.pool_id).then_some(found)
+}
+
+/// Makes the first root of a pool, on a device that may bear anything: both copies say the same,
+/// and nothing stands in for them. `superblock` has the first sequence number.
+pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> std::io::Result<()> {
+    let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
+    for offset_bytes in roots {
+        disk.write(offset_bytes, &[Frame::zeros()])?;
+    }
+    disk.flush()?;
+    for sequence in [superblock.sequence, superblock.sequence + 1] {
+        let copy = Superblock { sequence, ..superblock.clone() };
+        let frame = FrameMut::from_bytes(&copy.encode()).freeze();
+        disk.write(SUPERBLOCK_OFFSETS_BYTES[(sequence % 2) as usize], &[frame])?;
+        disk.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! What the store needs of where its segments live.
+
+use std::fmt;
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use block::{Frame, FrameMut};
+use format::{FormatError, Geometry, Place, Superblock};
+use sys::{Disk, Persist};
+
+use crate::channel::Channel;
+use crate::local::Local;
+
+/// Where the segments of a pool live, and its root.
+///
+/// A place is a segment and an offset in it; where that is on which device nobody above knows.
+/// Places are given in whole blocks of 4 KiB, and what is read or written there never leaves its
+/// segment: whoever asks for that is stopped by an assertion, as it would reach what belongs to
+/// somebody else.
+///
+/// The calls here wait. They are for checkpoints, reclaim, scrubbing, recovery and tools; on the
+/// way of a host's request there is a [`Channel`].
+pub trait Segments: Send + Sync {
+    /// The pool is divided like this from now on: as its root says, or as it will say when it has
+    /// grown. Segments keep their size.
+    fn lay_out(&self, geometry: Geometry);
+
+    /// How large a pool there is room for, in bytes.
+    fn len_bytes(&self) -> u64;
+
+    /// Makes room for a pool of `capacity_bytes`, durably, while it is used; does nothing where
+    /// there is.
+    ///
+    /// # Errors
+    /// If that can't be had.
+    fn grow(&self, capacity_bytes: u64) -> io::Result<()>;
+
+    /// What a segment is, for its row in the segment table.
+    fn describe(&self, segment: u32) -> SegmentKind;
+
+    /// Fills `frames` from `place` on, or fails. What fails once may succeed the next time.
+    ///
+    /// # Errors
+    /// What the medium says.
+    fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()>;
+
+    /// As [`Segments::read`], and tries again what fails, so that an error is one that lasts.
+    ///
+    /// # Errors
+    /// What the medium says.
+    fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()>;
+
+    /// Appends `frames` to a segment, at `place`. Not durable before a flush. What is there may be
+    /// a *hole*: blocks of a segment of metadata that nothing names any more.
+    ///
+    /// # Errors
+    /// What the medium says; any part may have been written.
+    fn append(&self, place: Place, frames: &[Frame]) -> io::Result<()>;
+
+    /// Appends `frames` (perhaps none, then `place` says nothing), and makes durable what `persist`
+    /// says.
+    ///
+    /// # Errors
+    /// As [`Segments::append`].
+    fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()>;
+
+    /// Calls `write`, which appends what it likes, and makes all of that durable: see
+    /// [`Disk::write_and_flush`].
+    ///
+    /// # Errors
+    /// Those of `write`, and of the flush.
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+
+    /// How many flushes have failed since it was opened: see [`Disk::flush_failures`].
+    fn flush_failures(&self) -> u64;
+
+    /// The newest root that is whole.
+    ///
+    /// # Errors
+    /// If there is none, or it names more than there is.
+    fn read_root(&self) -> Result<Superblock, RootError>;
+
+    /// All that stands in the place of a root, newest or not: for tools, and for scrubbing, which
+    /// compares them.
+    fn root_copies(&self) -> Vec<Result<Superblock, FormatError>>;
+
+    /// Puts `next` in the place of the root with the sequence number `expected`, durably: nothing,
+    /// if another one stands there now. Its own sequence number is a later one.
+    ///
+    /// # Errors
+    /// [`RootError::Overtaken`]: somebody else has replaced it; what the medium says, and then the
+    /// old root or the new one is there.
+    fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError>;
+
+    /// Copies of the root that differ in age become alike: to be called when two roots that say the
+    /// same have followed each other.
+    fn settle_root(&self);
+
+    /// A copy of the root, by its number, was found bad: writes `root` there, which is the newest
+    /// itself, or its successor.
+    ///
+    /// # Errors
+    /// As [`Segments::swap_root`].
+    fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError>;
+
+    /// Keeps out whoever had an earlier epoch: nothing that they still have on its way lands on a
+    /// record of this one when it returns. Says by what, and what that does not keep out.
+    ///
+    /// # Errors
+    /// If they can't be kept out.
+    fn fence(&self, epoch: u64) -> io::Result<Fence>;
+
+    /// A channel of the calling thread, with at most `entries` requests on their way at once; more
+    /// wait in the channel.
+    ///
+    /// # Errors
+    /// If there is no such way to it; what the system says.
+    fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>>;
+
+    /// Whether the medium takes no writes at all: see [`Disk::has_given_up`].
+    fn has_given_up(&self) -> bool;
+
+    /// Whether it refuses all writes at the moment: see [`Disk::is_refusing`].
+    fn is_refusing(&self) -> bool;
+
+    /// How often a write or a flush was retried that it had refused.
+    fn retry_count(&self) -> u64;
+
+    /// Whoever calls it holds nothing that others need, and has much to do: others may go on.
+    fn give_way(&self);
+
+    /// Where a place is on the device, in bytes: for what people are told, and for who damages it
+    /// in a test. Nothing is read or written by it.
+    fn locate(&self, place: Place) -> u64;
+}
+
+/// What a segment is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentKind {
+    /// A range of the one device that there is.
+    Plain,
+}
+
+impl SegmentKind {
+    /// Its number in a row of the segment table.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Plain => 0,
+        }
+    }
+}
+
+/// What keeps out whoever had an earlier epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// The lock of the file or the device, held since it was opened and until the process has
+    /// ended, with all that it had on its way. It keeps out other processes of this machine that
+    /// ask for the lock; no other machine, and nobody who writes without it.
+    Lock,
+    /// Nothing: only this process knows of it.
+    Memory,
+}
+
+/// Why there is no root, or no new one.
+#[derive(Debug, thiserror::Error)]
+pub enum RootError {
+    /// Nothing there is a root: why.
+    #[error("{0}")]
+    None(String),
+    /// There is one that a newer version of Holdfast has written: why it can't be read.
+    #[error("it was written by a newer version: {0}")]
+    Newer(String),
+    /// The pool is larger than where it lives.
+    #[error("the pool has {wants_bytes} bytes, but its device only {has_bytes}")]
+    Short {
+        /// What the root names.
+        wants_bytes: u64,
+        /// What there is.
+        has_bytes: u64,
+    },
+    /// Another one stands there than was expected.
+    #[error("root {expected} was expected, and {found} is there")]
+    Overtaken {
+        /// The sequence number that was expected.
+        expected: u64,
+        /// The one that is there.
+        found: u64,
+    },
+    /// The medium has failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// [`Segments`] that several have.
+#[derive(Clone)]
+pub struct Shared(Arc<dyn Segments>);
+
+impl Deref for Shared {
+    type Target = dyn Segments;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl From<Arc<dyn Segments>> for Shared {
+    fn from(segments: Arc<dyn Segments>) -> Self {
+        Self(segments)
+    }
+}
+
+impl From<Arc<Local>> for Shared {
+    fn from(local: Arc<Local>) -> Self {
+        Self(local)
+    }
+}
+
+/// All on one disk, for who has no need of channels.
+impl<D: Disk + 'static> From<Arc<D>> for Shared {
+    fn from(disk: Arc<D>) -> Self {
+        Self(Arc::new(Local::over(disk)))
+    }
+}
+
+impl From<Arc<dyn Disk>> for Shared {
+    fn from(disk: Arc<dyn Disk>) -> Self {
+        Self(Arc::new(Local::over(disk)))
+    }
+}
