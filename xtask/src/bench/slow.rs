@@ -29,13 +29,15 @@ const RATIO_MIN: f64 = 50.0;
 const P99_RATIO_MAX: f64 = 1.5;
 
 const GIB: u64 = 1 << 30;
-const POOL_BYTES: u64 = 10 * GIB;
+const POOL_BYTES: u64 = 12 * GIB;
 /// Two million blocks: some 80 MiB of rows and leaves.
 const COLD_BYTES: u64 = 8 * GIB;
 /// What is read from memory.
 const HOT_BYTES: u64 = 1 << 20;
 /// The least memory that can be configured, and nothing in the background.
 const CONFIG: &str = "memory = \"64M\"\nscrub = \"off\"\noptimize = \"off\"\n";
+/// Reads until memory holds what it holds later, too.
+const SETTLE: &str = "--rw randread --depth 64 --commands 20000 --seconds 60";
 /// Commands a second of the session beside.
 const BESIDE: &str = "--rate 1000 --depth 4";
 
@@ -88,7 +90,7 @@ fn prepare(options: &Options, programs: &Programs) -> Result<(PathBuf, PathBuf)>
     for (name, bytes, lun) in [("cold", COLD_BYTES, 1), ("hot", 64 << 20, 2)] {
         eprintln!("slow: filling {} MiB", bytes >> 20);
         let url = array.create_volume(name, bytes, lun, "")?;
-        let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60 --compressible 75";
+        let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60 --compressible 0";
         load(&programs.lab, &url, array.pid(), &words(&format!("{fill} --seed {lun}")))?;
     }
     let config = options.dir.join("slow.toml");
@@ -110,12 +112,15 @@ const HOT: [&str; 2] = ["--rw randread --span 1048576", "--command tur"];
 impl Bench<'_> {
     fn measure(&self, latency_ms: u32, seed: u64) -> Result<Row> {
         let (one, alone) = self.served(latency_ms, |bench, array| {
+            // What of the upper levels stays in memory is there in both.
+            self.load(array, 1, &format!("{SETTLE} --seed {}", seed + 200))?;
             let alone = HOT.map(|load| bench.p99_us(array, load, seed));
             Ok((bench.cold(array, 1, bench.options.seconds, seed)?, alone))
         })?;
         let (many, beside) = self.served(latency_ms, |bench, array| {
             // For as long as what is measured beside it, with the time that programs take to start.
             let seconds = bench.options.seconds * 2.0 + 4.0;
+            self.load(array, 1, &format!("{SETTLE} --seed {}", seed + 200))?;
             std::thread::scope(|scope| {
                 let cold = scope.spawn(|| bench.cold(array, DEPTH, seconds, seed + 100));
                 std::thread::sleep(std::time::Duration::from_secs(1));

@@ -86,7 +86,7 @@ fn a_record_that_is_refused_goes_to_the_next_segment_with_all_behind_it() {
         let mut commits: Vec<Commit> =
             (0..).zip(&blocks).map(|(at, b)| bench.begin(at, b)).collect();
         for commit in &commits[usize::from(!landed)..] {
-            bench.store.write_out(&commit).unwrap();
+            bench.store.write_out(commit).unwrap();
         }
         let first = commits.remove(0);
         bench.store.finish_commit(commits.remove(0), Ok(()));

@@ -143,7 +143,7 @@ fn a_commit_that_lands_first_waits_for_the_one_in_front() {
     let bytes = distinct(16, 1);
     let [first, second] = two_commits(&bench, &bytes);
     for commit in [&first, &second] {
-        bench.store.write_out(&commit).unwrap();
+        bench.store.write_out(commit).unwrap();
     }
     bench.store.finish_commit(second, Ok(()));
     assert!(bench.answers.0.lock().is_empty());

@@ -132,7 +132,7 @@ fn a_chunk_that_a_record_names_is_not_freed_in_front_of_it() {
     let (over, first) = begin(&store, id, 0, &distinct(8, 2));
     let (again, second) = begin(&store, id, 64, &data);
     for commit in [&first, &second] {
-        store.write_out(&commit).unwrap();
+        store.write_out(commit).unwrap();
     }
     store.finish_commit(first, Ok(()));
     assert_eq!(read(&store, id, 64, 8), vec![0; 4096]);
