@@ -68,6 +68,9 @@ impl Disk for Refusing {
 fn superblock(sequence: u64) -> Superblock {
     let seal = Seal::default();
     Superblock {
+        version: format::FormatVersion::default(),
+        features: format::Features::default(),
+        incarnation: 0,
         pool_id: [7; 16],
         root_key: [9; 32],
         sequence,

@@ -51,6 +51,8 @@ impl Model {
     fn new() -> Self {
         let geometry = Geometry::of_segments(SEGMENT_BYTES, POOL_BYTES).unwrap();
         let disk = ModelDisk::new(MemoryDisk::new(POOL_BYTES));
+        let disk = segments::Shared::from(disk);
+        disk.lay_out(geometry);
         let medium = Medium::new(disk, geometry, Keys::derive(&[1; 32]), Tuning::SMALL);
         // Everything that may leave does, whenever something else comes.
         let memory = Memory::new(0);
@@ -79,8 +81,7 @@ impl Model {
         let (_, images) = self.table.capture(&self.medium, &mut placer).unwrap();
         let released = placer.released;
         for image in images {
-            let offset_bytes = self.medium.geometry().offset_bytes(image.reference.place);
-            self.medium.disk.write(offset_bytes, &[image.page]).unwrap();
+            self.medium.disk.append(image.reference.place, &[image.page]).unwrap();
         }
         self.memory.end_capture();
         free.extend(released);
