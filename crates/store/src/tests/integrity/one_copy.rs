@@ -51,6 +51,7 @@ fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_writes_it_anew() {
 /// Who reads the second copy has the first one written anew: there are two again behind that.
 #[test]
 fn a_read_of_the_second_copy_repairs_the_first() {
+    let (pages, nodes) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     for_each_copy(|pool, what, at| {
         let store = open(pool);
         assert_eq!(lost(pool, &store), [], "{what:?}");
@@ -58,6 +59,8 @@ fn a_read_of_the_second_copy_repairs_the_first() {
         while store.maintain().unwrap() != Next::Nothing {}
         assert!(!store.has_bad_copies());
         if has_read_second {
+            let met = if matches!(what, What::Node(_)) { &nodes } else { &pages };
+            met.set(met.get() + 1);
             let repaired = store.damage().findings;
             assert_eq!(found(&repaired, what, at).repair, Repair::Done, "{what:?}");
             assert_eq!(scrub(&store), [], "{what:?}");
@@ -65,6 +68,7 @@ fn a_read_of_the_second_copy_repairs_the_first() {
         assert_eq!(lost(pool, &store), [], "{what:?}");
         assert_sound(&store);
     });
+    assert!(pages.get() > 2 && nodes.get() > 2, "{pages:?}, {nodes:?}");
 }
 
 /// Both halves of a segment of metadata lose something, though not the same.
