@@ -256,27 +256,28 @@ impl Writer<'_> {
 impl Entry {
     /// How many bytes it takes in a record, with its length.
     pub fn encoded_bytes(&self) -> usize {
-        1 + ENTRY_LENGTH_BYTES + match self {
-            Self::Store { fingerprints, .. } => 17 + 16 * fingerprints.len(),
-            Self::StoreGroup { fingerprints, .. } => 17 + 16 * fingerprints.len(),
-            Self::Map { .. } => 28,
-            Self::Fill { .. } => 32,
-            Self::Copy { .. } => 40,
-            Self::VolumeCreate { .. }
-            | Self::VolumeResize { .. }
-            | Self::VolumeOverwrite { .. } => 16,
-            Self::VolumeClone { .. } => 17,
-            Self::VolumeDestroy { .. } => 8,
-            Self::Config { key, value } | Self::TargetState { key, value } => {
-                5 + key.len() + value.as_ref().map_or(0, Vec::len)
+        1 + ENTRY_LENGTH_BYTES
+            + match self {
+                Self::Store { fingerprints, .. } => 17 + 16 * fingerprints.len(),
+                Self::StoreGroup { fingerprints, .. } => 17 + 16 * fingerprints.len(),
+                Self::Map { .. } => 28,
+                Self::Fill { .. } => 32,
+                Self::Copy { .. } => 40,
+                Self::VolumeCreate { .. }
+                | Self::VolumeResize { .. }
+                | Self::VolumeOverwrite { .. } => 16,
+                Self::VolumeClone { .. } => 17,
+                Self::VolumeDestroy { .. } => 8,
+                Self::Config { key, value } | Self::TargetState { key, value } => {
+                    5 + key.len() + value.as_ref().map_or(0, Vec::len)
+                }
+                Self::Relocate { fingerprints, .. } => 16 + 16 * fingerprints.len(),
+                Self::Release { .. } => 12,
+                Self::VolumeHandling { .. } => 9,
+                Self::RelocateGroup { chunks, .. } => 8 + 24 * chunks.len(),
+                Self::Alias { .. } => 16,
+                Self::Compared(_) => COMPARED_BYTES,
             }
-            Self::Relocate { fingerprints, .. } => 16 + 16 * fingerprints.len(),
-            Self::Release { .. } => 12,
-            Self::VolumeHandling { .. } => 9,
-            Self::RelocateGroup { chunks, .. } => 8 + 24 * chunks.len(),
-            Self::Alias { .. } => 16,
-            Self::Compared(_) => COMPARED_BYTES,
-        }
     }
 
     /// Appends it to `out`, without its length.

@@ -6,9 +6,7 @@ use crate::FormatError;
 use crate::checksum::Fingerprint;
 use crate::codec::Reader;
 use crate::compared::Compared;
-use crate::entry::{
-    CONFIG_REMOVED, CONFIG_VALUE_BYTES_MAX, Entry, PASSED_OVER_TAG, StoreFlags,
-};
+use crate::entry::{CONFIG_REMOVED, CONFIG_VALUE_BYTES_MAX, Entry, PASSED_OVER_TAG, StoreFlags};
 use crate::map::{ChunkId, MapEntry};
 use crate::row::{Codec, GROUP_BLOCKS_MAX, Handling};
 use crate::target_state::TARGET_STATE_KEY;

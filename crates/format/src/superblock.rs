@@ -234,8 +234,7 @@ impl Superblock {
             return Err(FormatError { what: "wrong checksum of a superblock", offset: SUM_AT });
         }
         let version = FormatVersion::decode(reader.u32()?);
-        let version = version
-            .ok_or(FormatError { what: UNKNOWN_VERSION, offset: 8 })?;
+        let version = version.ok_or(FormatError { what: UNKNOWN_VERSION, offset: 8 })?;
         reader.u32()?;
         let pool_id = reader.array()?;
         let root_key = reader.array()?;

@@ -20,8 +20,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use block::{Frame, FrameMut, SectorRange, VolumeId};
-use format::map::Node;
-use format::map::NODE_BYTES;
+use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef};
 use format::{ChunkId, ChunkRow, Place};
 

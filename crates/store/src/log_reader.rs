@@ -133,10 +133,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// The record at a position, if it is the one that must be there.
-    pub(crate) fn record(
-        &mut self,
-        at: &LogPosition,
-    ) -> Result<Option<ReadRecord>, StoreError> {
+    pub(crate) fn record(&mut self, at: &LogPosition) -> Result<Option<ReadRecord>, StoreError> {
         let found = self.record_at(at.segment, at.block)?;
         let is_it = |header: &RecordHeader| header.lsn == at.lsn && header.previous == at.previous;
         Ok(found.filter(|found| is_it(&found.header)))

@@ -252,8 +252,8 @@ impl Medium {
         if self.keys.page_sum(bytes) != page.checksum {
             return Err(damaged("wrong checksum of a stream", page.place));
         }
-        let (behind, part) = decode_stream_piece(bytes)
-            .map_err(|error| damaged(&error.to_string(), page.place))?;
+        let (behind, part) =
+            decode_stream_piece(bytes).map_err(|error| damaged(&error.to_string(), page.place))?;
         Ok((behind, part.to_vec()))
     }
 

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-
 use crate::StoreError;
 use crate::checkpoint::Checkpointer;
 use crate::medium::Medium;

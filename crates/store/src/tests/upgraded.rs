@@ -58,8 +58,7 @@ fn hash(store: &Store, id: u64) -> u64 {
 }
 
 fn assert_holds_all_of_v2(store: &Store) {
-    let held: Vec<(u64, u64)> =
-        V2_HOLDS.iter().map(|(id, _)| (*id, hash(store, *id))).collect();
+    let held: Vec<(u64, u64)> = V2_HOLDS.iter().map(|(id, _)| (*id, hash(store, *id))).collect();
     assert_eq!(held, V2_HOLDS);
     assert_sound(store);
 }
