@@ -61,8 +61,9 @@ fn it_reads_as_much_for_400_000_chunks_as_for_10_000() {
     for chunks in [10_000, 100_000, 400_000] {
         let (read, pages) = opening_reads(chunks);
         // The log of 8 MiB, and what may be the rest of it: where it ends in its segment differs.
-        // Of it up to 32 MiB are the rest of the segment that the log ends in, and all of the next.
-        assert!(read < 40 << 20, "{chunks} chunks: {read} bytes");
+        // Of it up to 64 MiB are the rest of the segment that the log ends in, and all of the next:
+        // once to look for a copy of a bad header, and once for records that prove a loss.
+        assert!(read < 72 << 20, "{chunks} chunks: {read} bytes");
         // A node and a path of directories for what the log changes; 400,000 rows are 3,125 pages.
         assert!(pages <= 64, "{chunks} chunks: {pages} pages and nodes");
     }

@@ -15,6 +15,7 @@ use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
 use crate::asking::View;
+use crate::holes::KEPT_SEGMENTS;
 use crate::pages::PageKey;
 use crate::room::LEFT_BY_DATA;
 use crate::scrub::TableName;
@@ -63,7 +64,7 @@ impl Store {
         }
         let Some(compactor) = pass else { return Ok(false) };
         for _ in 0..PAGES_PER_TURN {
-            if self.checkpoint_due() {
+            if self.must_write_first() {
                 return Ok(true);
             }
             let Some((table, key)) = compactor.pages.pop() else { break };
@@ -118,6 +119,16 @@ impl Store {
         Some(compactor)
     }
 
+    /// Whether a checkpoint has to write what was marked before more is: it might not fit any more.
+    /// That jobs wait for the room which it takes is no reason, or each page would have one.
+    fn must_write_first(&self) -> bool {
+        let mut writer = self.writer.lock();
+        let claim = writer.claim(&self.world).segments.saturating_add(KEPT_SEGMENTS);
+        writer.failed
+            || claim > writer.state.segments.free_for_metadata()
+            || self.world.memory.is_checkpoint_due()
+    }
+
     /// How many units of 64 bytes of metadata a segment has room for.
     pub(crate) fn metadata_units(&self) -> u64 {
         u64::from(self.world.medium.metadata_blocks()) * BLOCK_BYTES / PLACE_UNIT_BYTES
@@ -151,7 +162,7 @@ impl Store {
             if !compactor.empties(*place) {
                 continue;
             }
-            if self.checkpoint_due() {
+            if self.must_write_first() {
                 // The rest of it behind that.
                 compactor.pages.push((name, (level, number)));
                 return;
