@@ -108,11 +108,12 @@ pub fn all(report: &mut Report, world: &World) {
     pool(report, world);
 }
 
-/// The pool grows, and is read, counted and packed in the background.
+/// The pool grows, is upgraded, which it is already, and is read, counted and packed in the background.
 fn pool(report: &mut Report, world: &World) {
     let grow = Request::new("PATCH", "/v1/pool").json(&json!({"capacity_bytes": CAPACITY_BYTES}));
     world.row(report, "PATCH /v1/pool", &[grow]);
     let post = |path: &str| Request::new("POST", path.to_owned());
+    world.row(report, "POST /v1/pool/upgrade", &vec![post("/v1/pool/upgrade"); 8]);
     world.row(report, "POST /v1/pool/space", &vec![post("/v1/pool/space"); 8]);
     for path in ["/v1/pool/optimize", "/v1/pool/scrub"] {
         world.row(report, &format!("POST {path}"), &[post(path)]);
