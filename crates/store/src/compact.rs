@@ -119,14 +119,14 @@ impl Store {
         Some(compactor)
     }
 
-    /// Whether a checkpoint has to write what was marked before more is: it might not fit any more.
-    /// That jobs wait for the room which it takes is no reason, or each page would have one.
+    /// Whether a checkpoint is due before more is marked. That jobs wait for the room which it takes
+    /// is no reason while there is plenty, or each page would have a checkpoint of its own.
     fn must_write_first(&self) -> bool {
         let mut writer = self.writer.lock();
         let claim = writer.claim(&self.world).segments.saturating_add(KEPT_SEGMENTS);
-        writer.failed
-            || claim > writer.state.segments.free_for_metadata()
-            || self.world.memory.is_checkpoint_due()
+        self.checkpoint_due_of(&mut writer)
+            && (claim > writer.state.segments.free_for_metadata()
+                || self.world.memory.is_checkpoint_due())
     }
 
     /// How many units of 64 bytes of metadata a segment has room for.
