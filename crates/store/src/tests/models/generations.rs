@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use block::VolumeId;
 use format::page::{PageRef, ROWS_PER_PAGE, TableRoot};
-use format::{Geometry, Keys, MapEntry, Place};
+use format::{MapEntry, Place};
 use shuttle::thread;
 
 use super::disk::ModelDisk;
@@ -49,11 +49,12 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
-        let geometry = Geometry::of_segments(SEGMENT_BYTES, POOL_BYTES).unwrap();
-        let disk = ModelDisk::new(MemoryDisk::new(POOL_BYTES));
-        let disk = segments::Shared::from(disk);
-        disk.lay_out(geometry);
-        let medium = Medium::new(disk, geometry, Keys::derive(&[1; 32]), Tuning::SMALL);
+        let below = MemoryDisk::new(POOL_BYTES);
+        crate::Store::create_with_segments(&*below, &[1; 64], SEGMENT_BYTES).unwrap();
+        let disk = segments::Shared::from(ModelDisk::new(below));
+        let superblock = disk.read_root().unwrap();
+        disk.lay_out(superblock.geometry);
+        let medium = Medium::new(disk, &superblock, Tuning::SMALL);
         // Everything that may leave does, whenever something else comes.
         let memory = Memory::new(0);
         let table = Table::new(TableRoot::default(), &memory);
