@@ -164,6 +164,9 @@ fn superblock_seed() -> Vec<u8> {
     let page = PageRef { place: Place { segment: 2, offset_units: 3 }, checksum: 4 };
     let stream = StreamRef { page, length_bytes: 5 };
     let superblock = Superblock {
+        version: format::FormatVersion::default(),
+        features: format::Features::default(),
+        incarnation: 1,
         pool_id: [1; 16],
         root_key: [2; 32],
         sequence: 3,
@@ -248,11 +251,13 @@ pub fn all_entries() -> Vec<Entry> {
 
 fn record_seed(entries: &[Entry]) -> Vec<u8> {
     let mut encoded = Vec::new();
-    entries.iter().for_each(|entry| entry.encode(&mut encoded));
+    let version = format::RecordVersion::V3;
+    entries.iter().for_each(|entry| version.add(entry, &mut encoded));
     let mut record = vec![0; RECORD_HEADER_BYTES];
     record.extend(&encoded);
     record.resize(4096, 0);
     let header = RecordHeader {
+        version,
         lsn: 5,
         epoch: 2,
         flushed_lsn: 4,
@@ -262,6 +267,7 @@ fn record_seed(entries: &[Entry]) -> Vec<u8> {
         entries_bytes: encoded.len() as u32,
         entry_count: entries.len() as u32,
         next_segment: 3,
+        copied_bytes: 0,
         seal: Seal::default(),
     };
     header.seal(&mut record, &Keys::derive(&[1; 32]));

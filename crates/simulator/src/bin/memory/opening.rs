@@ -13,7 +13,7 @@ const PAGES_MAX: u64 = 64;
 /// Bytes that are read beside the log and its pages: the rest of the segment in which it ends and
 /// all of the next one, where a later record would tell that one was lost, and the tables of
 /// segments and volumes.
-const OTHER_BYTES_MAX: u64 = 48 << 20;
+const OTHER_BYTES_MAX: u64 = 96 << 20;
 
 /// How the pool was left.
 #[derive(Clone, Copy)]
