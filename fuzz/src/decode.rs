@@ -75,7 +75,7 @@ fn record(bytes: &[u8]) {
     let _ = header.entries(bytes);
     assert!(header.total_blocks() >= 1);
     // With a seal of its own it is believed.
-    let end = RECORD_HEADER_BYTES + header.entries_bytes as usize;
+    let end = RECORD_HEADER_BYTES + (header.entries_bytes + header.copied_bytes) as usize;
     let mut sealed = bytes.to_vec();
     sealed.resize(end.max(sealed.len()), 0);
     header.seal(&mut sealed, &keys);
@@ -89,7 +89,8 @@ fn entries(bytes: &[u8]) {
     while let Ok(entry) = { Entry::decode(&mut reader) } {
         let mut encoded = Vec::new();
         entry.encode(&mut encoded);
-        assert_eq!(encoded.len(), entry.encoded_bytes(), "{entry:?}");
+        let with_length = encoded.len() + format::entry::ENTRY_LENGTH_BYTES;
+        assert_eq!(with_length, entry.encoded_bytes(), "{entry:?}");
         let again = Entry::decode(&mut Reader::new(&encoded));
         assert_eq!(again.as_ref(), Ok(&entry));
     }

@@ -119,7 +119,7 @@ impl Store {
         Some(compactor)
     }
 
-    /// Whether a checkpoint is due before more is marked. That jobs wait for the room which it takes
+    /// Whether a checkpoint is due before more is marked. That jobs wait for the room that it takes
     /// is no reason while there is plenty, or each page would have a checkpoint of its own.
     fn must_write_first(&self) -> bool {
         let mut writer = self.writer.lock();

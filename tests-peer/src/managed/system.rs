@@ -108,7 +108,7 @@ pub fn all(report: &mut Report, world: &World) {
     pool(report, world);
 }
 
-/// The pool grows, is upgraded, which it is already, and is read, counted and packed in the background.
+/// The pool grows, is upgraded (it is already), and is read, counted and packed in the background.
 fn pool(report: &mut Report, world: &World) {
     let grow = Request::new("PATCH", "/v1/pool").json(&json!({"capacity_bytes": CAPACITY_BYTES}));
     world.row(report, "PATCH /v1/pool", &[grow]);
