@@ -44,6 +44,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"HFLR");
 /// Bytes before the entries.
 pub const RECORD_HEADER_BYTES: usize = 96;
 const SEALED_BYTES: usize = 64;
+const COPIED_AT: usize = 80;
 /// The most bytes of entries in a record: 256 KiB of fingerprints for every payload that fits, and
 /// the longest value, with room to spare.
 pub const RECORD_ENTRIES_BYTES_MAX: usize = 512 << 10;
@@ -159,7 +160,7 @@ impl RecordHeader {
         put(record, 52, &self.entries_bytes.to_le_bytes());
         put(record, 56, &self.next_segment.to_le_bytes());
         put(record, 60, &self.entry_count.to_le_bytes());
-        put(record, 80, &self.copied_bytes.to_le_bytes());
+        put(record, COPIED_AT, &self.copied_bytes.to_le_bytes());
         put(record, 84, &[0; 12]);
         self.seal = self.seal_of(record, keys);
         put(record, 64, &self.seal.0);
@@ -178,7 +179,9 @@ impl RecordHeader {
         match self.version {
             RecordVersion::V2 => keys.seal(&record[..SEALED_BYTES], behind),
             RecordVersion::V3 => {
-                let header = [&record[..SEALED_BYTES], &record[80..RECORD_HEADER_BYTES]].concat();
+                let mut header = [0; SEALED_BYTES + RECORD_HEADER_BYTES - COPIED_AT];
+                header[..SEALED_BYTES].copy_from_slice(&record[..SEALED_BYTES]);
+                header[SEALED_BYTES..].copy_from_slice(&record[COPIED_AT..RECORD_HEADER_BYTES]);
                 keys.seal(&header, behind)
             }
         }

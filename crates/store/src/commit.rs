@@ -106,7 +106,7 @@ impl Writer {
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
         assert!(readable, "recovery takes no record with so many entries");
         let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
-        let sealed = self.seal(world, record, self.tail, &self.tail_own.clone());
+        let sealed = self.seal(world, record, self.tail, &self.tail_own);
         let placed = self.early().then(|| self.place_early(world, &sealed));
         if placed.is_some_and(|placed| placed.is_err()) {
             self.failed = true;
@@ -136,7 +136,7 @@ impl Writer {
             return InFlight::new(record, none, (at, payload, next), lsn, applied);
         }
         let stamp = (self.epoch, self.flushed_lsn);
-        let sealed = record.seal(&world.medium.keys, &at, stamp, self.records, before);
+        let sealed = record.seal(&world.medium, &at, stamp, before);
         let blocks = sealed.frames.len() as u32;
         let payload =
             Place { segment: at.segment, offset_units: (at.block + blocks) * UNITS_PER_BLOCK };

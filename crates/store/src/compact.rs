@@ -214,29 +214,27 @@ impl Store {
 }
 
 impl Writer {
-    /// Segments of metadata that is to stand twice and stands once, as many as a quarter of what is
-    /// free can take.
-    fn of_one_copy(&mut self, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
+    /// Segments of metadata that is to stand twice and stands once, and when they were opened: as
+    /// many as a quarter of what is free can take.
+    fn of_one_copy(&mut self, segment_units: u64) -> impl Iterator<Item = (u32, u64)> + '_ {
         let rests = self.compaction_rest.is_some_and(|bytes| self.written.log_bytes < bytes);
         let free = u64::from(self.state.segments.free_count());
-        let room_units = free.saturating_sub(u64::from(LEFT_BY_DATA)) * segment_units / 4;
-        let mut moved_units = 0;
-        let mut chosen = BTreeMap::new();
-        for (segment, row) in self.state.segments.of_one_copy() {
-            moved_units += u64::from(row.live_units);
-            if moved_units > room_units {
-                break;
-            }
-            if !self.unreclaimable.contains(&segment) {
-                chosen.insert(segment, row.opened_lsn);
-            }
+        let mut room_units = free.saturating_sub(u64::from(LEFT_BY_DATA)) * segment_units / 4;
+        if rests || self.failed {
+            room_units = 0;
         }
-        (!rests && !chosen.is_empty() && !self.failed).then_some(chosen)
+        let mut moved_units = 0;
+        let fitting = self.state.segments.of_one_copy().take_while(move |(_, row)| {
+            moved_units += u64::from(row.live_units);
+            moved_units <= room_units
+        });
+        let chosen = fitting.filter(|(segment, _)| !self.unreclaimable.contains(segment));
+        chosen.map(|(segment, row)| (segment, row.opened_lsn))
     }
 
     /// Whether metadata is to stand twice that stands once, and there is room for it.
     pub(crate) fn is_mirroring_due(&mut self, segment_units: u64) -> bool {
-        self.of_one_copy(segment_units).is_some()
+        self.of_one_copy(segment_units).next().is_some()
     }
 
     /// A pass has gained nothing: the next one is not begun before more was written.
@@ -258,9 +256,9 @@ impl Writer {
     /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on. Where
     /// jobs wait for space, of which less than seven eighths are, as far as what is free goes.
     fn scattered(&mut self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
-        let of_one_copy = self.of_one_copy(segment_units);
-        if of_one_copy.is_some() {
-            return of_one_copy;
+        let of_one_copy: BTreeMap<u32, u64> = self.of_one_copy(segment_units).collect();
+        if !of_one_copy.is_empty() {
+            return Some(of_one_copy);
         }
         if self.compaction_rest.is_some_and(|log_bytes| self.written.log_bytes < log_bytes) {
             return None;

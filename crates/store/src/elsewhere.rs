@@ -32,6 +32,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use format::log::header_blocks;
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 
 use crate::StoreError;
@@ -171,9 +172,8 @@ impl Writer {
         for index in begin..self.sealed.len() {
             let before = self.own_before(index);
             let record = std::mem::take(&mut self.sealed[index].record);
-            let payload_blocks = record.frames.len();
-            let blocks = self.record_blocks(record.entries_bytes, payload_blocks, before.len());
-            if at.block + blocks > self.blocks_per_segment {
+            let headers = header_blocks(record.entries_bytes, before.len());
+            if at.block + headers + record.frames.len() as u32 > self.blocks_per_segment {
                 let Some(next) = self.enter(at, &followers) else { return Ok(false) };
                 at = next;
             }
@@ -194,7 +194,7 @@ impl Writer {
     pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
         let record = Record::default();
         let stamp = (self.epoch, self.flushed_lsn);
-        let sealed = record.seal(&world.medium.keys, &at, stamp, self.records, before);
+        let sealed = record.seal(&world.medium, &at, stamp, before);
         let next = LogPosition {
             block: at.block + sealed.frames.len() as u32,
             lsn: at.lsn + 1,

@@ -23,6 +23,16 @@ pub(crate) struct ReadRecord {
     pub(crate) own: Arc<[u8]>,
 }
 
+impl ReadRecord {
+    /// A record whose seal is right, or that of the next one. So these are bytes that we wrote: if
+    /// they make no sense, say so.
+    fn of(header: RecordHeader, own: &[u8]) -> Result<Self, StoreError> {
+        let entries =
+            header.entries(own).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        Ok(Self { header, entries, own: own.into() })
+    }
+}
+
 /// How much of the log is read at once: 1 MiB.
 const WINDOW_BLOCKS: u32 = 256;
 
@@ -211,7 +221,7 @@ impl<'a> LogReader<'a> {
         if header.lsn != before.lsn + 1 || !follows || before.next_segment == segment {
             return Ok(None);
         }
-        self.as_read(before, own).map(Some)
+        ReadRecord::of(before, own).map(Some)
     }
 
     /// Any record of this pool that begins at a block.
@@ -221,10 +231,7 @@ impl<'a> LogReader<'a> {
         block: u32,
     ) -> Result<Option<ReadRecord>, StoreError> {
         match self.bytes_at(segment, block)? {
-            Some((header, bytes)) => {
-                let own = header.own_part(&bytes).to_vec();
-                self.as_read(header, &own).map(Some)
-            }
+            Some((header, bytes)) => ReadRecord::of(header, header.own_part(&bytes)).map(Some),
             None => Ok(None),
         }
     }
@@ -248,13 +255,5 @@ impl<'a> LogReader<'a> {
         let is_record = header.verify(&bytes, &self.medium.keys)
             && end <= u64::from(self.medium.geometry().blocks_per_segment());
         Ok(is_record.then_some((header, bytes)))
-    }
-
-    /// A record whose seal is right, or that of the next one. So these are bytes that we wrote: if
-    /// they make no sense, say so.
-    fn as_read(&self, header: RecordHeader, own: &[u8]) -> Result<ReadRecord, StoreError> {
-        let entries =
-            header.entries(own).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        Ok(ReadRecord { header, entries, own: own.into() })
     }
 }

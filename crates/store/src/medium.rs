@@ -1,7 +1,7 @@
 //! Reading metadata from the device, and believing it only after its checksum.
 //!
 //! Metadata stands twice ([`Geometry::copy_of`]). Where the first copy can't be read, or is not
-//! what was written, the second one counts, and who knows what it is has it written anew
+//! what was written, the second one counts, and the reader notes that it is to be written anew
 //! (`repairs`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -82,18 +82,17 @@ impl Medium {
 
     /// Reads something in its first copy, or if that is not what was written, in the second. The
     /// error is that of the first.
-    fn read_copied<T>(
+    fn read_either<T>(
         &self,
         place: Place,
         length_bytes: usize,
-        check: impl Fn(Vec<u8>) -> Result<T, StoreError>,
+        read: impl Fn(Place) -> Result<T, StoreError>,
     ) -> Result<Copied<T>, StoreError> {
-        let read = |place| self.read_bytes(place, length_bytes).and_then(&check);
         let error = match read(place) {
             Ok(content) => return Ok(Copied { content, is_second: false }),
             Err(error) => error,
         };
-        let second = self.geometry().copy_of(place, length_bytes as u64).map(read);
+        let second = self.geometry().copy_of(place, length_bytes as u64).map(&read);
         match second {
             Some(Ok(content)) => Ok(Copied { content, is_second: true }),
             _ => Err(error),
@@ -145,15 +144,7 @@ impl Medium {
 
     /// A page of a table.
     pub(crate) fn read_page(&self, page: PageRef) -> Result<Copied<Frame>, StoreError> {
-        let error = match self.read_page_at(page, page.place) {
-            Ok(content) => return Ok(Copied { content, is_second: false }),
-            Err(error) => error,
-        };
-        let second = self.geometry().copy_of(page.place, PAGE_BYTES as u64);
-        match second.map(|place| self.read_page_at(page, place)) {
-            Some(Ok(content)) => Ok(Copied { content, is_second: true }),
-            _ => Err(error),
-        }
+        self.read_either(page.place, PAGE_BYTES, |place| self.read_page_at(page, place))
     }
 
     /// A page of a table, at the place of one of its copies.
@@ -185,7 +176,7 @@ impl Medium {
 
     /// A node of the map.
     pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Copied<Node>, StoreError> {
-        self.read_copied(page.place, NODE_BYTES, |bytes| self.node_of(&bytes, page, level))
+        self.read_either(page.place, NODE_BYTES, |place| self.read_node_at(page, level, place))
     }
 
     /// A node of the map, at the place of one of its copies.
@@ -235,8 +226,8 @@ impl Medium {
         &self,
         piece: StreamRef,
     ) -> Result<Copied<(StreamRef, Vec<u8>)>, StoreError> {
-        let StreamRef { page, length_bytes } = piece;
-        self.read_copied(page.place, length_bytes as usize, |bytes| self.piece_of(&bytes, page))
+        let (place, length_bytes) = (piece.page.place, piece.length_bytes as usize);
+        self.read_either(place, length_bytes, |place| self.read_piece_at(piece, place))
     }
 
     /// A piece of a stream, at the place of one of its copies.
@@ -245,15 +236,12 @@ impl Medium {
         piece: StreamRef,
         place: Place,
     ) -> Result<(StreamRef, Vec<u8>), StoreError> {
-        self.piece_of(&self.read_bytes(place, piece.length_bytes as usize)?, piece.page)
-    }
-
-    fn piece_of(&self, bytes: &[u8], page: PageRef) -> Result<(StreamRef, Vec<u8>), StoreError> {
-        if self.keys.page_sum(bytes) != page.checksum {
-            return Err(damaged("wrong checksum of a stream", page.place));
+        let bytes = self.read_bytes(place, piece.length_bytes as usize)?;
+        if self.keys.page_sum(&bytes) != piece.page.checksum {
+            return Err(damaged("wrong checksum of a stream", place));
         }
         let (behind, part) =
-            decode_stream_piece(bytes).map_err(|error| damaged(&error.to_string(), page.place))?;
+            decode_stream_piece(&bytes).map_err(|error| damaged(&error.to_string(), place))?;
         Ok((behind, part.to_vec()))
     }
 

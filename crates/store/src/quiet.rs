@@ -29,22 +29,21 @@ impl Store {
 
 impl Writer {
     /// Whether the last record of the log has to be followed by one without entries.
-    pub(crate) fn is_rest_due(&self) -> bool {
+    fn is_rest_due(&self, world: &World) -> bool {
         // With early answers nothing is promised before a flush, and that is a record's own.
         self.log_bytes > 0
             && self.ends_with_entries
-            && self.records > RecordVersion::V2
+            && world.medium.version().records() > RecordVersion::V2
             && !self.early()
             && !self.failed
     }
 
     fn begin_rest(&mut self, world: &World) -> bool {
         // At the beginning of a segment it would be taken for a link.
-        if !self.is_rest_due() || !self.is_idle() || self.segment_rest_blocks() == 0 {
+        if !self.is_rest_due(world) || !self.is_idle() || self.segment_rest_blocks() == 0 {
             return false;
         }
-        let at = self.tail;
-        let rest = self.link(world, at, &self.tail_own.clone());
+        let rest = self.link(world, self.tail, &self.tail_own);
         if rest.blocks() > self.segment_rest_blocks() {
             return false;
         }

@@ -9,7 +9,7 @@ use format::entry::ENTRY_LENGTH_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{RECORD_HEADER_BYTES, header_blocks};
 use format::{
-    ChunkId, Entry, Fingerprint, Keys, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader,
+    ChunkId, Entry, Fingerprint, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader,
     RecordVersion, Seal, StoreFlags,
 };
 
@@ -17,6 +17,7 @@ use crate::Token;
 use crate::classify::Class;
 use crate::edit::{Edit, Step};
 use crate::grafts::Graft;
+use crate::medium::Medium;
 use crate::pack::Packed;
 use crate::pages::FastState;
 use crate::put::Put;
@@ -295,12 +296,12 @@ impl Record {
     /// Header and entries, with what is copied of the record before.
     pub(crate) fn seal(
         &self,
-        keys: &Keys,
+        medium: &Medium,
         position: &LogPosition,
         (epoch, flushed_lsn): (u64, u64),
-        version: RecordVersion,
         before: &[u8],
     ) -> Sealed {
+        let version = medium.version().records();
         let mut entries = Vec::with_capacity(self.entries_bytes);
         self.entries.iter().for_each(|entry| version.add(entry, &mut entries));
         let counted = version.entries_bytes(self.entries_bytes, self.entries.len());
@@ -325,13 +326,12 @@ impl Record {
             copied_bytes: before.len() as u32,
             seal: Seal::default(),
         };
-        let seal = fields.seal(&mut bytes, keys);
+        let seal = fields.seal(&mut bytes, &medium.keys);
         let frames = bytes
             .chunks_exact(BLOCK_BYTES as usize)
             .map(|block| FrameMut::from_bytes(block).freeze())
             .collect();
-        bytes.truncate(behind);
-        Sealed { frames, own: bytes.into(), seal }
+        Sealed { frames, own: bytes[..behind].into(), seal }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Metadata of which one copy is bad, written anew from the other.
 //!
-//! Who reads metadata takes the second copy where the first is bad, and notes what it was. A turn
-//! of maintenance marks it as changed, and has a checkpoint write it, both copies, at a new place:
-//! the bad one is not written over where it stands, because by the time that it could be, the place
-//! may be in use for something else. Scrubbing reads both copies of all, and does the same.
+//! A reader of metadata takes the second copy if the first is bad, and notes what it was. The next
+//! turn of maintenance marks it dirty, and a checkpoint writes both copies at a new place. The bad
+//! copy is not overwritten in place, because by then the place may be in use for something else.
+//! Scrubbing reads both copies of everything, and does the same.
 //!
 //! Notes are kept in memory only, and so many at most: what is not noted is found again by the next
 //! reader, or by the next scrub.
@@ -67,7 +67,7 @@ impl Store {
     }
 
     /// Has a checkpoint write anew what was read from its second copy since. What has left memory
-    /// meanwhile is noted again by who reads it next.
+    /// meanwhile is noted again by its next reader.
     pub(crate) fn repair_copies(&self) -> Result<(), StoreError> {
         let pages: Vec<(TableName, PageKey)> = TableName::ALL
             .into_iter()

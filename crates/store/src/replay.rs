@@ -187,9 +187,9 @@ pub(crate) fn next_record(
     position: &LogPosition,
     epoch: u64,
 ) -> Result<Option<Found>, StoreError> {
-    let (mut best, mut unreadable): (Option<Found>, Option<LogPosition>) = (None, None);
+    let mut best = Best::of(position, epoch);
+    let mut unreadable: Option<LogPosition> = None;
     for at in reader.places(position) {
-        let least = best.as_ref().map_or(epoch, |found| found.header.epoch);
         let found = match reader.record(&at) {
             Err(StoreError::Io(_)) => {
                 let may_be_here = match unreadable {
@@ -202,13 +202,9 @@ pub(crate) fn next_record(
             }
             found => found?,
         };
-        if let Some(found) = found
-            && found.header.epoch >= least
-            && (at == *position || can_be_first(&found.header, &at))
-        {
-            best = Some(Found::at(reader.medium.geometry(), at, found)?);
-        }
+        best.take(reader.medium.geometry(), at, found)?;
     }
+    let mut best = best.found;
     if best.is_none() {
         best = next_record_by_copy(reader, position, epoch)?;
         if best.is_some() {
@@ -232,18 +228,44 @@ fn next_record_by_copy(
     position: &LogPosition,
     epoch: u64,
 ) -> Result<Option<Found>, StoreError> {
-    let mut best: Option<Found> = None;
+    let mut best = Best::of(position, epoch);
     for at in LogReader::places_of_copies(position) {
-        let least = best.as_ref().map_or(epoch, |found| found.header.epoch);
         // Only a record behind others is known to name the same segment as they do.
-        if let Some(found) = reader.record_by_copy(&at, at == *position)?
-            && found.header.epoch >= least
-            && (at == *position || can_be_first(&found.header, &at))
-        {
-            best = Some(Found::at(reader.medium.geometry(), at, found)?);
-        }
+        let found = reader.record_by_copy(&at, at == *position)?;
+        best.take(reader.medium.geometry(), at, found)?;
     }
-    Ok(best)
+    Ok(best.found)
+}
+
+/// Of what claims to be the record at a position, what counts.
+struct Best<'a> {
+    position: &'a LogPosition,
+    least_epoch: u64,
+    found: Option<Found>,
+}
+
+impl<'a> Best<'a> {
+    /// Nothing was found yet; what is to be found is of this epoch or a later one.
+    fn of(position: &'a LogPosition, least_epoch: u64) -> Self {
+        Self { position, least_epoch, found: None }
+    }
+
+    /// Something was found at one of the places, which come in the order of the log.
+    fn take(
+        &mut self,
+        geometry: Geometry,
+        at: LogPosition,
+        found: Option<ReadRecord>,
+    ) -> Result<(), StoreError> {
+        if let Some(found) = found
+            && found.header.epoch >= self.least_epoch
+            && (at == *self.position || can_be_first(&found.header, &at))
+        {
+            self.least_epoch = found.header.epoch;
+            self.found = Some(Found::at(geometry, at, found)?);
+        }
+        Ok(())
+    }
 }
 
 /// Whether there are records that don't fit what is left of a segment.

@@ -35,7 +35,6 @@ impl World {
         self.medium.upgraded();
         writer.state.segments.upgraded(self.medium.geometry());
         writer.metadata_blocks = self.medium.metadata_blocks();
-        writer.records = self.medium.version().records();
         writer.note_open((0, 0));
         writer.note_holes(self, 0);
     }

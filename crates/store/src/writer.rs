@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::header_blocks;
-use format::{ChunkId, Entry, LogPosition, RecordVersion};
+use format::{ChunkId, Entry, LogPosition};
 
 use crate::asking::View;
 use crate::commit::InFlight;
@@ -142,8 +142,6 @@ pub(crate) struct Writer {
     pub(crate) blocks_per_segment: u32,
     /// Blocks of a segment that a checkpoint can fill.
     pub(crate) metadata_blocks: u32,
-    /// How records are written.
-    pub(crate) records: RecordVersion,
     /// The last record that is known to be durable, with all in front of it.
     pub(crate) flushed_lsn: u64,
     /// What was answered early and is not durable yet.
@@ -218,7 +216,6 @@ impl Writer {
             rested_at_lsn: None,
             blocks_per_segment: medium.geometry().blocks_per_segment(),
             metadata_blocks: medium.metadata_blocks(),
-            records: medium.version().records(),
             unflushed: Unflushed::default(),
             failed: false,
             broken: false,
@@ -341,20 +338,10 @@ impl Writer {
                 && self.open.entries_bytes + bytes <= self.tuning.record_entries_bytes_max
     }
 
-    /// Blocks of a record with so many bytes of entries, each with its length, and such a payload,
-    /// behind one of which so much is copied.
-    pub(crate) fn record_blocks(
-        &self,
-        entries_bytes: usize,
-        payload_blocks: usize,
-        copied_bytes: usize,
-    ) -> u32 {
-        header_blocks(entries_bytes, copied_bytes) + payload_blocks as u32
-    }
-
-    /// As [`Writer::record_blocks`], of the next record.
+    /// Blocks of the next record, if it has so many bytes of entries, each with its length, and
+    /// such a payload.
     pub(crate) fn next_record_blocks(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
-        self.record_blocks(entries_bytes, payload_blocks, self.tail_own.len())
+        header_blocks(entries_bytes, self.tail_own.len()) + payload_blocks as u32
     }
 
     pub(crate) fn segment_rest_blocks(&self) -> u32 {
