@@ -31,7 +31,7 @@
 //!
 //! Each is preceded by the length of tag and fields, 4 bytes (in records of version 2 by nothing).
 //! Pools made before an entry existed are read as they are. A version that does not know one
-//! refuses the log that has it, unless its tag is 128 or more: those it passes over.
+//! refuses the log that has it, unless its tag is 128 or more: then it skips it.
 
 use block::VolumeId;
 
@@ -45,7 +45,7 @@ pub const CONFIG_VALUE_BYTES_MAX: usize = 64 << 10;
 pub(crate) const CONFIG_REMOVED: u32 = u32::MAX;
 /// Bytes of an entry's length, before its tag.
 pub const ENTRY_LENGTH_BYTES: usize = 4;
-/// Entries with this tag and those that follow may be passed over by who does not know them.
+/// A program may skip entries with this tag or a higher one, if it does not know them.
 pub(crate) const PASSED_OVER_TAG: u8 = 128;
 
 /// The properties of stored chunks.

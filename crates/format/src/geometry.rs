@@ -8,8 +8,8 @@
 //!
 //! Metadata stands twice in its segment: what is at a place in the first half is at the same place
 //! of the second half as well. So no bad block, and no bad spot of less than half a segment, takes
-//! both. The checksum that its parent has tells whether a copy is what was written. Metadata
-//! segments of version 2 have one copy, in either half; they are emptied in the background.
+//! both. The parent's checksum tells whether a copy is what was written. Metadata segments of
+//! version 2 have one copy, in either half; they are emptied in the background.
 
 use block::BLOCK_BYTES;
 

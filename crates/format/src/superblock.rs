@@ -16,15 +16,15 @@
 //!   96  4  segments                 272 24  config stream, likewise
 //!  100  4  open metadata segment    296 24  pending stream, likewise
 //!  104  4  its next free block      320  8  features: compatible
-//!  108  4  zero                     328  8  features: compatible for who only reads
+//!  108  4  zero                     328  8  features: compatible for readers
 //!                                   336  8  features: incompatible
 //!                                   344  8  incarnation
 //!                                  4064 32  BLAKE3 of the bytes before
 //! ```
 //!
-//! A feature is a bit. Who does not know one that is set goes on if it is compatible, only looks at
-//! the pool if it is compatible for who only reads, and refuses the pool if it is incompatible. No
-//! feature is defined yet: what version 3 has over version 2 is that metadata stands twice
+//! A feature is a bit. A program that does not know one that is set uses the pool if the feature is
+//! compatible, only reads it if that is compatible for readers, and else refuses it. No feature is
+//! defined yet: what version 3 has over version 2 is that metadata stands twice
 //! ([geometry](#segments-and-places), [records](#log-records)), entries with a length, and these
 //! fields. A pool of version 2 has zeros there; it is read as it is, and becomes one of version 3
 //! when it is opened to be used, unless that is not wanted.
@@ -94,11 +94,11 @@ impl FormatVersion {
 /// What a pool has beyond its version, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Who does not know these goes on.
+    /// A program that does not know these uses the pool.
     pub compatible: u64,
-    /// Who does not know these may look at the pool, but not change it.
+    /// A program that does not know these may read the pool, but not change it.
     pub read_compatible: u64,
-    /// Who does not know these can't read the pool.
+    /// A program that does not know these can't read the pool.
     pub incompatible: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Unit attentions: what a host is told of an event (SAM-5, 5.14; SPC-4, annex F).
+//! Unit attentions: the sense data that report an event to a host (SAM-5, 5.14; SPC-4, annex F).
 
 use target::Attention;
 

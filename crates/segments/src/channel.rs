@@ -60,7 +60,7 @@ pub trait Channel {
     /// When to call [`Channel::complete`] although no descriptor has signalled.
     fn next_retry(&self) -> Option<Duration>;
 
-    /// Whether requests have ended that no descriptor tells of.
+    /// Whether requests have ended without a signal of a descriptor.
     fn has_ended(&self) -> bool;
 
     /// How many requests were queued and are not collected yet.

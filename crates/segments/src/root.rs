@@ -7,8 +7,8 @@
 //! 1. A copy is written over only while another one, or the stand-in, is whole and says what it
 //!    says, or what it is to say. If the device refuses the stand-in as well, it refuses all there
 //!    is: the last copy is left as it is, and writing ends.
-//! 2. The root is replaced only by its successor, by whoever knows it: [`Roots::swap`] refuses
-//!    who has read another one.
+//! 2. The root is replaced only by its successor, and by a caller that has read the newest one
+//!    ([`Roots::swap`] refuses others).
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::superblock::{

@@ -222,7 +222,7 @@ impl From<Arc<Local>> for Shared {
     }
 }
 
-/// All on one disk, for who has no need of channels.
+/// All on one disk, for callers that need no channels.
 impl<D: Disk + 'static> From<Arc<D>> for Shared {
     fn from(disk: Arc<D>) -> Self {
         Self(Arc::new(Local::over(disk)))

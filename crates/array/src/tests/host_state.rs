@@ -55,7 +55,7 @@ fn any_number_of_registrations_comes_back_and_goes_again() {
     array.keep_host_state(one, None).unwrap();
     array.keep_host_state(one, None).unwrap();
     assert_eq!(Array::open(store, false).unwrap().host_states(), [(two, other)]);
-    assert_eq!(array.generation(), generation, "no initiator is told");
+    assert_eq!(array.generation(), generation, "no initiator learns of it");
     let error = array.keep_host_state(one, Some(kept(REGISTRATIONS_MAX + 1))).unwrap_err();
     assert_eq!(error.code(), "limit_reached");
 }

@@ -173,7 +173,7 @@ impl SaverQueue {
         self.filled.notify_one();
     }
 
-    /// Has what is kept of a volume saved; then the thread is told to go on with the task.
+    /// Has what is kept of a volume saved, and then lets the thread go on with the task.
     pub(super) fn save(&self, volume: VolumeId, thread: usize, task: u64) {
         self.state.lock().volumes.entry(volume).or_default().push(Waiting { thread, task });
         self.filled.notify_one();

@@ -30,8 +30,8 @@ pub(crate) const POINT_IN_TIME_ANY: u32 = 0x0080_ffff;
 /// The block device zero ROD token, which everybody knows (SBC-4, 4.28.4).
 pub(crate) const BLOCK_ZERO: u32 = 0xffff_0001;
 
-/// How it is told that a token is no good, or can't be made: INSUFFICIENT RESOURCES TO CREATE ROD
-/// TOKEN, or INVALID TOKEN OPERATION with TOKEN UNKNOWN, CORRUPT, REVOKED, EXPIRED or DELETED.
+/// The sense data for a token that is not valid, or can't be made: INSUFFICIENT RESOURCES TO CREATE
+/// ROD TOKEN, or INVALID TOKEN OPERATION with TOKEN UNKNOWN, CORRUPT, REVOKED, EXPIRED or DELETED.
 pub(crate) fn sense(error: TokenError) -> Sense {
     let (asc, ascq) = match error {
         TokenError::NoRoom => (0x55, 0x0d),

@@ -53,7 +53,7 @@ struct Parsed<'a> {
 }
 
 impl Parsed<'_> {
-    /// What a list means; what is wrong with it is told only if the list is not ignored.
+    /// What a list means. Its errors count only if the list is not ignored.
     fn listed<T>(&mut self, list: Result<T, Sense>) -> Listed<T> {
         list.map_err(|sense| {
             self.wrong = Some(sense);
@@ -61,7 +61,7 @@ impl Parsed<'_> {
         })
     }
 
-    /// How a refusal is told.
+    /// The response to a refusal.
     fn told(&self, refusal: Refusal) -> Outcome {
         Err(match refusal {
             Refusal::Conflict => {

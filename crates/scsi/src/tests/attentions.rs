@@ -75,7 +75,7 @@ fn a_restart_is_told_however_often_a_host_comes_before_it_listens() {
     let nexus = again(&mut world, &nexus);
     assert_eq!(told(&mut world, &nexus, 300), [POWER_ON]);
     assert_eq!(told(&mut world, &nexus, 0), [NEXUS_LOSS], "it has told of the start before");
-    // A reset is told by who has not told of the start, as the start: not twice.
+    // A unit that has not reported the start reports that instead of the reset, and once.
     world.lun_reset(2);
     world.lun_reset(0);
     let nexus = again(&mut world, &nexus);

@@ -322,7 +322,7 @@ fn access_states_wait_until_they_are_durable_and_hold_over_a_takeover_alone() {
     assert!(matches!(step, Step::Persist { volume: VOLUME, .. }));
     assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (2, 0x04, 0x0b), "in force at once");
     assert_eq!(hosts.world.finish(&a, step).status, Status::Good);
-    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x06), "now it is told");
+    assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x06), "now it is reported");
     assert_eq!(hosts.world.kept[&VOLUME].access, [(2, AccessState::Standby)].into());
     take_over(&mut hosts);
     let b = hosts.b.clone();
