@@ -180,6 +180,40 @@ fn decode_root(reader: &mut Reader<'_>) -> Result<TableRoot, FormatError> {
 }
 
 impl Superblock {
+    /// The first one of a pool, in which nothing was written yet: of the latest version, with the
+    /// sequence number 1.
+    pub fn of_new_pool(
+        pool_id: [u8; 16],
+        root_key: [u8; 32],
+        capacity_bytes: u64,
+        geometry: Geometry,
+    ) -> Self {
+        let (block, previous) = (0, Seal::default());
+        Self {
+            version: FormatVersion::default(),
+            features: Features::default(),
+            incarnation: 0,
+            pool_id,
+            root_key,
+            sequence: 1,
+            epoch: 0,
+            capacity_bytes,
+            geometry,
+            metadata_segment: 0,
+            metadata_block: 0,
+            next_chunk: ChunkId(1),
+            next_node: NodeId(1),
+            next_volume: VolumeId(1),
+            log: LogPosition { segment: 1, block, next_segment: 2, lsn: 1, previous },
+            chunks: TableRoot::default(),
+            nodes: TableRoot::default(),
+            volumes: TableRoot::default(),
+            segments: StreamRef::default(),
+            config: StreamRef::default(),
+            pending: StreamRef::default(),
+        }
+    }
+
     /// The stored form: [`SUPERBLOCK_BYTES`] bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use block::{FRAME_BYTES, VolumeId};
-use format::page::{StreamRef, TableRoot};
+use block::FRAME_BYTES;
 use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
-use format::{ChunkId, LogPosition, NodeId, Seal};
 
 use super::*;
 
@@ -66,30 +64,8 @@ impl Disk for Refusing {
 }
 
 fn superblock(sequence: u64) -> Superblock {
-    let seal = Seal::default();
-    Superblock {
-        version: format::FormatVersion::default(),
-        features: format::Features::default(),
-        incarnation: 0,
-        pool_id: [7; 16],
-        root_key: [9; 32],
-        sequence,
-        epoch: sequence,
-        capacity_bytes: GEOMETRY.pool_bytes(),
-        geometry: GEOMETRY,
-        metadata_segment: 0,
-        metadata_block: 0,
-        next_chunk: ChunkId(1),
-        next_node: NodeId(1),
-        next_volume: VolumeId(1),
-        log: LogPosition { segment: 1, block: 0, next_segment: 2, lsn: 1, previous: seal },
-        chunks: TableRoot::default(),
-        nodes: TableRoot::default(),
-        volumes: TableRoot::default(),
-        segments: StreamRef::default(),
-        config: StreamRef::default(),
-        pending: StreamRef::default(),
-    }
+    let first = Superblock::of_new_pool([7; 16], [9; 32], GEOMETRY.pool_bytes(), GEOMETRY);
+    Superblock { sequence, epoch: sequence, ..first }
 }
 
 fn made() -> (Arc<Refusing>, Local) {

@@ -15,11 +15,8 @@ use std::sync::Arc;
 
 use block::VolumeId;
 use format::codec::Reader;
-use format::log::LogPosition;
-use format::page::{StreamRef, TableRoot};
 use format::{
-    ChunkId, Compared, Features, FormatError, FormatVersion, Geometry, NodeId, Place, Seal,
-    Superblock, VolumeRow,
+    ChunkId, Compared, FormatError, FormatVersion, Geometry, NodeId, Place, Superblock, VolumeRow,
 };
 use segments::{Local, Shared};
 
@@ -91,40 +88,13 @@ impl Store {
         version: FormatVersion,
     ) -> Result<(), StoreError> {
         let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
-        let capacity_bytes = disk.len_bytes();
         let mut pool_id = [0; 16];
         pool_id.copy_from_slice(&entropy[..16]);
         let mut root_key = [0; 32];
         root_key.copy_from_slice(&entropy[16..48]);
-        let log = LogPosition {
-            segment: 1,
-            block: 0,
-            next_segment: 2,
-            lsn: 1,
-            previous: Seal::default(),
-        };
         let superblock = Superblock {
             version,
-            features: Features::default(),
-            incarnation: 0,
-            pool_id,
-            root_key,
-            sequence: 1,
-            epoch: 0,
-            capacity_bytes,
-            geometry,
-            metadata_segment: 0,
-            metadata_block: 0,
-            next_chunk: ChunkId(1),
-            next_node: NodeId(1),
-            next_volume: VolumeId(1),
-            log,
-            chunks: TableRoot::default(),
-            nodes: TableRoot::default(),
-            volumes: TableRoot::default(),
-            segments: StreamRef::default(),
-            config: StreamRef::default(),
-            pending: StreamRef::default(),
+            ..Superblock::of_new_pool(pool_id, root_key, disk.len_bytes(), geometry)
         };
         // The first record must not be found by accident: what was there before is wiped.
         let first_records = [1, 2].map(|segment| Place::of_block(segment, 0));
