@@ -21,13 +21,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("scsi", &["block", "target"]),
     ("iscsi", &["block"]),
     ("array", &["block", "format", "store"]),
+    ("front", &["array", "block", "format", "iscsi", "scsi", "segments", "store", "target"]),
     ("history", &[]),
     ("api", &["array", "block", "history"]),
     (
         "holdfast",
         &[
-            "api", "array", "block", "format", "history", "iscsi", "scsi", "segments", "store",
-            "sys", "target",
+            "api", "array", "block", "format", "front", "history", "iscsi", "scsi", "segments",
+            "store", "sys", "target",
         ],
     ),
     ("libiscsi", &[]),

@@ -137,6 +137,7 @@ fn open(
         portals: iscsi.iter().zip(ids).map(|(arg, id)| arg.options(id)).collect(),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
+        duties: array.clone(),
         reservations: array.clone(),
         limits: config.iscsi.limits(),
         connections: shares.hosts,

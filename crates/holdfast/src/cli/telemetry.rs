@@ -10,12 +10,11 @@ use api::{
 use array::Array;
 use store::Store;
 
-use crate::serve::counters::{Class, ClassSnapshot, CopySnapshot};
 use crate::serve::notify::{Event, News, Notifier};
-use crate::serve::sessions::SessionSnapshot;
-use crate::serve::{
-    Counters, DeviceSnapshot, LATENCY_BOUNDS_US, Observer, TransferSnapshot, now_ms,
-};
+use crate::serve::{Observer, now_ms};
+use front::counters::{Class, ClassSnapshot, CopySnapshot};
+use front::sessions::SessionSnapshot;
+use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 
 /// The counters of a running front end, and of its store.
 pub struct FrontEnd {

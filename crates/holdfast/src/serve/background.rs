@@ -13,9 +13,9 @@ use store::{Next, Store, StoreError};
 use sys::Preparer;
 
 use super::ServeOptions;
-use super::mailbox::{Mailbox, Message};
 use super::shared::Shared;
 use super::tokens;
+use front::Mailbox;
 
 /// Ends the front end. Cheap to clone.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl Shutdown {
     pub fn trigger(&self) {
         if !self.triggered.swap(true, Ordering::AcqRel) {
             for mailbox in self.mailboxes.iter() {
-                mailbox.post(Message::Stop);
+                mailbox.stop();
             }
         }
     }
@@ -110,13 +110,13 @@ impl Bell {
         }
     }
 
-    fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.state.lock().stop = true;
         self.rung.notify_one();
     }
 
     /// Waits until it rings, or for `pause`; false at the end.
-    fn wait(&self, pause: Duration) -> bool {
+    pub(super) fn wait(&self, pause: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.due && !state.stop && !pause.is_zero() {
             self.rung.wait_for(&mut state, pause);
@@ -190,10 +190,10 @@ pub(super) fn start_with(
     let duties = Attendant::start("duties", Arc::default(), move |_| {
         tokens::sweep(&its_shared);
         let now_ms = now_ms();
-        its_shared.luns.pass_time(now_ms, its_shared.clock.now_ms());
-        its_shared.luns.protect(now_ms);
-        its_shared.luns.eradicate(now_ms);
-        its_shared.forget_gone();
+        its_shared.duties.pass_time(now_ms, its_shared.clock.now_ms());
+        its_shared.duties.protect(now_ms);
+        its_shared.duties.eradicate(now_ms);
+        its_shared.front.forget_gone();
         LOOK_INTERVAL
     })?;
     Ok([maintenance, duties])
@@ -214,8 +214,8 @@ pub fn now_ms() -> u64 {
 
 /// Looks how full the pool is, and has hosts told where that has crossed a threshold.
 fn watch_space(shared: &Shared) {
-    let (used_bytes, capacity_bytes) = shared.store.space_use();
-    shared.scsi.space(&shared.luns.space_thresholds(), used_bytes, capacity_bytes);
+    let (used_bytes, capacity_bytes) = shared.front.store.space_use();
+    shared.front.scsi.space(&shared.duties.space_thresholds(), used_bytes, capacity_bytes);
 }
 
 /// Does all that is to be done, or what is left of it before the end.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iscsi::neighbourhood;
@@ -13,7 +12,6 @@ use parking_lot::Mutex;
 
 use super::ServeError;
 use super::episode::Episode;
-use super::mailbox::Message;
 use super::shared::Shared;
 
 /// Connections that are accepted in one turn, so that those that are open get theirs.
@@ -169,7 +167,7 @@ impl Listeners {
         now: Duration,
     ) {
         let ConnectionLimits { all, per_address } = shared.connections;
-        let why = if shared.counters.wire().connections >= u64::from(all) {
+        let why = if shared.front.counters.wire().connections >= u64::from(all) {
             Some(format!("{all} are open"))
         } else if !shared.addresses.enter(peer.ip(), per_address) {
             Some(format!("{per_address} of this address are open"))
@@ -187,11 +185,12 @@ impl Listeners {
         let Ok(local) = prepared else {
             return shared.addresses.leave(peer.ip()); // it was closed already
         };
-        let thread = self.next_thread % shared.mailboxes.len();
+        let thread = self.next_thread % shared.accepted.len();
         self.next_thread = thread + 1;
-        shared.counters.wire_of(thread).connections.fetch_add(1, Ordering::Relaxed);
+        shared.front.counters.connection_opened(thread);
         let accepted = Accepted { stream, portal_index, local, peer };
-        shared.mailboxes[thread].post(Message::Serve(Box::new(accepted)));
+        shared.accepted[thread].lock().push(accepted);
+        shared.front.mailboxes[thread].wake();
     }
 }
 

@@ -1,21 +1,11 @@
 //! The front end: sockets and disk on one side, the sans-IO crates on the other.
 //!
-//! [`run`] starts one thread a core. Each has a poller, a channel to the medium and some of the
-//! connections, and does a command from its first byte to its last:
+//! [`run`] starts one thread a core. Each has a poller, sockets, a channel to the medium, and a
+//! [`FrontEnd`](::front::FrontEnd), which does all that can be done without these:
 //!
-//! * [`threads`]: their start, [`front`]: the loop of one, one *turn* after the other,
-//! * [`shared`]: what all threads share,
-//! * [`sockets`]: a connection's bytes, in and out,
-//! * [`commands`]: a command's way through SCSI and the store, and its answer,
-//! * [`luns`]: what is at a LUN,
-//! * [`storage`]: reads and commits on the thread's channel; [`device`]: how long these take,
-//! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
-//! * [`management`]: task management, resets, and the end of sessions, over all threads,
-//! * [`mailbox`]: what threads tell each other,
-//! * [`patience`]: how long a thread looks around before it sleeps,
-//! * [`saver`]: making reservations durable,
-//! * [`repeated`]: who sends a COMPARE AND WRITE, and whether its answer has come,
+//! * [`threads`]: their start, [`runner`]: the loop of one, [`shared`]: what all of them share,
 //! * [`listen`]: portals, and handing connections out,
+//! * [`saver`]: making durable what hosts have set,
 //! * [`episode`]: telling once of what fails often,
 //! * [`background`]: checkpoints, what is due by the clock, and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
@@ -23,42 +13,28 @@
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
 //! * [`tokens`]: the volume of ROD tokens, and the time, [`wall`]: whether there is a date,
-//! * [`sessions`]: who is logged in, on what terms, and who was refused,
-//! * [`counters`]: what was done, for whom, and how long it took, [`history`]: the same for a year.
+//! * [`observer`]: who is logged in, and what goes wrong,
+//! * [`history`]: what was done, and how long it took, for a year.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
 
 pub mod alerts;
 mod background;
-mod commands;
-pub mod counters;
-mod device;
 pub mod episode;
-mod front;
-mod gather;
 mod history;
 mod listen;
-mod luns;
-mod mailbox;
-mod management;
 pub mod notify;
+mod observer;
 mod optimize;
 mod passes;
-mod patience;
-mod repeated;
+mod runner;
 mod saver;
 mod scrub;
-pub mod sessions;
 mod shared;
-mod sockets;
 mod space;
-mod storage;
-mod tasks;
 mod threads;
-mod throttle;
 mod tokens;
-mod turn;
 pub mod wall;
 
 #[cfg(test)]
@@ -69,36 +45,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{ArrayIdentity, LunMap, SectorCount, VolumeId, VolumeLimits};
+use block::{ArrayIdentity, SectorCount, VolumeId};
+use front::{Counters, LoadError, LunMaps, ReservationRecords};
 use segments::Local;
 use store::{Store, StoreError};
 
 pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
-pub use counters::Counters;
-pub use device::{DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
-pub use saver::ReservationRecords;
+pub use observer::Observer;
 pub use scrub::ScrubOptions;
-pub use sessions::Observer;
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
 
-/// Which volumes an initiator may reach: asked once a session, and again after each change.
-pub trait LunMaps: Send + Sync {
-    /// What the initiator with this iSCSI name sees; an empty map for a stranger.
-    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap>;
-
-    /// Goes up, after the change is visible, with every change of any map or of a volume in one.
-    /// Called for each command: must be cheap.
-    fn generation(&self) -> u64;
-
+/// What an array has to do by the clock, and what hosts are told of its space.
+pub trait Duties: Send + Sync {
     /// At how many percent of the pool in use hosts are told of it.
     fn space_thresholds(&self) -> Vec<u8>;
-
-    /// How much hosts may do with a volume: none where it is not there.
-    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits;
 
     /// Tells the time: in milliseconds since 1970, and of a monotonic clock. May wait.
     fn pass_time(&self, now_ms: u64, uptime_ms: u64);
@@ -110,26 +74,11 @@ pub trait LunMaps: Send + Sync {
     /// Eradicates some of what is destroyed and whose time is over, at so many milliseconds since
     /// 1970. May wait.
     fn eradicate(&self, now_ms: u64);
-
-    /// Which volumes are gone for ever since the last call, whoever eradicated them. Cheap.
-    fn take_gone(&self) -> Vec<VolumeId>;
 }
 
-impl LunMaps for array::Array {
-    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap> {
-        array::Array::lun_map(self, initiator_name)
-    }
-
-    fn generation(&self) -> u64 {
-        array::Array::generation(self)
-    }
-
+impl Duties for array::Array {
     fn space_thresholds(&self) -> Vec<u8> {
         self.settings().space_thresholds.percents().to_vec()
-    }
-
-    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
-        array::Array::volume_limits(self, volume)
     }
 
     fn pass_time(&self, now_ms: u64, uptime_ms: u64) {
@@ -169,10 +118,6 @@ impl LunMaps for array::Array {
             tracing::warn!("what is destroyed is eradicated later: {error}");
         }
     }
-
-    fn take_gone(&self) -> Vec<VolumeId> {
-        array::Array::take_gone(self)
-    }
 }
 
 /// Where to listen, and as what.
@@ -205,6 +150,8 @@ pub struct ServeOptions {
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
     pub luns: Arc<dyn LunMaps>,
+    /// What is due by the clock.
+    pub duties: Arc<dyn Duties>,
     /// Where reservations are kept.
     pub reservations: Arc<dyn ReservationRecords>,
     /// What bounds memory and time.
@@ -257,9 +204,9 @@ pub enum ServeError {
     /// A thread, a poller or a signal handler can't be had.
     #[error("can't start the front end: {0}")]
     Start(#[source] io::Error),
-    /// What was kept of reservations can't be put in force.
-    #[error("the stored reservations of volume {0} make no sense")]
-    Reservations(VolumeId),
+    /// What is kept of hosts can't be put in force.
+    #[error(transparent)]
+    Reservations(#[from] LoadError),
     /// The checkpoint at the end failed: nothing is lost, but the next start has to replay the log.
     #[error("the last checkpoint failed: {0}")]
     Checkpoint(#[source] StoreError),
@@ -276,7 +223,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
-    saver::restore(&shared.scsi, &*options.reservations)?;
+    front::kept::restore(&shared.front.scsi, &*options.reservations)?;
     for notice in options.medium.notices() {
         tracing::warn!("{notice}");
     }
@@ -294,7 +241,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     ready(Running {
         portals,
         port_ids,
-        counters: shared.counters.clone(),
+        counters: shared.front.counters.clone(),
         observer: Observer::new(shared.clone()),
         shutdown: shared.shutdown.clone(),
     });

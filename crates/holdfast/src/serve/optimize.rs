@@ -17,7 +17,7 @@ const BUSY_REST: u32 = 4;
 /// A thread that does the passes. `interval`: from the end of one to the beginning of the next;
 /// `None`: only when one is asked for.
 pub(super) fn start(interval: Option<Duration>, shared: &Arc<Shared>) -> io::Result<Attendant> {
-    let traffic = Traffic::new(shared.counters.clone());
+    let traffic = Traffic::new(shared.front.counters.clone());
     let optimizer = Optimizer { shared: shared.clone(), traffic };
     passes::start("optimize", interval, shared.clock, optimizer)
 }
@@ -29,11 +29,11 @@ struct Optimizer {
 
 impl Passes for Optimizer {
     fn begin(&mut self) {
-        self.shared.store.optimize();
+        self.shared.front.store.optimize();
     }
 
     fn step(&mut self) -> Step {
-        let store = &self.shared.store;
+        let store = &self.shared.front.store;
         let before = store.optimize_status();
         if !before.running {
             return Step::Nothing;

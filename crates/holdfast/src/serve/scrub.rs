@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A thread that does the passes.
 pub(super) fn start(options: ScrubOptions, shared: &Arc<Shared>) -> io::Result<Attendant> {
-    let traffic = Traffic::new(shared.counters.clone());
+    let traffic = Traffic::new(shared.front.counters.clone());
     let scrub = Scrub { options, shared: shared.clone(), traffic, told: 0 };
     passes::start("scrub", options.interval, shared.clock, scrub)
 }
@@ -45,12 +45,12 @@ struct Scrub {
 
 impl Passes for Scrub {
     fn begin(&mut self) {
-        self.shared.store.scrub_start(self.now_s());
+        self.shared.front.store.scrub_start(self.now_s());
     }
 
     fn step(&mut self) -> Step {
         let begun = self.shared.clock.now();
-        let step = match self.shared.store.scrub_step(STEP_BLOCKS, self.now_s()) {
+        let step = match self.shared.front.store.scrub_step(STEP_BLOCKS, self.now_s()) {
             Ok(ScrubStep::Idle) => Step::Nothing,
             Ok(ScrubStep::Busy) => Step::Later(PAUSE),
             Ok(ScrubStep::More { blocks }) => {
@@ -80,7 +80,7 @@ impl Scrub {
 
     /// Logs when damage was found, once.
     fn tell(&mut self) {
-        let status = self.shared.store.scrub_status();
+        let status = self.shared.front.store.scrub_status();
         if status.findings > self.told {
             let (new, repaired) = (status.findings - self.told, status.repairs);
             tracing::error!(

@@ -26,13 +26,13 @@ const BUSY_PAUSE: u32 = 3;
 /// Starts the thread that makes the figures.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Attendant> {
     let mut schedule = Schedule::default();
-    let mut traffic = Traffic::new(shared.counters.clone());
+    let mut traffic = Traffic::new(shared.front.counters.clone());
     let shared = shared.clone();
     Attendant::start("space", Arc::default(), move |bell| {
         let now = shared.clock.now();
-        let status = shared.store.space_status();
+        let status = shared.front.store.space_status();
         schedule.look(now, traffic.has_moved(), status.current);
-        let asked = shared.store.are_space_figures_asked_for();
+        let asked = shared.front.store.are_space_figures_asked_for();
         if asked || schedule.is_due(now, status.current) {
             let ended = account(&shared, &mut traffic, &|| bell.stopped());
             schedule.ended(now, shared.clock.now(), tell(ended));
@@ -49,7 +49,7 @@ fn account(
 ) -> Result<SpacePass, StoreError> {
     let mut nodes = 0;
     let mut begun = shared.clock.now();
-    shared.store.account_space(now_ms() / 1000, &mut || {
+    shared.front.store.account_space(now_ms() / 1000, &mut || {
         nodes += 1;
         if nodes % NODES_PER_LOOK > 0 {
             return true;

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use block::{LogicalBlockSize, SECTOR_BYTES, SectorCount, VolumeAttributes};
+use block::{LogicalBlockSize, LunMap, SECTOR_BYTES, VolumeAttributes, VolumeLimits};
 use iscsi::{Access, InitiatorAccess, Limits};
 use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
@@ -24,8 +24,9 @@ mod slow;
 mod turns;
 mod wire;
 
-use super::counters::Class;
 use super::*;
+use front::DeviceSnapshot;
+use front::counters::Class;
 
 const TARGET: &str = "iqn.2026-01.example.holdfast:test";
 const VOLUME_BYTES: u64 = 64 << 20;
@@ -79,20 +80,22 @@ impl LunMaps for Open {
         found.map_or(VolumeLimits::NONE, |attributes| attributes.limits)
     }
 
-    fn pass_time(&self, _: u64, _: u64) {}
+    fn take_gone(&self) -> Vec<VolumeId> {
+        std::mem::take(&mut self.gone.lock())
+    }
+}
 
-    fn protect(&self, _: u64) {}
-
+impl Duties for Open {
     fn space_thresholds(&self) -> Vec<u8> {
         vec![80]
     }
 
+    fn pass_time(&self, _: u64, _: u64) {}
+
+    fn protect(&self, _: u64) {}
+
     fn eradicate(&self, _: u64) {
         self.looks.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn take_gone(&self) -> Vec<VolumeId> {
-        std::mem::take(&mut self.gone.lock())
     }
 }
 
@@ -100,7 +103,7 @@ impl LunMaps for Open {
 struct Nowhere;
 
 impl ReservationRecords for Nowhere {
-    fn load(&self) -> Result<(target::Start, Vec<(VolumeId, target::Kept)>), ServeError> {
+    fn load(&self) -> Result<(target::Start, Vec<(VolumeId, target::Kept)>), LoadError> {
         Ok((target::Start::PowerOn, Vec::new()))
     }
 
@@ -206,6 +209,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
         portals: [1, 2].map(|id| PortalOptions { address, group: 1, id }).to_vec(),
         access: access.clone(),
         luns: access.clone(),
+        duties: access.clone(),
         reservations: Arc::new(Nowhere),
         limits,
         threads,

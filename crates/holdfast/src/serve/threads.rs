@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 
 use mio::net::TcpListener;
 
-use super::front::{FrontEnd, LISTENERS};
 use super::listen::Listeners;
+use super::runner::{LISTENERS, Runner};
 use super::shared::Shared;
 
 /// The threads that were started.
@@ -31,7 +31,7 @@ pub(super) fn start(
 ) -> io::Result<Threads> {
     let mut bound = Some(bound);
     let mut threads = Vec::new();
-    for index in 0..shared.mailboxes.len() {
+    for index in 0..shared.front.mailboxes.len() {
         let Some(poll) = shared.polls.lock()[index].take() else { continue };
         let bound = bound.take().unwrap_or_default();
         let listeners = Listeners::new(bound, poll.registry(), LISTENERS)?;
@@ -40,7 +40,7 @@ pub(super) fn start(
         threads.push(builder.spawn(move || {
             // What other threads wait for would never come: better to start again, from the log.
             let _guard = AbortOnPanic;
-            FrontEnd::new(shared, index, poll, listeners).run();
+            Runner::new(shared, index, poll, listeners).run();
         })?);
     }
     Ok(Threads(threads))

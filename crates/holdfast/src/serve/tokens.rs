@@ -23,13 +23,13 @@ pub(super) fn volume(options: &ServeOptions) -> io::Result<RodVolume> {
 /// Tells what time it is, and frees what tokens stood for that have ended.
 pub(super) fn sweep(shared: &Shared) {
     let now_ms = shared.clock.now().as_millis();
-    shared.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
-    let run = |request| match shared.store.execute(request) {
+    shared.front.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
+    let run = |request| match shared.front.store.execute(request) {
         Ok(_) => true,
         Err(error) => {
             tracing::warn!("the space of tokens that have ended is freed later: {error}");
             false
         }
     };
-    while shared.scsi.sweep_tokens(run) {}
+    while shared.front.scsi.sweep_tokens(run) {}
 }

@@ -6,7 +6,7 @@ use array::{AlertCode, Seen, Severity};
 
 use super::judge::{DAY_MS, MINUTE_MS, holds};
 use super::look::Look;
-use crate::serve::device::{DeviceSnapshot, TransferSnapshot};
+use front::{DeviceSnapshot, TransferSnapshot};
 
 /// How long a failure is reported.
 const FAILURE_MEMORY_MS: u64 = DAY_MS;
@@ -190,7 +190,7 @@ fn mean_us(now: TransferSnapshot, before: TransferSnapshot) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::device::Latencies;
+    use front::Latencies;
 
     /// The device at a time: so many reads took so long each since the start, and so many are
     /// under way.

@@ -6,7 +6,7 @@ use array::{AlertCode, Seen, Severity};
 
 use super::judge::{DAY_MS, MINUTE_MS, holds};
 use super::look::{Done, HostLook, Look};
-use crate::serve::counters::{Class, ClassSnapshot};
+use front::counters::{Class, ClassSnapshot};
 
 /// How long a host may be without a path, or without any, before that is told: some restart.
 const PATH_MS: u64 = 2 * MINUTE_MS;

@@ -7,10 +7,11 @@ use array::Array;
 use block::Offload;
 use store::Store;
 
-use crate::serve::counters::{Class, ClassSnapshot, PathSnapshot};
+use crate::serve::Observer;
 use crate::serve::notify::Notifier;
-use crate::serve::sessions::Refused;
-use crate::serve::{Counters, DeviceSnapshot, Observer};
+use front::counters::{Class, ClassSnapshot, PathSnapshot};
+use front::sessions::Refused;
+use front::{Counters, DeviceSnapshot};
 
 /// A session that ended so short a time ago counts as one: some hosts log in for each command.
 const JUST_ENDED_MS: u64 = 30_000;

@@ -6,8 +6,8 @@ use array::{AlertCode, Condition, Seen, Severity};
 
 use super::judge::{DAY_MS, HOUR_MS, Judge, MINUTE_MS};
 use super::look::{Certificate, HostLook, Look};
-use crate::serve::counters::{Class, ClassSnapshot};
-use crate::serve::sessions::Refused;
+use front::counters::{Class, ClassSnapshot};
+use front::sessions::Refused;
 
 const GIB: u64 = 1 << 30;
 

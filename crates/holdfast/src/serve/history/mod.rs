@@ -17,7 +17,7 @@ use history::{Activity, Capacity, ClassSums, GAUGES, Gauge, History, Object, Tic
 use sys::Clock;
 
 use super::background::{Attendant, now_ms};
-use super::counters::{ClassSnapshot, Counters, PathCounters, PathKey};
+use front::counters::{ClassSnapshot, Counters, PathCounters, PathKey};
 
 /// From one sample to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -227,8 +227,8 @@ mod tests {
     use array::{HostName, InitiatorName, NewHost, NewVolume, Reduction, VolumeName};
     use block::{LogicalBlockSize, VolumeId, VolumeLimits};
 
-    use super::super::counters::Class;
     use super::*;
+    use front::counters::Class;
 
     #[test]
     fn classes_are_in_the_order_in_which_they_are_kept() {

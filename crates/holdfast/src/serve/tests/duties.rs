@@ -8,8 +8,8 @@ use block::{DataOut, VolumeId};
 use iscsi::Limits;
 use store::Next;
 
+use super::super::background;
 use super::super::shared::Shared;
-use super::super::{background, commands};
 use super::{Open, create_pool, options};
 
 /// What all threads would share, of an array whose threads do not run.
@@ -24,7 +24,7 @@ fn shared(dir: &std::path::Path) -> (Arc<Shared>, Arc<Open>) {
 fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> scsi::Step {
     let luns = open.map.lock().clone();
     let port = scsi::InitiatorPort { name: "iqn.2026-01.example:one".into(), isid: [0; 6] };
-    let nexus = shared.scsi.new_nexus(port, 1, &luns);
+    let nexus = shared.front.scsi.new_nexus(port, 1, &luns);
     move |cdb, bytes, announced| {
         let command = scsi::Command {
             lun: [0, 1, 0, 0, 0, 0, 0, 0],
@@ -32,7 +32,7 @@ fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> scsi:
             data_out: DataOut::new(bytes, 0),
             expected_in_bytes: 0,
         };
-        commands::begin(shared, &nexus, &luns, command, announced)
+        shared.front.begin(&nexus, &luns, command, announced)
     }
 }
 

@@ -15,7 +15,7 @@ use iscsi::{
 };
 use scsi::{AnswerAfter, InitiatorPort, Response};
 
-use super::front::FrontEnd;
+use super::front_end::FrontEnd;
 use super::luns::volume_at;
 use super::mailbox::{AbortWhat, Mailbox, Message};
 use super::sessions::Session;
@@ -136,7 +136,7 @@ impl FrontEnd {
         tracing::debug!("the session of {} ended", session.info.initiator_name);
         let unsaved = self.shared.scsi.nexus_loss(&session.nexus);
         self.shared.saver.save_all(unsaved);
-        self.shared.ended.note(session, super::now_ms());
+        self.shared.ended.note(session, self.shared.clock.wall_ms());
         let mut sessions = self.shared.sessions.lock();
         sessions.by_id.remove(&session.info.session);
         wake_waiting(&mut sessions, session.info.session, &self.shared.mailboxes);

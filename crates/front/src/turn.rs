@@ -20,7 +20,7 @@ use block::{SectorRange, VolumeRequest};
 use scsi::{Pending, Step};
 use store::ReadOperation;
 
-use super::front::FrontEnd;
+use super::front_end::FrontEnd;
 
 /// Work of a turn: at the slowest that data is read, checked and packed, a few milliseconds.
 const TURN_BYTES: u64 = 4 << 20;

@@ -9,10 +9,10 @@ use scsi::{AnswerAfter, Response, Sense, Status, Step};
 use store::{Outcome, ReadOperation, Started, Token};
 
 use super::counters::{Class, PathCounters};
-use super::front::FrontEnd;
+use super::front_end::FrontEnd;
 use super::luns::{attributes_at, data_out_bytes, verified_bytes, volume_at};
+use super::peer::{Peer, PeerPath};
 use super::shared::Shared;
-use super::sockets::{Peer, PeerPath};
 use super::tasks::Task;
 use super::throttle::Bucket;
 
@@ -81,7 +81,7 @@ impl FrontEnd {
                 None => return,
             },
         };
-        let step = begin(&shared, &nexus, &luns, command, expected_out);
+        let step = shared.begin(&nexus, &luns, command, expected_out);
         self.advance(index, step);
     }
 
@@ -277,28 +277,31 @@ impl FrontEnd {
     }
 }
 
-/// The first step of a command. What is gone is forgotten before one that may come with a token: a
-/// token ends with the volume that it was made of, and not some time later.
-pub(super) fn begin(
-    shared: &Shared,
-    nexus: &Arc<scsi::Nexus>,
-    luns: &Arc<LunMap>,
-    command: scsi::Command,
-    expected_out_bytes: u32,
-) -> Step {
-    // How much data was asked for depends on what was at the LUN when the command came. Where that
-    // has changed since, the rest was not asked for, and must not count as written: the host sends
-    // the command again.
-    let limit = shared.target.config().limits.data_out_bytes_per_command;
-    let most = u64::from(expected_out_bytes.min(limit));
-    let takes = data_out_bytes(luns, command.lun, command.cdb.bytes()).unwrap_or(0);
-    if (command.data_out.len() as u64) < takes.min(most) {
-        return Step::Done(Response::with_status(Status::Busy));
+impl Shared {
+    /// The first step of a command, whose host has announced so many bytes of data. What is gone is
+    /// forgotten before one that may come with a token: a token ends with the volume that it was
+    /// made of, and not some time later.
+    pub fn begin(
+        &self,
+        nexus: &Arc<scsi::Nexus>,
+        luns: &Arc<LunMap>,
+        command: scsi::Command,
+        expected_out_bytes: u32,
+    ) -> Step {
+        // How much data was asked for depends on what was at the LUN when the command came. If that
+        // has changed since, the rest was not asked for, and must not count as written: the host
+        // sends the command again.
+        let limit = self.target.config().limits.data_out_bytes_per_command;
+        let most = u64::from(expected_out_bytes.min(limit));
+        let takes = data_out_bytes(luns, command.lun, command.cdb.bytes()).unwrap_or(0);
+        if (command.data_out.len() as u64) < takes.min(most) {
+            return Step::Done(Response::with_status(Status::Busy));
+        }
+        if command.cdb.opcode() == THIRD_PARTY_COPY_OUT {
+            self.forget_gone();
+        }
+        self.scsi.execute(nexus, luns, command)
     }
-    if command.cdb.opcode() == THIRD_PARTY_COPY_OUT {
-        shared.forget_gone();
-    }
-    shared.scsi.execute(nexus, luns, command)
 }
 
 fn into_response(response: Response) -> TaskResponse {

@@ -14,7 +14,7 @@ impl Counters {
     /// without a volume. `held` are the caller's own.
     ///
     /// Tells whether it did: not where somebody else still holds them, who may count more.
-    pub(in crate::serve) fn retire(&self, key: &PathKey, held: &Arc<PathCounters>) -> bool {
+    pub fn retire(&self, key: &PathKey, held: &Arc<PathCounters>) -> bool {
         let mut paths = self.paths.write();
         // The list's and the caller's: who wants others takes them from the list.
         if Arc::strong_count(held) > 2 || !paths.get(key).is_some_and(|it| Arc::ptr_eq(it, held)) {

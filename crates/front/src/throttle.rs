@@ -19,9 +19,8 @@ use block::{VolumeId, VolumeLimits};
 use parking_lot::Mutex;
 use scsi::{Response, Status};
 
-use super::commands::begin;
 use super::counters::Class;
-use super::front::FrontEnd;
+use super::front_end::FrontEnd;
 use super::mailbox::Message;
 
 /// For how long a volume may be as fast as it can after it was idle, once. As short as hosts see no
@@ -257,7 +256,7 @@ impl FrontEnd {
             return self.finish(index, Response::with_status(Status::TaskAborted));
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let step = begin(&shared, &nexus, &luns, held.command, expected_out);
+        let step = shared.begin(&nexus, &luns, held.command, expected_out);
         self.advance(index, step);
         self.touch(slot);
     }

@@ -1,5 +1,5 @@
-//! Who is logged in, on what terms, how much comes over each session; who was refused; and what
-//! goes wrong beside the commands. For who looks: nothing here holds a command up.
+//! Who is logged in, on what terms, how much comes over each session, and who was refused. For who
+//! looks: nothing here holds a command up.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use scsi::Nexus;
 
 use super::counters::raise;
-use super::shared::Shared;
 
 /// Initiators whose refusals are counted: strangers may come with any name.
 const REFUSED_MAX: usize = 256;
@@ -43,7 +42,7 @@ impl Session {
         raise(&self.queue_most, outstanding as u64);
     }
 
-    fn snapshot(&self) -> SessionSnapshot {
+    pub(super) fn snapshot(&self) -> SessionSnapshot {
         SessionSnapshot {
             initiator: self.info.initiator_name.clone(),
             isid: self.info.isid,
@@ -65,6 +64,10 @@ const ENDED_MAX: usize = 4096;
 pub(super) struct EndedSessions(Mutex<BTreeMap<(String, u16), (u64, SessionSnapshot)>>);
 
 impl EndedSessions {
+    pub(super) fn all(&self) -> Vec<(u64, SessionSnapshot)> {
+        self.0.lock().values().cloned().collect()
+    }
+
     pub(super) fn note(&self, session: &Session, now_ms: u64) {
         let snapshot = session.snapshot();
         let mut all = self.0.lock();
@@ -109,9 +112,14 @@ pub struct Refused {
 
 /// Who was refused at login.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<BTreeMap<String, Refused>>);
+pub struct Refusals(Mutex<BTreeMap<String, Refused>>);
 
 impl Refusals {
+    /// Each of them, by name.
+    pub fn all(&self) -> BTreeMap<String, Refused> {
+        self.0.lock().clone()
+    }
+
     pub(super) fn note(&self, initiator: &str, status: (u8, u8)) {
         let mut all = self.0.lock();
         if all.len() >= REFUSED_MAX && !all.contains_key(initiator) {
@@ -123,62 +131,6 @@ impl Refusals {
         }
         let refused = all.entry(initiator.to_owned()).or_default();
         (refused.count, refused.status) = (refused.count + 1, status);
-    }
-}
-
-/// What fails in the background now, by what it is, and why.
-#[derive(Default)]
-pub(super) struct Troubles(Mutex<BTreeMap<&'static str, String>>);
-
-impl Troubles {
-    /// Work that has failed, or not. Whether that was not so before.
-    pub(super) fn set(&self, what: &'static str, why: Option<String>) -> bool {
-        let mut all = self.0.lock();
-        match why {
-            Some(why) => all.insert(what, why).is_none(),
-            None => all.remove(what).is_some(),
-        }
-    }
-}
-
-/// What can be seen of a front end that serves. Cheap to clone.
-#[derive(Clone)]
-pub struct Observer {
-    shared: Arc<Shared>,
-}
-
-impl Observer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
-    }
-
-    /// All sessions that carry commands, in the order of initiators and portals.
-    pub fn sessions(&self) -> Vec<SessionSnapshot> {
-        let all: Vec<_> = self.shared.sessions.lock().by_id.values().cloned().collect();
-        let mut all: Vec<_> = all.iter().map(|session| session.snapshot()).collect();
-        all.sort_by(|a, b| (&a.initiator, a.portal, a.isid).cmp(&(&b.initiator, b.portal, b.isid)));
-        all
-    }
-
-    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
-    /// since 1970.
-    pub fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)> {
-        self.shared.ended.0.lock().values().cloned().collect()
-    }
-
-    /// Who was refused at login, since the start.
-    pub fn refused(&self) -> BTreeMap<String, Refused> {
-        self.shared.refusals.0.lock().clone()
-    }
-
-    /// What fails in the background now, and why.
-    pub fn troubles(&self) -> BTreeMap<&'static str, String> {
-        self.shared.troubles.0.lock().clone()
-    }
-
-    /// Whether the store takes no more writes.
-    pub fn has_failed(&self) -> bool {
-        self.shared.store.has_failed()
     }
 }
 

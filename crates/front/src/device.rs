@@ -109,7 +109,7 @@ impl TransferSnapshot {
     }
 
     /// Those that have ended, one way or the other.
-    pub(super) fn ended(self) -> u64 {
+    pub fn ended(self) -> u64 {
         self.ok() + self.failed
     }
 }
@@ -126,7 +126,7 @@ pub struct DeviceSnapshot {
 impl DeviceSnapshot {
     /// Both together.
     #[must_use]
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self { reads: self.reads.plus(other.reads), writes: self.writes.plus(other.writes) }
     }
 }

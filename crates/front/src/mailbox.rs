@@ -7,18 +7,15 @@ use std::sync::{Arc, Weak};
 
 use block::VolumeId;
 use iscsi::{ConnectionId, SessionId};
-use mio::Waker;
 use parking_lot::Mutex;
 use scsi::AnswerAfter;
 use store::Outcome;
 
-use super::listen::Accepted;
 use super::management::Watch;
+use super::wires::Wake;
 
 /// What a thread may be told.
 pub(super) enum Message {
-    /// A connection to serve.
-    Serve(Box<Accepted>),
     /// A queued request has ended.
     Outcome(u64, Outcome),
     /// The reservations that a task waits for were saved, or could not be.
@@ -61,15 +58,16 @@ impl AbortWhat {
 }
 
 /// Messages to a thread, which is woken for the first of them only.
-pub(super) struct Mailbox {
+pub struct Mailbox {
     messages: Mutex<Vec<Message>>,
     /// Whether the thread was woken and has not looked yet.
     woken: AtomicBool,
-    waker: Waker,
+    waker: Box<dyn Wake>,
 }
 
 impl Mailbox {
-    pub(super) fn new(waker: Waker) -> Self {
+    /// Of a thread that is woken like this.
+    pub fn new(waker: Box<dyn Wake>) -> Self {
         Self { messages: Mutex::default(), woken: AtomicBool::new(false), waker }
     }
 
@@ -79,13 +77,15 @@ impl Mailbox {
         self.wake();
     }
 
+    /// Has the thread finish what is under way, and end.
+    pub fn stop(&self) {
+        self.post(Message::Stop);
+    }
+
     /// Makes the thread look around.
-    pub(super) fn wake(&self) {
-        if !self.woken.swap(true, Ordering::AcqRel)
-            && let Err(error) = self.waker.wake()
-        {
-            // It writes eight bytes to an eventfd; there is no way on without it.
-            panic!("can't wake a front-end thread: {error}");
+    pub fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.waker.wake();
         }
     }
 
@@ -98,25 +98,34 @@ impl Mailbox {
 }
 
 thread_local! {
-    /// Which front-end thread this is.
-    static THREAD: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Outcomes for this thread that it found itself.
+    /// Which front end takes its turn on this thread.
+    static FRONT_END: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Outcomes for it that its own calls of the store have ended.
     static OUTCOMES: RefCell<Vec<(u64, Outcome)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Says that the calling thread is the front-end thread with this index.
-pub(super) fn enter_thread(index: usize) {
-    THREAD.set(Some(index));
+/// A turn of a front end on this thread: what its own calls of the store end comes without a
+/// message. One thread may run several, one turn after the other.
+pub(super) struct OwnTurn(());
+
+impl OwnTurn {
+    /// `left`: what the last turn has left of its own outcomes.
+    pub(super) fn begin(index: usize, left: Vec<(u64, Outcome)>) -> Self {
+        FRONT_END.set(Some(index));
+        OUTCOMES.with_borrow_mut(|outcomes| *outcomes = left);
+        Self(())
+    }
+
+    /// What is left of them for the next turn.
+    pub(super) fn end(self) -> Vec<(u64, Outcome)> {
+        FRONT_END.set(None);
+        OUTCOMES.with_borrow_mut(std::mem::take)
+    }
 }
 
-/// Takes what the calling thread's own calls of the store have ended.
+/// Takes what the calls of the store in this turn have ended.
 pub(super) fn take_own_outcomes(into: &mut Vec<(u64, Outcome)>) {
     OUTCOMES.with_borrow_mut(|outcomes| into.append(outcomes));
-}
-
-/// Whether there are any.
-pub(super) fn has_own_outcomes() -> bool {
-    OUTCOMES.with_borrow(|outcomes| !outcomes.is_empty())
 }
 
 /// Where the store puts the outcomes for a front-end thread: without a lock or a wake-up where that
@@ -133,7 +142,7 @@ impl FrontSink {
     }
 
     fn is_own(&self) -> bool {
-        THREAD.get() == Some(self.thread)
+        FRONT_END.get() == Some(self.thread)
     }
 }
 

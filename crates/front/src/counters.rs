@@ -14,6 +14,7 @@ use block::VolumeId;
 use parking_lot::RwLock;
 
 pub use class::Class;
+pub use turns::TurnSnapshot;
 
 use super::device::{DeviceCounters, DeviceSnapshot};
 use turns::TurnCounters;
@@ -48,7 +49,7 @@ pub struct ClassSnapshot {
 
 impl ClassSnapshot {
     /// What was done since `before`; the longest one is of all times.
-    pub(super) fn since(self, before: Self) -> Self {
+    pub fn since(self, before: Self) -> Self {
         Self {
             ok: self.ok.saturating_sub(before.ok),
             failed: self.failed.saturating_sub(before.failed),
@@ -144,7 +145,8 @@ impl PathCounters {
         }
     }
 
-    pub(super) fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
+    /// What was counted so far, in the order of [`Class::ALL`].
+    pub fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
         Class::ALL.map(|class| {
             let counters = &self.classes[class as usize];
             ClassSnapshot {
@@ -197,9 +199,11 @@ pub(super) struct Copied {
 /// What one front-end thread moved over its sockets.
 #[derive(Debug, Default)]
 pub struct WireCounters {
-    pub(super) received_bytes: AtomicU64,
-    pub(super) sent_bytes: AtomicU64,
-    pub(super) connections: AtomicU64,
+    /// Bytes that came.
+    pub received_bytes: AtomicU64,
+    /// Bytes that went.
+    pub sent_bytes: AtomicU64,
+    connections: AtomicU64,
 }
 
 /// What all front-end threads moved over their sockets, at one moment.
@@ -214,7 +218,7 @@ pub struct WireSnapshot {
 }
 
 /// An initiator and a volume.
-pub(super) type PathKey = (String, Option<VolumeId>);
+pub type PathKey = (String, Option<VolumeId>);
 type Paths = BTreeMap<PathKey, Arc<PathCounters>>;
 
 /// All counters of the front end.
@@ -232,7 +236,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(threads: usize, port_ids: Vec<u16>) -> Self {
+    /// Of so many front ends, and of ports with these relative identifiers.
+    pub fn new(threads: usize, port_ids: Vec<u16>) -> Self {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
         let of_thread = || (0..port_ids.len()).map(|_| PathCounters::default()).collect();
         let ports = (0..threads).map(|_| of_thread()).collect();
@@ -285,12 +290,23 @@ impl Counters {
     }
 
     /// Those of one thread, which alone changes them.
-    pub(super) fn wire_of(&self, thread: usize) -> &WireCounters {
+    /// A connection was given to a front end.
+    pub fn connection_opened(&self, thread: usize) {
+        self.wire_of(thread).connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub fn connection_closed(&self, thread: usize) {
+        self.wire_of(thread).connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// What one front end moves, which alone changes it.
+    pub fn wire_of(&self, thread: usize) -> &WireCounters {
         &self.wires[thread]
     }
 
     /// Those of an initiator and a volume; to be kept by the connection, not asked a command.
-    pub(super) fn path(&self, initiator: &str, volume: Option<VolumeId>) -> Arc<PathCounters> {
+    pub fn path(&self, initiator: &str, volume: Option<VolumeId>) -> Arc<PathCounters> {
         let key = (initiator.to_owned(), volume);
         if let Some(path) = self.paths.read().get(&key) {
             return path.clone();
@@ -327,12 +343,12 @@ impl Counters {
     }
 
     /// How many initiators did something to how many volumes.
-    pub(super) fn path_count(&self) -> usize {
+    pub fn path_count(&self) -> usize {
         self.paths.read().len()
     }
 
     /// Up to `limit` of an initiator and a volume, from the first one behind `after`.
-    pub(super) fn some_paths(
+    pub fn some_paths(
         &self,
         after: Option<&PathKey>,
         limit: usize,

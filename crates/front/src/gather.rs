@@ -12,8 +12,8 @@ use block::VolumeRequest;
 use block::request::limits::COMMAND_BYTES_MAX;
 use scsi::{Response, Status, Step};
 
-use super::front::FrontEnd;
-use super::sockets::Peer;
+use super::front_end::FrontEnd;
+use super::peer::Peer;
 use super::tasks::Task;
 
 /// Reads up to this need no permission: what they hold is bounded by the windows.

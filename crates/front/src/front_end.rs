@@ -1,33 +1,23 @@
-//! A front-end thread, and its loop: one turn after the other.
+//! What one thread does: one turn after the other.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iscsi::{Connection, ConnectionId, Event, Opening};
-use mio::{Events, Interest, Poll, Token};
 use segments::{Channel, Completion};
 use store::{Outcome, SinkId};
 
-use super::counters::WireCounters;
-use super::listen::{Accepted, Listeners};
-use super::mailbox::{self, FrontSink, Message};
+use super::mailbox::{self, FrontSink, Message, OwnTurn};
 use super::management::Purpose;
 use super::patience::Patience;
+use super::peer::Peer;
 use super::shared::Shared;
-use super::sockets::Peer;
-use super::storage::{Writing, open_channel};
+use super::storage::Writing;
 use super::tasks::Tasks;
 use super::throttle::Tended;
 use super::turn::Turn;
-
-/// What a thread's poller calls the waker of its mailbox.
-pub(super) const WAKER: Token = Token(0);
-pub(super) const CHANNEL: Token = Token(1);
-pub(super) const LISTENERS: usize = 2;
-const PEERS: usize = 1 << 17;
+use super::wires::Wires;
 
 /// Steps of a chain of requests that end at once, in a turn.
 const CHAIN_MAX: usize = 4;
@@ -38,8 +28,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a thread that is ending looks around.
 const STOP_TICK: Duration = Duration::from_millis(5);
 
-/// One thread.
-pub(super) struct FrontEnd {
+/// Some of the connections of an array, a channel to its medium, and what goes on between them.
+pub struct FrontEnd {
     pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     pub(super) sink: SinkId,
@@ -59,13 +49,12 @@ pub(super) struct FrontEnd {
     /// What watches are for, by their id.
     pub(super) watched: HashMap<u64, Purpose>,
     pub(super) next_watch: u64,
-    poll: Poll,
-    listeners: Listeners,
-    free_peers: Vec<usize>,
     ready: Vec<usize>,
     touched: Vec<usize>,
     completions: Vec<Completion>,
     outcomes: Vec<(u64, Outcome)>,
+    /// What a turn has left of the outcomes of its own calls.
+    own_outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
     pub(super) patience: Patience,
     /// When the turn began.
@@ -76,12 +65,10 @@ pub(super) struct FrontEnd {
 }
 
 impl FrontEnd {
-    pub(super) fn new(shared: Arc<Shared>, index: usize, poll: Poll, listeners: Listeners) -> Self {
-        mailbox::enter_thread(index);
+    /// The front end with this index, whose requests go over `channel`.
+    pub fn new(shared: Arc<Shared>, index: usize, channel: Box<dyn Channel>) -> Self {
         let sink = FrontSink::new(index, &shared.mailboxes[index]);
         let sink = shared.store.register_sink(Arc::new(sink));
-        let channel = open_channel(&shared, index, &poll);
-        let channel = channel.unwrap_or_else(|error| panic!("can't wait for the disk: {error}"));
         Self {
             shared,
             index,
@@ -97,13 +84,11 @@ impl FrontEnd {
             commits: Vec::new(),
             watched: HashMap::new(),
             next_watch: 0,
-            poll,
-            listeners,
-            free_peers: Vec::new(),
             ready: Vec::new(),
             touched: Vec::new(),
             completions: Vec::new(),
             outcomes: Vec::new(),
+            own_outcomes: Vec::new(),
             messages: Vec::new(),
             patience: Patience::default(),
             now: Duration::ZERO,
@@ -112,96 +97,91 @@ impl FrontEnd {
         }
     }
 
-    pub(super) fn run(mut self) {
-        let mut events = Events::with_capacity(256);
-        while !self.is_finished() {
-            let busy = self.patience.is_left() || self.has_work();
-            let timeout = if busy { Duration::ZERO } else { self.sleep_time() };
-            match self.poll.poll(&mut events, Some(timeout)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => panic!("can't wait for events: {error}"),
-            }
-            let now = self.shared.clock.now();
-            self.patience.looked(now, !events.is_empty());
-            let mut woken = false;
-            for event in &events {
-                woken |= event.token() == WAKER;
-                self.note(event);
-            }
-            self.turn(woken, now);
-            self.shared.counters.turn_of(self.index).note(self.turn.spent_bytes());
+    /// Serves a connection from now on, in a slot that is free. Its bytes may have come already.
+    pub fn open(&mut self, slot: usize, opening: Opening) {
+        if slot >= self.peers.len() {
+            self.peers.resize_with(slot + 1, || None);
         }
-        (0..self.peers.len()).for_each(|slot| self.close(slot));
+        assert!(self.peers[slot].is_none(), "slot {slot} is not free");
+        let peer = Peer::new(Connection::new(self.shared.target.clone(), opening));
+        self.places.insert(peer.id, slot);
+        self.shared.places.lock().insert(peer.id, self.index);
+        self.peers[slot] = Some(peer);
+        self.push_ready(slot);
     }
 
-    /// Whether there is something to do that the poller does not know of.
+    /// Bytes have come on a connection, or its other end sends no more (`closed`).
+    pub fn readable(&mut self, slot: usize, closed: bool) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
+        peer.read_closed |= closed;
+        peer.readable = true;
+        self.push_ready(slot);
+    }
+
+    /// A connection takes bytes again.
+    pub fn writable(&mut self, slot: usize) {
+        let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
+        peer.writable = true;
+        if peer.connection.has_output() {
+            self.touch(slot);
+        }
+    }
+
+    /// Its runner has looked around at `now`, and found something or not: from that follows how
+    /// long it goes on to look ([`FrontEnd::sleep_time`]).
+    pub fn looked(&mut self, now: Duration, found: bool) {
+        self.patience.looked(now, found);
+    }
+
+    /// Whether there is something to do without any event.
     fn has_work(&self) -> bool {
         self.channel.has_ended()
             || !self.ready.is_empty()
             || self.turn.has_parked()
-            || mailbox::has_own_outcomes()
+            || !self.own_outcomes.is_empty()
     }
 
-    fn sleep_time(&self) -> Duration {
+    /// How long its runner may wait for an event before it takes the next turn.
+    pub fn sleep_time(&self) -> Duration {
+        if self.patience.is_left() || self.has_work() {
+            return Duration::ZERO;
+        }
         let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };
         let next = self.tend_at().map_or(self.next_tick, |at| at.min(self.next_tick));
         let most = self.channel.next_retry().map_or(most, |retry| retry.min(most));
         next.saturating_sub(self.shared.clock.now()).min(most)
     }
 
-    /// Remembers what the poller said.
-    fn note(&mut self, event: &mio::event::Event) {
-        match event.token() {
-            WAKER | CHANNEL => {}
-            Token(token) if token < PEERS => self.listeners.set_pending(),
-            Token(token) => {
-                let slot = token - PEERS;
-                let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
-                peer.read_closed |= event.is_read_closed() || event.is_error();
-                if event.is_readable() || peer.read_closed {
-                    peer.readable = true;
-                    self.push_ready(slot);
-                }
-                if event.is_writable() {
-                    self.writable(slot);
-                }
-            }
-        }
-    }
-
-    fn writable(&mut self, slot: usize) {
-        if let Some(peer) = self.peers[slot].as_mut() {
-            peer.writable = true;
-            if peer.connection.has_output() {
-                self.touch(slot);
-            }
-        }
-    }
-
     /// Everything that can be done without waiting: what came, what ended, one commit for all of
     /// it, and one send a connection.
-    fn turn(&mut self, woken: bool, now: Duration) {
+    /// `woken`: whether it was woken since the last one ([`super::Wake`]).
+    pub fn turn(&mut self, woken: bool, now: Duration, wires: &mut dyn Wires) {
+        let own = OwnTurn::begin(self.index, std::mem::take(&mut self.own_outcomes));
+        self.take_turn(woken, now, wires);
+        self.own_outcomes = own.end();
+        self.shared.counters.turn_of(self.index).note(self.turn.spent_bytes());
+    }
+
+    fn take_turn(&mut self, woken: bool, now: Duration, wires: &mut dyn Wires) {
         self.turn.begin();
         self.now = now;
         if woken {
             self.read_mailbox();
         }
-        self.listeners.accept(&self.shared, now);
         for slot in std::mem::take(&mut self.ready) {
-            self.receive(slot, now);
+            self.receive(slot, now, wires);
         }
         self.tend_buckets(now);
         self.work_off_parked();
         self.work_off_disk();
         self.start_commit();
         self.submit();
-        self.work_off_touched();
+        self.work_off_touched(wires);
         if now >= self.next_tick {
-            self.tick(now);
+            self.tick(now, wires);
         }
         while self.start_waiting() | self.end_held() {
-            self.work_off_touched();
+            self.work_off_touched(wires);
         }
         // Sending may have freed commands that were held back: their requests must not wait.
         self.start_commit();
@@ -245,7 +225,6 @@ impl FrontEnd {
         self.shared.mailboxes[self.index].take(&mut messages);
         for message in messages.drain(..) {
             match message {
-                Message::Serve(accepted) => self.serve(*accepted),
                 Message::Outcome(id, outcome) => self.request_ended(id, outcome),
                 Message::Saved(task) => self.reservations_saved(task),
                 Message::Admitted(task) => self.begin_held(task),
@@ -258,37 +237,6 @@ impl FrontEnd {
             }
         }
         self.messages = messages;
-    }
-
-    /// Starts to serve a connection.
-    fn serve(&mut self, accepted: Accepted) {
-        let Accepted { mut stream, portal_index, local, peer } = accepted;
-        let mut entropy = [0; 32];
-        let slot = self.free_peers.pop().unwrap_or_else(|| {
-            self.peers.push(None);
-            self.peers.len() - 1
-        });
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let ready = sys::entropy(&mut entropy).and_then(|()| {
-            self.poll.registry().register(&mut stream, Token(PEERS + slot), interest)
-        });
-        if let Err(error) = ready.as_ref() {
-            tracing::warn!("can't serve {peer}: {error}");
-        }
-        if ready.is_err() || self.stop_at.is_some() {
-            self.free_peers.push(slot);
-            self.wire().connections.fetch_sub(1, Ordering::Relaxed);
-            self.shared.addresses.leave(peer.ip());
-            return;
-        }
-        let now = self.shared.clock.now();
-        let opening = Opening { portal_index, local, peer, entropy, now };
-        let connection = Connection::new(self.shared.target.clone(), opening);
-        let peer = Peer::new(stream, connection);
-        self.places.insert(peer.id, slot);
-        self.shared.places.lock().insert(peer.id, self.index);
-        self.peers[slot] = Some(peer);
-        self.push_ready(slot);
     }
 
     fn push_ready(&mut self, slot: usize) {
@@ -308,7 +256,7 @@ impl FrontEnd {
         }
     }
 
-    fn receive(&mut self, slot: usize, now: Duration) {
+    fn receive(&mut self, slot: usize, now: Duration, wires: &mut dyn Wires) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         peer.in_ready = false;
         if self.stop_at.is_some() {
@@ -318,7 +266,7 @@ impl FrontEnd {
         if let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) {
             peer.refresh_luns(&*self.shared.luns, nexus.initiator().name.as_str());
         }
-        let more = peer.receive(now, self.shared.counters.wire_of(self.index));
+        let more = peer.receive(wires, slot, now, self.shared.counters.wire_of(self.index));
         self.work_off_events(slot);
         self.touch(slot);
         if more {
@@ -350,14 +298,14 @@ impl FrontEnd {
         }
     }
 
-    fn work_off_touched(&mut self) {
+    fn work_off_touched(&mut self, wires: &mut dyn Wires) {
         while let Some(slot) = self.touched.pop() {
             self.work_off_events(slot);
             let Some(peer) = self.peers[slot].as_mut() else { continue };
             peer.in_touched = false;
-            peer.transmit(self.shared.counters.wire_of(self.index));
+            peer.transmit(wires, slot, self.shared.counters.wire_of(self.index));
             if peer.is_over() {
-                self.close(slot);
+                self.close(slot, wires);
             } else if peer.is_let_go() || peer.has_more() {
                 self.push_ready(slot);
             }
@@ -371,9 +319,8 @@ impl FrontEnd {
     }
 
     /// Lets time pass.
-    fn tick(&mut self, now: Duration) {
+    fn tick(&mut self, now: Duration, wires: &mut dyn Wires) {
         self.next_tick = now + TICK;
-        self.listeners.set_pending();
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
             if peer.connection.deadline().is_some_and(|deadline| deadline <= now) {
@@ -381,34 +328,30 @@ impl FrontEnd {
                 self.touch(slot);
             }
         }
-        self.work_off_touched();
+        self.work_off_touched(wires);
     }
 
-    /// Closes a connection's socket, and tells what ended with it.
-    fn close(&mut self, slot: usize) {
+    /// Ends with all connections, whatever is under way.
+    pub fn close_all(&mut self, wires: &mut dyn Wires) {
+        (0..self.peers.len()).for_each(|slot| self.close(slot, wires));
+    }
+
+    /// Closes a connection, and tells what ended with it.
+    fn close(&mut self, slot: usize, wires: &mut dyn Wires) {
         let Some(mut peer) = self.peers[slot].take() else { return };
         if let Some(why) = peer.connection.take_complaint() {
             let (address, nexus) = (peer.connection.peer(), peer.connection.nexus());
             let name = nexus.map_or("", |nexus| &nexus.initiator_name);
             tracing::warn!("the connection of {name} at {address} was closed: {why}");
         }
-        self.shared.addresses.leave(peer.connection.peer().ip());
-        // Dropping the socket takes it out of the poller, too.
-        let _ = self.poll.registry().deregister(&mut peer.stream);
-        self.free_peers.push(slot);
+        wires.close(slot);
         self.places.remove(&peer.id);
         self.shared.places.lock().remove(&peer.id);
-        self.wire().connections.fetch_sub(1, Ordering::Relaxed);
         self.connection_ended(peer.connection.end());
     }
 
-    fn wire(&self) -> &WireCounters {
-        self.shared.counters.wire_of(self.index)
-    }
-
-    /// No new connections and commands from here on.
+    /// No new commands from here on.
     fn stop(&mut self) {
-        self.listeners = Listeners::default();
         self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
         self.lift_limits();
         self.channel.end_retries();
@@ -420,12 +363,13 @@ impl FrontEnd {
         }
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    /// Whether its end was asked for ([`super::Mailbox::stop`]): it takes no more connections.
+    pub fn is_stopping(&self) -> bool {
         self.stop_at.is_some()
     }
 
-    /// Whether the end was asked for, and all that is under way has ended.
-    fn is_finished(&self) -> bool {
+    /// Whether its end was asked for, and all that was under way has ended.
+    pub fn is_finished(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
         if self.commits.iter().any(Option::is_some) || self.channel.in_flight() > 0 {
             return false;

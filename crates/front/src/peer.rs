@@ -1,17 +1,17 @@
-//! A connection's bytes: from the socket into the machine, and back.
+//! A connection's bytes: into the machine, and out of it.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use block::LunMap;
 use iscsi::{Connection, ConnectionId, NexusInfo};
-use mio::net::TcpStream;
 
 use super::counters::{PathCounters, WireCounters};
 use super::sessions::Session;
 use super::throttle::Bucket;
+use super::wires::Wires;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.
 const READS_PER_TURN: usize = 1;
@@ -31,7 +31,6 @@ pub(super) struct PeerPath {
 /// A connection and what the thread keeps with it.
 pub(super) struct Peer {
     pub id: ConnectionId,
-    pub stream: TcpStream,
     pub connection: Connection,
     /// Whether the socket may have bytes: the poller tells only when that changes.
     pub readable: bool,
@@ -60,10 +59,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(stream: TcpStream, connection: Connection) -> Self {
+    pub(super) fn new(connection: Connection) -> Self {
         Self {
             id: connection.id(),
-            stream,
             connection,
             readable: true,
             writable: true,
@@ -88,7 +86,13 @@ impl Peer {
     }
 
     /// Receives some of what there is. Returns whether there may be more for another turn.
-    pub(super) fn receive(&mut self, now: Duration, wire: &WireCounters) -> bool {
+    pub(super) fn receive(
+        &mut self,
+        wires: &mut dyn Wires,
+        slot: usize,
+        now: Duration,
+        wire: &WireCounters,
+    ) -> bool {
         if self.connection.has_input() {
             self.connection.set_time(now);
             self.connection.go_on();
@@ -98,7 +102,7 @@ impl Peer {
             if !self.readable || self.lost {
                 return false;
             }
-            if !self.receive_once(now, wire) {
+            if !self.receive_once(wires, slot, now, wire) {
                 return false;
             }
         }
@@ -106,7 +110,13 @@ impl Peer {
     }
 
     /// Whether something was received.
-    fn receive_once(&mut self, now: Duration, wire: &WireCounters) -> bool {
+    fn receive_once(
+        &mut self,
+        wires: &mut dyn Wires,
+        slot: usize,
+        now: Duration,
+        wire: &WireCounters,
+    ) -> bool {
         let mut slices: Vec<IoSliceMut<'_>> = Vec::with_capacity(16);
         self.connection.receive_slices(&mut slices);
         if slices.is_empty() {
@@ -114,7 +124,7 @@ impl Peer {
             return false;
         }
         let room: usize = slices.iter().map(|slice| slice.len()).sum();
-        match (&self.stream).read_vectored(&mut slices) {
+        match wires.receive(slot, &mut slices) {
             Ok(0) => self.lost = true,
             Ok(bytes) => {
                 drop(slices);
@@ -137,7 +147,7 @@ impl Peer {
     }
 
     /// Sends what the socket takes.
-    pub(super) fn transmit(&mut self, wire: &WireCounters) {
+    pub(super) fn transmit(&mut self, wires: &mut dyn Wires, slot: usize, wire: &WireCounters) {
         for _ in 0..SENDS_PER_TURN {
             if !self.writable || self.lost || !self.connection.has_output() {
                 return;
@@ -148,7 +158,7 @@ impl Peer {
             if wanted == 0 {
                 return;
             }
-            match (&self.stream).write_vectored(&slices) {
+            match wires.send(slot, &slices) {
                 Ok(bytes) => {
                     drop(slices);
                     wire.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -1,40 +1,17 @@
-//! Reads and commits on the thread's channel to the medium.
+//! Reads and commits on a front end's channel to the medium.
 
-use std::io;
 use std::time::Duration;
 
 use block::{FRAME_BYTES, FrameMut};
-use mio::unix::SourceFd;
-use mio::{Interest, Poll};
-use segments::{Buffers, Channel, Completion, Segments as _};
+use segments::{Buffers, Completion};
 use store::{Commit, ReadOperation, Started};
 
 use super::device::DeviceCounters;
-use super::front::{CHANNEL, FrontEnd};
-use super::shared::Shared;
+use super::front_end::FrontEnd;
 
 /// What the channel calls this thread's first commit, the second is the next. A read is called by
 /// its task and its place in the operation; there are never so many tasks.
 const COMMITS: u64 = (u32::MAX as u64) << 32;
-
-/// Requests to the medium in the kernel at once, a thread.
-const CHANNEL_ENTRIES: u32 = 256;
-
-/// A thread's channel to the medium, of which its poller hears.
-pub(super) fn open_channel(
-    shared: &Shared,
-    index: usize,
-    poll: &Poll,
-) -> io::Result<Box<dyn Channel>> {
-    let channel = shared.medium.channel(CHANNEL_ENTRIES)?;
-    for notice in channel.notices().iter().filter(|_| index == 0) {
-        tracing::warn!("{notice}");
-    }
-    for fd in channel.poll_fds() {
-        poll.registry().register(&mut SourceFd(&fd), CHANNEL, Interest::READABLE)?;
-    }
-    Ok(channel)
-}
 
 /// A commit that is being written.
 pub(super) struct Writing {
@@ -125,7 +102,7 @@ impl FrontEnd {
                 }
                 self.shared.store.settle_commits();
                 if self.shared.store.maintenance_due() {
-                    self.shared.checkpoint_bell.ring();
+                    self.shared.maintenance.wake();
                 }
             }
             Buffers::Read(frames) => {

@@ -8,9 +8,8 @@ use std::time::Duration;
 use block::VolumeRequest;
 use block::request::Sender;
 
-use super::background::now_ms;
 use super::counters::Class;
-use super::front::FrontEnd;
+use super::front_end::FrontEnd;
 
 /// What tells commands apart, and their time.
 pub(super) struct Senders {
@@ -21,8 +20,8 @@ pub(super) struct Senders {
 }
 
 impl Senders {
-    pub(super) fn new() -> Self {
-        Self { zero_ms: now_ms(), commands: AtomicU64::new(0) }
+    pub(super) fn new(zero_ms: u64) -> Self {
+        Self { zero_ms, commands: AtomicU64::new(0) }
     }
 
     /// A number that no other command has.

@@ -1,0 +1,88 @@
+//! Superblocks, as they are stored and judged.
+
+use super::*;
+use crate::geometry::Place;
+
+fn superblock() -> Superblock {
+    let page = PageRef { place: Place { segment: 2, offset_units: 3 }, checksum: 4 };
+    let stream = StreamRef { page, length_bytes: 5 };
+    Superblock {
+        version: FormatVersion::V3,
+        features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 0 },
+        incarnation: 15,
+        pool_id: [1; 16],
+        root_key: [2; 32],
+        sequence: 3,
+        epoch: 4,
+        capacity_bytes: 1 << 30,
+        geometry: Geometry::for_capacity(1 << 30).unwrap(),
+        metadata_segment: 5,
+        metadata_block: 6,
+        next_chunk: ChunkId(7),
+        next_node: NodeId(8),
+        next_volume: VolumeId(9),
+        log: LogPosition {
+            segment: 10,
+            block: 11,
+            next_segment: 12,
+            lsn: 13,
+            previous: Seal([14; 16]),
+        },
+        chunks: TableRoot { page, height: 1 },
+        nodes: TableRoot { page, height: 2 },
+        volumes: TableRoot::default(),
+        segments: stream,
+        config: StreamRef::default(),
+        pending: stream,
+    }
+}
+
+#[test]
+fn a_superblock_survives_and_every_flipped_byte_is_found() {
+    let bytes = superblock().encode();
+    assert_eq!(bytes.len(), SUPERBLOCK_BYTES);
+    assert_eq!(Superblock::decode(&bytes), Ok(superblock()));
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        assert!(Superblock::decode(&flipped).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn features_that_are_not_known_are_refused_as_far_as_they_have_to_be() {
+    let found = Superblock::decode(&superblock().encode()).unwrap();
+    assert_eq!(found.features.unknown().read_compatible, 1);
+    let mut next = superblock();
+    next.features.incompatible = 1 << 40;
+    let error = Superblock::decode(&next.encode()).unwrap_err();
+    assert_eq!(error.offset, 336);
+}
+
+#[test]
+fn version_2_has_none_of_what_came_later() {
+    let mut old = superblock();
+    old.version = FormatVersion::V2;
+    let bytes = old.encode();
+    assert_eq!((bytes[8], &bytes[320..352]), (2, &[0; 32][..]));
+    let found = Superblock::decode(&bytes).unwrap();
+    assert_eq!((found.features, found.incarnation), Default::default());
+    assert_eq!(found.version, FormatVersion::V2);
+    let mut later = superblock().encode();
+    later[8] = 4;
+    let sum = superblock_sum(&later[..SUM_AT]);
+    later[SUM_AT..].copy_from_slice(&sum);
+    assert_eq!(Superblock::decode(&later).unwrap_err().offset, 8);
+}
+
+#[test]
+fn golden_offsets() {
+    let bytes = superblock().encode();
+    assert_eq!(&bytes[..8], b"HOLDFAST");
+    assert_eq!(bytes[72], 4);
+    assert_eq!(bytes[136..140], [10, 0, 0, 0]);
+    assert_eq!(bytes[152..160], [13, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bytes[192], 1);
+    assert_eq!(bytes[296..300], [2, 0, 0, 0]);
+    assert_eq!((bytes[8], bytes[327], bytes[328], bytes[344]), (3, 0x80, 1, 15));
+}

@@ -1,0 +1,212 @@
+//! What the target knows of hosts and must not forget: as the target has it, and as it is stored.
+
+use array::Array;
+use block::VolumeId;
+use format::HostState;
+use format::target_state::{EVENTS, NexusName, Registration};
+use scsi::DeviceServer;
+use target::{
+    AccessState, Attention, HostPort, Kept, Kind, NexusId, Registrant, Reservation, SaveError,
+    Start,
+};
+
+// What is counted has a place in what is stored.
+const _: () = assert!(Attention::KEPT.len() == EVENTS);
+
+/// Why what is kept of hosts is not in force.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It can't be made durable that the array was started: why.
+    #[error("{0}")]
+    Start(String),
+    /// What was kept of a volume's reservations can't be put in force.
+    #[error("the stored reservations of volume {0} make no sense")]
+    Nonsense(VolumeId),
+}
+
+/// Where it is kept what the target knows of hosts.
+pub trait ReservationRecords: Send + Sync {
+    /// Begins to serve: as what, and all that is kept.
+    ///
+    /// # Errors
+    /// If it can't be made durable that the array was started, or what is kept makes no sense.
+    fn load(&self) -> Result<(Start, Vec<(VolumeId, Kept)>), LoadError>;
+
+    /// Keeps this of a volume, or nothing; durable when it returns. Waits.
+    ///
+    /// # Errors
+    /// If nothing was changed.
+    fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError>;
+}
+
+/// All that an array keeps: what was written before the last power on, as far as that has left it.
+pub(crate) fn all_kept(array: &Array) -> Result<Vec<(VolumeId, Kept)>, LoadError> {
+    let now = array.incarnation();
+    let one = |(volume, stored): (VolumeId, HostState)| {
+        Ok((volume, in_force(now, stored).ok_or(LoadError::Nonsense(volume))?))
+    };
+    array.host_states().into_iter().map(one).collect()
+}
+
+/// What is in force in this incarnation of what was stored; `None` if it makes no sense.
+fn in_force(incarnation: u64, stored: HostState) -> Option<Kept> {
+    let is_of_now = stored.incarnation == incarnation;
+    let kept = of_stored(stored)?;
+    Some(if is_of_now { kept } else { kept.after_power_on() })
+}
+
+/// `None` if there is no such type or state, or nobody who could hold the reservation.
+fn of_stored(stored: HostState) -> Option<Kept> {
+    let nexus = |name: NexusName| NexusId {
+        host: HostPort { name: name.host, id: name.id },
+        target_port: name.target_port,
+    };
+    let registrant = |who: Registration| Registrant { nexus: nexus(who.nexus), key: who.key };
+    let registrants: Vec<_> = stored.registrations.into_iter().map(registrant).collect();
+    let reservation = match stored.type_code {
+        None => None,
+        Some(code) => {
+            let kind = Kind::from_code(code)?;
+            // For the "all registrants" types any of them will do as the holder.
+            let any = kind.all_registrants().then_some(0);
+            let holder = registrants.get(usize::from(stored.holder.or(any)?))?;
+            Some(Reservation { kind, holder: holder.nexus.clone() })
+        }
+    };
+    let access = |(group, code): (u16, u8)| Some((group, AccessState::from_code(code)?));
+    Some(Kept {
+        generation: stored.generation,
+        registrants,
+        reservation,
+        aptpl: stored.aptpl,
+        exclusive: stored.exclusive.map(nexus),
+        access: stored.access.into_iter().map(access).collect::<Option<_>>()?,
+        attentions: stored.events,
+    })
+}
+
+/// The array adds its incarnation.
+pub(crate) fn to_stored(kept: &Kept) -> HostState {
+    let name = |nexus: &NexusId| NexusName {
+        target_port: nexus.target_port,
+        id: nexus.host.id,
+        host: nexus.host.name.clone(),
+    };
+    let held = kept.reservation.as_ref();
+    let holder = held.filter(|held| !held.kind.all_registrants()).and_then(|held| {
+        let at = kept.registrants.iter().position(|who| who.nexus == held.holder)?;
+        u16::try_from(at).ok()
+    });
+    let registration = |who: &Registrant| Registration { nexus: name(&who.nexus), key: who.key };
+    HostState {
+        incarnation: 0,
+        aptpl: kept.aptpl,
+        generation: kept.generation,
+        events: kept.attentions,
+        type_code: held.map(|held| held.kind as u8),
+        holder,
+        exclusive: kept.exclusive.as_ref().map(name),
+        access: kept.access.iter().map(|(group, state)| (*group, *state as u8)).collect(),
+        registrations: kept.registrants.iter().map(registration).collect(),
+    }
+}
+
+/// Puts in force what was kept, before any session.
+///
+/// # Errors
+/// See [`ReservationRecords::load`].
+pub fn restore(scsi: &DeviceServer, records: &dyn ReservationRecords) -> Result<(), LoadError> {
+    let (start, all) = records.load()?;
+    scsi.restore(start, all).map_err(|(volume, _)| LoadError::Nonsense(volume))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn nexus(number: u8) -> NexusId {
+        let host = HostPort { name: format!("iqn.{number}"), id: [number; 16] };
+        NexusId { host, target_port: number.into() }
+    }
+
+    fn registrant(number: u8) -> Registrant {
+        Registrant { nexus: nexus(number), key: u64::from(number) << 60 }
+    }
+
+    #[test]
+    fn nothing_is_lost_on_the_way_to_the_array_and_back() {
+        let held = |kind, number| Some(Reservation { kind, holder: nexus(number) });
+        let (narrow, wide) = (Kind::WriteExclusive, Kind::ExclusiveAccessAllRegistrants);
+        for reservation in [None, held(narrow, 15), held(wide, 1)] {
+            let kept = Kept {
+                generation: 7,
+                registrants: vec![registrant(1), registrant(15)],
+                reservation,
+                aptpl: true,
+                exclusive: None,
+                access: [(1, AccessState::Standby), (2, AccessState::ActiveNonOptimized)].into(),
+                attentions: [1, 2, 3, 4],
+            };
+            assert_eq!(of_stored(to_stored(&kept)), Some(kept));
+        }
+        let kept = Kept { exclusive: Some(nexus(3)), ..Kept::default() };
+        assert_eq!(of_stored(to_stored(&kept)), Some(kept));
+    }
+
+    #[test]
+    fn what_an_earlier_incarnation_has_written_is_in_force_as_far_as_a_power_on_leaves_it() {
+        let access = [(1, AccessState::Standby)].into();
+        let registrants = vec![registrant(1)];
+        let kept = Kept { registrants, aptpl: true, access, ..Kept::default() };
+        for all in [kept.clone(), Kept { aptpl: false, ..kept }] {
+            let stored = HostState { incarnation: 7, ..to_stored(&all) };
+            assert_eq!(in_force(7, stored.clone()), Some(all.clone()), "a takeover");
+            assert_eq!(in_force(8, stored), Some(all.after_power_on()));
+        }
+    }
+
+    #[test]
+    fn what_can_mean_nothing_is_refused() {
+        let good = to_stored(&Kept { registrants: vec![registrant(1)], ..Kept::default() });
+        assert!(of_stored(good.clone()).is_some());
+        let bad = [
+            HostState { type_code: Some(2), holder: Some(0), ..good.clone() },
+            HostState { type_code: Some(1), holder: None, ..good.clone() },
+            HostState { type_code: Some(1), holder: Some(1), ..good.clone() },
+            HostState { access: vec![(1, 4)], ..good },
+            HostState { type_code: Some(7), ..HostState::default() },
+        ];
+        for stored in bad {
+            assert_eq!(of_stored(stored.clone()), None, "{stored:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_makes_no_sense_keeps_the_array_from_starting() {
+        struct Bad;
+        impl ReservationRecords for Bad {
+            fn load(&self) -> Result<(Start, Vec<(VolumeId, Kept)>), LoadError> {
+                let reservation = Reservation { kind: Kind::WriteExclusive, holder: nexus(1) };
+                let kept = Kept { reservation: Some(reservation), ..Kept::default() };
+                Ok((Start::PowerOn, vec![(VolumeId(9), kept)]))
+            }
+
+            fn save(&self, _: VolumeId, _: Option<&Kept>) -> Result<(), SaveError> {
+                Err(SaveError::Failed)
+            }
+        }
+        let identity = block::ArrayIdentity {
+            vendor: String::new(),
+            product: String::new(),
+            revision: String::new(),
+            target_name: String::new(),
+        };
+        let size = block::SectorCount(0);
+        let rods = scsi::RodVolume { id: VolumeId(99), size, key: [0; 32] };
+        let counters = crate::Counters::new(1, vec![1]);
+        let scsi = DeviceServer::new(identity, Vec::new(), rods, Arc::new(counters));
+        assert!(matches!(restore(&scsi, &Bad), Err(LoadError::Nonsense(VolumeId(9)))));
+    }
+}

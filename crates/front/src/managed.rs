@@ -1,0 +1,59 @@
+//! What the front end asks of the array: what hosts see of it, and where it keeps what it knows of
+//! them.
+
+use std::sync::Arc;
+
+use array::{Array, Kind as ErrorKind};
+use block::{LunMap, VolumeId, VolumeLimits};
+use target::{Kept, SaveError, Start};
+
+use super::kept::{LoadError, ReservationRecords, all_kept, to_stored};
+
+/// Which volumes an initiator may reach: asked once a session, and again after each change.
+pub trait LunMaps: Send + Sync {
+    /// What the initiator with this iSCSI name sees; an empty map for a stranger.
+    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap>;
+
+    /// Goes up, after the change is visible, with every change of any map or of a volume in one.
+    /// Called for each command: must be cheap.
+    fn generation(&self) -> u64;
+
+    /// How much hosts may do with a volume: no limits if it does not exist.
+    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits;
+
+    /// Which volumes are gone for ever since the last call, whoever eradicated them. Cheap.
+    fn take_gone(&self) -> Vec<VolumeId>;
+}
+
+impl LunMaps for Array {
+    fn lun_map(&self, initiator_name: &str) -> Arc<LunMap> {
+        Array::lun_map(self, initiator_name)
+    }
+
+    fn generation(&self) -> u64 {
+        Array::generation(self)
+    }
+
+    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
+        Array::volume_limits(self, volume)
+    }
+
+    fn take_gone(&self) -> Vec<VolumeId> {
+        Array::take_gone(self)
+    }
+}
+
+impl ReservationRecords for Array {
+    /// One controller serves the pool, so each start is a power on.
+    fn load(&self) -> Result<(Start, Vec<(VolumeId, Kept)>), LoadError> {
+        self.power_on().map_err(|error| LoadError::Start(error.to_string()))?;
+        Ok((Start::PowerOn, all_kept(self)?))
+    }
+
+    fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError> {
+        self.keep_host_state(volume, kept.map(to_stored)).map_err(|error| {
+            tracing::error!("what hosts have set on volume {volume} can't be kept: {error}");
+            if error.kind() == ErrorKind::Full { SaveError::NoRoom } else { SaveError::Failed }
+        })
+    }
+}

@@ -1,0 +1,114 @@
+//! Making durable what the target keeps of hosts, as a commit of the array waits: one volume after
+//! the other, by whoever calls [`Shared::save_next`].
+//!
+//! A command that waits is named by its front-end thread and task. What is saved is the state of
+//! the volume as it is when its turn comes, so several commands may be served by one commit, and as
+//! one call does it at a time, what is written later is newer.
+
+use std::collections::BTreeMap;
+
+use block::VolumeId;
+use parking_lot::Mutex;
+
+use super::kept::ReservationRecords;
+use super::mailbox::Message;
+use super::shared::Shared;
+use super::wires::Wake;
+
+/// A command that waits: its front-end thread, and the name of its task.
+struct Waiting {
+    thread: usize,
+    task: u64,
+}
+
+/// What is to be saved.
+pub(super) struct SaverQueue {
+    /// Those of which commands wait, and those that a lost session or a reset has changed: none
+    /// twice, and so bounded by the number of volumes.
+    volumes: Mutex<BTreeMap<VolumeId, Vec<Waiting>>>,
+    /// Has [`Shared::save_next`] called.
+    filled: Box<dyn Wake>,
+    /// Held while one is saved.
+    saving: Mutex<()>,
+}
+
+impl SaverQueue {
+    pub(super) fn new(filled: Box<dyn Wake>) -> Self {
+        Self { volumes: Mutex::default(), filled, saving: Mutex::default() }
+    }
+
+    /// Has what is kept of these volumes saved. Nobody waits.
+    pub(super) fn save_all(&self, volumes: Vec<VolumeId>) {
+        if volumes.is_empty() {
+            return;
+        }
+        let mut all = self.volumes.lock();
+        for volume in volumes {
+            all.entry(volume).or_default();
+        }
+        drop(all);
+        self.filled.wake();
+    }
+
+    /// Has what is kept of a volume saved, and then lets the thread go on with the task.
+    pub(super) fn save(&self, volume: VolumeId, thread: usize, task: u64) {
+        self.volumes.lock().entry(volume).or_default().push(Waiting { thread, task });
+        self.filled.wake();
+    }
+
+    fn next(&self) -> Option<(VolumeId, Vec<Waiting>)> {
+        self.volumes.lock().pop_first()
+    }
+}
+
+impl Shared {
+    /// Makes durable what hosts have changed on the next volume, and lets the commands go on that
+    /// waited for that. Waits for a commit. Returns false if there was nothing to save.
+    pub fn save_next(&self, records: &dyn ReservationRecords) -> bool {
+        let _saving = self.saver.saving.lock();
+        let Some((volume, waiting)) = self.saver.next() else { return false };
+        // Nothing is left to do where an earlier turn has taken these changes along, or back.
+        if let Some(unsaved) = self.scsi.unsaved(volume) {
+            let result = records.save(volume, unsaved.record());
+            self.scsi.saved(unsaved, result);
+        }
+        for Waiting { thread, task } in waiting {
+            self.mailboxes[thread].post(Message::Saved(task));
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    struct Rings(Arc<AtomicU32>);
+
+    impl Wake for Rings {
+        fn wake(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn one_turn_serves_all_that_wait_for_a_volume() {
+        let rung = Arc::new(AtomicU32::new(0));
+        let queue = SaverQueue::new(Box::new(Rings(rung.clone())));
+        for (volume, thread, task) in [(7, 0, 1), (3, 1, 2), (7, 2, 3)] {
+            queue.save(VolumeId(volume), thread, task);
+        }
+        queue.save_all(vec![VolumeId(3), VolumeId(9)]);
+        queue.save_all(Vec::new());
+        assert_eq!(rung.load(Ordering::Relaxed), 4, "not for nothing");
+        let mut turns = Vec::new();
+        while let Some((volume, waiting)) = queue.next() {
+            let names: Vec<_> = waiting.iter().map(|w| (w.thread, w.task)).collect();
+            turns.push((volume.0, names));
+        }
+        assert_eq!(turns, [(3, vec![(1, 2)]), (7, vec![(0, 1), (2, 3)]), (9, vec![])]);
+    }
+}

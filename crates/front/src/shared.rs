@@ -1,0 +1,172 @@
+//! What all front ends of an array share, made before the first of them.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use block::ArrayIdentity;
+use iscsi::{ConnectionId, Portal, Target, TargetConfig};
+use parking_lot::Mutex;
+use scsi::{DeviceServer, RodVolume, TargetPort};
+use store::Store;
+
+use super::counters::Counters;
+use super::mailbox::{Mailbox, Message};
+use super::managed::LunMaps;
+use super::management::Sessions;
+use super::repeated::Senders;
+use super::saver::SaverQueue;
+use super::sessions::{EndedSessions, Refusals, SessionSnapshot};
+use super::throttle::Throttles;
+use super::wires::{Clock, Wake};
+
+/// A portal, which is a SCSI target port of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortOptions {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The target port group (ALUA) of the port.
+    pub group: u16,
+    /// The relative target port identifier, which no other portal has. It is to stay with the
+    /// address: registrations name it.
+    pub id: u16,
+}
+
+/// What to serve, and to whom.
+pub struct Options {
+    /// The pool.
+    pub store: Arc<Store>,
+    /// What ROD tokens stand for.
+    pub tokens: RodVolume,
+    /// What hosts are told of the array.
+    pub identity: ArrayIdentity,
+    /// The target's alias, for people; empty for none.
+    pub target_alias: String,
+    /// Where hosts come in.
+    pub ports: Vec<PortOptions>,
+    /// Who may log in.
+    pub access: Arc<dyn iscsi::Access>,
+    /// What they see then.
+    pub luns: Arc<dyn LunMaps>,
+    /// What bounds memory and time.
+    pub limits: iscsi::Limits,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What wakes each of the front ends: as many as there are.
+    pub wakers: Vec<Box<dyn Wake>>,
+    /// Has [`Shared::save_next`] called, as often as it returns true.
+    pub saver: Box<dyn Wake>,
+    /// Has the store's maintenance called, as it is due ([`Store::maintain`]).
+    pub maintenance: Box<dyn Wake>,
+}
+
+/// What all front ends of an array share.
+pub struct Shared {
+    /// The pool.
+    pub store: Arc<Store>,
+    /// What commands do.
+    pub scsi: DeviceServer,
+    /// What hosts log in to.
+    pub target: Arc<Target>,
+    /// What they see then.
+    pub luns: Arc<dyn LunMaps>,
+    /// What was done.
+    pub counters: Arc<Counters>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where each front end hears of the others.
+    pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
+    /// Who was refused at login.
+    pub refusals: Refusals,
+    pub(super) senders: Senders,
+    pub(super) sessions: Mutex<Sessions>,
+    pub(super) ended: EndedSessions,
+    /// Held while it is told to SCSI that volumes are gone.
+    forgetting: Mutex<()>,
+    /// Which thread serves a connection.
+    pub(super) places: Mutex<HashMap<ConnectionId, usize>>,
+    pub(super) maintenance: Box<dyn Wake>,
+    pub(super) saver: SaverQueue,
+    pub(super) throttles: Throttles,
+}
+
+impl Shared {
+    /// What the front ends of an array share that serves this.
+    pub fn new(options: Options) -> Arc<Self> {
+        let Options { store, tokens, identity, target_alias, ports, access, .. } = options;
+        let Options { luns, limits, clock, wakers, saver, maintenance, .. } = options;
+        // A portal is a SCSI target port of its own, in a portal group of its own: the relative
+        // port identifier is its tag, too. The tag is in the port's name (RFC 7143, 4.4.3), so
+        // portals with one tag would be one port, and hosts had a path less. The target port group
+        // (ALUA) is another thing: any ports.
+        let target_name = identity.target_name.clone();
+        let target_ports = ports.iter().map(|port| TargetPort {
+            relative_id: port.id,
+            group: port.group,
+            name: format!("{target_name},t,0x{:04x}", port.id),
+        });
+        let counters =
+            Arc::new(Counters::new(wakers.len(), ports.iter().map(|port| port.id).collect()));
+        let scsi = DeviceServer::new(identity, target_ports.collect(), tokens, counters.clone());
+        let portals = ports.iter().map(|port| Portal { address: port.address, tag: port.id });
+        let target = Target::new(TargetConfig {
+            target_name,
+            target_alias,
+            portals: portals.collect(),
+            limits,
+            access,
+            data_out_phase: scsi::data_out_phase,
+            data_out_bytes: super::luns::data_out_bytes,
+        });
+        let mailboxes = wakers.into_iter().map(|waker| Arc::new(Mailbox::new(waker)));
+        Arc::new(Self {
+            store,
+            scsi,
+            target,
+            luns,
+            counters,
+            senders: Senders::new(clock.wall_ms()),
+            clock,
+            mailboxes: Arc::new(mailboxes.collect()),
+            refusals: Refusals::default(),
+            sessions: Mutex::default(),
+            ended: EndedSessions::default(),
+            forgetting: Mutex::default(),
+            places: Mutex::default(),
+            maintenance,
+            saver: SaverQueue::new(saver),
+            throttles: Throttles::default(),
+        })
+    }
+
+    /// Forgets what SCSI keeps of volumes that are gone for ever: when it returns, of all that were
+    /// eradicated before it was called.
+    pub fn forget_gone(&self) {
+        let _forgetting = self.forgetting.lock();
+        for volume in self.luns.take_gone() {
+            self.scsi.volume_destroyed(volume);
+        }
+    }
+
+    /// All sessions that carry commands, in the order of initiators and portals.
+    pub fn sessions(&self) -> Vec<SessionSnapshot> {
+        let all: Vec<_> = self.sessions.lock().by_id.values().cloned().collect();
+        let mut all: Vec<_> = all.iter().map(|session| session.snapshot()).collect();
+        all.sort_by(|a, b| (&a.initiator, a.portal, a.isid).cmp(&(&b.initiator, b.portal, b.isid)));
+        all
+    }
+
+    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
+    /// since 1970.
+    pub fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)> {
+        self.ended.all()
+    }
+
+    /// Tells the thread that serves a connection to look at it.
+    pub(super) fn wake_connection(&self, id: ConnectionId) {
+        let place = self.places.lock().get(&id).copied();
+        if let Some(thread) = place {
+            self.mailboxes[thread].post(Message::Wake(id));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A front-end thread: its poller, its sockets, and one turn of the front end after the other.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use front::{FrontEnd, Wires};
+use iscsi::Opening;
+use mio::net::TcpStream;
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Token};
+use segments::{Channel, Segments as _};
+
+use super::background::LOOK_INTERVAL;
+use super::listen::{Accepted, Listeners};
+use super::shared::Shared;
+
+/// What a thread's poller calls the waker of its mailbox.
+pub(super) const WAKER: Token = Token(0);
+const CHANNEL: Token = Token(1);
+pub(super) const LISTENERS: usize = 2;
+const SOCKETS: usize = 1 << 17;
+
+/// Requests to the medium in the kernel at once, a thread.
+const CHANNEL_ENTRIES: u32 = 256;
+
+/// One thread.
+pub(super) struct Runner {
+    shared: Arc<Shared>,
+    index: usize,
+    front: FrontEnd,
+    poll: Poll,
+    sockets: Sockets,
+    listeners: Listeners,
+    /// When to try again to accept what could not be accepted.
+    next_look: Duration,
+}
+
+impl Runner {
+    pub(super) fn new(shared: Arc<Shared>, index: usize, poll: Poll, listeners: Listeners) -> Self {
+        let channel = open_channel(&shared, index, &poll);
+        let channel = channel.unwrap_or_else(|error| panic!("can't wait for the disk: {error}"));
+        let front = FrontEnd::new(shared.front.clone(), index, channel);
+        let registry = poll.registry().try_clone();
+        let registry = registry.unwrap_or_else(|error| panic!("can't wait for hosts: {error}"));
+        let sockets =
+            Sockets { shared: shared.clone(), index, registry, all: Vec::new(), free: Vec::new() };
+        let next_look = Duration::ZERO;
+        Self { shared, index, front, poll, sockets, listeners, next_look }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(256);
+        while !self.front.is_finished() {
+            match self.poll.poll(&mut events, Some(self.front.sleep_time())) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("can't wait for events: {error}"),
+            }
+            let now = self.shared.clock.now();
+            self.front.looked(now, !events.is_empty());
+            let mut woken = false;
+            for event in &events {
+                woken |= event.token() == WAKER;
+                self.note(event);
+            }
+            if self.front.is_stopping() {
+                self.listeners = Listeners::default();
+            }
+            if now >= self.next_look {
+                self.next_look = now + LOOK_INTERVAL;
+                self.listeners.set_pending();
+            }
+            self.listeners.accept(&self.shared, now);
+            self.open_accepted();
+            self.front.turn(woken, now, &mut self.sockets);
+        }
+        self.front.close_all(&mut self.sockets);
+    }
+
+    /// Tells the front end what the poller said.
+    fn note(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            WAKER | CHANNEL => {}
+            Token(token) if token < SOCKETS => self.listeners.set_pending(),
+            Token(token) => {
+                let slot = token - SOCKETS;
+                let closed = event.is_read_closed() || event.is_error();
+                if event.is_readable() || closed {
+                    self.front.readable(slot, closed);
+                }
+                if event.is_writable() {
+                    self.front.writable(slot);
+                }
+            }
+        }
+    }
+
+    /// Starts to serve the connections that were accepted for this thread.
+    fn open_accepted(&mut self) {
+        let accepted = std::mem::take(&mut *self.shared.accepted[self.index].lock());
+        for Accepted { stream, portal_index, local, peer } in accepted {
+            let mut entropy = [0; 32];
+            let slot =
+                sys::entropy(&mut entropy).and_then(|()| self.sockets.add(stream, peer.ip()));
+            let slot = match slot {
+                Ok(slot) => slot,
+                Err(error) => {
+                    tracing::warn!("can't serve {peer}: {error}");
+                    self.sockets.left(peer.ip());
+                    continue;
+                }
+            };
+            if self.front.is_stopping() {
+                self.sockets.close(slot);
+                continue;
+            }
+            let now = self.shared.clock.now();
+            self.front.open(slot, Opening { portal_index, local, peer, entropy, now });
+        }
+    }
+}
+
+/// A thread's channel to the medium, of which its poller hears.
+fn open_channel(shared: &Shared, index: usize, poll: &Poll) -> io::Result<Box<dyn Channel>> {
+    let channel = shared.medium.channel(CHANNEL_ENTRIES)?;
+    for notice in channel.notices().iter().filter(|_| index == 0) {
+        tracing::warn!("{notice}");
+    }
+    for fd in channel.poll_fds() {
+        poll.registry().register(&mut SourceFd(&fd), CHANNEL, Interest::READABLE)?;
+    }
+    Ok(channel)
+}
+
+/// The sockets of a thread's connections, by their slots.
+struct Sockets {
+    shared: Arc<Shared>,
+    index: usize,
+    registry: Registry,
+    all: Vec<Option<(TcpStream, IpAddr)>>,
+    free: Vec<usize>,
+}
+
+impl Sockets {
+    /// Takes a slot for a socket, and has the poller watch it.
+    fn add(&mut self, mut stream: TcpStream, address: IpAddr) -> io::Result<usize> {
+        let slot = self.free.last().copied().unwrap_or(self.all.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.registry.register(&mut stream, Token(SOCKETS + slot), interest)?;
+        match self.free.pop() {
+            Some(slot) => self.all[slot] = Some((stream, address)),
+            None => self.all.push(Some((stream, address))),
+        }
+        Ok(slot)
+    }
+
+    fn of(&self, slot: usize) -> io::Result<&TcpStream> {
+        let socket = self.all.get(slot).and_then(Option::as_ref);
+        socket.map(|(stream, _)| stream).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// There is a connection less.
+    fn left(&self, address: IpAddr) {
+        self.shared.addresses.leave(address);
+        self.shared.front.counters.connection_closed(self.index);
+    }
+}
+
+impl Wires for Sockets {
+    fn receive(&mut self, slot: usize, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.of(slot)?.read_vectored(into)
+    }
+
+    fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.of(slot)?.write_vectored(from)
+    }
+
+    fn close(&mut self, slot: usize) {
+        let Some((mut stream, address)) = self.all.get_mut(slot).and_then(Option::take) else {
+            return;
+        };
+        // Dropping the socket takes it out of the poller, too.
+        let _ = self.registry.deregister(&mut stream);
+        self.free.push(slot);
+        self.left(address);
+    }
+}
