@@ -7,20 +7,20 @@
 //! ([`Clock`]) and a way to be woken ([`Wake`]): `holdfast serve` a poller and a thread each, the
 //! simulator a seed.
 //!
-//! * [`shared`]: what all front ends of an array share, [`wires`]: what they ask of who runs them,
-//! * [`front_end`]: the turn of one, [`turn`]: how much of it, [`patience`]: how long to look
+//! * `shared`: what all front ends of an array share, `wires`: what they ask of who runs them,
+//! * `front_end`: the turn of one, `turn`: how much of it, `patience`: how long to look
 //!   around before it sleeps,
-//! * [`peer`]: a connection's bytes, in and out,
-//! * [`commands`]: a command's way through SCSI and the store, and its answer,
-//! * [`luns`]: what is at a LUN,
-//! * [`storage`]: reads and commits on the channel; [`device`]: how long these take,
-//! * [`tasks`]: what is under way, [`throttle`]: what waits for the limits of its volume,
-//!   [`gather`]: what waits for memory,
-//! * [`management`]: task management, resets, and the end of sessions, over all threads,
-//! * [`mailbox`]: what threads tell each other,
-//! * [`kept`]: what of hosts is stored, [`saver`]: making it durable, [`managed`]: where the array
+//! * `peer`: a connection's bytes, in and out,
+//! * `commands`: a command's way through SCSI and the store, and its answer,
+//! * `luns`: what is at a LUN,
+//! * `storage`: reads and commits on the channel; `device`: how long these take,
+//! * `tasks`: what is under way, `throttle`: what waits for the limits of its volume,
+//!   `gather`: what waits for memory,
+//! * `management`: task management, resets, and the end of sessions, over all threads,
+//! * `mailbox`: what threads tell each other,
+//! * [`kept`]: what of hosts is stored, `saver`: making it durable, `managed`: where the array
 //!   keeps it, and what hosts see of the array,
-//! * [`repeated`]: who sends a COMPARE AND WRITE, and whether its answer has come,
+//! * `repeated`: who sends a COMPARE AND WRITE, and whether its answer has come,
 //! * [`sessions`]: who is logged in, on what terms, and who was refused,
 //! * [`counters`]: what was done, for whom, and how long it took.
 //!
@@ -28,11 +28,11 @@
 //! the crates that this wires together.
 //!
 //! Invariants:
-//! 1. A command is answered once, or its connection has ended, or it was aborted ([`tasks`]).
+//! 1. A command is answered once, or its connection has ended, or it was aborted (`tasks`).
 //! 2. What a task management request has aborted has ended before that is answered
-//!    ([`management`]).
+//!    (`management`).
 //! 3. A session begins when the one before it of the same nexus has ended with all its tasks.
-//! 4. No turn does more than a bounded amount of work, whatever hosts ask for ([`turn`]).
+//! 4. No turn does more than a bounded amount of work, whatever hosts ask for (`turn`).
 //! 5. Nothing here waits, and nothing here asks the system for anything but memory.
 
 mod commands;
