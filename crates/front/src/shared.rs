@@ -148,6 +148,21 @@ impl Shared {
         }
     }
 
+    /// Tells the target what time it is, and frees what ROD tokens stood for that have ended. Waits
+    /// for commits: not for a front end.
+    pub fn sweep_tokens(&self) {
+        let now_ms = self.clock.now().as_millis();
+        self.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
+        let run = |request| match self.store.execute(request) {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::warn!("the space of tokens that have ended is freed later: {error}");
+                false
+            }
+        };
+        while self.scsi.sweep_tokens(run) {}
+    }
+
     /// All sessions that carry commands, in the order of initiators and portals.
     pub fn sessions(&self) -> Vec<SessionSnapshot> {
         let all: Vec<_> = self.sessions.lock().by_id.values().cloned().collect();

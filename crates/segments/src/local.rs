@@ -212,8 +212,8 @@ impl Segments for Local {
         self.disk.retry_count()
     }
 
-    fn give_way(&self) {
-        self.disk.give_way();
+    fn give_way(&self) -> bool {
+        self.disk.give_way()
     }
 
     fn locate(&self, place: Place) -> u64 {

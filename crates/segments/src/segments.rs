@@ -127,8 +127,8 @@ pub trait Segments: Send + Sync {
     /// How often a write or a flush was retried that it had refused.
     fn retry_count(&self) -> u64;
 
-    /// Whoever calls it holds nothing that others need, and has much to do: others may go on.
-    fn give_way(&self);
+    /// Lets others go on: see [`Disk::give_way`].
+    fn give_way(&self) -> bool;
 
     /// Where a place is on the device, in bytes: for what people are told, and for who damages it
     /// in a test. Nothing is read or written by it.

@@ -213,8 +213,8 @@ impl Disk for SlowDisk {
         self.below.is_refusing()
     }
 
-    fn give_way(&self) {
-        self.below.give_way();
+    fn give_way(&self) -> bool {
+        self.below.give_way()
     }
 
     fn retry_count(&self) -> u64 {

@@ -383,12 +383,13 @@ impl SimDisk {
 }
 
 impl Below {
-    fn after(&self) {
+    /// Whether there was somebody to go on.
+    fn after(&self) -> bool {
         let hook = lock(&self.hook).take();
-        if let Some(mut hook) = hook {
-            hook();
-            *lock(&self.hook) = Some(hook);
-        }
+        let Some(mut hook) = hook else { return false };
+        hook();
+        *lock(&self.hook) = Some(hook);
+        true
     }
 }
 

@@ -117,6 +117,9 @@ impl Store {
             if self.commit_here() || self.relieve() || self.feed() {
                 continue;
             }
+            if self.world.medium.disk.give_way() {
+                continue;
+            }
             let mut outcomes = self.waiters.outcomes.lock();
             if !outcomes.contains_key(&token.id) && self.others_work() {
                 // The thread that holds the role answers; the time-out only bounds a race with it.

@@ -88,9 +88,11 @@ pub trait Disk: Send + Sync {
         false
     }
 
-    /// Whoever calls it holds nothing that others need, and has much to do: others may go on.
-    fn give_way(&self) {
+    /// Whoever calls it holds nothing that others need, and has much to do, or waits for them:
+    /// they may go on. Whether they have: a world of one thread, which has nobody to wait for.
+    fn give_way(&self) -> bool {
         std::thread::yield_now();
+        false
     }
 
     /// How often a write or a flush was retried that the device had refused.

@@ -14,7 +14,6 @@ use sys::Preparer;
 
 use super::ServeOptions;
 use super::shared::Shared;
-use super::tokens;
 use front::Mailbox;
 
 /// Ends the front end. Cheap to clone.
@@ -188,7 +187,7 @@ pub(super) fn start_with(
         })?;
     let its_shared = shared.clone();
     let duties = Attendant::start("duties", Arc::default(), move |_| {
-        tokens::sweep(&its_shared);
+        its_shared.front.sweep_tokens();
         let now_ms = now_ms();
         its_shared.duties.pass_time(now_ms, its_shared.clock.now_ms());
         its_shared.duties.protect(now_ms);

@@ -12,7 +12,7 @@
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
-//! * [`tokens`]: the volume of ROD tokens, and the time, [`wall`]: whether there is a date,
+//! * [`tokens`]: the volume of ROD tokens, [`wall`]: whether there is a date,
 //! * [`observer`]: who is logged in, and what goes wrong,
 //! * [`history`]: what was done, and how long it took, for a year.
 //!

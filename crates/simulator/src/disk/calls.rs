@@ -126,8 +126,8 @@ impl sys::Disk for SimDisk {
         self.disk.write_as(offset_bytes, frames, persist)
     }
 
-    fn give_way(&self) {
-        self.disk.calls().after();
+    fn give_way(&self) -> bool {
+        self.disk.calls().after()
     }
 
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {

@@ -43,13 +43,14 @@ impl sys::Disk for GivingDisk {
         self.below.flush_failures()
     }
 
-    fn give_way(&self) {
+    fn give_way(&self) -> bool {
         let turn = self.turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let hook = self.hook.lock().take();
         if let Some(mut hook) = hook {
             hook(turn);
             *self.hook.lock() = Some(hook);
         }
+        false
     }
 }
 
