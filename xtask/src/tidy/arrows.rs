@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("target", &["block"]),
     ("scsi", &["block", "target"]),
     ("iscsi", &["block"]),
+    ("initiator", &[]),
     ("array", &["block", "format", "store"]),
     ("front", &["array", "block", "format", "iscsi", "scsi", "segments", "store", "target"]),
     ("history", &[]),
@@ -33,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),
-    ("simulator", &["block", "format", "segments", "store", "sys"]),
+    ("simulator", &["block", "format", "initiator", "segments", "store", "sys"]),
     ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
     ("xtask", &["lab", "libiscsi"]),
@@ -41,8 +42,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// What tests may use in addition, but nothing that is shipped.
-const ALLOWED_IN_TESTS: &[(&str, &[&str])] =
-    &[("array", &["sys"]), ("api", &["store", "sys"]), ("iscsi", &["scsi"])];
+const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
+    ("array", &["sys"]),
+    ("api", &["store", "sys"]),
+    ("initiator", &["block", "iscsi"]),
+    ("iscsi", &["scsi"]),
+];
 
 /// A dependency as a manifest states it.
 struct Dependency {

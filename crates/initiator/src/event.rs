@@ -1,0 +1,104 @@
+//! What an initiator tells.
+
+use crate::requests::Itt;
+
+/// What happened, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Full-feature phase begins.
+    LoggedIn {
+        /// The target's part of the session's name.
+        tsih: u16,
+    },
+    /// The login was refused or redirected (RFC 7143, 11.13.5). The connection is over.
+    LoginFailed {
+        /// Status class.
+        class: u8,
+        /// Status detail.
+        detail: u8,
+    },
+    /// A command was answered.
+    Answered(Answer),
+    /// A task management request was answered.
+    TaskManagementAnswered {
+        /// The request.
+        itt: Itt,
+        /// The response (RFC 7143, 11.6.1): 0 complete, 1 the task does not exist, ….
+        response: u8,
+        /// The commands of this connection that it ended: they will never be answered.
+        ended: Vec<Itt>,
+    },
+    /// A text request was answered, all of it.
+    Text {
+        /// The request.
+        itt: Itt,
+        /// The pairs.
+        pairs: Vec<(String, String)>,
+    },
+    /// A logout was answered. With response 0 and a reason that closes this connection, it is over.
+    LoggedOut {
+        /// The response (RFC 7143, 11.15.1).
+        response: u8,
+    },
+    /// A ping, or the answer to one.
+    Nop(Nop),
+    /// An asynchronous message (RFC 7143, 11.9).
+    AsyncMessage {
+        /// AsyncEvent: 0 SCSI, 1 logout is wanted, 2 the connection and 3 all will be dropped, ….
+        event: u8,
+        /// Parameter1 to Parameter3.
+        parameters: [u16; 3],
+        /// The data segment: for event 0, sense data with its length before it.
+        data: Vec<u8>,
+    },
+    /// A PDU was rejected.
+    Rejected {
+        /// The reason (RFC 7143, 11.17.1).
+        reason: u8,
+        /// The header of the PDU.
+        header: [u8; 48],
+    },
+}
+
+/// The answer to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The command.
+    pub itt: Itt,
+    /// The iSCSI response: 0 completed at the target, 1 target failure. The status means nothing
+    /// unless it is 0.
+    pub response: u8,
+    /// The SCSI status.
+    pub status: u8,
+    /// Sense data; empty if there is none.
+    pub sense: Vec<u8>,
+    /// The data that came.
+    pub data_in: Vec<u8>,
+    /// What remains of the announced length.
+    pub residual: Residual,
+}
+
+/// The residual of a command (RFC 7143, 11.4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Residual {
+    /// All that was announced was moved.
+    None,
+    /// So many bytes of what was announced were not moved.
+    Underflow(u32),
+    /// So many bytes more than announced would have been moved.
+    Overflow(u32),
+}
+
+/// Pings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nop {
+    /// The target answered a ping. Its data is what was sent.
+    Answered {
+        /// The request.
+        itt: Itt,
+    },
+    /// The target asks; it was answered if [`crate::Options::answers_pings`].
+    Asked,
+    /// The target tells its counters and wants no answer.
+    Told,
+}

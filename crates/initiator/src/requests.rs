@@ -1,0 +1,317 @@
+//! What a host asks: commands, task management, pings, text, logout (RFC 7143, 11.3, 11.5, 11.10,
+//! 11.14, 11.18).
+
+use std::collections::VecDeque;
+
+use crate::initiator::{Initiator, Phase};
+use crate::pdu::{Bhs, FINAL, IMMEDIATE, NO_TAG, opcode};
+use crate::task::{Ends, Pending, Task};
+use crate::text;
+
+const READ: u8 = 0x40;
+const WRITE: u8 = 0x20;
+
+/// The Initiator Task Tag of a request. A connection never uses one again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Itt(pub u32);
+
+/// How a command is queued (SAM-5, 8.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Attribute {
+    /// None given.
+    Untagged = 0,
+    /// SIMPLE.
+    Simple = 1,
+    /// ORDERED.
+    Ordered = 2,
+    /// HEAD OF QUEUE.
+    HeadOfQueue = 3,
+    /// ACA.
+    Aca = 4,
+}
+
+/// Task management beside ABORT TASK (RFC 7143, 11.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Function {
+    /// ABORT TASK SET: the session's tasks on the logical unit.
+    AbortTaskSet = 2,
+    /// CLEAR ACA.
+    ClearAca = 3,
+    /// CLEAR TASK SET.
+    ClearTaskSet = 4,
+    /// LOGICAL UNIT RESET.
+    LogicalUnitReset = 5,
+    /// TARGET WARM RESET.
+    TargetWarmReset = 6,
+    /// TARGET COLD RESET.
+    TargetColdReset = 7,
+}
+
+/// Why a host logs out (RFC 7143, 11.14.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogoutReason {
+    /// Closes the session.
+    CloseSession,
+    /// Closes the connection with this CID.
+    CloseConnection(u16),
+    /// Removes the connection with this CID for recovery.
+    RemoveForRecovery(u16),
+}
+
+/// Why a request can't be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Busy {
+    /// It is not logged in, or is logging out.
+    #[error("not logged in")]
+    NotLoggedIn,
+    /// The command window is closed (RFC 7143, 4.2.2.1).
+    #[error("the command window is closed")]
+    WindowClosed,
+    /// The task that is to be aborted is not outstanding.
+    #[error("no such task")]
+    NoSuchTask,
+}
+
+impl Initiator {
+    /// Sends a command. `data_out` is all that it brings; `expected_in_bytes` is how much it may
+    /// bring back. A CDB of up to 16 bytes is padded, a longer one goes into an additional header
+    /// segment.
+    ///
+    /// # Errors
+    /// [`Busy`], and nothing is sent.
+    ///
+    /// # Panics
+    /// If both directions have data (bidirectional commands are not supported), or if the CDB is
+    /// longer than 260 bytes.
+    pub fn command(
+        &mut self,
+        lun: [u8; 8],
+        cdb: &[u8],
+        attribute: Attribute,
+        data_out: Option<Vec<u8>>,
+        expected_in_bytes: u32,
+    ) -> Result<Itt, Busy> {
+        self.ready()?;
+        if self.window.room() == 0 {
+            return Err(Busy::WindowClosed);
+        }
+        let out = data_out.unwrap_or_default();
+        Ok(self.start(lun, cdb, attribute, out, expected_in_bytes, false))
+    }
+
+    /// The same as an immediate command, which needs no room in the window and goes before others.
+    ///
+    /// # Errors
+    /// [`Busy::NotLoggedIn`].
+    ///
+    /// # Panics
+    /// As [`Initiator::command`].
+    pub fn immediate_command(
+        &mut self,
+        lun: [u8; 8],
+        cdb: &[u8],
+        attribute: Attribute,
+        data_out: Option<Vec<u8>>,
+        expected_in_bytes: u32,
+    ) -> Result<Itt, Busy> {
+        self.ready()?;
+        let out = data_out.unwrap_or_default();
+        Ok(self.start(lun, cdb, attribute, out, expected_in_bytes, true))
+    }
+
+    fn start(
+        &mut self,
+        lun: [u8; 8],
+        cdb: &[u8],
+        attribute: Attribute,
+        out: Vec<u8>,
+        expected_in: u32,
+        immediate: bool,
+    ) -> Itt {
+        assert!(out.is_empty() || expected_in == 0, "data in both directions");
+        let itt = self.next_tag();
+        let (inline, unasked) = self.unasked(out.len());
+        let mut flags = attribute as u8;
+        flags |= if unasked > inline { 0 } else { FINAL };
+        flags |= if out.is_empty() { 0 } else { WRITE } | if expected_in > 0 { READ } else { 0 };
+        let mut bhs = Bhs::new(opcode::COMMAND, flags);
+        bhs.put(8, &lun);
+        bhs.put_u32(16, itt);
+        bhs.put_u32(20, expected_in.max(out.len() as u32));
+        let cmd_sn = self.number(&mut bhs, immediate);
+        let (fixed, more) = cdb.split_at(cdb.len().min(16));
+        bhs.put(32, fixed);
+        self.outgoing.push(&self.terms, bhs, &extended(more), &out[..inline]);
+        let mut task = Task {
+            lun,
+            cmd_sn,
+            immediate,
+            out,
+            sent: inline,
+            r2ts: 0,
+            outstanding: VecDeque::new(),
+            expected_in,
+            data_in: Vec::new(),
+            data_pdus: 0,
+            sequence_bytes: 0,
+        };
+        if unasked > inline {
+            self.send_data(itt, &mut task, NO_TAG, unasked);
+        }
+        self.pending.insert(itt, Pending::Command(Box::new(task)));
+        Itt(itt)
+    }
+
+    /// How much data goes with a command, and how much in all before the first R2T
+    /// (RFC 7143, 13.10, 13.11 and 13.14).
+    fn unasked(&self, bytes: usize) -> (usize, usize) {
+        let terms = &self.terms;
+        let first = bytes.min(terms.first_burst_bytes as usize);
+        let most = terms.send_segment_bytes.min(self.options.immediate_bytes_max) as usize;
+        let inline = if terms.immediate_data { first.min(most) } else { 0 };
+        (inline, if terms.initial_r2t { inline } else { first })
+    }
+
+    /// Asks for the end of a command (ABORT TASK). Returns the tag of the request.
+    ///
+    /// # Errors
+    /// [`Busy`] if it is not logged in, or the command is not outstanding.
+    pub fn abort(&mut self, task: Itt) -> Result<Itt, Busy> {
+        self.ready()?;
+        let Some(Pending::Command(found)) = self.pending.get(&task.0) else {
+            return Err(Busy::NoSuchTask);
+        };
+        let (lun, cmd_sn) = (found.lun, found.cmd_sn);
+        let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | 1);
+        bhs.put_u32(20, task.0);
+        bhs.put_u32(32, cmd_sn);
+        Ok(self.manage(bhs, lun, Ends::Task(task.0)))
+    }
+
+    /// Asks for the end of many commands. Returns the tag of the request. `lun` means nothing for
+    /// the resets of the target.
+    ///
+    /// # Errors
+    /// [`Busy::NotLoggedIn`].
+    pub fn task_management(&mut self, function: Function, lun: [u8; 8]) -> Result<Itt, Busy> {
+        self.ready()?;
+        let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | function as u8);
+        bhs.put_u32(20, NO_TAG);
+        Ok(self.manage(bhs, lun, Ends::Set(function)))
+    }
+
+    fn manage(&mut self, mut bhs: Bhs, lun: [u8; 8], ends: Ends) -> Itt {
+        bhs.put(8, &lun);
+        self.ask(bhs, &[], Pending::Management(ends, lun))
+    }
+
+    /// A ping: the target has to bring `data` back.
+    ///
+    /// # Errors
+    /// [`Busy::NotLoggedIn`].
+    ///
+    /// # Panics
+    /// If `data` is longer than what the target takes in a PDU.
+    pub fn nop_out(&mut self, data: &[u8]) -> Result<Itt, Busy> {
+        self.ready()?;
+        assert!(data.len() <= self.terms.send_segment_bytes as usize, "too much data for a ping");
+        let mut bhs = Bhs::new(opcode::NOP_OUT | IMMEDIATE, FINAL);
+        bhs.put_u32(20, NO_TAG);
+        // What the initiator does not take in a PDU can't come back (RFC 7143, 11.19.2).
+        let most = self.options.max_recv_data_segment_bytes as usize;
+        let back = data[..data.len().min(most)].to_vec();
+        Ok(self.ask(bhs, data, Pending::Nop(back)))
+    }
+
+    /// Asks for targets and their portals (SendTargets; RFC 7143, appendix C): `All` in a
+    /// discovery session, the empty value or the target's name in a normal one.
+    ///
+    /// # Errors
+    /// [`Busy::NotLoggedIn`].
+    pub fn send_targets(&mut self, value: &str) -> Result<Itt, Busy> {
+        self.ready()?;
+        let mut data = Vec::new();
+        text::push(&mut data, "SendTargets", value);
+        let mut bhs = Bhs::new(opcode::TEXT | IMMEDIATE, FINAL);
+        bhs.put_u32(20, NO_TAG);
+        Ok(self.ask(bhs, &data, Pending::Text(Vec::new())))
+    }
+
+    /// Asks for the end of the session or a connection. If that is this connection, nothing more
+    /// can be asked on it.
+    ///
+    /// # Errors
+    /// [`Busy::NotLoggedIn`].
+    pub fn logout(&mut self, reason: LogoutReason) -> Result<Itt, Busy> {
+        self.ready()?;
+        let (code, cid) = match reason {
+            LogoutReason::CloseSession => (0, 0),
+            LogoutReason::CloseConnection(cid) => (1, cid),
+            LogoutReason::RemoveForRecovery(cid) => (2, cid),
+        };
+        let mut bhs = Bhs::new(opcode::LOGOUT | IMMEDIATE, FINAL | code);
+        bhs.put(20, &cid.to_be_bytes());
+        let itt = self.ask(bhs, &[], Pending::Logout(reason));
+        if self.is_of_this(reason) {
+            self.phase = Phase::Leaving;
+        }
+        Ok(itt)
+    }
+
+    /// Whether such a logout closes this connection.
+    pub(crate) fn is_of_this(&self, reason: LogoutReason) -> bool {
+        match reason {
+            LogoutReason::CloseSession => true,
+            LogoutReason::CloseConnection(cid) => cid == self.options.cid,
+            LogoutReason::RemoveForRecovery(_) => false,
+        }
+    }
+
+    /// Sends an immediate request that is no command.
+    fn ask(&mut self, mut bhs: Bhs, data: &[u8], pending: Pending) -> Itt {
+        let itt = self.next_tag();
+        bhs.put_u32(16, itt);
+        self.number(&mut bhs, true);
+        self.outgoing.push(&self.terms, bhs, &[], data);
+        self.pending.insert(itt, pending);
+        Itt(itt)
+    }
+
+    /// Sets CmdSN and ExpStatSN. An immediate request uses no CmdSN up (RFC 7143, 4.2.2.1).
+    pub(crate) fn number(&mut self, bhs: &mut Bhs, immediate: bool) -> u32 {
+        let cmd_sn = if immediate { self.window.next() } else { self.window.take() };
+        if immediate {
+            bhs.0[0] |= IMMEDIATE;
+        }
+        bhs.put_u32(24, cmd_sn);
+        bhs.put_u32(28, self.exp_stat_sn);
+        cmd_sn
+    }
+
+    pub(crate) fn next_tag(&mut self) -> u32 {
+        let tag = self.next_itt;
+        assert!(tag < NO_TAG, "a connection has tags for four thousand million requests");
+        self.next_itt += 1;
+        tag
+    }
+
+    fn ready(&self) -> Result<(), Busy> {
+        if self.is_logged_in() { Ok(()) } else { Err(Busy::NotLoggedIn) }
+    }
+}
+
+/// The additional header segment for what a CDB has beyond 16 bytes (RFC 7143, 11.2.2.3): 0..2
+/// AHSLength, 2 AHSType 1, 3 reserved, then the rest of the CDB and padding.
+fn extended(more: &[u8]) -> Vec<u8> {
+    if more.is_empty() {
+        return Vec::new();
+    }
+    let [high, low] = (more.len() as u16 + 1).to_be_bytes();
+    let mut ahs = vec![high, low, 1, 0];
+    ahs.extend_from_slice(more);
+    ahs.resize(ahs.len().next_multiple_of(4), 0);
+    assert!(ahs.len() <= 255 * 4, "the CDB is too long");
+    ahs
+}

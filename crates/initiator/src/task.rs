@@ -1,0 +1,85 @@
+//! What is kept of a request until it is answered.
+
+use std::collections::VecDeque;
+
+use crate::event::Residual;
+use crate::requests::{Function, LogoutReason};
+use crate::violation::Violation;
+
+/// A request that is not answered.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    Command(Box<Task>),
+    /// With the logical unit that the request named.
+    Management(Ends, [u8; 8]),
+    /// With the data that has to come back.
+    Nop(Vec<u8>),
+    /// With what came of the answer.
+    Text(Vec<u8>),
+    Logout(LogoutReason),
+}
+
+/// What a task management request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// ABORT TASK of the task with this tag.
+    Task(u32),
+    Set(Function),
+}
+
+/// A command.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) lun: [u8; 8],
+    pub(crate) cmd_sn: u32,
+    pub(crate) immediate: bool,
+    /// The data that was announced.
+    pub(crate) out: Vec<u8>,
+    /// Up to where it was sent or queued, in bytes.
+    pub(crate) sent: usize,
+    /// How many R2Ts came.
+    pub(crate) r2ts: u32,
+    /// Where in the outgoing stream the data of each R2T ends that may be outstanding.
+    pub(crate) outstanding: VecDeque<u64>,
+    /// How many bytes may come.
+    pub(crate) expected_in: u32,
+    pub(crate) data_in: Vec<u8>,
+    /// How many Data-In PDUs came.
+    pub(crate) data_pdus: u32,
+    /// How many bytes came since the last one with F.
+    pub(crate) sequence_bytes: u32,
+}
+
+/// GOOD, CONDITION MET and the intermediate ones: all went well.
+pub(crate) fn is_good(status: u8) -> bool {
+    matches!(status, 0x00 | 0x04 | 0x10 | 0x14)
+}
+
+impl Task {
+    /// Whether the residual fits what was moved.
+    pub(crate) fn check_residual(
+        &self,
+        itt: u32,
+        status: u8,
+        residual: Residual,
+    ) -> Result<(), Violation> {
+        let reads = self.expected_in > 0;
+        let expected = if reads { self.expected_in } else { self.out.len() as u32 };
+        let moved = if reads { self.data_in.len() } else { self.sent } as u32;
+        let fits = match residual {
+            Residual::None | Residual::Overflow(_) => !is_good(status) || moved == expected,
+            // What was read is exactly what does not remain.
+            Residual::Underflow(bytes) if reads => {
+                u64::from(moved) + u64::from(bytes) == u64::from(expected)
+            }
+            // Of what was written, more may have come than the command takes.
+            Residual::Underflow(bytes) => {
+                expected.checked_sub(bytes).is_some_and(|taken| !is_good(status) || taken <= moved)
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(Violation::Residual { itt, residual, expected, moved }),
+        }
+    }
+}

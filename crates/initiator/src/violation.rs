@@ -1,0 +1,167 @@
+//! What a target does that the standard forbids.
+
+/// A violation of RFC 7143 by the target. The message names the clause.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// An opcode that no target sends, or not in this phase.
+    #[error("opcode {opcode:#04x} is not for this phase (RFC 7143, 11.2.1.2)")]
+    Opcode {
+        /// The opcode.
+        opcode: u8,
+    },
+    /// A field of a header has a value that it must not have.
+    #[error("opcode {opcode:#04x}: {what} (RFC 7143, {clause})")]
+    Field {
+        /// The opcode.
+        opcode: u8,
+        /// What is wrong.
+        what: &'static str,
+        /// The clause that says so.
+        clause: &'static str,
+    },
+    /// The data segment is longer than the initiator declared to receive.
+    #[error("a data segment of {bytes} bytes where {declared} were declared (RFC 7143, 13.12)")]
+    SegmentTooLong {
+        /// DataSegmentLength.
+        bytes: usize,
+        /// MaxRecvDataSegmentLength.
+        declared: usize,
+    },
+    /// The header digest is wrong.
+    #[error("wrong header digest (RFC 7143, 13.1)")]
+    HeaderDigest,
+    /// The data digest is wrong.
+    #[error("wrong data digest (RFC 7143, 13.1)")]
+    DataDigest,
+    /// StatSN is not the next.
+    #[error("StatSN {got} where {expected} is next (RFC 7143, 4.2.2.2)")]
+    StatSn {
+        /// What came.
+        got: u32,
+        /// What had to come.
+        expected: u32,
+    },
+    /// ExpCmdSN or MaxCmdSN is less than it was on this connection.
+    #[error("{name} went from {from} back to {to} (RFC 7143, 4.2.2.1)")]
+    Backwards {
+        /// Which.
+        name: &'static str,
+        /// What it was.
+        from: u32,
+        /// What came.
+        to: u32,
+    },
+    /// ExpCmdSN is beyond what was sent, or MaxCmdSN is less than ExpCmdSN - 1.
+    #[error("ExpCmdSN {exp}, MaxCmdSN {max}, next CmdSN {next}: {what} (RFC 7143, 4.2.2.1)")]
+    Window {
+        /// ExpCmdSN.
+        exp: u32,
+        /// MaxCmdSN.
+        max: u32,
+        /// The CmdSN of the next request.
+        next: u32,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A tag that names no request of this connection, or one of another kind.
+    #[error("opcode {opcode:#04x} for tag {itt:#x}, which was never asked (RFC 7143, 11.2.1.8)")]
+    NeverAsked {
+        /// The opcode.
+        opcode: u8,
+        /// The tag.
+        itt: u32,
+    },
+    /// A PDU for a request that was answered before.
+    #[error("opcode {opcode:#04x} for tag {itt:#x}, which was answered (RFC 7143, 4.2.2.2)")]
+    AnsweredTwice {
+        /// The opcode.
+        opcode: u8,
+        /// The tag.
+        itt: u32,
+    },
+    /// A PDU for a task after the answer to the request that ended it.
+    #[error("opcode {opcode:#04x} for tag {itt:#x} after its end (RFC 7143, 4.2.3.3 and 11.6.1)")]
+    AfterAbort {
+        /// The opcode.
+        opcode: u8,
+        /// The tag.
+        itt: u32,
+    },
+    /// Data-In or R2T out of its order.
+    #[error("task {itt:#x}: {name} {got} where {expected} is next (RFC 7143, {clause})")]
+    Order {
+        /// The tag.
+        itt: u32,
+        /// DataSN, R2TSN, or the offset of one of both.
+        name: &'static str,
+        /// What came.
+        got: u32,
+        /// What had to come.
+        expected: u32,
+        /// The clause that says so.
+        clause: &'static str,
+    },
+    /// More data than was announced, or in a sequence longer than was agreed on.
+    #[error("task {itt:#x}: {bytes} bytes where {most} are the most: {what} (RFC 7143, {clause})")]
+    TooMuch {
+        /// The tag.
+        itt: u32,
+        /// How many.
+        bytes: u64,
+        /// How many there may be.
+        most: u64,
+        /// Of what.
+        what: &'static str,
+        /// The clause that says so.
+        clause: &'static str,
+    },
+    /// The residual does not fit what was moved.
+    #[error(
+        "task {itt:#x}: residual {residual:?} of {expected} bytes, {moved} moved (RFC 7143, 11.4.5)"
+    )]
+    Residual {
+        /// The tag.
+        itt: u32,
+        /// What the answer says.
+        residual: crate::Residual,
+        /// What was announced, in bytes.
+        expected: u32,
+        /// What was moved, in bytes.
+        moved: u32,
+    },
+    /// ExpDataSN is not the number of Data-In and R2T PDUs of the command.
+    #[error("task {itt:#x}: ExpDataSN {got} after {sent} PDUs (RFC 7143, 11.4.8)")]
+    ExpDataSn {
+        /// The tag.
+        itt: u32,
+        /// What the answer says.
+        got: u32,
+        /// How many came.
+        sent: u32,
+    },
+    /// A key of the login or a text response that is not as it must be.
+    #[error("key {key}={value}: {what} (RFC 7143, 6.2 and 13)")]
+    Key {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The text is no list of pairs.
+    #[error("malformed text (RFC 7143, 6.1)")]
+    Text,
+    /// The login takes more exchanges than there is something to say.
+    #[error("the login does not end (RFC 7143, 6.3)")]
+    EndlessLogin,
+    /// The data of a ping came back changed.
+    #[error("NOP-In does not bring back the data of NOP-Out (RFC 7143, 11.19.2)")]
+    Echo,
+}
+
+impl Violation {
+    pub(crate) fn field(opcode: u8, what: &'static str, clause: &'static str) -> Self {
+        Self::Field { opcode, what, clause }
+    }
+}

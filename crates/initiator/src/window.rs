@@ -1,0 +1,57 @@
+//! The command window of a session (RFC 7143, 4.2.2.1), which its connections share.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
+pub(crate) fn before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// The counters of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Window(Rc<RefCell<Counters>>);
+
+#[derive(Debug)]
+struct Counters {
+    /// The CmdSN of the next request.
+    next: u32,
+    max: u32,
+}
+
+impl Window {
+    /// Nothing may be sent yet but what is immediate.
+    pub(crate) fn new(first_cmd_sn: u32) -> Self {
+        let max = first_cmd_sn.wrapping_sub(1);
+        Self(Rc::new(RefCell::new(Counters { next: first_cmd_sn, max })))
+    }
+
+    pub(crate) fn next(&self) -> u32 {
+        self.0.borrow().next
+    }
+
+    /// How many requests more the target takes.
+    pub(crate) fn room(&self) -> u32 {
+        let counters = self.0.borrow();
+        match before(counters.max, counters.next) {
+            true => 0,
+            false => counters.max.wrapping_sub(counters.next).wrapping_add(1),
+        }
+    }
+
+    /// Takes the next CmdSN.
+    pub(crate) fn take(&self) -> u32 {
+        let mut counters = self.0.borrow_mut();
+        let cmd_sn = counters.next;
+        counters.next = cmd_sn.wrapping_add(1);
+        cmd_sn
+    }
+
+    /// The target said so on one of the connections; the greatest counts.
+    pub(crate) fn note_max(&self, max: u32) {
+        let mut counters = self.0.borrow_mut();
+        if before(counters.max, max) {
+            counters.max = max;
+        }
+    }
+}
