@@ -19,6 +19,7 @@
 //! that at the top of [`disk`]. For pools that no memory holds
 //! there is a [`synthetic`] one, without faults.
 
+pub mod array;
 mod commits;
 pub mod contended;
 pub mod content;
