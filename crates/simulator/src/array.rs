@@ -8,6 +8,8 @@
 //! None of them knows of iSCSI or of the array: who drives the hosts tells the monitors what was
 //! asked and what was answered. Time is simulated, as `Duration` since the beginning of the run.
 
+pub mod channel;
+pub mod controller;
 pub mod linear;
 pub mod network;
 pub mod reservations;

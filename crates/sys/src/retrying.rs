@@ -78,7 +78,7 @@ impl<C: Calls> RetryingDisk<C> {
 
     /// Refuses what is not in whole frames inside the disk. Writing past the end would make a
     /// file longer.
-    pub(crate) fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
+    pub fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
         let len = (frame_count * FRAME_BYTES) as u64;
         let has = self.calls.len_bytes();
         let end = offset_bytes.checked_add(len).filter(|end| *end <= has);

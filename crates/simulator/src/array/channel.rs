@@ -1,0 +1,175 @@
+//! A front end's channel to the simulated disk.
+//!
+//! What the front end queues and submits goes on by [`Way::step`] only, one step of one request at
+//! a time, in an order of its own: requests end in any order, and as late as the world likes. Below
+//! are the same [`Transfers`] that a ring has, with their tries and their flushes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::Place;
+use segments::{Buffers, Channel, Completion, Persist, Shared};
+use sys::Transfers;
+
+use crate::disk::SimDisk;
+use crate::rng::Rng;
+
+/// What a request asks for.
+enum Asked {
+    Read(Vec<FrameMut>),
+    Append(Vec<Frame>, Persist),
+}
+
+/// The requests of one front end, on their way.
+pub struct Way {
+    disk: Arc<SimDisk>,
+    segments: Shared,
+    /// Queued and not submitted.
+    queued: RefCell<VecDeque<(u64, u64, Asked)>>,
+    transfers: RefCell<Transfers>,
+    ended: RefCell<Vec<Completion>>,
+    /// Whether the front end was not told yet that something has ended.
+    signalled: Cell<bool>,
+}
+
+impl Way {
+    /// To the segments of a store on this disk.
+    pub fn new(disk: Arc<SimDisk>, segments: Shared) -> Rc<Self> {
+        let (queued, transfers, ended, signalled) = Default::default();
+        Rc::new(Self { disk, segments, queued, transfers, ended, signalled })
+    }
+
+    /// Whether requests are under way.
+    pub fn is_busy(&self) -> bool {
+        self.transfers.borrow().in_flight() > 0
+    }
+
+    /// One step of one request, by chance.
+    pub fn step(&self, rng: &mut Rng) {
+        let transfers = &mut *self.transfers.borrow_mut();
+        let mut out = Vec::new();
+        if transfers.ready_count() == 0 || rng.chance(50) {
+            transfers.wake_all(self.disk.retrying(), &mut out);
+        }
+        let ready = transfers.ready_count() as u64;
+        if ready > 0 {
+            transfers.step(self.disk.retrying(), rng.below(ready) as usize, &mut out);
+        }
+        if !out.is_empty() {
+            self.signalled.set(true);
+            let ended = &mut *self.ended.borrow_mut();
+            for completion in out {
+                ended.insert(rng.below(ended.len() as u64 + 1) as usize, completion);
+            }
+        }
+    }
+
+    /// Whether a poller has something to tell.
+    pub fn has_signal(&self) -> bool {
+        self.signalled.get()
+    }
+
+    /// Whether something has ended since this was asked last: what a poller would hear.
+    pub fn take_signal(&self) -> bool {
+        self.signalled.take()
+    }
+
+    /// Where a place is on the disk. What leaves its segment would reach what is somebody else's.
+    fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
+        let start = self.segments.locate(Place { offset_units: 0, ..place });
+        let at = self.segments.locate(place);
+        let next = self.segments.locate(Place { segment: place.segment + 1, offset_units: 0 });
+        let end = at + frame_count as u64 * BLOCK_BYTES;
+        assert!(at >= start && end <= next, "{frame_count} frames at {place:?} leave the segment");
+        at
+    }
+
+    fn queue(
+        &self,
+        name: u64,
+        offset_bytes: u64,
+        frame_count: usize,
+        asked: Asked,
+    ) -> io::Result<()> {
+        self.disk.retrying().check_range(offset_bytes, frame_count)?;
+        self.queued.borrow_mut().push_back((name, offset_bytes, asked));
+        Ok(())
+    }
+}
+
+/// The front end's end of a [`Way`].
+pub struct SimChannel(pub Rc<Way>);
+
+impl Channel for SimChannel {
+    fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()> {
+        let at = self.0.offset_bytes(place, frames.len());
+        self.0.queue(user_data, at, frames.len(), Asked::Read(frames))
+    }
+
+    fn append(
+        &mut self,
+        user_data: u64,
+        place: Place,
+        frames: Vec<Frame>,
+        persist: Persist,
+    ) -> io::Result<()> {
+        let at = if frames.is_empty() { 0 } else { self.0.offset_bytes(place, frames.len()) };
+        self.0.queue(user_data, at, frames.len(), Asked::Append(frames, persist))
+    }
+
+    fn check(&self, place: Place, frame_count: usize) -> io::Result<()> {
+        let at = self.0.offset_bytes(place, frame_count);
+        self.0.disk.retrying().check_range(at, frame_count)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        let transfers = &mut *self.0.transfers.borrow_mut();
+        for (name, at, asked) in self.0.queued.borrow_mut().drain(..) {
+            let disk = self.0.disk.retrying();
+            let begun = match asked {
+                Asked::Read(frames) => transfers.read(disk, name, at, frames),
+                Asked::Append(frames, persist) => transfers.write(disk, name, at, frames, persist),
+            };
+            if let Err(result) = begun {
+                let buffers = Buffers::Read(Vec::new());
+                let completion = Completion { user_data: name, buffers, result: Err(result) };
+                self.0.ended.borrow_mut().push(completion);
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        out.append(&mut self.0.ended.borrow_mut());
+        Ok(())
+    }
+
+    fn poll_fds(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+
+    fn next_retry(&self) -> Option<Duration> {
+        None
+    }
+
+    fn has_ended(&self) -> bool {
+        !self.0.ended.borrow().is_empty()
+    }
+
+    fn in_flight(&self) -> usize {
+        let waiting = self.0.queued.borrow().len() + self.0.ended.borrow().len();
+        waiting + self.0.transfers.borrow().in_flight()
+    }
+
+    fn end_retries(&self) {}
+
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

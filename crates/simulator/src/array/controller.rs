@@ -1,0 +1,482 @@
+//! The array's side of the world: front ends over the real target and the real store, on the
+//! simulated disk. All of it is the product's; only threads, sockets, the clock and the disk are
+//! not.
+
+use std::cell::Cell;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use array::{Array, HostName, InitiatorName, NewHost, NewVolume, Reduction, VolumeName};
+use block::{ArrayIdentity, LogicalBlockSize, SectorRange, VolumeLimits, VolumeRequest};
+use front::{FrontEnd, Options, PortOptions, Wake, Wires};
+use iscsi::{InitiatorAccess, Limits, Opening};
+use store::{OpenOptions, Store};
+
+use super::channel::{SimChannel, Way};
+use super::network::{Link, Network, Side};
+use crate::disk::SimDisk;
+use crate::rng::Rng;
+
+/// The target that hosts log in to.
+pub const TARGET_NAME: &str = "iqn.2026-01.example:array";
+/// The milliseconds since 1970 when the world begins.
+const EPOCH_MS: u64 = 1_790_000_000_000;
+/// Blocks that a pass of scrubbing reads in a step, at most.
+const SCRUB_BLOCKS: u64 = 64;
+
+/// What of an array stays the same as long as its pool lives.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How the store is opened.
+    pub options: OpenOptions,
+    /// Front ends.
+    pub threads: usize,
+    /// Portals, which are target ports.
+    pub ports: u16,
+    /// What bounds memory and time.
+    pub limits: Limits,
+    /// The iSCSI names of the hosts.
+    pub hosts: Vec<String>,
+    /// The sizes of the volumes in bytes, which all hosts see, from LUN 1 on.
+    pub volume_bytes: Vec<u64>,
+}
+
+/// The clock of the world.
+#[derive(Debug, Default)]
+pub struct SimClock(AtomicU64);
+
+impl SimClock {
+    /// Time passes.
+    pub fn advance_to(&self, now: Duration) {
+        let ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_max(ns, Ordering::Relaxed);
+    }
+}
+
+impl front::Clock for SimClock {
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn wall_ms(&self) -> u64 {
+        EPOCH_MS + self.now().as_millis() as u64
+    }
+}
+
+/// Remembers that it was rung.
+#[derive(Clone, Default)]
+struct Flag(Arc<AtomicBool>);
+
+impl Flag {
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Wake for Flag {
+    fn wake(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Everybody may log in.
+struct Everybody;
+
+impl iscsi::Access for Everybody {
+    fn initiator(&self, _: &str) -> Option<InitiatorAccess> {
+        Some(InitiatorAccess::default())
+    }
+}
+
+/// A connection at the array's end, and what a poller would tell of it: changes only.
+struct Socket {
+    link: Link,
+    /// Whether all that had come was read: then the poller tells when more comes.
+    drained: Cell<bool>,
+    /// Whether not all was taken: then the poller tells when there is room.
+    clogged: Cell<bool>,
+}
+
+/// One front end, with what a thread has beside it.
+struct Thread {
+    front: FrontEnd,
+    way: Rc<Way>,
+    woken: Flag,
+    sockets: Vec<Option<Socket>>,
+    accepted: Vec<(Link, u16)>,
+    /// When its next turn is due if nothing happens.
+    due: Duration,
+}
+
+/// What takes time on the spot, and is done by a thread beside the front ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chore {
+    /// Maintenance of the store, as it is due.
+    Maintain,
+    /// Making durable what hosts have set.
+    Save,
+    /// A checkpoint.
+    Checkpoint,
+    /// A step of reclaim.
+    Reclaim,
+    /// A step of scrubbing.
+    Scrub,
+    /// A step of the background pass of reduction.
+    Optimize,
+    /// The end of tokens whose time is over.
+    Sweep,
+}
+
+/// An array that runs.
+pub struct Controller {
+    disk: Arc<SimDisk>,
+    /// The pool.
+    pub store: Arc<Store>,
+    array: Arc<Array>,
+    shared: Arc<front::Shared>,
+    clock: Arc<SimClock>,
+    threads: Vec<Thread>,
+    next_thread: usize,
+    maintenance: Flag,
+    saver: Flag,
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Makes a pool with volumes that all hosts see.
+///
+/// # Errors
+/// What the array says.
+pub fn make(
+    disk: &Arc<SimDisk>,
+    setup: &Setup,
+    segment_bytes: u64,
+    rng: &mut Rng,
+) -> Result<(), String> {
+    let mut entropy = [0; 64];
+    entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
+    Store::create_as(&**disk, &entropy, segment_bytes, format::FormatVersion::default())
+        .map_err(text)?;
+    let store = Arc::new(Store::open(disk.clone(), setup.options.clone()).map_err(text)?);
+    let array = Array::open(store.clone(), false).map_err(text)?;
+    let created_ms = EPOCH_MS;
+    for (number, name) in setup.hosts.iter().enumerate() {
+        let new = NewHost {
+            name: HostName::new(&format!("host-{number}")).map_err(text)?,
+            initiators: vec![InitiatorName::new(name).map_err(text)?],
+            chap: None,
+            personality: None,
+            created_ms,
+        };
+        array.create_host(new).map_err(text)?;
+    }
+    for (number, size_bytes) in setup.volume_bytes.iter().enumerate() {
+        let name = format!("volume-{number}");
+        let new = NewVolume {
+            name: VolumeName::new(&name).map_err(text)?,
+            size_bytes: *size_bytes,
+            logical_block: LogicalBlockSize::B512,
+            reduction: Reduction::default(),
+            limits: VolumeLimits::NONE,
+            created_ms,
+        };
+        array.create_volume(new).map_err(text)?;
+        for host in 0..setup.hosts.len() {
+            let lun = Some(number as u16 + 1);
+            array.connect(&name, &format!("host-{host}"), lun).map_err(text)?;
+        }
+    }
+    Ok(())
+}
+
+impl Controller {
+    /// Opens the pool, and serves it.
+    ///
+    /// # Errors
+    /// What the array says.
+    pub fn open(disk: &Arc<SimDisk>, setup: &Setup, clock: &Arc<SimClock>) -> Result<Self, String> {
+        let store = Arc::new(Store::open(disk.clone(), setup.options.clone()).map_err(text)?);
+        let array = Arc::new(Array::open(store.clone(), false).map_err(text)?);
+        let (id, size) = array.token_volume();
+        let ranges = vec![SectorRange::new(0, size.0)];
+        store.execute(VolumeRequest::Unmap { volume: id, ranges }).map_err(text)?;
+        let wakers: Vec<Flag> = (0..setup.threads).map(|_| Flag::default()).collect();
+        let (maintenance, saver) = (Flag::default(), Flag::default());
+        let ports =
+            (1..=setup.ports).map(|id| PortOptions { address: address(3000 + id), group: id, id });
+        let shared = front::Shared::new(Options {
+            store: store.clone(),
+            tokens: scsi::RodVolume { id, size, key: [7; 32] },
+            identity: ArrayIdentity {
+                vendor: "HOLDFAST".into(),
+                product: "Holdfast".into(),
+                revision: "0001".into(),
+                target_name: TARGET_NAME.into(),
+            },
+            target_alias: String::new(),
+            ports: ports.collect(),
+            access: Arc::new(Everybody),
+            luns: array.clone(),
+            limits: setup.limits.clone(),
+            clock: clock.clone(),
+            wakers: wakers.iter().map(|flag| Box::new(flag.clone()) as Box<dyn Wake>).collect(),
+            saver: Box::new(saver.clone()),
+            maintenance: Box::new(maintenance.clone()),
+        });
+        front::kept::restore(&shared.scsi, &*array).map_err(text)?;
+        let thread = |(index, woken): (usize, Flag)| {
+            let way = Way::new(disk.clone(), store.segments().clone());
+            let front = FrontEnd::new(shared.clone(), index, Box::new(SimChannel(way.clone())));
+            let (sockets, accepted) = Default::default();
+            Thread { front, way, woken, sockets, accepted, due: Duration::ZERO }
+        };
+        let threads = wakers.into_iter().enumerate().map(thread).collect();
+        let (disk, clock) = (disk.clone(), clock.clone());
+        let next_thread = 0;
+        Ok(Self { disk, store, array, shared, clock, threads, next_thread, maintenance, saver })
+    }
+
+    /// A host has opened a connection to a port, which are counted from 1.
+    pub fn accept(&mut self, link: Link, port: u16) {
+        let thread = self.next_thread % self.threads.len();
+        self.next_thread = thread + 1;
+        self.threads[thread].accepted.push((link, port));
+    }
+
+    /// How many front ends there are.
+    pub fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Whether a front end has something to do now.
+    pub fn is_due(&self, index: usize, network: &Network) -> bool {
+        let now = front::Clock::now(&*self.clock);
+        let thread = &self.threads[index];
+        thread.due <= now
+            || thread.woken.0.load(Ordering::Relaxed)
+            || thread.way.has_signal()
+            || !thread.accepted.is_empty()
+            || thread.sockets.iter().flatten().any(|socket| socket.has_event(network, now))
+    }
+
+    /// When the next turn of any front end is due.
+    pub fn due_at(&self) -> Duration {
+        self.threads.iter().map(|thread| thread.due).min().unwrap_or_default()
+    }
+
+    /// A front end takes a turn.
+    pub fn turn(&mut self, index: usize, network: &mut Network, rng: &mut Rng) {
+        let now = front::Clock::now(&*self.clock);
+        let thread = &mut self.threads[index];
+        let found = thread.way.take_signal();
+        thread.open_accepted(now, rng);
+        thread.note(network, now);
+        let woken = thread.woken.take();
+        thread.front.looked(now, found || woken);
+        let mut wires = Sockets { network, sockets: &mut thread.sockets, now };
+        thread.front.turn(woken, now, &mut wires);
+        thread.due = now + thread.front.sleep_time();
+    }
+
+    /// Whether requests of a front end are on their way to the disk.
+    pub fn is_busy(&self, index: usize) -> bool {
+        self.threads[index].way.is_busy()
+    }
+
+    /// A request of a front end goes a step further.
+    pub fn disk_step(&self, index: usize, rng: &mut Rng) {
+        self.threads[index].way.step(rng);
+    }
+
+    /// Whether a chore is asked for that nobody else does.
+    pub fn wanted(&self) -> Option<Chore> {
+        if self.saver.take() {
+            // It is asked once for all that is to be saved.
+            return Some(Chore::Save);
+        }
+        (self.maintenance.take() || self.store.maintenance_due()).then_some(Chore::Maintain)
+    }
+
+    /// What is needed to do chores while the front ends go on.
+    pub fn chores(&self) -> Chores {
+        let Self { disk, store, array, shared, .. } = self;
+        Chores {
+            disk: disk.clone(),
+            store: store.clone(),
+            array: array.clone(),
+            shared: shared.clone(),
+        }
+    }
+}
+
+/// Does chores, apart from the front ends.
+pub struct Chores {
+    disk: Arc<SimDisk>,
+    store: Arc<Store>,
+    array: Arc<Array>,
+    shared: Arc<front::Shared>,
+}
+
+impl Chores {
+    /// Does one. What fails because the disk has failed is no fault.
+    ///
+    /// # Errors
+    /// What went wrong, if the disk has not failed.
+    pub fn run(&self, chore: Chore, now_s: u64) -> Result<(), String> {
+        let done = match chore {
+            Chore::Maintain => self.store.maintain().map(drop),
+            Chore::Checkpoint => self.store.checkpoint().map(drop),
+            Chore::Reclaim => self.store.reclaim_segment().map(drop),
+            Chore::Optimize => {
+                self.store.optimize();
+                self.store.optimize_step().map(drop)
+            }
+            Chore::Scrub => {
+                self.store.scrub_start(now_s);
+                self.store.scrub_step(SCRUB_BLOCKS, now_s).map(drop)
+            }
+            Chore::Save => {
+                while self.shared.save_next(&*self.array) {}
+                Ok(())
+            }
+            Chore::Sweep => {
+                self.shared.sweep_tokens();
+                Ok(())
+            }
+        };
+        match done {
+            Err(error) if !self.disk.has_failed() => Err(format!("{chore:?}: {error}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An address of the array, by its port.
+fn address(port: u16) -> std::net::SocketAddr {
+    ([192, 0, 2, 1], port).into()
+}
+
+impl Thread {
+    fn open_accepted(&mut self, now: Duration, rng: &mut Rng) {
+        for (link, port) in std::mem::take(&mut self.accepted) {
+            let socket = Socket { link, drained: Cell::new(true), clogged: Cell::new(false) };
+            let slot = match self.sockets.iter().position(Option::is_none) {
+                Some(slot) => slot,
+                None => {
+                    self.sockets.push(None);
+                    self.sockets.len() - 1
+                }
+            };
+            self.sockets[slot] = Some(socket);
+            let mut entropy = [0; 32];
+            entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
+            let [.., high, low] = link.0.to_be_bytes();
+            let opening = Opening {
+                portal_index: usize::from(port) - 1,
+                local: address(3000 + port),
+                peer: ([198, 51, high, low], 40_000).into(),
+                entropy,
+                now,
+            };
+            self.front.open(slot, opening);
+        }
+    }
+
+    /// Tells the front end what a poller would.
+    fn note(&mut self, network: &Network, now: Duration) {
+        for (slot, socket) in self.sockets.iter().enumerate() {
+            let Some(socket) = socket else { continue };
+            if socket.is_readable(network, now) {
+                socket.drained.set(false);
+                self.front.readable(slot, false);
+            }
+            if socket.is_writable(network) {
+                socket.clogged.set(false);
+                self.front.writable(slot);
+            }
+        }
+    }
+}
+
+impl Socket {
+    fn is_readable(&self, network: &Network, now: Duration) -> bool {
+        self.drained.get() && network.is_readable(self.link, Side::Array, now)
+    }
+
+    fn is_writable(&self, network: &Network) -> bool {
+        self.clogged.get() && network.room(self.link, Side::Array) > 0
+    }
+
+    fn has_event(&self, network: &Network, now: Duration) -> bool {
+        self.is_readable(network, now) || self.is_writable(network)
+    }
+}
+
+/// The connections of a front end during a turn.
+struct Sockets<'a> {
+    network: &'a mut Network,
+    sockets: &'a mut Vec<Option<Socket>>,
+    now: Duration,
+}
+
+impl Sockets<'_> {
+    fn of(&self, slot: usize) -> io::Result<&Socket> {
+        let socket = self.sockets.get(slot).and_then(Option::as_ref);
+        socket.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Wires for Sockets<'_> {
+    fn receive(&mut self, slot: usize, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let link = self.of(slot)?.link;
+        let mut total = 0;
+        for slice in into.iter_mut() {
+            let mut filled = 0;
+            while filled < slice.len() {
+                match self.network.receive(link, Side::Array, &mut slice[filled..], self.now) {
+                    // The end is told by a receive that brings nothing else.
+                    Some(0) if total + filled > 0 => return Ok(total + filled),
+                    Some(0) => return Ok(0),
+                    Some(bytes) => filled += bytes,
+                    None => {
+                        self.of(slot)?.drained.set(true);
+                        return match total + filled {
+                            0 => Err(io::ErrorKind::WouldBlock.into()),
+                            bytes => Ok(bytes),
+                        };
+                    }
+                }
+            }
+            total += filled;
+        }
+        Ok(total)
+    }
+
+    fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        let link = self.of(slot)?.link;
+        let mut total = 0;
+        for slice in from {
+            let taken = self.network.send(link, Side::Array, slice, self.now);
+            total += taken;
+            if taken < slice.len() {
+                self.of(slot)?.clogged.set(true);
+                break;
+            }
+        }
+        if total == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(total) }
+    }
+
+    fn close(&mut self, slot: usize) {
+        if let Some(socket) = self.sockets.get_mut(slot).and_then(Option::take) {
+            self.network.close(socket.link, Side::Array, self.now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
