@@ -13,3 +13,4 @@ pub mod controller;
 pub mod linear;
 pub mod network;
 pub mod reservations;
+pub mod world;

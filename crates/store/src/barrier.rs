@@ -32,7 +32,7 @@ impl Store {
                 }
             }
             // Where there is no commit to take, another thread has one under way.
-            waits = !self.commit_here();
+            waits = !self.commit_here() && !self.world.medium.disk.give_way();
         }
     }
 }

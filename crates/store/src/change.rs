@@ -60,7 +60,7 @@ impl Store {
                 return Ok(writer.submit(&self.world, token, job));
             }
             drop(writer);
-            if !self.commit_here() {
+            if !self.commit_here() && !self.world.medium.disk.give_way() {
                 // Another thread holds the writer's role, and will not hold it long.
                 yield_now();
             }
