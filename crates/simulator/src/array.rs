@@ -1,16 +1,21 @@
-//! The parts of a simulated array that stand on the hosts' side.
+//! The whole array in a seed: hosts that speak iSCSI, a network, front ends with their target and
+//! their store, and a disk.
 //!
-//! - [`network`]: connections that delay, split, merge, stall and lose bytes, from a seed.
+//! - [`world`]: one step after the other, with losses of power, kills, chores and cut connections,
+//! - [`network`]: connections that delay, split, merge, stall and lose bytes,
+//! - [`controller`]: the array's side: front ends, and what threads do beside them; [`channel`]:
+//!   their way to the disk,
 //! - [`linear`]: whether the answers that hosts got are those of some order of their commands,
-//!   exact for each block of 4 KiB and while the run goes on.
+//!   exact for each block of 4 KiB and while the run goes on,
 //! - [`reservations`]: whether an answer GOOD or RESERVATION CONFLICT was possible.
 //!
-//! None of them knows of iSCSI or of the array: who drives the hosts tells the monitors what was
-//! asked and what was answered. Time is simulated, as `Duration` since the beginning of the run.
+//! The monitors know neither iSCSI nor the array: who drives the hosts tells them what was asked
+//! and what was answered. Time is simulated, as `Duration` since the beginning of the run.
 
 pub mod channel;
 pub mod controller;
 pub mod linear;
 pub mod network;
 pub mod reservations;
+mod search;
 pub mod world;

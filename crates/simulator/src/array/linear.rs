@@ -1,1 +1,302 @@
-//! To come.
+//! A linearizability monitor for blocks of 4 KiB, online and exact for each block.
+//!
+//! A command of several blocks is an operation on each of them: SCSI promises no more than that
+//! one block is changed at one moment. The interval is that of the command. Contents are tags:
+//! whoever drives the hosts maps contents to numbers; 0 is zeros, which every block has at first.
+//!
+//! # How to use it
+//! [`Linear::invoke`] for each block before the command's first byte is sent, then one of
+//! - [`Linear::answer`] when its answer has come;
+//! - [`Linear::refused`] if the answer says that it had no effect (RESERVATION CONFLICT, BUSY);
+//! - [`Linear::lost`] when the connection is gone: it may still take effect at any time, until
+//! - [`Linear::never_again`], when an abort or the end of the session was answered, or the array
+//!   was started again. That is also for an answer with an error after which a part may be written.
+//!
+//! An operation is over after `answer`, `refused` and `never_again`.
+//!
+//! # What is exact
+//! An error is returned if and only if no order of the operations on the block explains the
+//! answers, with one exception: the destination of a copy may get any value that its source may
+//! have had since the copy began, whatever became of it. So there is no false alarm, and a copy of
+//! what was written before it began is found to be wrong only if nobody could have written it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use super::search::OpId;
+use super::search::{Model, Search, Stuck};
+
+/// A block of some volume, numbered by whoever drives the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Block(pub u64);
+
+/// What a command does to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// It writes this content. Zeroing and unmapping write 0.
+    Write(u64),
+    /// It writes `new` if the block has `expected`.
+    CompareAndWrite {
+        /// What it has to have.
+        expected: u64,
+        /// What it gets.
+        new: u64,
+    },
+    /// It reads.
+    Read,
+    /// It gets what the block `source` has.
+    CopyOf(Block),
+}
+
+/// What a command was answered, as for one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// A write or a copy is done.
+    Done,
+    /// A read got this content.
+    Read(u64),
+    /// A compare-and-write has written.
+    Matched,
+    /// A compare-and-write has found another content.
+    Miscompare,
+}
+
+/// An answer that no order of the operations explains, or too much to keep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// No order of the operations explains it.
+    #[error("block {block:?}: {what} to {id:?} ({op}), but it can have only {possible:?}")]
+    Impossible {
+        /// The block.
+        block: Block,
+        /// The operation.
+        id: OpId,
+        /// What it does.
+        op: String,
+        /// The answer.
+        what: String,
+        /// What the block could have had before the answer, whatever in flight took effect.
+        possible: Vec<u64>,
+    },
+    /// More is possible than may be kept: fewer commands in flight for each block are needed.
+    #[error("block {block:?}: more than {most} configurations with {in_flight} in flight")]
+    TooMany {
+        /// The block.
+        block: Block,
+        /// How many may be kept.
+        most: usize,
+        /// The operations in flight.
+        in_flight: usize,
+    },
+}
+
+/// An operation, with what is known of it.
+#[derive(Clone, Debug)]
+enum Known {
+    Write(u64),
+    CompareAndWrite {
+        expected: u64,
+        new: u64,
+    },
+    Read,
+    /// With what its source may have had since it began.
+    Copy {
+        source: Block,
+        candidates: BTreeSet<u64>,
+    },
+}
+
+/// The content of a block.
+#[derive(Clone, Debug)]
+struct Register;
+
+impl Model for Register {
+    type State = u64;
+    type Op = Known;
+    type Outcome = Outcome;
+
+    fn apply(state: &u64, op: &Known) -> Vec<(u64, Outcome)> {
+        match op {
+            Known::Write(value) => vec![(*value, Outcome::Done)],
+            Known::CompareAndWrite { expected, new } => match state == expected {
+                true => vec![(*new, Outcome::Matched)],
+                false => vec![(*state, Outcome::Miscompare)],
+            },
+            Known::Read => vec![(*state, Outcome::Read(*state))],
+            Known::Copy { candidates, .. } => {
+                candidates.iter().map(|value| (*value, Outcome::Done)).collect()
+            }
+        }
+    }
+
+    fn observes(op: &Known) -> bool {
+        matches!(op, Known::Read)
+    }
+
+    fn changes(_: &Known, outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Done | Outcome::Matched)
+    }
+}
+
+/// The monitor of all blocks.
+#[derive(Debug)]
+pub struct Linear {
+    blocks: BTreeMap<Block, Search<Register>>,
+    /// Where the operations in flight are.
+    places: BTreeMap<OpId, Block>,
+    /// The copies in flight, by their sources.
+    copies: BTreeMap<Block, BTreeSet<OpId>>,
+    next: u64,
+    most: usize,
+}
+
+impl Linear {
+    /// All blocks have 0. `configurations_max` bounds what is kept for each block: it takes about
+    /// two to the power of the operations in flight on the block.
+    pub fn new(configurations_max: usize) -> Self {
+        Self {
+            blocks: BTreeMap::new(),
+            places: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            next: 0,
+            most: configurations_max,
+        }
+    }
+
+    /// A command is about to be sent.
+    pub fn invoke(&mut self, block: Block, op: Op) -> OpId {
+        let id = OpId(self.next);
+        self.next += 1;
+        let known = match op {
+            Op::Write(value) => Known::Write(value),
+            Op::CompareAndWrite { expected, new } => Known::CompareAndWrite { expected, new },
+            Op::Read => Known::Read,
+            Op::CopyOf(source) => {
+                self.copies.entry(source).or_default().insert(id);
+                Known::Copy { source, candidates: self.possible(source) }
+            }
+        };
+        let values = values_of(&known);
+        self.block(block).invoke(id, known);
+        self.places.insert(id, block);
+        for value in values {
+            self.may_have(block, value);
+        }
+        id
+    }
+
+    /// An answer has come. It has to be of the kind that the operation has.
+    ///
+    /// # Errors
+    /// The answer is wrong. The block is of no use after that.
+    pub fn answer(&mut self, id: OpId, outcome: Outcome) -> Result<(), Wrong> {
+        self.conclude(id, &format!("answer {outcome:?}"), |block| block.answer(id, &outcome))
+    }
+
+    /// The answer will never come. It may take effect at any time, until
+    /// [`Linear::never_again`].
+    pub fn lost(&mut self, id: OpId) {
+        let Some(block) = self.places.get(&id).copied() else { return };
+        let search = self.block(block);
+        search.lose(id);
+        // A read has no effect.
+        if search.op(id).is_none() {
+            self.places.remove(&id);
+        }
+    }
+
+    /// From here on it has had its effect, or never will.
+    ///
+    /// # Errors
+    /// Too much is possible.
+    pub fn never_again(&mut self, id: OpId) -> Result<(), Wrong> {
+        self.conclude(id, "the end", |block| block.end(id))
+    }
+
+    /// It was answered, and must not have had an effect.
+    ///
+    /// # Errors
+    /// It had one.
+    pub fn refused(&mut self, id: OpId) -> Result<(), Wrong> {
+        self.conclude(id, "refusal", |block| block.refuse(id))
+    }
+
+    /// What a block may have now or get by what is in flight. Exact if nothing is.
+    pub fn possible(&self, block: Block) -> BTreeSet<u64> {
+        let Some(search) = self.blocks.get(&block) else { return BTreeSet::from([0]) };
+        let mut values = search.states();
+        values.extend(search.ops().flat_map(values_of));
+        values
+    }
+
+    /// How many operations are not over.
+    pub fn in_flight(&self) -> usize {
+        self.places.len()
+    }
+
+    fn block(&mut self, block: Block) -> &mut Search<Register> {
+        let most = self.most;
+        self.blocks.entry(block).or_insert_with(|| Search::new(0, most))
+    }
+
+    /// A block may have a value from here on, and so may what is being copied from it.
+    fn may_have(&mut self, block: Block, value: u64) {
+        let mut left = vec![block];
+        while let Some(source) = left.pop() {
+            for id in self.copies.get(&source).cloned().unwrap_or_default() {
+                let Some(place) = self.places.get(&id).copied() else { continue };
+                let mut is_new = false;
+                self.block(place).widen(id, |op| {
+                    if let Known::Copy { candidates, .. } = op {
+                        is_new = candidates.insert(value);
+                    }
+                });
+                if is_new {
+                    left.push(place);
+                }
+            }
+        }
+    }
+
+    fn conclude(
+        &mut self,
+        id: OpId,
+        what: &str,
+        conclude: impl FnOnce(&mut Search<Register>) -> Result<(), Stuck>,
+    ) -> Result<(), Wrong> {
+        let Some(block) = self.places.remove(&id) else {
+            panic!("{id:?} is over, or was never invoked");
+        };
+        let most = self.most;
+        let possible = self.possible(block);
+        let search = self.block(block);
+        let op = search.op(id).cloned();
+        let in_flight = search.ops().count();
+        let result = conclude(search);
+        if let Some(Known::Copy { source, .. }) = &op {
+            self.copies.entry(*source).or_default().remove(&id);
+        }
+        result.map_err(|stuck| match stuck {
+            Stuck::TooMany => Wrong::TooMany { block, most, in_flight },
+            Stuck::Impossible => Wrong::Impossible {
+                block,
+                id,
+                op: op.map(|op| format!("{op:?}")).unwrap_or_default(),
+                what: what.to_owned(),
+                possible: possible.into_iter().collect(),
+            },
+        })
+    }
+}
+
+/// What an operation may bring a block.
+fn values_of(op: &Known) -> Vec<u64> {
+    match op {
+        Known::Write(value) => vec![*value],
+        Known::CompareAndWrite { new, .. } => vec![*new],
+        Known::Read => Vec::new(),
+        Known::Copy { candidates, .. } => candidates.iter().copied().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
