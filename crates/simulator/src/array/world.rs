@@ -372,3 +372,6 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
