@@ -21,6 +21,9 @@ use super::wires::Wires;
 
 /// Steps of a chain of requests that end at once, in a turn.
 const CHAIN_MAX: usize = 4;
+/// How long a turn goes on with requests to the disk that have ended: each costs up to some 50 µs
+/// of checking and unpacking, and up to hundreds end at once.
+const DISK_TIME: Duration = Duration::from_micros(120);
 /// How often deadlines are looked at: login timeouts and pings are seconds long.
 const TICK: Duration = Duration::from_millis(500);
 /// How long the end waits for hosts to take their answers.
@@ -51,7 +54,9 @@ pub struct FrontEnd {
     pub(super) next_watch: u64,
     ready: Vec<usize>,
     touched: Vec<usize>,
-    completions: Vec<Completion>,
+    /// Requests to the disk that have ended, and were not gone on with.
+    completions: VecDeque<Completion>,
+    completed: Vec<Completion>,
     outcomes: Vec<(u64, Outcome)>,
     /// What a turn has left of the outcomes of its own calls.
     own_outcomes: Vec<(u64, Outcome)>,
@@ -86,7 +91,8 @@ impl FrontEnd {
             next_watch: 0,
             ready: Vec::new(),
             touched: Vec::new(),
-            completions: Vec::new(),
+            completions: VecDeque::new(),
+            completed: Vec::new(),
             outcomes: Vec::new(),
             own_outcomes: Vec::new(),
             messages: Vec::new(),
@@ -136,6 +142,7 @@ impl FrontEnd {
     /// Whether there is something to do without any event.
     fn has_work(&self) -> bool {
         self.channel.has_ended()
+            || !self.completions.is_empty()
             || !self.ready.is_empty()
             || self.turn.has_parked()
             || !self.own_outcomes.is_empty()
@@ -194,30 +201,41 @@ impl FrontEnd {
         }
     }
 
-    /// Goes on with all that ended on the disk and in commits, and with what ends at once by that;
-    /// not without end, as a long copy is a chain of such steps. What is left of that is had in the
-    /// next turn ([`FrontEnd::has_work`]).
+    /// Goes on with what ended on the disk and in commits, and with what ends at once by that; not
+    /// without end, as a long copy is a chain of such steps, and not for long, as others wait whose
+    /// commands need no disk. What is left of that is had in the next turn
+    /// ([`FrontEnd::has_work`]).
     fn work_off_disk(&mut self) {
         for _ in 0..CHAIN_MAX {
-            let mut completions = std::mem::take(&mut self.completions);
-            if let Err(error) = self.channel.complete(&mut completions) {
+            if let Err(error) = self.channel.complete(&mut self.completed) {
                 panic!("can't take transfers from the kernel: {error}");
             }
+            self.completions.extend(self.completed.drain(..));
+            let nothing = self.completions.is_empty();
+            let is_late = self.work_off_completions();
             let mut outcomes = std::mem::take(&mut self.outcomes);
-            let nothing = completions.is_empty();
-            for completion in completions.drain(..) {
-                self.transfer_ended(completion);
-            }
             mailbox::take_own_outcomes(&mut outcomes);
             let done = nothing && outcomes.is_empty();
             for (id, outcome) in outcomes.drain(..) {
                 self.request_ended(id, outcome);
             }
-            (self.completions, self.outcomes) = (completions, outcomes);
-            if done {
+            self.outcomes = outcomes;
+            if done || is_late {
                 return;
             }
         }
+    }
+
+    /// One request to the disk that has ended after the other, and at least one. Returns whether
+    /// the turn has taken as long as it may.
+    fn work_off_completions(&mut self) -> bool {
+        while let Some(completion) = self.completions.pop_front() {
+            self.transfer_ended(completion);
+            if self.shared.clock.now() >= self.now + DISK_TIME {
+                return true;
+            }
+        }
+        false
     }
 
     fn read_mailbox(&mut self) {
@@ -371,7 +389,8 @@ impl FrontEnd {
     /// Whether its end was asked for, and all that was under way has ended.
     pub fn is_finished(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
-        if self.commits.iter().any(Option::is_some) || self.channel.in_flight() > 0 {
+        let is_at_disk = self.channel.in_flight() > 0 || !self.completions.is_empty();
+        if is_at_disk || self.commits.iter().any(Option::is_some) {
             return false;
         }
         let mut peers = self.peers.iter().flatten();

@@ -46,23 +46,37 @@ pub struct Setup {
 
 /// The clock of the world.
 #[derive(Debug, Default)]
-pub struct SimClock(AtomicU64);
+pub struct SimClock {
+    now_ns: AtomicU64,
+    tick_ns: u64,
+}
 
 impl SimClock {
+    /// Goes on by so much whenever somebody looks: what is done takes time.
+    pub fn new(tick_ns: u64) -> Self {
+        Self { now_ns: AtomicU64::new(0), tick_ns }
+    }
+
     /// Time passes.
     pub fn advance_to(&self, now: Duration) {
         let ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        self.0.fetch_max(ns, Ordering::Relaxed);
+        self.now_ns.fetch_max(ns, Ordering::Relaxed);
+    }
+
+    /// The time, and nobody has looked.
+    pub fn time(&self) -> Duration {
+        Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
 }
 
 impl front::Clock for SimClock {
     fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+        let before_ns = self.now_ns.fetch_add(self.tick_ns, Ordering::Relaxed);
+        Duration::from_nanos(before_ns + self.tick_ns)
     }
 
     fn wall_ms(&self) -> u64 {
-        EPOCH_MS + self.now().as_millis() as u64
+        EPOCH_MS + self.time().as_millis() as u64
     }
 }
 
@@ -255,7 +269,7 @@ impl Controller {
 
     /// Whether a front end has something to do now.
     pub fn is_due(&self, index: usize, network: &Network) -> bool {
-        let now = front::Clock::now(&*self.clock);
+        let now = self.clock.time();
         let thread = &self.threads[index];
         thread.due <= now
             || thread.woken.0.load(Ordering::Relaxed)
@@ -271,7 +285,7 @@ impl Controller {
 
     /// A front end takes a turn.
     pub fn turn(&mut self, index: usize, network: &mut Network, rng: &mut Rng) {
-        let now = front::Clock::now(&*self.clock);
+        let now = self.clock.time();
         let thread = &mut self.threads[index];
         let found = thread.way.take_signal();
         thread.open_accepted(now, rng);

@@ -15,8 +15,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use front::Clock as _;
-
 use super::controller::{Chore, Controller, Setup, SimClock, make};
 use super::network::{Cut, Link, Network, Rules};
 use crate::disk::{SimDisk, Survival};
@@ -26,6 +24,9 @@ use crate::rng::{Rng, mix};
 const STEPS_BESIDE: u32 = 6;
 /// How far time goes on with a step, in nanoseconds, at most.
 const STEP_NS_MAX: u64 = 20_000;
+/// How long what lies between two looks at the clock takes in half of the worlds, in nanoseconds,
+/// at most.
+const TICK_NS_MAX: u64 = 20_000;
 /// Steps without an answer, while all that is under way is waited for, before it is taken for lost.
 const IDLE_STEPS_MAX: u64 = 400_000;
 
@@ -176,7 +177,8 @@ impl<'a> Run<'a> {
         let mut rng = Rng::new(world.seed);
         let disk = Arc::new(SimDisk::new(world.pool_bytes, rng.draw()));
         make(&disk, &world.setup, world.segment_bytes, &mut rng)?;
-        let clock = Arc::new(SimClock::default());
+        let tick_ns = if rng.chance(50) { rng.below(TICK_NS_MAX) } else { 0 };
+        let clock = Arc::new(SimClock::new(tick_ns));
         let array = Controller::open(&disk, &world.setup, &clock)?;
         let network = Network::new(rng.draw(), world.rules);
         let (begins, failure) = (true, None);
@@ -235,7 +237,7 @@ impl<'a> Run<'a> {
         let Some(inner) = self.inner.take() else { return Err("the world is lost".into()) };
         inner.disk.note(&format!("chore {chore:?}"));
         let (disk, chores) = (inner.disk.clone(), inner.array.chores());
-        let now_s = inner.clock.now().as_secs();
+        let now_s = inner.clock.time().as_secs();
         MEANWHILE.set(Some(inner));
         disk.set_hook(Some(Box::new(meanwhile)));
         let done = chores.run(chore, now_s);
@@ -257,7 +259,7 @@ impl<'a> Run<'a> {
         let Some(inner) = self.inner.take() else { return Err("the world is lost".into()) };
         let Inner { disk, clock, mut network, array, mut hosts, mut rng, begins, .. } = inner;
         drop(array);
-        let now = clock.now();
+        let now = clock.time();
         let links: Vec<Link> = network.links().collect();
         for link in links {
             let cut = if rng.chance(50) { Cut::AtOnce } else { Cut::AfterSome };
@@ -320,7 +322,7 @@ impl Inner {
     /// One step of a front end, of the disk, or of a host; time passes.
     fn go_on(&mut self) -> Result<(), String> {
         let Self { clock, network, array, hosts, rng, .. } = self;
-        let now = clock.now();
+        let now = clock.time();
         let count = array.thread_count();
         let due: Vec<usize> = (0..count).filter(|index| array.is_due(*index, network)).collect();
         let busy: Vec<usize> = (0..count).filter(|index| array.is_busy(*index)).collect();
@@ -344,7 +346,7 @@ impl Inner {
 
     /// A little; if nobody has anything to do, to what happens next.
     fn let_time_pass(&mut self, is_quiet: bool) {
-        let now = self.clock.now();
+        let now = self.clock.time();
         let mut next = now + Duration::from_nanos(self.rng.below(STEP_NS_MAX));
         if is_quiet && self.rng.chance(30) {
             let network = self.network.next_event_at(now);
@@ -361,7 +363,7 @@ impl Inner {
             return;
         }
         let link = links[self.rng.below(links.len() as u64) as usize];
-        let now = self.clock.now();
+        let now = self.clock.time();
         match self.rng.below(3) {
             0 => self.network.cut(link, Cut::AtOnce, now),
             1 => self.network.cut(link, Cut::AfterSome, now),

@@ -61,7 +61,7 @@ impl World {
             if let Some(event) = self.host.next_event() {
                 return event;
             }
-            let now = front::Clock::now(&*self.clock);
+            let now = self.clock.time();
             let sent = self.network.send(self.link, Side::Host, self.host.output(), now);
             self.host.taken(sent);
             let mut bytes = [0; 512];
