@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
-use iscsi::{Command, TaskAttribute, TaskHandle, TaskResponse};
 use scsi::{AnswerAfter, Response, Sense, Status, Step};
 use store::{Outcome, ReadOperation, Started, Token};
 
@@ -15,6 +14,7 @@ use super::peer::{Peer, PeerPath};
 use super::shared::Shared;
 use super::tasks::Task;
 use super::throttle::Bucket;
+use super::transport::{Command, TaskHandle, TaskResponse};
 
 /// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
 const THIRD_PARTY_COPY_OUT: u8 = 0x83;
@@ -62,7 +62,7 @@ impl FrontEnd {
             copies: Vec::new(),
             started: shared.clock.now(),
         });
-        if command.attribute == TaskAttribute::Aca {
+        if command.is_unsupported {
             return self.finish(index, Response::check(Sense::INVALID_MESSAGE));
         }
         let expected_out = command.expected_out_bytes;
@@ -291,7 +291,7 @@ impl Shared {
         // How much data was asked for depends on what was at the LUN when the command came. If that
         // has changed since, the rest was not asked for, and must not count as written: the host
         // sends the command again.
-        let limit = self.target.config().limits.data_out_bytes_per_command;
+        let limit = self.transports.data_out_bytes_max();
         let most = u64::from(expected_out_bytes.min(limit));
         let takes = data_out_bytes(luns, command.lun, command.cdb.bytes()).unwrap_or(0);
         if (command.data_out.len() as u64) < takes.min(most) {

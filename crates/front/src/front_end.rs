@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use iscsi::{Connection, ConnectionId, Event, Opening};
 use segments::{Channel, Completion};
 use store::{Outcome, SinkId};
 
@@ -16,6 +15,7 @@ use super::shared::Shared;
 use super::storage::Writing;
 use super::tasks::Tasks;
 use super::throttle::Tended;
+use super::transport::{ConnectionId, Event, Opening};
 use super::turn::Turn;
 use super::wires::Wires;
 
@@ -109,7 +109,7 @@ impl FrontEnd {
             self.peers.resize_with(slot + 1, || None);
         }
         assert!(self.peers[slot].is_none(), "slot {slot} is not free");
-        let peer = Peer::new(Connection::new(self.shared.target.clone(), opening));
+        let peer = Peer::new(self.shared.transports.open(opening));
         self.places.insert(peer.id, slot);
         self.shared.places.lock().insert(peer.id, self.index);
         self.peers[slot] = Some(peer);
@@ -303,11 +303,9 @@ impl FrontEnd {
             let Some(event) = peer.connection.next_event() else { return };
             match event {
                 Event::Command(command) => self.execute(slot, command),
-                Event::SessionStarted { nexus, .. } | Event::ConnectionAdded { nexus } => {
-                    self.enter_session(slot, nexus);
-                }
-                Event::LoginRefused { initiator_name, status } => {
-                    self.shared.refusals.note(&initiator_name, status);
+                Event::Entered { nexus } => self.enter_session(slot, nexus),
+                Event::LoginRefused { host_name, status } => {
+                    self.shared.refusals.note(&host_name, status);
                 }
                 Event::TaskManagement(request) => self.manage(slot, request),
                 Event::Wake { connection } => self.shared.wake_connection(connection),
@@ -358,8 +356,8 @@ impl FrontEnd {
     fn close(&mut self, slot: usize, wires: &mut dyn Wires) {
         let Some(mut peer) = self.peers[slot].take() else { return };
         if let Some(why) = peer.connection.take_complaint() {
-            let (address, nexus) = (peer.connection.peer(), peer.connection.nexus());
-            let name = nexus.map_or("", |nexus| &nexus.initiator_name);
+            let address = peer.connection.peer();
+            let name = peer.connection.host_name().unwrap_or_default();
             tracing::warn!("the connection of {name} at {address} was closed: {why}");
         }
         wires.close(slot);
@@ -375,7 +373,7 @@ impl FrontEnd {
         self.channel.end_retries();
         for slot in 0..self.peers.len() {
             if let Some(peer) = self.peers[slot].as_mut() {
-                peer.connection.request_logout(0);
+                peer.connection.request_logout();
                 self.touch(slot);
             }
         }

@@ -1,6 +1,6 @@
 //! Reads wait for memory: each command that reads takes what its answer needs of its initiator's
 //! share before it begins, and gives it back when the answer was sent. One that finds none for
-//! [`iscsi::Limits::data_timeout`] ends with TASK SET FULL, as a write does: that is something a
+//! [`super::transport::Transports::data_timeout`] ends with TASK SET FULL, as a write does: that is something a
 //! host can act on, while silence ends in its own timeout and a reset.
 //!
 //! Long reads, whose answer is gathered from several requests, are one at a time on a connection
@@ -47,7 +47,7 @@ impl FrontEnd {
     /// Goes on with reads that waited, and ends those that were aborted. Returns whether there were
     /// any, as then there may be answers to send.
     pub(super) fn start_waiting(&mut self) -> bool {
-        let timeout = self.shared.target.config().limits.data_timeout;
+        let timeout = self.shared.transports.data_timeout();
         let mut some = false;
         for _ in 0..self.waiting.len() {
             let Some(name) = self.waiting.pop_front() else { break };

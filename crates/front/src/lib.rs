@@ -12,6 +12,7 @@
 //!   around before it sleeps,
 //! * `peer`: a connection's bytes, in and out,
 //! * `commands`: a command's way through SCSI and the store, and its answer,
+//! * [`transport`]: what is asked of the protocol that carries commands; iSCSI as one,
 //! * `luns`: what is at a LUN,
 //! * `storage`: reads and commits on the channel; `device`: how long these take,
 //! * `tasks`: what is under way, `throttle`: what waits for the limits of its volume,
@@ -54,6 +55,7 @@ mod shared;
 mod storage;
 mod tasks;
 mod throttle;
+pub mod transport;
 mod turn;
 mod wires;
 

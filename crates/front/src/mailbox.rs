@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use block::VolumeId;
-use iscsi::{ConnectionId, SessionId};
 use parking_lot::Mutex;
 use scsi::AnswerAfter;
 use store::Outcome;
 
 use super::management::Watch;
+use super::transport::{ConnectionId, SessionId};
 use super::wires::Wake;
 
 /// What a thread may be told.

@@ -9,10 +9,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use block::LunMap;
-use iscsi::{
-    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
-    NexusInfo, SessionId, TaskHandle, TaskManagement,
-};
 use scsi::{AnswerAfter, InitiatorPort, Response};
 
 use super::front_end::FrontEnd;
@@ -20,6 +16,10 @@ use super::luns::volume_at;
 use super::mailbox::{AbortWhat, Mailbox, Message};
 use super::sessions::Session;
 use super::tasks::Task;
+use super::transport::{
+    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
+    NexusInfo, SessionId, TaskHandle, TaskManagement,
+};
 
 /// Tells a thread when all that hold a share of it have let go.
 pub(super) struct Watch {
@@ -57,9 +57,9 @@ impl Sessions {
     /// Another session of the same I_T nexus.
     fn predecessor(&self, info: &NexusInfo) -> Option<SessionId> {
         let same = |other: &&Arc<Session>| {
-            other.info.initiator_name == info.initiator_name
-                && other.info.isid == info.isid
-                && other.info.portal_tag == info.portal_tag
+            other.info.host_name == info.host_name
+                && other.info.host_port == info.host_port
+                && other.info.target_port == info.target_port
                 && other.info.session != info.session
         };
         self.by_id.values().find(same).map(|session| session.info.session)
@@ -76,7 +76,7 @@ impl FrontEnd {
         if info.discovery {
             return;
         }
-        let luns = peer.refresh_luns(&*shared.luns, &info.initiator_name).clone();
+        let luns = peer.refresh_luns(&*shared.luns, &info.host_name).clone();
         let mut sessions = shared.sessions.lock();
         // Under the lock: what has ended must not begin once more.
         if peer.connection.is_closed() {
@@ -91,9 +91,9 @@ impl FrontEnd {
             sessions.waiting.push((predecessor, self.index, peer.id));
             return;
         }
-        let port = InitiatorPort { name: info.initiator_name.clone(), isid: info.isid };
-        let nexus = shared.scsi.new_nexus(port, info.portal_tag, &luns);
-        tracing::debug!("{} logged in at portal {}", info.initiator_name, info.portal_tag);
+        let port = InitiatorPort { name: info.host_name.clone(), isid: info.host_port };
+        let nexus = shared.scsi.new_nexus(port, info.target_port, &luns);
+        tracing::debug!("{} logged in at portal {}", info.host_name, info.target_port);
         let session = Arc::new(Session::new(info.clone(), nexus, peer.connection.peer()));
         sessions.by_id.insert(info.session, session.clone());
         peer.session = Some(session);
@@ -122,8 +122,8 @@ impl FrontEnd {
             self.shared.wake_connection(*connection);
         }
         // By its name: the last connection may be one that never came to enter it.
-        let last = ended.session.map(|info| info.session);
-        let session = last.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
+        let session =
+            ended.session.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
         let purpose = match session {
             Some(session) => Purpose::EndSession(session, ended.memory),
             None => Purpose::Release(ended.memory),
@@ -133,7 +133,7 @@ impl FrontEnd {
     }
 
     fn end_session(&mut self, session: &Session) {
-        tracing::debug!("the session of {} ended", session.info.initiator_name);
+        tracing::debug!("the session of {} ended", session.info.host_name);
         let unsaved = self.shared.scsi.nexus_loss(&session.nexus);
         self.shared.saver.save_all(unsaved);
         self.shared.ended.note(session, self.shared.clock.wall_ms());
@@ -201,15 +201,15 @@ impl FrontEnd {
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
             let Some(session) = peer.session.clone() else { continue };
-            let luns = peer.refresh_luns(&*shared.luns, &session.info.initiator_name).clone();
+            let luns = peer.refresh_luns(&*shared.luns, &session.info.host_name).clone();
             let id = session.info.session;
-            let ends = |task: TaskHandle, lun: [u8; 8]| {
+            let mut ends = |task: TaskHandle, lun: [u8; 8]| {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
                 volume.is_some_and(|volume| what.has(volume, id))
             };
             affected.extend(match by.filter(|by| by.connection == peer.id) {
-                Some(by) => peer.connection.abort_before(by, ends),
-                None => peer.connection.abort(ends),
+                Some(by) => peer.connection.abort_before(by, &mut ends),
+                None => peer.connection.abort(&mut ends),
             });
             self.touch(slot);
         }

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use block::LunMap;
-use iscsi::{Connection, ConnectionId, NexusInfo};
 
 use super::counters::{PathCounters, WireCounters};
 use super::sessions::Session;
 use super::throttle::Bucket;
+use super::transport::{ConnectionId, NexusInfo, Transport};
 use super::wires::Wires;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.
@@ -31,7 +31,7 @@ pub(super) struct PeerPath {
 /// A connection and what the thread keeps with it.
 pub(super) struct Peer {
     pub id: ConnectionId,
-    pub connection: Connection,
+    pub connection: Box<dyn Transport>,
     /// Whether the socket may have bytes: the poller tells only when that changes.
     pub readable: bool,
     /// Whether the socket may take bytes.
@@ -59,7 +59,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(connection: Connection) -> Self {
+    pub(super) fn new(connection: Box<dyn Transport>) -> Self {
         Self {
             id: connection.id(),
             connection,

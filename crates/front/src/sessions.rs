@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use iscsi::{NexusInfo, Terms};
+use iscsi::Terms;
 use parking_lot::Mutex;
 use scsi::Nexus;
 
 use super::counters::raise;
+use super::transport::NexusInfo;
 
 /// Initiators whose refusals are counted: strangers may come with any name.
 const REFUSED_MAX: usize = 256;
@@ -30,8 +31,8 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(info: Arc<NexusInfo>, nexus: Arc<Nexus>, peer: SocketAddr) -> Self {
         let (commands, queue_most) = Default::default();
-        let isid: String = info.isid.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (name, port) = (&info.initiator_name, info.portal_tag);
+        let isid: String = info.host_port.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (name, port) = (&info.host_name, info.target_port);
         let nexus_name = format!("{name},i,0x{isid},t,0x{port:04x}").into();
         Self { info, nexus, nexus_name, peer, commands, queue_most }
     }
@@ -44,9 +45,9 @@ impl Session {
 
     pub(super) fn snapshot(&self) -> SessionSnapshot {
         SessionSnapshot {
-            initiator: self.info.initiator_name.clone(),
-            isid: self.info.isid,
-            portal: self.info.portal_tag,
+            initiator: self.info.host_name.clone(),
+            isid: self.info.host_port,
+            portal: self.info.target_port,
             peer: self.peer,
             terms: self.info.terms,
             commands: self.commands.load(Ordering::Relaxed),

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use block::ArrayIdentity;
-use iscsi::{ConnectionId, Portal, Target, TargetConfig};
 use parking_lot::Mutex;
 use scsi::{DeviceServer, RodVolume, TargetPort};
 use store::Store;
@@ -18,6 +17,7 @@ use super::repeated::Senders;
 use super::saver::SaverQueue;
 use super::sessions::{EndedSessions, Refusals, SessionSnapshot};
 use super::throttle::Throttles;
+use super::transport::{ConnectionId, Transports};
 use super::wires::{Clock, Wake};
 
 /// A portal, which is a SCSI target port of its own.
@@ -40,16 +40,12 @@ pub struct Options {
     pub tokens: RodVolume,
     /// What hosts are told of the array.
     pub identity: ArrayIdentity,
-    /// The target's alias, for people; empty for none.
-    pub target_alias: String,
     /// Where hosts come in.
     pub ports: Vec<PortOptions>,
-    /// Who may log in.
-    pub access: Arc<dyn iscsi::Access>,
+    /// The protocol that they speak.
+    pub transports: Arc<dyn Transports>,
     /// What they see then.
     pub luns: Arc<dyn LunMaps>,
-    /// What bounds memory and time.
-    pub limits: iscsi::Limits,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// What wakes each of the front ends: as many as there are.
@@ -66,8 +62,8 @@ pub struct Shared {
     pub store: Arc<Store>,
     /// What commands do.
     pub scsi: DeviceServer,
-    /// What hosts log in to.
-    pub target: Arc<Target>,
+    /// The protocol that hosts speak.
+    pub transports: Arc<dyn Transports>,
     /// What they see then.
     pub luns: Arc<dyn LunMaps>,
     /// What was done.
@@ -93,36 +89,24 @@ pub struct Shared {
 impl Shared {
     /// What the front ends of an array share that serves this.
     pub fn new(options: Options) -> Arc<Self> {
-        let Options { store, tokens, identity, target_alias, ports, access, .. } = options;
-        let Options { luns, limits, clock, wakers, saver, maintenance, .. } = options;
-        // A portal is a SCSI target port of its own, in a portal group of its own: the relative
-        // port identifier is its tag, too. The tag is in the port's name (RFC 7143, 4.4.3), so
-        // portals with one tag would be one port, and hosts had a path less. The target port group
-        // (ALUA) is another thing: any ports.
-        let target_name = identity.target_name.clone();
+        let Options { store, tokens, identity, ports, transports, luns, .. } = options;
+        let Options { clock, wakers, saver, maintenance, .. } = options;
+        // The target port group (ALUA) is another thing than the portal group: any ports.
+        let target_name = &identity.target_name;
         let target_ports = ports.iter().map(|port| TargetPort {
             relative_id: port.id,
             group: port.group,
             name: format!("{target_name},t,0x{:04x}", port.id),
         });
+        let target_ports = target_ports.collect();
         let counters =
             Arc::new(Counters::new(wakers.len(), ports.iter().map(|port| port.id).collect()));
-        let scsi = DeviceServer::new(identity, target_ports.collect(), tokens, counters.clone());
-        let portals = ports.iter().map(|port| Portal { address: port.address, tag: port.id });
-        let target = Target::new(TargetConfig {
-            target_name,
-            target_alias,
-            portals: portals.collect(),
-            limits,
-            access,
-            data_out_phase: scsi::data_out_phase,
-            data_out_bytes: super::luns::data_out_bytes,
-        });
+        let scsi = DeviceServer::new(identity, target_ports, tokens, counters.clone());
         let mailboxes = wakers.into_iter().map(|waker| Arc::new(Mailbox::new(waker)));
         Arc::new(Self {
             store,
             scsi,
-            target,
+            transports,
             luns,
             counters,
             senders: Senders::new(clock.wall_ms()),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{CopySegment, DataOut, VolumeId, VolumeRequest};
-use iscsi::TaskHandle;
 use scsi::AnswerAfter;
 use store::ReadOperation;
 
 use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
 use super::throttle::{Bucket, Held};
+use super::transport::TaskHandle;
 use super::turn::{Parked, Reading};
 
 /// From here on a write of zeros is one that WRITE SAME is for, in bytes: hosts zero disks in

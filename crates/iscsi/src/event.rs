@@ -21,7 +21,8 @@ pub struct TaskHandle {
     pub connection: ConnectionId,
     /// The initiator's tag for it.
     pub initiator_task_tag: u32,
-    pub(crate) serial: u32,
+    /// Tells apart commands with the same tag.
+    pub serial: u32,
 }
 
 /// Names a task management request that is not answered yet.
@@ -29,9 +30,10 @@ pub struct TaskHandle {
 pub struct ManagementHandle {
     /// The connection to which the answer goes.
     pub connection: ConnectionId,
-    pub(crate) initiator_task_tag: u32,
+    /// The initiator's tag for it.
+    pub initiator_task_tag: u32,
     /// The serial number of the last task that came before it.
-    pub(crate) after: u32,
+    pub after: u32,
 }
 
 /// Who talks to whom: the I_T nexus (RFC 7143, 4.4.1; SAM-5, 4.7).

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use front::transport::iscsi::{self, Iscsi};
 use front::{PortOptions, Wake};
 use mio::{Poll, Waker};
 use parking_lot::Mutex;
@@ -51,15 +52,21 @@ impl Shared {
             group: port.group,
             id: port.id,
         });
+        let ports: Vec<PortOptions> = ports.collect();
+        let transports = Arc::new(Iscsi::new(iscsi::Options {
+            target_name: options.identity.target_name.clone(),
+            target_alias: options.target_alias.clone(),
+            ports: ports.clone(),
+            access: options.access.clone(),
+            limits: options.limits.clone(),
+        }));
         let front = front::Shared::new(front::Options {
             store: options.store.clone(),
             tokens: super::tokens::volume(options)?,
             identity: options.identity.clone(),
-            target_alias: options.target_alias.clone(),
-            ports: ports.collect(),
-            access: options.access.clone(),
+            ports,
+            transports,
             luns: options.luns.clone(),
-            limits: options.limits.clone(),
             clock: Arc::new(SystemClock(clock)),
             wakers,
             saver: Box::new(Ring(saver_bell.clone())),

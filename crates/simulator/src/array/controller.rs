@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use array::{Array, HostName, InitiatorName, NewHost, NewVolume, Reduction, VolumeName};
 use block::{ArrayIdentity, LogicalBlockSize, SectorRange, VolumeLimits, VolumeRequest};
+use front::transport::iscsi::Iscsi;
+use front::transport::{self, Opening};
 use front::{FrontEnd, Options, PortOptions, Wake, Wires};
-use iscsi::{InitiatorAccess, Limits, Opening};
+use iscsi::{InitiatorAccess, Limits};
 use store::{OpenOptions, Store};
 
 use super::channel::{SimChannel, Way};
@@ -221,8 +223,15 @@ impl Controller {
         store.execute(VolumeRequest::Unmap { volume: id, ranges }).map_err(text)?;
         let wakers: Vec<Flag> = (0..setup.threads).map(|_| Flag::default()).collect();
         let (maintenance, saver) = (Flag::default(), Flag::default());
-        let ports =
-            (1..=setup.ports).map(|id| PortOptions { address: address(3000 + id), group: id, id });
+        let port = |id| PortOptions { address: address(3000 + id), group: id, id };
+        let ports: Vec<PortOptions> = (1..=setup.ports).map(port).collect();
+        let transports = Iscsi::new(transport::iscsi::Options {
+            target_name: TARGET_NAME.into(),
+            target_alias: String::new(),
+            ports: ports.clone(),
+            access: Arc::new(Everybody),
+            limits: setup.limits.clone(),
+        });
         let shared = front::Shared::new(Options {
             store: store.clone(),
             tokens: scsi::RodVolume { id, size, key: [7; 32] },
@@ -232,11 +241,9 @@ impl Controller {
                 revision: "0001".into(),
                 target_name: TARGET_NAME.into(),
             },
-            target_alias: String::new(),
-            ports: ports.collect(),
-            access: Arc::new(Everybody),
+            ports,
+            transports: Arc::new(transports),
             luns: array.clone(),
-            limits: setup.limits.clone(),
             clock: clock.clone(),
             wakers: wakers.iter().map(|flag| Box::new(flag.clone()) as Box<dyn Wake>).collect(),
             saver: Box::new(saver.clone()),

@@ -24,7 +24,7 @@ fn world(seed: u64) -> World {
             options: OpenOptions {
                 durability: Durability::Commit,
                 tuning: Tuning::SMALL,
-                memory_bytes: if seed % 2 == 0 { 256 << 10 } else { 0 },
+                memory_bytes: if seed.is_multiple_of(2) { 256 << 10 } else { 0 },
                 checkpoint_log_bytes: 256 << 10,
                 ..OpenOptions::default()
             },
@@ -72,7 +72,7 @@ fn initiator(number: usize) -> Initiator {
     let mut initiator = Initiator::new(Options {
         initiator_name: name(number),
         target_name: TARGET_NAME.into(),
-        immediate_data: number % 2 == 0,
+        immediate_data: number.is_multiple_of(2),
         ..Options::default()
     });
     initiator.login();

@@ -1,0 +1,336 @@
+//! What a front end asks of the protocol that carries commands. iSCSI is one ([`iscsi`]); NVMe over
+//! TCP is another.
+//!
+//! A [`Transport`] is one connection, as a machine without sockets: bytes and time go in, bytes and
+//! [`Event`]s come out. It knows how commands, their data and their answers stand in PDUs, in which
+//! order they are delivered, what its session agreed on, and who may log in. It does not know what
+//! a command does: that is the command set's.
+//!
+//! A new protocol implements [`Transports`] and [`Transport`], and is given to
+//! [`crate::Options::transports`].
+
+use std::any::Any;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use block::{DataIn, DataOut, LunMap};
+
+pub mod iscsi;
+
+/// Names a connection of the array, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// Names a session (NVMe: an association) of the array, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// Names a command on its way. A handle whose command has ended is never valid again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TaskHandle {
+    /// The connection to which the answer goes.
+    pub connection: ConnectionId,
+    /// The host's tag for it.
+    pub tag: u32,
+    /// What the transport tells commands with the same tag apart by.
+    pub serial: u32,
+}
+
+/// Names a task management request that is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ManagementHandle {
+    /// The connection to which the answer goes.
+    pub connection: ConnectionId,
+    /// The host's tag for it.
+    pub tag: u32,
+    /// The serial number of the last command that came before it.
+    pub after: u32,
+}
+
+/// Who talks to whom: the I_T nexus (SAM-5, 4.7; NVMe: a host and a controller).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NexusInfo {
+    /// The session.
+    pub session: SessionId,
+    /// The host's name: an iSCSI name, or an NQN.
+    pub host_name: String,
+    /// The host's part of the session's name, with which its name is a port: for iSCSI the ISID.
+    pub host_port: [u8; 6],
+    /// The relative identifier of the target port.
+    pub target_port: u16,
+    /// Whether it is a session for discovery: it carries no commands.
+    pub discovery: bool,
+    /// What was agreed on, for who looks.
+    pub terms: ::iscsi::Terms,
+}
+
+/// A command, with all its data.
+#[derive(Debug)]
+pub struct Command {
+    /// To answer it with.
+    pub task: TaskHandle,
+    /// The logical unit, as it stood in the PDU (SAM-5, 4.6).
+    pub lun: [u8; 8],
+    /// What is to be done, in the words of its command set.
+    pub cdb: ::iscsi::Cdb,
+    /// Whether it is to be refused: it asks for a kind of queueing that there is none of (ACA).
+    pub is_unsupported: bool,
+    /// What the host sent.
+    pub data_out: DataOut,
+    /// How many bytes the host announced to send.
+    pub expected_out_bytes: u32,
+    /// How many bytes the host expects.
+    pub expected_in_bytes: u32,
+}
+
+/// The answer to a command.
+#[derive(Clone, Debug, Default)]
+pub struct TaskResponse {
+    /// The status, in the words of the command set.
+    pub status: u8,
+    /// What it says besides; empty if nothing.
+    pub sense: Vec<u8>,
+    /// What the host gets. What is behind its expected length is cut off.
+    pub data: DataIn,
+    /// How many bytes the command would have moved had the host's expected length allowed it.
+    /// `None` is the length of `data` for commands that read, and all that was announced for those
+    /// that write.
+    pub transfer_bytes_wanted: Option<u64>,
+    /// What [`Event::Acknowledged`] calls the answer, once the host has said that it got it.
+    pub acknowledge: Option<u64>,
+}
+
+/// What a task management request asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementFunction {
+    /// One command. No answer of it will be sent any more.
+    AbortTask {
+        /// The command.
+        task: TaskHandle,
+    },
+    /// All commands of this session on the logical unit.
+    AbortTaskSet,
+    /// As [`Self::AbortTaskSet`], because each session has a task set of its own (TST 001b; SAM-5,
+    /// 7.5).
+    ClearTaskSet,
+    /// All commands on the logical unit, and what it keeps of hosts.
+    LogicalUnitReset,
+    /// The same for all logical units that the host sees.
+    TargetWarmReset,
+}
+
+impl ManagementFunction {
+    /// What the standards call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AbortTask { .. } => "ABORT TASK",
+            Self::AbortTaskSet => "ABORT TASK SET",
+            Self::ClearTaskSet => "CLEAR TASK SET",
+            Self::LogicalUnitReset => "LOGICAL UNIT RESET",
+            Self::TargetWarmReset => "TARGET WARM RESET",
+        }
+    }
+}
+
+/// A task management request.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskManagement {
+    /// To answer it with.
+    pub handle: ManagementHandle,
+    /// The session it came on.
+    pub session: SessionId,
+    /// What is asked.
+    pub function: ManagementFunction,
+    /// The logical unit.
+    pub lun: [u8; 8],
+}
+
+/// The answer to a task management request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagementOutcome {
+    /// No command that it names has an effect from here on.
+    Complete,
+    /// The logical unit does not exist.
+    LunDoesNotExist,
+    /// The function is rejected.
+    Rejected,
+}
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub enum Event {
+    /// The connection has entered its session, which begins with it if it is the first.
+    Entered {
+        /// Who.
+        nexus: Arc<NexusInfo>,
+    },
+    /// A login was refused, for what its host is or does not know.
+    LoginRefused {
+        /// The name that it gave.
+        host_name: String,
+        /// Class and detail of the answer.
+        status: (u8, u8),
+    },
+    /// A command, with all its data, in the session's order.
+    Command(Command),
+    /// Commands are to be ended. To be answered after they have ended.
+    TaskManagement(TaskManagement),
+    /// The host has the answer that asked for this ([`TaskResponse::acknowledge`]).
+    Acknowledged {
+        /// As it was called.
+        name: u64,
+    },
+    /// Another connection may go on, or has to close: it is to be looked at.
+    Wake {
+        /// Which.
+        connection: ConnectionId,
+    },
+}
+
+/// Memory for data that is still in use, given back when this is dropped.
+pub struct Memory(Option<Box<dyn Any + Send>>);
+
+impl Memory {
+    /// What gives memory back when it is dropped.
+    pub fn new(held: impl Any + Send) -> Self {
+        Self(Some(Box::new(held)))
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("held", &self.0.is_some()).finish()
+    }
+}
+
+/// What ended with a connection.
+#[derive(Debug)]
+pub struct Ended {
+    /// The commands that the front end has. Their answers are not wanted any more.
+    pub tasks: Vec<TaskHandle>,
+    /// What these have of the memory for data: to be kept until the last of them has ended.
+    pub memory: Memory,
+    /// The session, if this was its last connection.
+    pub session: Option<SessionId>,
+    /// Connections that have to close: as [`Event::Wake`].
+    pub wake: Vec<ConnectionId>,
+}
+
+/// How a connection came about.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Which of the array's portals it came in at.
+    pub portal_index: usize,
+    /// The address at this end.
+    pub local: SocketAddr,
+    /// The address at the other end.
+    pub peer: SocketAddr,
+    /// Unpredictable bytes, used for nothing else.
+    pub entropy: [u8; 32],
+    /// The time: since any moment, but the same for all calls.
+    pub now: Duration,
+}
+
+/// Makes the transports of connections.
+pub trait Transports: Send + Sync {
+    /// The transport of a new connection.
+    fn open(&self, opening: Opening) -> Box<dyn Transport>;
+
+    /// The most data that is asked for with one command, in bytes.
+    fn data_out_bytes_max(&self) -> u32;
+
+    /// How long a command may find no memory for its data.
+    fn data_timeout(&self) -> Duration;
+}
+
+/// Whether a command is meant, by its handle and its logical unit.
+pub type Meant<'a> = dyn FnMut(TaskHandle, [u8; 8]) -> bool + 'a;
+
+/// One connection.
+pub trait Transport {
+    /// Its name.
+    fn id(&self) -> ConnectionId;
+
+    /// The address at the other end.
+    fn peer(&self) -> SocketAddr;
+
+    /// The name of its host, once it is known.
+    fn host_name(&self) -> Option<&str>;
+
+    /// Where to receive the next bytes; nothing if none are to be received now.
+    fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>);
+
+    /// So many bytes were received there.
+    fn received(&mut self, bytes: usize, now: Duration);
+
+    /// What to send next, up to so many bytes.
+    fn transmit_slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize);
+
+    /// So many of these bytes were sent.
+    fn transmitted(&mut self, bytes: usize);
+
+    /// Whether there is something to send.
+    fn has_output(&self) -> bool;
+
+    /// Whether there is so much to send that nothing more is received.
+    fn is_output_full(&self) -> bool;
+
+    /// Whether bytes were received that [`Transport::go_on`] has not worked on.
+    fn has_input(&self) -> bool;
+
+    /// Works on what was received, for a bounded time.
+    fn go_on(&mut self);
+
+    /// The next thing that happened.
+    fn next_event(&mut self) -> Option<Event>;
+
+    /// Whether there is one.
+    fn has_events(&self) -> bool;
+
+    /// The time.
+    fn set_time(&mut self, now: Duration);
+
+    /// Time has passed: does what is due.
+    fn tick(&mut self, now: Duration);
+
+    /// When to call [`Transport::tick`].
+    fn deadline(&self) -> Option<Duration>;
+
+    /// What its host sees from now on.
+    fn set_luns(&mut self, luns: Arc<LunMap>);
+
+    /// Commands that were delivered and not answered, and those that wait to be.
+    fn outstanding(&self) -> usize;
+
+    /// Memory for so much data of an answer. Returns false if there is none now.
+    fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool;
+
+    /// Answers a command.
+    fn respond(&mut self, task: TaskHandle, response: TaskResponse);
+
+    /// A command is not answered: it was aborted.
+    fn forget(&mut self, task: TaskHandle);
+
+    /// Ends the commands that are meant. Returns those that the front end has.
+    fn abort(&mut self, is_meant: &mut Meant<'_>) -> Vec<TaskHandle>;
+
+    /// The same of those that came before a request of this connection.
+    fn abort_before(&mut self, by: ManagementHandle, is_meant: &mut Meant<'_>) -> Vec<TaskHandle>;
+
+    /// Answers a task management request.
+    fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome);
+
+    /// Asks the host to end the session, now.
+    fn request_logout(&mut self);
+
+    /// Whether it takes nothing more, and is over when it has sent what is left.
+    fn is_closed(&self) -> bool;
+
+    /// Why it was closed, once, if people should know.
+    fn take_complaint(&mut self) -> Option<&'static str>;
+
+    /// It is gone.
+    fn end(self: Box<Self>) -> Ended;
+}

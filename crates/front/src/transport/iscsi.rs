@@ -1,0 +1,292 @@
+//! iSCSI (RFC 7143) as a transport.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use block::LunMap;
+use iscsi::{Access, Limits, Portal, Target, TargetConfig};
+
+use super::{
+    Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle, ManagementOutcome,
+    Meant, Memory, NexusInfo, Opening, SessionId, TaskHandle, TaskManagement, TaskResponse,
+    Transport, Transports,
+};
+use crate::shared::PortOptions;
+
+/// What an iSCSI target is made of.
+pub struct Options {
+    /// Its iSCSI name.
+    pub target_name: String,
+    /// Its alias, for people; empty for none.
+    pub target_alias: String,
+    /// Where hosts come in. A portal is in a portal group of its own, whose tag is the relative
+    /// identifier of its port: the tag is in the port's name (RFC 7143, 4.4.3), so portals with
+    /// one tag would be one port, and hosts had a path less.
+    pub ports: Vec<PortOptions>,
+    /// Who may log in.
+    pub access: Arc<dyn Access>,
+    /// What bounds memory and time.
+    pub limits: Limits,
+}
+
+/// An iSCSI target.
+pub struct Iscsi(Arc<Target>);
+
+impl Iscsi {
+    /// The target that hosts log in to.
+    pub fn new(options: Options) -> Self {
+        let portals =
+            options.ports.iter().map(|port| Portal { address: port.address, tag: port.id });
+        Self(Target::new(TargetConfig {
+            target_name: options.target_name,
+            target_alias: options.target_alias,
+            portals: portals.collect(),
+            limits: options.limits,
+            access: options.access,
+            data_out_phase: scsi::data_out_phase,
+            data_out_bytes: crate::luns::data_out_bytes,
+        }))
+    }
+}
+
+impl Transports for Iscsi {
+    fn open(&self, opening: Opening) -> Box<dyn Transport> {
+        let Opening { portal_index, local, peer, entropy, now } = opening;
+        let opening = iscsi::Opening { portal_index, local, peer, entropy, now };
+        let connection = iscsi::Connection::new(self.0.clone(), opening);
+        Box::new(IscsiConnection { connection, entered: None })
+    }
+
+    fn data_out_bytes_max(&self) -> u32 {
+        self.0.config().limits.data_out_bytes_per_command
+    }
+
+    fn data_timeout(&self) -> Duration {
+        self.0.config().limits.data_timeout
+    }
+}
+
+/// A connection, and what it told of its session.
+struct IscsiConnection {
+    connection: iscsi::Connection,
+    entered: Option<Arc<NexusInfo>>,
+}
+
+fn connection_of(id: iscsi::ConnectionId) -> ConnectionId {
+    ConnectionId(id.0)
+}
+
+fn task_of(task: iscsi::TaskHandle) -> TaskHandle {
+    let iscsi::TaskHandle { connection, initiator_task_tag, serial } = task;
+    TaskHandle { connection: connection_of(connection), tag: initiator_task_tag, serial }
+}
+
+fn to_task(task: TaskHandle) -> iscsi::TaskHandle {
+    let TaskHandle { connection, tag, serial } = task;
+    let connection = iscsi::ConnectionId(connection.0);
+    iscsi::TaskHandle { connection, initiator_task_tag: tag, serial }
+}
+
+fn management_of(handle: iscsi::ManagementHandle) -> ManagementHandle {
+    let iscsi::ManagementHandle { connection, initiator_task_tag, after } = handle;
+    ManagementHandle { connection: connection_of(connection), tag: initiator_task_tag, after }
+}
+
+fn to_management(handle: ManagementHandle) -> iscsi::ManagementHandle {
+    let ManagementHandle { connection, tag, after } = handle;
+    let connection = iscsi::ConnectionId(connection.0);
+    iscsi::ManagementHandle { connection, initiator_task_tag: tag, after }
+}
+
+fn nexus_of(info: &iscsi::NexusInfo) -> NexusInfo {
+    NexusInfo {
+        session: SessionId(info.session.0),
+        host_name: info.initiator_name.clone(),
+        host_port: info.isid,
+        target_port: info.portal_tag,
+        discovery: info.discovery,
+        terms: info.terms,
+    }
+}
+
+fn command_of(command: iscsi::Command) -> Command {
+    let iscsi::Command { task, lun, cdb, attribute, data_out, .. } = command;
+    Command {
+        task: task_of(task),
+        lun,
+        cdb,
+        is_unsupported: attribute == iscsi::TaskAttribute::Aca,
+        data_out,
+        expected_out_bytes: command.expected_out_bytes,
+        expected_in_bytes: command.expected_in_bytes,
+    }
+}
+
+fn request_of(request: &iscsi::TaskManagement) -> TaskManagement {
+    use iscsi::ManagementFunction as Asked;
+    let function = match request.function {
+        Asked::AbortTask { task } => ManagementFunction::AbortTask { task: task_of(task) },
+        Asked::AbortTaskSet => ManagementFunction::AbortTaskSet,
+        Asked::ClearTaskSet => ManagementFunction::ClearTaskSet,
+        Asked::LogicalUnitReset => ManagementFunction::LogicalUnitReset,
+        Asked::TargetWarmReset => ManagementFunction::TargetWarmReset,
+    };
+    TaskManagement {
+        handle: management_of(request.handle),
+        session: SessionId(request.session.0),
+        function,
+        lun: request.lun,
+    }
+}
+
+impl IscsiConnection {
+    fn enter(&mut self, info: &iscsi::NexusInfo) -> Event {
+        let nexus = self.entered.get_or_insert_with(|| Arc::new(nexus_of(info)));
+        Event::Entered { nexus: nexus.clone() }
+    }
+}
+
+impl Transport for IscsiConnection {
+    fn id(&self) -> ConnectionId {
+        connection_of(self.connection.id())
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.connection.peer()
+    }
+
+    fn host_name(&self) -> Option<&str> {
+        self.connection.nexus().map(|nexus| nexus.initiator_name.as_str())
+    }
+
+    fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
+        self.connection.receive_slices(out);
+    }
+
+    fn received(&mut self, bytes: usize, now: Duration) {
+        self.connection.received(bytes, now);
+    }
+
+    fn transmit_slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize) {
+        self.connection.transmit_slices(out, bytes_max);
+    }
+
+    fn transmitted(&mut self, bytes: usize) {
+        self.connection.transmitted(bytes);
+    }
+
+    fn has_output(&self) -> bool {
+        self.connection.has_output()
+    }
+
+    fn is_output_full(&self) -> bool {
+        self.connection.is_output_full()
+    }
+
+    fn has_input(&self) -> bool {
+        self.connection.has_input()
+    }
+
+    fn go_on(&mut self) {
+        self.connection.go_on();
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        Some(match self.connection.next_event()? {
+            iscsi::Event::SessionStarted { nexus, .. }
+            | iscsi::Event::ConnectionAdded { nexus } => self.enter(&nexus),
+            iscsi::Event::LoginRefused { initiator_name, status } => {
+                Event::LoginRefused { host_name: initiator_name, status }
+            }
+            iscsi::Event::Command(command) => Event::Command(command_of(command)),
+            iscsi::Event::TaskManagement(request) => Event::TaskManagement(request_of(&request)),
+            iscsi::Event::Acknowledged { name } => Event::Acknowledged { name },
+            iscsi::Event::Wake { connection } => {
+                Event::Wake { connection: connection_of(connection) }
+            }
+        })
+    }
+
+    fn has_events(&self) -> bool {
+        self.connection.has_events()
+    }
+
+    fn set_time(&mut self, now: Duration) {
+        self.connection.set_time(now);
+    }
+
+    fn tick(&mut self, now: Duration) {
+        self.connection.tick(now);
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.connection.deadline()
+    }
+
+    fn set_luns(&mut self, luns: Arc<LunMap>) {
+        self.connection.set_luns(luns);
+    }
+
+    fn outstanding(&self) -> usize {
+        self.connection.outstanding()
+    }
+
+    fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
+        self.connection.reserve(to_task(task), bytes)
+    }
+
+    fn respond(&mut self, task: TaskHandle, response: TaskResponse) {
+        let TaskResponse { status, sense, data, transfer_bytes_wanted, acknowledge } = response;
+        let response =
+            iscsi::TaskResponse { status, sense, data, transfer_bytes_wanted, acknowledge };
+        self.connection.respond(to_task(task), response);
+    }
+
+    fn forget(&mut self, task: TaskHandle) {
+        self.connection.forget(to_task(task));
+    }
+
+    fn abort(&mut self, is_meant: &mut Meant<'_>) -> Vec<TaskHandle> {
+        let ended = self.connection.abort(|task, lun| is_meant(task_of(task), lun));
+        ended.into_iter().map(task_of).collect()
+    }
+
+    fn abort_before(&mut self, by: ManagementHandle, is_meant: &mut Meant<'_>) -> Vec<TaskHandle> {
+        let is_meant = |task, lun| is_meant(task_of(task), lun);
+        let ended = self.connection.abort_before(to_management(by), is_meant);
+        ended.into_iter().map(task_of).collect()
+    }
+
+    fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome) {
+        let outcome = match outcome {
+            ManagementOutcome::Complete => iscsi::ManagementOutcome::Complete,
+            ManagementOutcome::LunDoesNotExist => iscsi::ManagementOutcome::LunDoesNotExist,
+            ManagementOutcome::Rejected => iscsi::ManagementOutcome::Rejected,
+        };
+        self.connection.respond_management(to_management(handle), outcome);
+    }
+
+    fn request_logout(&mut self) {
+        self.connection.request_logout(0);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+
+    fn take_complaint(&mut self) -> Option<&'static str> {
+        self.connection.take_complaint()
+    }
+
+    fn end(self: Box<Self>) -> Ended {
+        let iscsi::Ended { tasks, memory, session, wake } = self.connection.end();
+        Ended {
+            tasks: tasks.into_iter().map(task_of).collect(),
+            memory: Memory::new(memory),
+            session: session.map(|info| SessionId(info.session.0)),
+            wake: wake.into_iter().map(connection_of).collect(),
+        }
+    }
+}
