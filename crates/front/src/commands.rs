@@ -4,20 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
-use scsi::{AnswerAfter, Response, Sense, Status, Step};
 use store::{Outcome, ReadOperation, Started, Token};
 
-use super::counters::{Class, PathCounters};
+use super::command_set::{
+    AnswerAfter, Asked, CommandSet, Commands, Nexus, Pending, Refusal, Response, Step, Traits,
+};
+use super::counters::PathCounters;
 use super::front_end::FrontEnd;
-use super::luns::{attributes_at, data_out_bytes, verified_bytes, volume_at};
+use super::luns::{attributes_at, volume_at};
 use super::peer::{Peer, PeerPath};
 use super::shared::Shared;
 use super::tasks::Task;
 use super::throttle::Bucket;
 use super::transport::{Command, TaskHandle, TaskResponse};
-
-/// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
-const THIRD_PARTY_COPY_OUT: u8 = 0x83;
 
 impl FrontEnd {
     /// Starts a command.
@@ -31,16 +30,15 @@ impl FrontEnd {
             return peer.connection.forget(command.task);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let cdb = scsi::Cdb::new(command.cdb.bytes());
+        let traits = Commands::traits_of(&luns, command.lun, &command.bytes);
         let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
         let volume = volume_at(&luns, command.lun);
-        path.count_reserve(cdb.opcode());
+        path.count_reserve(traits.locks_volume);
         let index = self.tasks.insert(Task {
             connection: slot,
             handle: command.task,
             nexus: nexus.clone(),
             volume,
-            expected_out_bytes: command.expected_out_bytes,
             has_memory: false,
             starved_since: None,
             pending: None,
@@ -55,7 +53,7 @@ impl FrontEnd {
             aborted: false,
             watches: Vec::new(),
             sent_as: None,
-            class: Class::of_opcode(cdb.opcode()),
+            class: traits.class,
             path,
             bytes: 0,
             zero_bytes: 0,
@@ -63,25 +61,21 @@ impl FrontEnd {
             started: shared.clock.now(),
         });
         if command.is_unsupported {
-            return self.finish(index, Response::check(Sense::INVALID_MESSAGE));
+            return self.finish(index, Commands::refuse(Refusal::Unsupported));
         }
-        let expected_out = command.expected_out_bytes;
         let moved = u64::from(command.expected_in_bytes.max(command.expected_out_bytes));
-        let moved = moved.max(verified_bytes(&cdb, command.lun, &luns));
-        let command = scsi::Command {
-            lun: command.lun,
-            cdb,
-            data_out: command.data_out,
-            expected_in_bytes: u64::from(command.expected_in_bytes),
-        };
-        let command = match bucket {
-            None => command,
-            Some(bucket) => match self.throttle(index, bucket, moved, command) {
-                Some(command) => command,
+        let moved = moved.max(traits.verified_bytes.unwrap_or(0));
+        let Command { lun, bytes, data_out, expected_out_bytes, expected_in_bytes, .. } = command;
+        let asked = Asked { lun, bytes, data_out, expected_out_bytes, expected_in_bytes };
+        let verifies = traits.verified_bytes.is_some();
+        let asked = match bucket {
+            None => asked,
+            Some(bucket) => match self.throttle(index, bucket, verifies, moved, asked) {
+                Some(asked) => asked,
                 None => return,
             },
         };
-        let step = shared.begin(&nexus, &luns, command, expected_out);
+        let step = shared.begin(&nexus, &luns, traits, asked);
         self.advance(index, step);
     }
 
@@ -104,7 +98,7 @@ impl FrontEnd {
             };
             let token = self.token(index);
             let Some(task) = self.tasks.get_mut(index) else { return };
-            if task.aborted || pending.is_called_off(&task.nexus) {
+            if task.aborted || Commands::is_called_off(&task.nexus, &pending) {
                 // Between two requests of one command: the rest of it is not wanted any more.
                 task.pending = Some(pending);
                 return self.end_early(index);
@@ -116,7 +110,7 @@ impl FrontEnd {
             };
             self.name_sender(index, &mut request);
             let Some(task) = self.tasks.get_mut(index) else { return };
-            let gathers = pending.gathers();
+            let gathers = Commands::gathers(&pending);
             task.pending = Some(pending);
             task.bytes += bytes_of(&request);
             match &request {
@@ -129,7 +123,7 @@ impl FrontEnd {
                 task.reading = self.turn.reading(&request);
             }
             match self.shared.store.start(request, token) {
-                Started::Done(result) => match self.resume_scsi(index, result) {
+                Started::Done(result) => match self.resume_command(index, result) {
                     Some(next) => step = next,
                     None => return,
                 },
@@ -139,7 +133,7 @@ impl FrontEnd {
     }
 
     /// A command waits until reservations are durable.
-    fn persist(&mut self, index: usize, volume: VolumeId, pending: scsi::Pending) {
+    fn persist(&mut self, index: usize, volume: VolumeId, pending: Pending) {
         let name = self.tasks.name(index);
         let Some(task) = self.tasks.get_mut(index) else { return };
         task.pending = Some(pending);
@@ -151,7 +145,7 @@ impl FrontEnd {
         let Some(index) = self.tasks.find(name) else { return };
         let pending = self.tasks.get_mut(index).and_then(|task| task.pending.take());
         if let Some(pending) = pending {
-            let step = self.shared.scsi.resume_saved(pending);
+            let step = CommandSet::resume_saved(&self.shared.scsi, pending);
             self.advance(index, step);
         }
     }
@@ -160,7 +154,7 @@ impl FrontEnd {
     pub(super) fn request_started(&mut self, index: usize, started: Started) {
         match started {
             Started::Done(result) => {
-                if let Some(step) = self.resume_scsi(index, result) {
+                if let Some(step) = self.resume_command(index, result) {
                     self.advance(index, step);
                 }
             }
@@ -200,7 +194,7 @@ impl FrontEnd {
     /// Whether the rest of a command is not wanted any more.
     fn is_over_early(&mut self, index: usize) -> bool {
         let Some(task) = self.tasks.get_mut(index) else { return false };
-        let called_off = |pending: &scsi::Pending| pending.is_called_off(&task.nexus);
+        let called_off = |pending: &Pending| Commands::is_called_off(&task.nexus, pending);
         task.aborted || task.pending.as_ref().is_some_and(called_off)
     }
 
@@ -209,16 +203,16 @@ impl FrontEnd {
         let Some(task) = self.tasks.get_mut(index) else { return };
         let is_aborted = task.aborted;
         let response = match task.pending.take().filter(|_| !is_aborted) {
-            Some(pending) => match self.shared.scsi.end_early(&task.nexus, pending) {
+            Some(pending) => match CommandSet::end_early(&self.shared.scsi, &task.nexus, pending) {
                 Step::Done(response) => response,
                 step => return self.advance(index, step),
             },
-            None => Response::with_status(Status::TaskAborted),
+            None => Commands::refuse(Refusal::Aborted),
         };
         self.finish(index, response);
     }
 
-    fn resume_scsi(
+    fn resume_command(
         &mut self,
         index: usize,
         result: Result<VolumeReply, block::VolumeError>,
@@ -227,13 +221,13 @@ impl FrontEnd {
         task.reading = None;
         let pending = task.pending.take()?;
         let nexus = task.nexus.clone();
-        Some(self.shared.scsi.resume(&nexus, pending, result))
+        Some(CommandSet::resume(&self.shared.scsi, &nexus, pending, result))
     }
 
     /// Answers a command, counts it, and tells who waited for its end.
     pub(super) fn finish(&mut self, index: usize, response: Response) {
         let Some(task) = self.tasks.remove(index) else { return };
-        let ok = matches!(response.status, Status::Good | Status::ConditionMet);
+        let ok = response.is_ok;
         let latency = self.shared.clock.now().saturating_sub(task.started);
         task.path.count(task.class, ok, task.bytes, latency);
         if ok {
@@ -249,7 +243,7 @@ impl FrontEnd {
         let peer = self.peers[task.connection].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
             peer.gathers &= !task.gathers;
-            if task.aborted || response.status == Status::TaskAborted {
+            if task.aborted || response.is_aborted {
                 // TAS is 0: what others abort is not answered (SPC-4, 7.5.8).
                 peer.connection.forget(task.handle);
             } else {
@@ -283,31 +277,29 @@ impl Shared {
     /// made of, and not some time later.
     pub fn begin(
         &self,
-        nexus: &Arc<scsi::Nexus>,
+        nexus: &Arc<Nexus>,
         luns: &Arc<LunMap>,
-        command: scsi::Command,
-        expected_out_bytes: u32,
+        traits: Traits,
+        asked: Asked,
     ) -> Step {
         // How much data was asked for depends on what was at the LUN when the command came. If that
         // has changed since, the rest was not asked for, and must not count as written: the host
         // sends the command again.
-        let limit = self.transports.data_out_bytes_max();
-        let most = u64::from(expected_out_bytes.min(limit));
-        let takes = data_out_bytes(luns, command.lun, command.cdb.bytes()).unwrap_or(0);
-        if (command.data_out.len() as u64) < takes.min(most) {
-            return Step::Done(Response::with_status(Status::Busy));
+        let most = u64::from(asked.expected_out_bytes.min(self.transports.data_out_bytes_max()));
+        if (asked.data_out.len() as u64) < traits.data_out_bytes.min(most) {
+            return Step::Done(Commands::refuse(Refusal::Busy));
         }
-        if command.cdb.opcode() == THIRD_PARTY_COPY_OUT {
+        if traits.may_have_token {
             self.forget_gone();
         }
-        self.scsi.execute(nexus, luns, command)
+        self.scsi.start(nexus, luns, asked)
     }
 }
 
 fn into_response(response: Response) -> TaskResponse {
     TaskResponse {
-        status: response.status as u8,
-        sense: response.sense_bytes(),
+        status: response.status,
+        sense: response.sense,
         data: response.data_in,
         transfer_bytes_wanted: response.transfer_bytes_wanted,
         acknowledge: None,

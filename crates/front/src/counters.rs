@@ -115,10 +115,9 @@ pub struct PathCounters {
 }
 
 impl PathCounters {
-    /// Counts a command that has come, if it locks the whole volume for its initiator: RESERVE(6)
-    /// and RESERVE(10) (SPC-2, 7.23).
-    pub fn count_reserve(&self, opcode: u8) {
-        if matches!(opcode, 0x16 | 0x56) {
+    /// Counts a command that has come, if it locks the whole volume for its initiator.
+    pub fn count_reserve(&self, locks_volume: bool) {
+        if locks_volume {
             self.reserves.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,7 +1,7 @@
 //! Reads wait for memory: each command that reads takes what its answer needs of its initiator's
 //! share before it begins, and gives it back when the answer was sent. One that finds none for
-//! [`super::transport::Transports::data_timeout`] ends with TASK SET FULL, as a write does: that is something a
-//! host can act on, while silence ends in its own timeout and a reset.
+//! [`data_timeout`](super::transport::Transports::data_timeout) ends with TASK SET FULL, as a write
+//! does: that is something a host can act on, while silence ends in its own timeout and a reset.
 //!
 //! Long reads, whose answer is gathered from several requests, are one at a time on a connection
 //! besides, and none begins while its host does not take what it has asked for.
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use block::VolumeRequest;
 use block::request::limits::COMMAND_BYTES_MAX;
-use scsi::{Response, Status, Step};
 
+use super::command_set::{CommandSet, Commands, Refusal, Step};
 use super::front_end::FrontEnd;
 use super::peer::Peer;
 use super::tasks::Task;
@@ -58,7 +58,7 @@ impl FrontEnd {
             let is_wanted = !task.aborted && same.is_some();
             let mut is_starved = false;
             if is_wanted && let (Some(peer), Some(request)) = (same, task.waiting.take()) {
-                let gathers = task.pending.as_ref().is_some_and(scsi::Pending::gathers);
+                let gathers = task.pending.as_ref().is_some_and(Commands::gathers);
                 let begins = may_begin(task, peer, &request, gathers, self.now);
                 task.waiting = Some(request);
                 is_starved =
@@ -72,17 +72,18 @@ impl FrontEnd {
             let slot = task.connection;
             let step = task.waiting.take().zip(task.pending.take());
             match step {
-                _ if is_starved => self.finish(index, Response::with_status(Status::TaskSetFull)),
+                _ if is_starved => self.finish(index, Commands::refuse(Refusal::NoMemory)),
                 Some((_, pending))
-                    if is_wanted && self.shared.scsi.is_barred_now(&task.nexus, &pending) =>
+                    if is_wanted
+                        && CommandSet::is_barred_now(&self.shared.scsi, &task.nexus, &pending) =>
                 {
-                    self.finish(index, Response::with_status(Status::ReservationConflict));
+                    self.finish(index, Commands::refuse(Refusal::Barred));
                 }
                 Some((request, pending)) if is_wanted => {
                     task.bytes = 0; // counted again when it starts
                     self.advance(index, Step::Request { request, pending });
                 }
-                _ => self.finish(index, Response::with_status(Status::TaskAborted)),
+                _ => self.finish(index, Commands::refuse(Refusal::Aborted)),
             }
             self.touch(slot);
         }

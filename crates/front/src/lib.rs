@@ -13,6 +13,7 @@
 //! * `peer`: a connection's bytes, in and out,
 //! * `commands`: a command's way through SCSI and the store, and its answer,
 //! * [`transport`]: what is asked of the protocol that carries commands; iSCSI as one,
+//! * [`command_set`]: what is asked of what commands do; SCSI as one,
 //! * `luns`: what is at a LUN,
 //! * `storage`: reads and commits on the channel; `device`: how long these take,
 //! * `tasks`: what is under way, `throttle`: what waits for the limits of its volume,
@@ -36,6 +37,7 @@
 //! 4. No turn does more than a bounded amount of work, whatever hosts ask for (`turn`).
 //! 5. Nothing here waits, and nothing here asks the system for anything but memory.
 
+pub mod command_set;
 mod commands;
 pub mod counters;
 mod device;

@@ -35,13 +35,6 @@ pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<
     Some(attributes_at(luns, lun).map_or(0, bytes))
 }
 
-/// The bytes that a command reads without sending them; 0 for all but VERIFY.
-pub(super) fn verified_bytes(cdb: &scsi::Cdb, lun: [u8; 8], luns: &LunMap) -> u64 {
-    let blocks = scsi::verified_blocks(cdb).unwrap_or(0);
-    let block = attributes_at(luns, lun).map_or(0, |volume| volume.logical_block.bytes());
-    blocks.saturating_mul(block)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

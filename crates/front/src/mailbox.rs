@@ -7,9 +7,9 @@ use std::sync::{Arc, Weak};
 
 use block::VolumeId;
 use parking_lot::Mutex;
-use scsi::AnswerAfter;
 use store::Outcome;
 
+use super::command_set::AnswerAfter;
 use super::management::Watch;
 use super::transport::{ConnectionId, SessionId};
 use super::wires::Wake;

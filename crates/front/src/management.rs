@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use block::LunMap;
-use scsi::{AnswerAfter, InitiatorPort, Response};
 
+use super::command_set::{AnswerAfter, CommandSet, Response};
 use super::front_end::FrontEnd;
 use super::luns::volume_at;
 use super::mailbox::{AbortWhat, Mailbox, Message};
@@ -91,8 +91,7 @@ impl FrontEnd {
             sessions.waiting.push((predecessor, self.index, peer.id));
             return;
         }
-        let port = InitiatorPort { name: info.host_name.clone(), isid: info.host_port };
-        let nexus = shared.scsi.new_nexus(port, info.target_port, &luns);
+        let nexus = shared.scsi.enter(&info, &luns);
         tracing::debug!("{} logged in at portal {}", info.host_name, info.target_port);
         let session = Arc::new(Session::new(info.clone(), nexus, peer.connection.peer()));
         sessions.by_id.insert(info.session, session.clone());
@@ -134,7 +133,7 @@ impl FrontEnd {
 
     fn end_session(&mut self, session: &Session) {
         tracing::debug!("the session of {} ended", session.info.host_name);
-        let unsaved = self.shared.scsi.nexus_loss(&session.nexus);
+        let unsaved = self.shared.scsi.leave(&session.nexus);
         self.shared.saver.save_all(unsaved);
         self.shared.ended.note(session, self.shared.clock.wall_ms());
         let mut sessions = self.shared.sessions.lock();
@@ -247,8 +246,8 @@ impl FrontEnd {
 
     fn answer(&mut self, slot: usize, request: &TaskManagement, luns: &Arc<LunMap>) {
         let unsaved = match request.function {
-            ManagementFunction::LogicalUnitReset => self.shared.scsi.lun_reset(luns, request.lun),
-            ManagementFunction::TargetWarmReset => self.shared.scsi.target_reset(luns),
+            ManagementFunction::LogicalUnitReset => self.shared.scsi.reset_unit(luns, request.lun),
+            ManagementFunction::TargetWarmReset => self.shared.scsi.reset_all(luns),
             _ => Vec::new(),
         };
         self.shared.saver.save_all(unsaved);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use iscsi::Terms;
 use parking_lot::Mutex;
-use scsi::Nexus;
 
+use super::command_set::Nexus;
 use super::counters::raise;
 use super::transport::NexusInfo;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{CopySegment, DataOut, VolumeId, VolumeRequest};
-use scsi::AnswerAfter;
 use store::ReadOperation;
 
+use super::command_set::{AnswerAfter, CommandSet, Commands, Nexus, Pending};
 use super::counters::{Class, Copied, PathCounters};
 use super::management::Watch;
 use super::throttle::{Bucket, Held};
@@ -25,17 +25,15 @@ pub(super) struct Task {
     /// To answer it with.
     pub handle: TaskHandle,
     /// The session's nexus.
-    pub nexus: Arc<scsi::Nexus>,
+    pub nexus: Arc<Nexus>,
     /// The volume that it was sent to.
     pub volume: Option<VolumeId>,
-    /// What its host announced to send.
-    pub expected_out_bytes: u32,
     /// Whether it has memory for what it reads.
     pub has_memory: bool,
     /// Since when it waits for that.
     pub starved_since: Option<Duration>,
     /// What SCSI waits with, while the store has the request.
-    pub pending: Option<scsi::Pending>,
+    pub pending: Option<Pending>,
     /// The first request of a long read that has to wait ([`super::gather`]).
     pub waiting: Option<VolumeRequest>,
     /// The next request, while it waits for a later turn of the thread ([`super::turn`]).
@@ -79,7 +77,7 @@ impl Task {
             Some(Parked::Request(_, pending)) => Some(pending),
             _ => self.pending.as_ref(),
         };
-        pending.is_some_and(|pending| pending.is_called_off(&self.nexus))
+        pending.is_some_and(|pending| Commands::is_called_off(&self.nexus, pending))
     }
 
     /// Notes that it writes zeros which one WRITE SAME would have written, should it end well.

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use block::{VolumeId, VolumeLimits};
 use parking_lot::Mutex;
-use scsi::{Response, Status};
 
+use super::command_set::{Asked, CommandSet, Commands, Refusal};
 use super::counters::Class;
 use super::front_end::FrontEnd;
 use super::mailbox::Message;
@@ -160,7 +160,7 @@ fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<u64> {
 
 /// A command that waits before it begins.
 pub(super) struct Held {
-    pub(super) command: scsi::Command,
+    pub(super) asked: Asked,
     bucket: Arc<Bucket>,
 }
 
@@ -172,26 +172,26 @@ pub(super) struct Tended {
 
 impl FrontEnd {
     /// Gives a command back if it may begin now, and keeps it with its task if it has to wait.
-    /// `moved`: the bytes that it moves, or reads.
+    /// `moved`: the bytes that it moves, or reads; `verifies`: it sends none of them.
     pub(super) fn throttle(
         &mut self,
         index: usize,
         bucket: Arc<Bucket>,
+        verifies: bool,
         moved: u64,
-        command: scsi::Command,
-    ) -> Option<scsi::Command> {
+        asked: Asked,
+    ) -> Option<Asked> {
         let class = self.tasks.get_mut(index)?.class;
-        let verifies = scsi::verified_blocks(&command.cdb).is_some();
-        let Some(bytes) = charged_bytes(class, verifies, moved) else { return Some(command) };
+        let Some(bytes) = charged_bytes(class, verifies, moved) else { return Some(asked) };
         let now = self.shared.clock.now();
         let ticket = Ticket { thread: self.index, task: self.tasks.name(index), bytes };
         match bucket.enter(ticket, now) {
-            Entered::Goes => return Some(command),
+            Entered::Goes => return Some(asked),
             Entered::WaitsFirst => self.tend(bucket.clone(), now),
             Entered::Waits => {}
         }
         if let Some(task) = self.tasks.get_mut(index) {
-            task.held = Some(Box::new(Held { command, bucket }));
+            task.held = Some(Box::new(Held { asked, bucket }));
         }
         None
     }
@@ -249,14 +249,14 @@ impl FrontEnd {
         let Some(held) = task.held.take() else { return };
         let (slot, connection, nexus) = (task.connection, task.handle.connection, &task.nexus);
         let (nexus, aborted) = (nexus.clone(), task.aborted);
-        let expected_out = task.expected_out_bytes;
         let shared = self.shared.clone();
         let peer = self.peers[slot].as_mut().filter(|peer| peer.id == connection && !aborted);
         let Some(peer) = peer else {
-            return self.finish(index, Response::with_status(Status::TaskAborted));
+            return self.finish(index, Commands::refuse(Refusal::Aborted));
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let step = shared.begin(&nexus, &luns, held.command, expected_out);
+        let traits = Commands::traits_of(&luns, held.asked.lun, &held.asked.bytes);
+        let step = shared.begin(&nexus, &luns, traits, held.asked);
         self.advance(index, step);
         self.touch(slot);
     }
@@ -270,7 +270,7 @@ impl FrontEnd {
                 continue;
             };
             held.bucket.leave(self.index, *name);
-            self.finish(index, Response::with_status(Status::TaskAborted));
+            self.finish(index, Commands::refuse(Refusal::Aborted));
         }
         !names.is_empty()
     }

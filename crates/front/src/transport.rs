@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use block::{DataIn, DataOut, LunMap};
 
+use crate::command_set::CommandBytes;
+
 pub mod iscsi;
 
 /// Names a connection of the array, for ever.
@@ -74,7 +76,7 @@ pub struct Command {
     /// The logical unit, as it stood in the PDU (SAM-5, 4.6).
     pub lun: [u8; 8],
     /// What is to be done, in the words of its command set.
-    pub cdb: ::iscsi::Cdb,
+    pub bytes: CommandBytes,
     /// Whether it is to be refused: it asks for a kind of queueing that there is none of (ACA).
     pub is_unsupported: bool,
     /// What the host sent.

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::{SectorRange, VolumeRequest};
-use scsi::{Pending, Step};
 use store::ReadOperation;
 
+use super::command_set::{Pending, Step};
 use super::front_end::FrontEnd;
 
 /// Work of a turn: at the slowest that data is read, checked and packed, a few milliseconds.

@@ -3,8 +3,8 @@
 //!
 //! - [`world`]: one step after the other, with losses of power, kills, chores and cut connections,
 //! - [`network`]: connections that delay, split, merge, stall and lose bytes,
-//! - [`controller`]: the array's side: front ends, and what threads do beside them; [`channel`]:
-//!   their way to the disk,
+//! - [`controller`]: the array's side: front ends, with their `sockets` and their way to the disk
+//!   ([`channel`]); [`chores`]: what threads do beside them,
 //! - [`linear`]: whether the answers that hosts got are those of some order of their commands,
 //!   exact for each block of 4 KiB and while the run goes on,
 //! - [`reservations`]: whether an answer GOOD or RESERVATION CONFLICT was possible.
@@ -13,9 +13,11 @@
 //! and what was answered. Time is simulated, as `Duration` since the beginning of the run.
 
 pub mod channel;
+pub mod chores;
 pub mod controller;
 pub mod linear;
 pub mod network;
 pub mod reservations;
 mod search;
+mod sockets;
 pub mod world;

@@ -19,7 +19,7 @@ fn success_and_failure_are_counted_apart_for_each_path() {
     path.count(Class::Copy, true, 4096, Duration::ZERO);
     path.count(Class::Copy, false, 1 << 30, Duration::ZERO);
     assert_eq!(counters.paths()[0].classes[Class::Copy as usize].largest_bytes, 1 << 20);
-    [0x16, 0x28, 0x56, 0x17].into_iter().for_each(|opcode| path.count_reserve(opcode));
+    [true, false, true, false].into_iter().for_each(|locks| path.count_reserve(locks));
     assert_eq!(counters.paths()[0].reserves, 2);
     assert_eq!(counters.totals()[Class::Other as usize].failed, 1);
     counters.path("iqn.b", Some(VolumeId(7))).count(Class::Read, true, 8, Duration::ZERO);
@@ -51,7 +51,7 @@ fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
     let key = ("iqn.a".to_owned(), Some(VolumeId(7)));
     let path = counters.path(&key.0, key.1);
     path.count(Class::Copy, true, 4096, Duration::from_micros(30));
-    path.count_reserve(0x16);
+    path.count_reserve(true);
     path.count_zeros(512);
     counters.count_copy(
         "iqn.a",

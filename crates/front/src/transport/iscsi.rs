@@ -13,6 +13,7 @@ use super::{
     Meant, Memory, NexusInfo, Opening, SessionId, TaskHandle, TaskManagement, TaskResponse,
     Transport, Transports,
 };
+use crate::command_set::CommandBytes;
 use crate::shared::PortOptions;
 
 /// What an iSCSI target is made of.
@@ -116,7 +117,7 @@ fn command_of(command: iscsi::Command) -> Command {
     Command {
         task: task_of(task),
         lun,
-        cdb,
+        bytes: CommandBytes::new(cdb.bytes()),
         is_unsupported: attribute == iscsi::TaskAttribute::Aca,
         data_out,
         expected_out_bytes: command.expected_out_bytes,

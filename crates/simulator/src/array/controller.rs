@@ -3,7 +3,6 @@
 //! not.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice, IoSliceMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +12,14 @@ use array::{Array, HostName, InitiatorName, NewHost, NewVolume, Reduction, Volum
 use block::{ArrayIdentity, LogicalBlockSize, SectorRange, VolumeLimits, VolumeRequest};
 use front::transport::iscsi::Iscsi;
 use front::transport::{self, Opening};
-use front::{FrontEnd, Options, PortOptions, Wake, Wires};
+use front::{FrontEnd, Options, PortOptions, Wake};
 use iscsi::{InitiatorAccess, Limits};
 use store::{OpenOptions, Store};
 
 use super::channel::{SimChannel, Way};
-use super::network::{Link, Network, Side};
+use super::chores::{Chore, Chores};
+use super::network::{Link, Network};
+use super::sockets::{Socket, Sockets};
 use crate::disk::SimDisk;
 use crate::rng::Rng;
 
@@ -26,8 +27,6 @@ use crate::rng::Rng;
 pub const TARGET_NAME: &str = "iqn.2026-01.example:array";
 /// The milliseconds since 1970 when the world begins.
 const EPOCH_MS: u64 = 1_790_000_000_000;
-/// Blocks that a pass of scrubbing reads in a step, at most.
-const SCRUB_BLOCKS: u64 = 64;
 
 /// What of an array stays the same as long as its pool lives.
 #[derive(Clone, Debug)]
@@ -107,15 +106,6 @@ impl iscsi::Access for Everybody {
     }
 }
 
-/// A connection at the array's end, and what a poller would tell of it: changes only.
-struct Socket {
-    link: Link,
-    /// Whether all that had come was read: then the poller tells when more comes.
-    drained: Cell<bool>,
-    /// Whether not all was taken: then the poller tells when there is room.
-    clogged: Cell<bool>,
-}
-
 /// One front end, with what a thread has beside it.
 struct Thread {
     front: FrontEnd,
@@ -125,25 +115,6 @@ struct Thread {
     accepted: Vec<(Link, u16)>,
     /// When its next turn is due if nothing happens.
     due: Duration,
-}
-
-/// What takes time on the spot, and is done by a thread beside the front ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chore {
-    /// Maintenance of the store, as it is due.
-    Maintain,
-    /// Making durable what hosts have set.
-    Save,
-    /// A checkpoint.
-    Checkpoint,
-    /// A step of reclaim.
-    Reclaim,
-    /// A step of scrubbing.
-    Scrub,
-    /// A step of the background pass of reduction.
-    Optimize,
-    /// The end of tokens whose time is over.
-    Sweep,
 }
 
 /// An array that runs.
@@ -335,48 +306,6 @@ impl Controller {
     }
 }
 
-/// Does chores, apart from the front ends.
-pub struct Chores {
-    disk: Arc<SimDisk>,
-    store: Arc<Store>,
-    array: Arc<Array>,
-    shared: Arc<front::Shared>,
-}
-
-impl Chores {
-    /// Does one. What fails because the disk has failed is no fault.
-    ///
-    /// # Errors
-    /// What went wrong, if the disk has not failed.
-    pub fn run(&self, chore: Chore, now_s: u64) -> Result<(), String> {
-        let done = match chore {
-            Chore::Maintain => self.store.maintain().map(drop),
-            Chore::Checkpoint => self.store.checkpoint().map(drop),
-            Chore::Reclaim => self.store.reclaim_segment().map(drop),
-            Chore::Optimize => {
-                self.store.optimize();
-                self.store.optimize_step().map(drop)
-            }
-            Chore::Scrub => {
-                self.store.scrub_start(now_s);
-                self.store.scrub_step(SCRUB_BLOCKS, now_s).map(drop)
-            }
-            Chore::Save => {
-                while self.shared.save_next(&*self.array) {}
-                Ok(())
-            }
-            Chore::Sweep => {
-                self.shared.sweep_tokens();
-                Ok(())
-            }
-        };
-        match done {
-            Err(error) if !self.disk.has_failed() => Err(format!("{chore:?}: {error}")),
-            _ => Ok(()),
-        }
-    }
-}
-
 /// An address of the array, by its port.
 fn address(port: u16) -> std::net::SocketAddr {
     ([192, 0, 2, 1], port).into()
@@ -420,81 +349,6 @@ impl Thread {
                 socket.clogged.set(false);
                 self.front.writable(slot);
             }
-        }
-    }
-}
-
-impl Socket {
-    fn is_readable(&self, network: &Network, now: Duration) -> bool {
-        self.drained.get() && network.is_readable(self.link, Side::Array, now)
-    }
-
-    fn is_writable(&self, network: &Network) -> bool {
-        self.clogged.get() && network.room(self.link, Side::Array) > 0
-    }
-
-    fn has_event(&self, network: &Network, now: Duration) -> bool {
-        self.is_readable(network, now) || self.is_writable(network)
-    }
-}
-
-/// The connections of a front end during a turn.
-struct Sockets<'a> {
-    network: &'a mut Network,
-    sockets: &'a mut Vec<Option<Socket>>,
-    now: Duration,
-}
-
-impl Sockets<'_> {
-    fn of(&self, slot: usize) -> io::Result<&Socket> {
-        let socket = self.sockets.get(slot).and_then(Option::as_ref);
-        socket.ok_or_else(|| io::ErrorKind::NotConnected.into())
-    }
-}
-
-impl Wires for Sockets<'_> {
-    fn receive(&mut self, slot: usize, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let link = self.of(slot)?.link;
-        let mut total = 0;
-        for slice in into.iter_mut() {
-            let mut filled = 0;
-            while filled < slice.len() {
-                match self.network.receive(link, Side::Array, &mut slice[filled..], self.now) {
-                    // The end is told by a receive that brings nothing else.
-                    Some(0) if total + filled > 0 => return Ok(total + filled),
-                    Some(0) => return Ok(0),
-                    Some(bytes) => filled += bytes,
-                    None => {
-                        self.of(slot)?.drained.set(true);
-                        return match total + filled {
-                            0 => Err(io::ErrorKind::WouldBlock.into()),
-                            bytes => Ok(bytes),
-                        };
-                    }
-                }
-            }
-            total += filled;
-        }
-        Ok(total)
-    }
-
-    fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize> {
-        let link = self.of(slot)?.link;
-        let mut total = 0;
-        for slice in from {
-            let taken = self.network.send(link, Side::Array, slice, self.now);
-            total += taken;
-            if taken < slice.len() {
-                self.of(slot)?.clogged.set(true);
-                break;
-            }
-        }
-        if total == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(total) }
-    }
-
-    fn close(&mut self, slot: usize) {
-        if let Some(socket) = self.sockets.get_mut(slot).and_then(Option::take) {
-            self.network.close(socket.link, Side::Array, self.now);
         }
     }
 }

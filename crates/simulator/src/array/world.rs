@@ -15,7 +15,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::controller::{Chore, Controller, Setup, SimClock, make};
+use super::chores::Chore;
+use super::controller::{Controller, Setup, SimClock, make};
 use super::network::{Cut, Link, Network, Rules};
 use crate::disk::{SimDisk, Survival};
 use crate::rng::{Rng, mix};

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use block::{DataOut, VolumeId};
+use front::command_set::{Asked, CommandBytes, CommandSet, Commands, Step};
 use iscsi::Limits;
 use store::Next;
 
@@ -21,18 +22,20 @@ fn shared(dir: &std::path::Path) -> (Arc<Shared>, Arc<Open>) {
 }
 
 /// Begins commands with so many bytes of data of so many that were announced.
-fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> scsi::Step {
+fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> Step {
     let luns = open.map.lock().clone();
     let port = scsi::InitiatorPort { name: "iqn.2026-01.example:one".into(), isid: [0; 6] };
     let nexus = shared.front.scsi.new_nexus(port, 1, &luns);
     move |cdb, bytes, announced| {
-        let command = scsi::Command {
+        let asked = Asked {
             lun: [0, 1, 0, 0, 0, 0, 0, 0],
-            cdb: scsi::Cdb::new(cdb),
+            bytes: CommandBytes::new(cdb),
             data_out: DataOut::new(bytes, 0),
+            expected_out_bytes: announced,
             expected_in_bytes: 0,
         };
-        shared.front.begin(&nexus, &luns, command, announced)
+        let traits = Commands::traits_of(&luns, asked.lun, &asked.bytes);
+        shared.front.begin(&nexus, &luns, traits, asked)
     }
 }
 
@@ -75,13 +78,13 @@ fn data_that_was_not_asked_for_does_not_count_as_written() {
     let begin = beginner(&shared, &open);
     let write = [0x2a, 0, 0, 0, 0, 0, 0, 0, 8, 0];
     let status = |step| match step {
-        scsi::Step::Done(response) => Some(response.status),
+        Step::Done(response) => Some(response.status),
         _ => None,
     };
-    assert_eq!(status(begin(&write, 0, 0)), Some(scsi::Status::CheckCondition), "power on");
+    assert_eq!(status(begin(&write, 0, 0)), Some(scsi::Status::CheckCondition as u8), "power on");
     for (bytes, announced, expected) in [
-        (0, 4096, Some(scsi::Status::Busy)),
-        (2048, 4096, Some(scsi::Status::Busy)),
+        (0, 4096, Some(scsi::Status::Busy as u8)),
+        (2048, 4096, Some(scsi::Status::Busy as u8)),
         (4096, 4096, None),
         (4096, 8192, None),
         (2048, 2048, None),

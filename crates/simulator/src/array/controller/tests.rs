@@ -3,7 +3,7 @@
 use initiator::{Attribute, Event, Initiator, Options};
 use store::{Durability, Tuning};
 
-use super::super::network::Rules;
+use super::super::network::{Rules, Side};
 use super::*;
 
 const HOST: &str = "iqn.2026-01.example:host";

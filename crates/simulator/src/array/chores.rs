@@ -1,0 +1,72 @@
+//! What the array does beside its front ends, and waits for on the spot.
+
+use std::sync::Arc;
+
+use array::Array;
+use store::Store;
+
+use crate::disk::SimDisk;
+
+/// Blocks that a pass of scrubbing reads in a step, at most.
+const SCRUB_BLOCKS: u64 = 64;
+
+/// What takes time on the spot, and is done by a thread beside the front ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chore {
+    /// Maintenance of the store, as it is due.
+    Maintain,
+    /// Making durable what hosts have set.
+    Save,
+    /// A checkpoint.
+    Checkpoint,
+    /// A step of reclaim.
+    Reclaim,
+    /// A step of scrubbing.
+    Scrub,
+    /// A step of the background pass of reduction.
+    Optimize,
+    /// The end of tokens whose time is over.
+    Sweep,
+}
+
+/// Does chores, apart from the front ends.
+pub struct Chores {
+    pub(super) disk: Arc<SimDisk>,
+    pub(super) store: Arc<Store>,
+    pub(super) array: Arc<Array>,
+    pub(super) shared: Arc<front::Shared>,
+}
+
+impl Chores {
+    /// Does one. What fails because the disk has failed is no fault.
+    ///
+    /// # Errors
+    /// What went wrong, if the disk has not failed.
+    pub fn run(&self, chore: Chore, now_s: u64) -> Result<(), String> {
+        let done = match chore {
+            Chore::Maintain => self.store.maintain().map(drop),
+            Chore::Checkpoint => self.store.checkpoint().map(drop),
+            Chore::Reclaim => self.store.reclaim_segment().map(drop),
+            Chore::Optimize => {
+                self.store.optimize();
+                self.store.optimize_step().map(drop)
+            }
+            Chore::Scrub => {
+                self.store.scrub_start(now_s);
+                self.store.scrub_step(SCRUB_BLOCKS, now_s).map(drop)
+            }
+            Chore::Save => {
+                while self.shared.save_next(&*self.array) {}
+                Ok(())
+            }
+            Chore::Sweep => {
+                self.shared.sweep_tokens();
+                Ok(())
+            }
+        };
+        match done {
+            Err(error) if !self.disk.has_failed() => Err(format!("{chore:?}: {error}")),
+            _ => Ok(()),
+        }
+    }
+}
