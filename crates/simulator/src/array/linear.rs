@@ -23,7 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::search::OpId;
-use super::search::{Model, Search, Stuck};
+use super::search::{Kind, Model, Search, Stuck};
 
 /// A block of some volume, numbered by whoever drives the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,8 +128,12 @@ impl Model for Register {
         }
     }
 
-    fn observes(op: &Known) -> bool {
-        matches!(op, Known::Read)
+    fn kind(op: &Known) -> Kind {
+        match op {
+            Known::Read => Kind::Observes,
+            Known::CompareAndWrite { .. } => Kind::Depends,
+            Known::Write(_) | Known::Copy { .. } => Kind::Overwrites,
+        }
     }
 
     fn changes(_: &Known, outcome: &Outcome) -> bool {
@@ -150,8 +154,8 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// All blocks have 0. `configurations_max` bounds what is kept for each block: it takes about
-    /// two to the power of the operations in flight on the block.
+    /// All blocks have 0. `configurations_max` bounds what is kept for each block. While reads or
+    /// compare-and-writes are in flight that is about two to the power of the writes in flight.
     pub fn new(configurations_max: usize) -> Self {
         Self {
             blocks: BTreeMap::new(),

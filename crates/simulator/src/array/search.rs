@@ -7,13 +7,15 @@
 //!
 //! Configurations grow only as far as an answer needs it (G. Lowe, "Testing for linearizability",
 //! just-in-time linearization): an answer to an operation that has not had its effect tries all
-//! sequences of other operations in flight that lead up to it. An outcome that needs no change of
-//! the state (a read, a miscompare) is no part of that: each configuration keeps for each
-//! operation in flight the outcomes that it could have had in passing (`seen`).
-//!
-//! A configuration is dropped where another one allows all that it allows: the same state and the
-//! same effects, and at least as much seen. Operations whose answers never come are better off
-//! without their effect, as they may have it later.
+//! sequences of other operations in flight that lead up to it. Three things keep that small:
+//! - What needs no change of the state (a read, a miscompare) is no part of a sequence: each
+//!   configuration keeps the outcomes that each operation in flight could have had in passing
+//!   (`seen`).
+//! - An operation that overwrites whatever there is may have overwritten any others in flight at
+//!   once, unseen by anybody: they too could have had their effect in passing. So long sequences
+//!   are tried only if somebody in flight may have seen what is between.
+//! - A configuration is dropped if another one allows all that it allows. Operations whose answers
+//!   never come are better off without their effect, as they may have it later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -31,11 +33,22 @@ pub(super) trait Model: Clone + Debug {
     /// All that an operation may do in a state: the state after it, and the outcome.
     fn apply(state: &Self::State, op: &Self::Op) -> Vec<(Self::State, Self::Outcome)>;
 
-    /// Whether it never changes the state, whatever its outcome.
-    fn observes(op: &Self::Op) -> bool;
+    /// What kind of operation it is.
+    fn kind(op: &Self::Op) -> Kind;
 
-    /// Whether it may change the state if it has this outcome.
+    /// Whether it may change the state if it has this outcome. There is one such outcome at most.
     fn changes(op: &Self::Op, outcome: &Self::Outcome) -> bool;
+}
+
+/// What an operation has to do with the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It never changes it.
+    Observes,
+    /// It does the same to each state, and what was there before is gone.
+    Overwrites,
+    /// What it does depends on it.
+    Depends,
 }
 
 /// Why a history can't go on.
@@ -43,41 +56,55 @@ pub(super) trait Model: Clone + Debug {
 pub(super) enum Stuck {
     /// No order of the operations explains this answer.
     Impossible,
-    /// There are more configurations than may be kept.
+    /// There are more configurations than may be kept, or more than 128 operations in flight.
     TooMany,
 }
+
+/// The place of an operation among those in flight.
+type Slot = u8;
 
 /// One explanation of the answers so far.
 #[derive(Clone, Debug)]
 struct Config<M: Model> {
     state: M::State,
-    /// The operations in flight that have changed the state, with their outcomes.
-    taken: BTreeMap<OpId, M::Outcome>,
-    /// What the others could have had as outcome without a change of the state.
-    seen: BTreeMap<OpId, BTreeSet<M::Outcome>>,
+    /// A bit for each operation in flight that has changed the state.
+    taken: u128,
+    /// A bit for each of the others that could have had its effect in passing.
+    free: u128,
+    /// What the others could have had in passing as outcomes without effect. In ascending order.
+    seen: Vec<(Slot, M::Outcome)>,
 }
 
 /// An operation in flight.
 #[derive(Clone, Debug)]
 struct InFlight<M: Model> {
     op: M::Op,
+    slot: Slot,
     /// Its answer will never come.
     lost: bool,
 }
 
 /// The explanations of the answers to the operations on one object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Search<M: Model> {
     ops: BTreeMap<OpId, InFlight<M>>,
     configs: Vec<Config<M>>,
     /// How many configurations may be kept at a time.
     most: usize,
+    /// There were too many operations in flight.
+    overflown: bool,
 }
 
 impl<M: Model> Search<M> {
     pub(super) fn new(state: M::State, most: usize) -> Self {
-        let config = Config { state, taken: BTreeMap::new(), seen: BTreeMap::new() };
-        Self { ops: BTreeMap::new(), configs: vec![config], most }
+        Self::any_of([state], most)
+    }
+
+    /// It has one of these states.
+    pub(super) fn any_of(states: impl IntoIterator<Item = M::State>, most: usize) -> Self {
+        let config = |state| Config { state, taken: 0, free: 0, seen: Vec::new() };
+        let configs = states.into_iter().map(config).collect();
+        Self { ops: BTreeMap::new(), configs, most, overflown: false }
     }
 
     /// The states that it may have if no operation in flight takes effect from here on.
@@ -95,7 +122,13 @@ impl<M: Model> Search<M> {
     }
 
     pub(super) fn invoke(&mut self, id: OpId, op: M::Op) {
-        self.ops.insert(id, InFlight { op, lost: false });
+        let used = self.ops.values().fold(0, |used, in_flight| used | bit(in_flight.slot));
+        let slot = u128::trailing_ones(used) as Slot;
+        if slot == 128 {
+            self.overflown = true;
+            return;
+        }
+        self.ops.insert(id, InFlight { op, slot, lost: false });
         self.look(id);
     }
 
@@ -111,76 +144,85 @@ impl<M: Model> Search<M> {
     fn look(&mut self, id: OpId) {
         let Some(in_flight) = self.ops.get(&id).filter(|in_flight| !in_flight.lost) else { return };
         for config in &mut self.configs {
-            if !config.taken.contains_key(&id) {
-                config.look(id, &in_flight.op);
+            if config.taken & bit(in_flight.slot) == 0 {
+                config.look(in_flight);
             }
         }
     }
 
     /// An answer has come.
     pub(super) fn answer(&mut self, id: OpId, outcome: &M::Outcome) -> Result<(), Stuck> {
-        let op =
-            self.ops.get(&id).map(|in_flight| in_flight.op.clone()).ok_or(Stuck::Impossible)?;
+        let last = self.in_flight(id)?;
+        let changes = M::changes(&last.op, outcome);
         let mut after = Front::default();
         let mut from = Vec::new();
         for config in std::mem::take(&mut self.configs) {
-            match config.taken.get(&id) {
-                Some(had) if had == outcome => {
-                    self.keep(&mut after, config.without(id));
+            if config.taken & bit(last.slot) != 0 {
+                if changes {
+                    self.keep(&mut after, config.without(last.slot));
                 }
-                Some(_) => {}
-                None => {
-                    let had = config.seen.get(&id).is_some_and(|seen| seen.contains(outcome));
-                    if had {
-                        self.keep(&mut after, config.clone().without(id));
-                    }
-                    if !had || M::changes(&op, outcome) {
-                        from.push(config);
-                    }
-                }
+                continue;
+            }
+            let had = match changes {
+                true => config.free & bit(last.slot) != 0,
+                false => config.has_seen(last.slot, outcome),
+            };
+            if had {
+                self.keep(&mut after, config.clone().without(last.slot));
+            }
+            if !had || changes {
+                from.push(config);
             }
         }
-        self.reach(from, id, &op, |had| had == outcome, &mut after)?;
+        self.reach(from, &last, |had| had == outcome, &mut after)?;
         self.settle(id, after)
+    }
+
+    fn in_flight(&self, id: OpId) -> Result<InFlight<M>, Stuck> {
+        match self.ops.get(&id) {
+            Some(in_flight) if !self.overflown => Ok(in_flight.clone()),
+            _ => Err(Stuck::TooMany),
+        }
     }
 
     /// The answer never comes; it may take effect at any time.
     pub(super) fn lose(&mut self, id: OpId) {
         let Some(in_flight) = self.ops.get_mut(&id) else { return };
-        if M::observes(&in_flight.op) {
+        let slot = in_flight.slot;
+        if M::kind(&in_flight.op) == Kind::Observes {
             self.ops.remove(&id);
         } else {
             in_flight.lost = true;
         }
         self.rebuild(|config| {
-            config.seen.remove(&id);
+            config.forget(slot);
             true
         });
     }
 
     /// From here on it has had its effect, or never will.
     pub(super) fn end(&mut self, id: OpId) -> Result<(), Stuck> {
-        let Some(in_flight) = self.ops.get(&id) else { return Ok(()) };
-        let op = in_flight.op.clone();
+        let last = self.in_flight(id)?;
         let mut after = Front::default();
         let configs = std::mem::take(&mut self.configs);
         for config in &configs {
-            self.keep(&mut after, config.clone().without(id));
+            self.keep(&mut after, config.clone().without(last.slot));
         }
-        if !M::observes(&op) {
-            let from = configs.into_iter().filter(|config| !config.taken.contains_key(&id));
-            let changes = |outcome: &M::Outcome| M::changes(&op, outcome);
-            self.reach(from.collect(), id, &op, changes, &mut after)?;
+        if M::kind(&last.op) != Kind::Observes {
+            let from = configs.into_iter().filter(|config| config.taken & bit(last.slot) == 0);
+            let changes = |outcome: &M::Outcome| M::changes(&last.op, outcome);
+            self.reach(from.collect(), &last, changes, &mut after)?;
         }
         self.settle(id, after)
     }
 
     /// It has had no effect, and never will.
     pub(super) fn refuse(&mut self, id: OpId) -> Result<(), Stuck> {
+        let slot = self.in_flight(id)?.slot;
         self.ops.remove(&id);
         self.rebuild(|config| {
-            config.seen.remove(&id);
-            !config.taken.contains_key(&id)
+            config.forget(slot);
+            config.taken & bit(slot) == 0
         });
         if self.configs.is_empty() { Err(Stuck::Impossible) } else { Ok(()) }
     }
@@ -201,34 +243,40 @@ impl<M: Model> Search<M> {
         self.configs = after.into_configs();
     }
 
-    /// Adds to `after` what `last` may lead to as the last of a sequence of operations in flight.
+    /// Adds to `after` what `last` may lead to, with a wanted outcome, as the last of a sequence of
+    /// operations in flight.
     fn reach(
         &self,
         from: Vec<Config<M>>,
-        last: OpId,
-        op: &M::Op,
+        last: &InFlight<M>,
         wanted: impl Fn(&M::Outcome) -> bool,
         after: &mut Front<M>,
     ) -> Result<(), Stuck> {
-        let mut visited = Front::default();
+        let others = || self.ops.values().filter(|other| other.slot != last.slot);
+        let is_any = |kind| others().any(|other| M::kind(&other.op) == kind);
+        // If nobody sees what is between, then the last one of a sequence hides all before it.
+        let is_long = is_any(Kind::Observes) || is_any(Kind::Depends);
+        let is_short = !is_long && M::kind(&last.op) == Kind::Overwrites;
+        // And if nothing depends on the state, then what was seen of it is all that counts.
+        let mut visited = Front { ignores_state: !is_any(Kind::Depends), ..Front::default() };
         let mut left = Vec::new();
         for config in from {
-            if self.keep(&mut visited, config.clone()) {
+            let is_enough = self.finish(&config, last, &wanted, after);
+            if !is_enough && !is_short && (!is_long || self.keep(&mut visited, config.clone())) {
                 left.push(config);
             }
         }
+        let mut next = Vec::new();
         while let Some(config) = left.pop() {
-            let mut is_enough = false;
-            for (state, outcome) in M::apply(&config.state, op) {
-                if wanted(&outcome) {
-                    is_enough |= !M::changes(op, &outcome);
-                    let next = self.step(&config, last, state, outcome).without(last);
-                    self.keep(after, next);
+            self.expand(&config, last.slot, &mut next);
+            for config in next.drain(..) {
+                let is_new = is_long && self.keep(&mut visited, config.clone());
+                if is_new || !is_long || visited.ignores_state {
+                    let is_enough = self.finish(&config, last, &wanted, after);
+                    if is_new && !is_enough {
+                        left.push(config);
+                    }
                 }
-            }
-            // After an outcome that changes nothing, all else may follow when it is needed.
-            if !is_enough {
-                self.expand(&config, last, &mut visited, &mut left);
             }
             if visited.len.max(after.len) > self.most {
                 return Err(Stuck::TooMany);
@@ -237,49 +285,60 @@ impl<M: Model> Search<M> {
         Ok(())
     }
 
-    /// One operation more has its effect, but for `last`.
-    fn expand(
+    /// `last` has its effect. Returns whether nothing else need come before it: after an outcome
+    /// that changes nothing, all else may follow when it is needed.
+    fn finish(
         &self,
         config: &Config<M>,
-        last: OpId,
-        visited: &mut Front<M>,
-        left: &mut Vec<Config<M>>,
-    ) {
-        for (id, in_flight) in &self.ops {
-            let op = &in_flight.op;
-            if *id == last || config.taken.contains_key(id) || M::observes(op) {
+        last: &InFlight<M>,
+        wanted: impl Fn(&M::Outcome) -> bool,
+        after: &mut Front<M>,
+    ) -> bool {
+        let mut is_enough = false;
+        for (state, outcome) in M::apply(&config.state, &last.op) {
+            if wanted(&outcome) {
+                is_enough |= !M::changes(&last.op, &outcome);
+                self.keep(after, self.step(config, last, state).without(last.slot));
+            }
+        }
+        is_enough
+    }
+
+    /// One operation more has its effect, but for that in `last`.
+    fn expand(&self, config: &Config<M>, last: Slot, next: &mut Vec<Config<M>>) {
+        for in_flight in self.ops.values() {
+            let is_out = in_flight.slot == last || config.taken & bit(in_flight.slot) != 0;
+            if is_out || M::kind(&in_flight.op) == Kind::Observes {
                 continue;
             }
-            for (state, outcome) in M::apply(&config.state, op) {
-                // What changes nothing is in `seen`.
-                if state == config.state {
-                    continue;
-                }
-                let next = self.step(config, *id, state, outcome);
-                if self.keep(visited, next.clone()) {
-                    left.push(next);
+            let hides = M::kind(&in_flight.op) == Kind::Overwrites;
+            for (state, _) in M::apply(&config.state, &in_flight.op) {
+                // What changes nothing and hides nothing has been noted where it came.
+                if hides || state != config.state {
+                    next.push(self.step(config, in_flight, state));
                 }
             }
         }
     }
 
     /// An operation has its effect.
-    fn step(
-        &self,
-        config: &Config<M>,
-        id: OpId,
-        state: M::State,
-        outcome: M::Outcome,
-    ) -> Config<M> {
+    fn step(&self, config: &Config<M>, which: &InFlight<M>, state: M::State) -> Config<M> {
         let mut next = config.clone();
-        next.seen.remove(&id);
-        next.taken.insert(id, outcome);
-        if next.state != state {
-            next.state = state;
-            for (other, in_flight) in &self.ops {
-                if !in_flight.lost && !next.taken.contains_key(other) {
-                    next.look(*other, &in_flight.op);
-                }
+        next.forget(which.slot);
+        next.taken |= bit(which.slot);
+        let has_changed = next.state != state;
+        next.state = state;
+        let overwrites = M::kind(&which.op) == Kind::Overwrites;
+        for other in self.ops.values() {
+            if other.lost || next.taken & bit(other.slot) != 0 {
+                continue;
+            }
+            if overwrites && M::kind(&other.op) == Kind::Overwrites {
+                // It could have had its effect just before.
+                next.free |= bit(other.slot);
+            }
+            if has_changed {
+                next.look(other);
             }
         }
         next
@@ -287,15 +346,15 @@ impl<M: Model> Search<M> {
 
     /// Adds a configuration unless another allows as much. Returns whether it was added.
     fn keep(&self, front: &mut Front<M>, config: Config<M>) -> bool {
-        let is_lost = |id: &OpId| self.ops.get(id).is_some_and(|in_flight| in_flight.lost);
-        let mut key = config.taken.clone();
-        key.retain(|id, _| !is_lost(id));
-        let peers = front.map.entry((config.state.clone(), key)).or_default();
-        if peers.iter().any(|peer| peer.allows_as_much_as(&config)) {
+        let lost = self.ops.values().filter(|in_flight| in_flight.lost);
+        let lost = lost.fold(0, |lost, in_flight| lost | bit(in_flight.slot));
+        let key = (!front.ignores_state).then(|| config.state.clone());
+        let peers = front.map.entry(key).or_default();
+        if peers.iter().any(|peer| peer.allows_as_much_as(&config, lost)) {
             return false;
         }
         let before = peers.len();
-        peers.retain(|peer| !config.allows_as_much_as(peer));
+        peers.retain(|peer| !config.allows_as_much_as(peer, lost));
         front.len = front.len + 1 + peers.len() - before;
         peers.push(config);
         true
@@ -303,41 +362,66 @@ impl<M: Model> Search<M> {
 }
 
 impl<M: Model> Config<M> {
-    fn without(mut self, id: OpId) -> Self {
-        self.taken.remove(&id);
-        self.seen.remove(&id);
+    fn without(mut self, slot: Slot) -> Self {
+        self.taken &= !bit(slot);
+        self.forget(slot);
         self
     }
 
-    fn look(&mut self, id: OpId, op: &M::Op) {
-        for (state, outcome) in M::apply(&self.state, op) {
-            if state == self.state {
-                self.seen.entry(id).or_default().insert(outcome);
+    fn forget(&mut self, slot: Slot) {
+        self.free &= !bit(slot);
+        self.seen.retain(|(of, _)| *of != slot);
+    }
+
+    fn has_seen(&self, slot: Slot, outcome: &M::Outcome) -> bool {
+        self.seen.iter().any(|(of, seen)| *of == slot && seen == outcome)
+    }
+
+    fn note(&mut self, slot: Slot, outcome: M::Outcome) {
+        let entry = (slot, outcome);
+        if let Err(at) = self.seen.binary_search(&entry) {
+            self.seen.insert(at, entry);
+        }
+    }
+
+    /// An operation could have its effect here if that changes nothing.
+    fn look(&mut self, in_flight: &InFlight<M>) {
+        for (state, outcome) in M::apply(&self.state, &in_flight.op) {
+            if state != self.state {
+                continue;
+            }
+            match M::changes(&in_flight.op, &outcome) {
+                true => self.free |= bit(in_flight.slot),
+                false => self.note(in_flight.slot, outcome),
             }
         }
     }
 
-    /// Of two with the same state and the same effects, but for those that were lost.
-    fn allows_as_much_as(&self, other: &Self) -> bool {
-        self.taken.keys().all(|id| other.taken.contains_key(id))
-            && other.seen.iter().all(|(id, outcomes)| {
-                self.seen.get(id).is_some_and(|seen| outcomes.is_subset(seen))
-            })
+    /// Of two with the same state. What could have had its effect in passing need not have had it
+    /// for good, and what was lost need not have had it at all.
+    fn allows_as_much_as(&self, other: &Self, lost: u128) -> bool {
+        if self.taken & !other.taken != 0 {
+            return false;
+        }
+        let mut own = self.seen.iter();
+        other.taken & !self.taken & !lost & !self.free == 0
+            && other.free & !self.free == 0
+            && other.seen.iter().all(|entry| own.any(|had| had == entry))
     }
 }
 
-/// Configurations of which none allows all that another allows, by state and effects.
+/// Configurations of which none allows all that another allows, by their states.
 #[derive(Debug)]
 struct Front<M: Model> {
-    map: BTreeMap<Key<M>, Vec<Config<M>>>,
+    map: BTreeMap<Option<M::State>, Vec<Config<M>>>,
     len: usize,
+    /// Whether configurations are compared whatever their states.
+    ignores_state: bool,
 }
-
-type Key<M> = (<M as Model>::State, BTreeMap<OpId, <M as Model>::Outcome>);
 
 impl<M: Model> Default for Front<M> {
     fn default() -> Self {
-        Self { map: BTreeMap::new(), len: 0 }
+        Self { map: BTreeMap::new(), len: 0, ignores_state: false }
     }
 }
 
@@ -345,4 +429,8 @@ impl<M: Model> Front<M> {
     fn into_configs(self) -> Vec<Config<M>> {
         self.map.into_values().flatten().collect()
     }
+}
+
+fn bit(slot: Slot) -> u128 {
+    1 << slot
 }

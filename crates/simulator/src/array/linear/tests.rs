@@ -187,6 +187,19 @@ fn a_lost_compare_and_write_explains_a_miscompare() {
     assert_eq!(monitor.never_again(lost), Ok(()));
 }
 
+/// A write of what is there already hides others, so that a compare-and-write may come last.
+#[test]
+fn a_write_that_changes_nothing_hides_others() {
+    let mut monitor = monitor();
+    let zero = monitor.write(0);
+    let swap = monitor.invoke(BLOCK, swap(0, 1));
+    let two = monitor.write(2);
+    assert_eq!(monitor.never_again(swap), Ok(()));
+    monitor.done(two);
+    monitor.done(zero);
+    assert_eq!(monitor.possible(BLOCK), BTreeSet::from([0, 1, 2]));
+}
+
 #[test]
 fn a_copy_brings_what_its_source_had_since_it_began() {
     const TO: Block = Block(8);
@@ -221,8 +234,27 @@ fn what_is_being_copied_to_the_source_may_go_on() {
 fn too_much_in_flight_is_said() {
     let mut monitor = Linear::new(100);
     let ids: Vec<OpId> = (1..=20).map(|value| monitor.write(value)).collect();
+    monitor.invoke(BLOCK, Op::Read);
     let result = monitor.answer(ids[0], Outcome::Done);
-    assert_eq!(result, Err(Wrong::TooMany { block: BLOCK, most: 100, in_flight: 20 }));
+    assert_eq!(result, Err(Wrong::TooMany { block: BLOCK, most: 100, in_flight: 21 }));
+    let mut monitor = Linear::new(100);
+    let ids: Vec<OpId> = (1..=129).map(|value| monitor.write(value)).collect();
+    let result = monitor.answer(ids[0], Outcome::Done);
+    assert!(matches!(result, Err(Wrong::TooMany { .. })));
+}
+
+/// Writes that nobody looks at cost little, however many there are.
+#[test]
+fn writes_alone_do_not_add_up() {
+    let mut monitor = Linear::new(100);
+    let ids: Vec<OpId> = (1..=60).map(|value| monitor.write(value)).collect();
+    for id in &ids[..59] {
+        monitor.done(*id);
+    }
+    let read = monitor.invoke(BLOCK, Op::Read);
+    assert_eq!(monitor.answer(read, Outcome::Read(60)), Ok(()));
+    monitor.done(ids[59]);
+    assert_eq!(monitor.possible(BLOCK), BTreeSet::from([60]));
 }
 
 /// As many lost writes as there may be cost little, as none of them has to take effect.

@@ -120,6 +120,6 @@ fn compare(seed: u64) -> bool {
 
 #[test]
 fn the_monitor_says_what_an_oracle_says() {
-    let right = (0..20_000).filter(|seed| compare(*seed)).count();
-    assert!((2000..18_000).contains(&right), "{right}");
+    let right = (0..4000).filter(|seed| compare(*seed)).count();
+    assert!((400..3600).contains(&right), "{right}");
 }
