@@ -17,8 +17,12 @@
 //! - A configuration is dropped if another one allows all that it allows. Operations whose answers
 //!   never come are better off without their effect, as they may have it later.
 
+mod config;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+
+use config::{Config, Front, InFlight, Slot, bit};
 
 /// An operation. A monitor never uses one again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,30 +62,6 @@ pub(super) enum Stuck {
     Impossible,
     /// There are more configurations than may be kept, or more than 128 operations in flight.
     TooMany,
-}
-
-/// The place of an operation among those in flight.
-type Slot = u8;
-
-/// One explanation of the answers so far.
-#[derive(Clone, Debug)]
-struct Config<M: Model> {
-    state: M::State,
-    /// A bit for each operation in flight that has changed the state.
-    taken: u128,
-    /// A bit for each of the others that could have had its effect in passing.
-    free: u128,
-    /// What the others could have had in passing as outcomes without effect. In ascending order.
-    seen: Vec<(Slot, M::Outcome)>,
-}
-
-/// An operation in flight.
-#[derive(Clone, Debug)]
-struct InFlight<M: Model> {
-    op: M::Op,
-    slot: Slot,
-    /// Its answer will never come.
-    lost: bool,
 }
 
 /// The explanations of the answers to the operations on one object.
@@ -359,78 +339,4 @@ impl<M: Model> Search<M> {
         peers.push(config);
         true
     }
-}
-
-impl<M: Model> Config<M> {
-    fn without(mut self, slot: Slot) -> Self {
-        self.taken &= !bit(slot);
-        self.forget(slot);
-        self
-    }
-
-    fn forget(&mut self, slot: Slot) {
-        self.free &= !bit(slot);
-        self.seen.retain(|(of, _)| *of != slot);
-    }
-
-    fn has_seen(&self, slot: Slot, outcome: &M::Outcome) -> bool {
-        self.seen.iter().any(|(of, seen)| *of == slot && seen == outcome)
-    }
-
-    fn note(&mut self, slot: Slot, outcome: M::Outcome) {
-        let entry = (slot, outcome);
-        if let Err(at) = self.seen.binary_search(&entry) {
-            self.seen.insert(at, entry);
-        }
-    }
-
-    /// An operation could have its effect here if that changes nothing.
-    fn look(&mut self, in_flight: &InFlight<M>) {
-        for (state, outcome) in M::apply(&self.state, &in_flight.op) {
-            if state != self.state {
-                continue;
-            }
-            match M::changes(&in_flight.op, &outcome) {
-                true => self.free |= bit(in_flight.slot),
-                false => self.note(in_flight.slot, outcome),
-            }
-        }
-    }
-
-    /// Of two with the same state. What could have had its effect in passing need not have had it
-    /// for good, and what was lost need not have had it at all.
-    fn allows_as_much_as(&self, other: &Self, lost: u128) -> bool {
-        if self.taken & !other.taken != 0 {
-            return false;
-        }
-        let mut own = self.seen.iter();
-        other.taken & !self.taken & !lost & !self.free == 0
-            && other.free & !self.free == 0
-            && other.seen.iter().all(|entry| own.any(|had| had == entry))
-    }
-}
-
-/// Configurations of which none allows all that another allows, by their states.
-#[derive(Debug)]
-struct Front<M: Model> {
-    map: BTreeMap<Option<M::State>, Vec<Config<M>>>,
-    len: usize,
-    /// Whether configurations are compared whatever their states.
-    ignores_state: bool,
-}
-
-impl<M: Model> Default for Front<M> {
-    fn default() -> Self {
-        Self { map: BTreeMap::new(), len: 0, ignores_state: false }
-    }
-}
-
-impl<M: Model> Front<M> {
-    fn into_configs(self) -> Vec<Config<M>> {
-        self.map.into_values().flatten().collect()
-    }
-}
-
-fn bit(slot: Slot) -> u128 {
-    1 << slot
 }
