@@ -117,7 +117,7 @@ impl Table {
         Ok(reference)
     }
 
-    /// A page of rows that was captured is where it was before, and has changed. Whether it was as
+    /// A page that was captured is where it was before, and has changed. Whether it was as
     /// it was captured: what has left since was a page of zeros.
     pub(crate) fn give_back(
         &self,
@@ -133,6 +133,14 @@ impl Table {
             };
             slot.stored = before;
             self.mark(slot, key);
+        }
+        {
+            let mut root = self.root.write();
+            // What was the root may have one above it since.
+            if key.0 == root.height {
+                root.page = before;
+                return Ok(true);
+            }
         }
         let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
         let index = (key.1 % REFS_PER_DIRECTORY) as usize;

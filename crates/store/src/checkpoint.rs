@@ -12,7 +12,7 @@
 //! 4. Free the segments in which nothing was live at the capture.
 //!
 //! Before step 1 it is made sure that all of it fits (`room`): a checkpoint either is written or
-//! has changed nothing. Where it would leave too few segments free, it goes to holes first
+//! has changed nothing. So it is where the device refuses a part of it (`recapture`). Where it would leave too few segments free, it goes to holes first
 //! (`holes`), so that metadata does not spread where space is short.
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub(crate) use crate::checkpointer::Checkpointer;
 use crate::holes::{Holes, make_sure_it_fits};
 use crate::images::{Image, write_images};
 use crate::placer::{Placer, add_segment_stream, add_stream, encode_config, encode_pending};
-use crate::recapture::Refused;
+use crate::recapture::{Bad, Before, Refused};
 use crate::scrub::TableName;
 use crate::slices::Captured;
 use crate::store::Store;
@@ -35,11 +35,17 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::{Durability, NODE_UNITS, StoreError};
 
+/// How many segments may refuse a checkpoint before it waits for its next turn: a device that takes
+/// nothing any more has others find that out.
+const TRIES_MAX: usize = 256;
+const NO_PLACE: &str = "no place is left that takes a checkpoint";
+
 /// All that a checkpoint writes, and what it makes free.
 pub(crate) struct Capture {
     pub(crate) captured: Captured,
     superblock: Superblock,
     pub(crate) streams: [Vec<(Place, u32)>; 3],
+    pub(crate) before: Before,
     dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
 }
@@ -51,8 +57,9 @@ impl Store {
     /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
     ///
     /// # Errors
-    /// [`StoreError::NoRoom`] where it does not fit what is free: nothing has changed then, and it
-    /// can be tried again. Others end all writing.
+    /// [`StoreError::NoRoom`] where it does not fit what is free, and [`StoreError::Io`] where too
+    /// many places refuse it: nothing has changed then, and it can be tried again. Other errors end
+    /// all writing.
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.checkpoint_with(&mut self.checkpointing.lock())
     }
@@ -62,30 +69,47 @@ impl Store {
         &self,
         checkpointer: &mut Checkpointer,
     ) -> Result<(), StoreError> {
-        let mut refused = BTreeSet::new();
-        loop {
+        let (mut is_refused, mut retired) = (false, Vec::new());
+        let mut result = Err(StoreError::Io(std::io::Error::other(NO_PLACE)));
+        for _ in 0..TRIES_MAX {
             match self.try_checkpoint(checkpointer) {
+                // Each try takes another segment.
+                Ok(Some(bad)) => {
+                    is_refused = true;
+                    retired.extend(bad.is_retired.then_some(bad.segment));
+                }
                 Ok(None) => return Ok(()),
-                // Each try takes another segment, so that this ends.
-                Ok(Some(segment)) if refused.insert(segment) => {}
-                Ok(Some(_)) => break,
-                Err(StoreError::NoRoom { .. }) if !refused.is_empty() => break,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
             }
         }
-        // What the tries have taken is freed by a checkpoint only, or the next start.
+        self.writer.lock().state.segments.give_back(retired);
+        if is_refused && !self.has_failed() {
+            self.find_device_there(checkpointer)?;
+        }
+        result
+    }
+
+    /// Places refuse a checkpoint, and no more are left that it fits. If the device takes no
+    /// superblock either, there is none that takes anything.
+    fn find_device_there(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
+        if checkpointer.rewrite_superblock(&self.world.medium).is_ok() {
+            return Ok(());
+        }
         let answers = {
             let mut writer = self.writer.lock();
             writer.failed = true;
             writer.abandon(&self.world)
         };
         self.answer(answers);
-        Err(StoreError::Io(std::io::Error::other("no place is left that takes a checkpoint")))
+        Err(StoreError::Io(std::io::Error::other(NO_PLACE)))
     }
 
     /// Writes a checkpoint, or says which segment has refused a part of it: it has to be captured
     /// anew.
-    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<u32>, StoreError> {
+    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<Bad>, StoreError> {
         let mut begun = self.capture_slices(checkpointer)?;
         if self.options.durability == Durability::Flush
             && let Err(error) = self.raise_barrier()
@@ -142,7 +166,7 @@ impl Store {
 
     fn give_back(&self, begun: Captured, checkpointer: &Checkpointer) -> Result<(), StoreError> {
         let mut writer = self.writer.lock();
-        let result = begun.give_back(&self.world, &mut writer, checkpointer);
+        let result = begun.give_back(&self.world, &mut writer, checkpointer, None);
         writer.failed |= result.is_err();
         result
     }
@@ -174,15 +198,13 @@ impl Store {
         &self,
         checkpointer: &mut Checkpointer,
         capture: Capture,
-    ) -> Result<Option<u32>, StoreError> {
+    ) -> Result<Option<Bad>, StoreError> {
         let mut told = |bytes| self.worked(bytes);
         let mut written = match write(&self.world, checkpointer, capture, &mut told)? {
             Ok(written) => written,
             Err(refused) => {
                 let writer = &mut self.writer.lock();
-                let segment = refused.segment;
-                refused.take_back(&self.world, writer, checkpointer);
-                return Ok(Some(segment));
+                return refused.take_back(&self.world, writer, checkpointer).map(Some);
             }
         };
         self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
@@ -221,6 +243,7 @@ pub(crate) fn capture(
     let holes = make_sure_it_fits(world, writer, holes)?;
     let old = checkpointer.superblock();
     let position = writer.position;
+    let before = Before::of(writer);
     let mut captured = std::mem::take(begun);
     let mut placer = captured.placer(world, &mut writer.state.segments, position.lsn, checkpointer);
     placer.holes = holes;
@@ -245,6 +268,8 @@ pub(crate) fn capture(
     let pending = add_stream(&world.medium, &mut placer, &pending, images, &mut streams[1])?;
     let segments = add_segment_stream(&world.medium, &mut placer, images, &mut streams[2])?;
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
+    captured.opened.append(&mut placer.opened);
+    captured.open = Some((metadata_segment, metadata_block));
     writer.config_bytes = config_bytes;
     writer.note_open((metadata_segment, metadata_block));
     writer.log_bytes = 0;
@@ -270,7 +295,7 @@ pub(crate) fn capture(
         ..old.clone()
     };
     let log_segments = writer.log_segments.clone();
-    Ok(Capture { captured, superblock, streams, dead, log_segments })
+    Ok(Capture { captured, superblock, streams, before, dead, log_segments })
 }
 
 /// The log may have gone on already, behind what is applied: also through segments in which nothing

@@ -77,6 +77,16 @@ impl Checkpointer {
         }
     }
 
+    /// Writes what the superblocks say once more: an error if the device takes neither.
+    pub(crate) fn rewrite_superblock(&mut self, medium: &Medium) -> Result<(), StoreError> {
+        let next = self.superblock.clone();
+        let sequence = next.sequence + 1;
+        self.write_superblock(medium, Superblock { sequence, ..self.stored_superblock() })?;
+        // What the next checkpoint describes is to come still.
+        self.grow(next.capacity_bytes, next.geometry);
+        Ok(())
+    }
+
     /// Writes a superblock over the copy that its sequence number belongs to.
     pub(crate) fn write_copy(
         &mut self,

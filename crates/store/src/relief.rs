@@ -23,6 +23,7 @@ use crate::StoreError;
 use crate::checkpoint::{Checkpointer, capture, free_dead, write};
 use crate::holes::Holes;
 use crate::log_reader::{LogReader, ReadRecord};
+use crate::recapture::Bad;
 use crate::replay::{next_record, search_behind};
 use crate::slices::Captured;
 use crate::weightless::holds_something;
@@ -94,13 +95,25 @@ impl<'a> Relief<'a> {
     }
 
     fn checkpoint(&mut self, world: &World, writer: &mut Writer) -> Result<(), StoreError> {
-        while !self.try_checkpoint(world, writer)? {}
-        Ok(())
+        let mut retired = Vec::new();
+        let result = loop {
+            match self.try_checkpoint(world, writer) {
+                Ok(Some(bad)) => retired.extend(bad.is_retired.then_some(bad.segment)),
+                Ok(None) => return Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        writer.state.segments.give_back(retired);
+        result
     }
 
-    /// `false`: the device has refused a part of it, and it has to be captured anew.
-    fn try_checkpoint(&mut self, world: &World, writer: &mut Writer) -> Result<bool, StoreError> {
-        let Some(checkpointer) = &mut self.checkpointer else { return Ok(true) };
+    /// Which segment has refused a part of it: it has to be captured anew then.
+    fn try_checkpoint(
+        &mut self,
+        world: &World,
+        writer: &mut Writer,
+    ) -> Result<Option<Bad>, StoreError> {
+        let Some(checkpointer) = &mut self.checkpointer else { return Ok(None) };
         let captured = match capture(world, writer, checkpointer, None, &mut Captured::default()) {
             Err(StoreError::NoRoom { .. }) => {
                 let holes = Holes::find(world, checkpointer, &BTreeSet::new());
@@ -111,14 +124,13 @@ impl<'a> Relief<'a> {
         let mut written = match write(world, checkpointer, captured, &mut |_| {})? {
             Ok(written) => written,
             Err(refused) => {
-                refused.take_back(world, writer, checkpointer);
-                return Ok(false);
+                return refused.take_back(world, writer, checkpointer).map(Some);
             }
         };
         written.dead.retain(|segment| !is_weightless(world, writer, *segment));
         free_dead(world, writer, checkpointer, written);
         self.refused_blocks = 0;
-        Ok(true)
+        Ok(None)
     }
 
     /// Frees what the checkpoint has freed and the log has not taken since.

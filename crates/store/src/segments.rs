@@ -50,6 +50,8 @@ pub(crate) struct Segments {
     free: BTreeSet<u32>,
     /// Added to the pool, but not in both superblocks yet: for metadata only.
     fresh: BTreeSet<u32>,
+    /// The first segment that is not in both superblocks, if any is not.
+    fresh_from: Option<u32>,
     /// Freed, but perhaps still read from: oldest first, log and metadata apart.
     limbo: [VecDeque<Freed>; 2],
     /// Whether metadata that is written from here on stands twice.
@@ -76,6 +78,7 @@ impl Segments {
             rows,
             free: (1..geometry.segment_count).collect(),
             fresh: BTreeSet::new(),
+            fresh_from: None,
             limbo: Default::default(),
             mirrors: version.mirrors_metadata(),
             tally: Tally::new(metadata_blocks(geometry, version)),
@@ -152,6 +155,7 @@ impl Segments {
     /// segments: what a checkpoint writes there is named by its own superblock, which knows them,
     /// but a record may be found from an older one.
     pub(crate) fn extend(&mut self, segment_count: u32) {
+        self.fresh_from.get_or_insert(self.rows.len() as u32);
         self.fresh.extend(self.rows.len() as u32..segment_count);
         self.rows.resize(segment_count as usize, SegmentRow::default());
     }
@@ -162,7 +166,8 @@ impl Segments {
         if added.any(|row| row.state != SegmentState::Free) {
             return false;
         }
-        self.fresh.clear();
+        self.fresh.split_off(&segment_count);
+        self.fresh_from = self.fresh_from.filter(|first| *first < segment_count);
         self.rows.truncate(segment_count as usize);
         true
     }
@@ -170,6 +175,26 @@ impl Segments {
     /// All segments that were added may be opened for anything from here on.
     pub(crate) fn open_up(&mut self) {
         self.free.append(&mut self.fresh);
+        self.fresh_from = None;
+    }
+
+    /// What was freed can be opened again, for what it could be before.
+    fn offer(&mut self, segments: impl IntoIterator<Item = u32>) {
+        for segment in segments {
+            let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
+            let of = if is_fresh { &mut self.fresh } else { &mut self.free };
+            of.insert(segment);
+        }
+    }
+
+    /// Segments that were opened for metadata that was never written as a whole are free again, at
+    /// once: nothing names a place in them, and nobody has read one.
+    pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = u32>) {
+        for segment in segments {
+            assert_eq!(self.row(segment).live_units, 0, "a live segment was given back");
+            self.set_row(segment, SegmentRow::default());
+            self.offer([segment]);
+        }
     }
 
     /// How many segments a checkpoint can open now.
@@ -326,13 +351,15 @@ impl Segments {
     }
 
     fn reap(&mut self) {
+        let mut ready = Vec::new();
         for limbo in &mut self.limbo {
             while limbo.front().is_some_and(Freed::is_unread)
                 && let Some(freed) = limbo.pop_front()
             {
-                self.free.extend(freed.segments);
+                ready.extend(freed.segments);
             }
         }
+        self.offer(ready);
     }
 
     /// All segments with what is live in each. There may be 65,536 of them, which takes some tenths

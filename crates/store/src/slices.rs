@@ -45,9 +45,9 @@ pub(crate) struct Captured {
     /// What the images are of, and where that was before.
     steps: Vec<Step>,
     /// Where the last image has ended, if there are any: a segment, and a block of it.
-    open: Option<(u32, u32)>,
+    pub(crate) open: Option<(u32, u32)>,
     /// Segments that were opened for it.
-    opened: Vec<u32>,
+    pub(crate) opened: Vec<u32>,
 }
 
 impl Captured {
@@ -93,26 +93,8 @@ impl Captured {
         self.images.extend(images.map(|image| (image.reference.place, Image::Page(image.page))));
     }
 
-    /// All of it is to be captured by the next one, elsewhere, from what the device has refused.
-    /// Until that has captured it, it stays in memory: nothing is read from a place that holds
-    /// nothing.
-    pub(crate) fn refused(self, world: &World, writer: &mut Writer) {
-        for step in &self.steps {
-            match *step {
-                Step::Page { table, key, .. } => {
-                    let is_held = world.table(table).write_anew(key);
-                    debug_assert!(is_held, "a page that is not on the medium has left memory");
-                }
-                // It may have been removed since.
-                Step::Node { id, .. } => drop(world.nodes.write_anew(&world.medium, id)),
-            }
-        }
-        world.memory.end_capture();
-        writer.metadata_rest_blocks = 0;
-    }
-
-    /// Nothing of it was captured: everything is where it was, what was opened is free, and what
-    /// had changed has changed still.
+    /// Nothing of it was captured: everything is where it was, and what had changed has changed
+    /// still. What was opened is free, but for a segment that has refused a part of it.
     ///
     /// # Errors
     /// If memory and medium differ by now.
@@ -121,6 +103,7 @@ impl Captured {
         world: &World,
         writer: &mut Writer,
         checkpointer: &Checkpointer,
+        refused: Option<u32>,
     ) -> Result<(), StoreError> {
         if self.open.is_none() {
             return Ok(());
@@ -149,8 +132,7 @@ impl Captured {
             }
         }
         world.memory.end_capture();
-        let (readers, images) = (world.readers.turn(), world.images.turn());
-        segments.free(self.opened, &readers, &images);
+        segments.give_back(self.opened.into_iter().filter(|segment| Some(*segment) != refused));
         writer.note_open(Self::default().next_place(checkpointer));
         Ok(())
     }

@@ -24,6 +24,7 @@ mod order;
 mod pieces;
 mod power;
 mod readers;
+mod recaptured;
 mod reclaim;
 mod reduction;
 mod repeated;
