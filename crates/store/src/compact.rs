@@ -17,7 +17,6 @@ use crate::StoreError;
 use crate::asking::View;
 use crate::holes::KEPT_SEGMENTS;
 use crate::pages::PageKey;
-use crate::room::LEFT_BY_DATA;
 use crate::scrub::TableName;
 use crate::store::Store;
 use crate::table::Table;
@@ -219,7 +218,8 @@ impl Writer {
     fn of_one_copy(&mut self, segment_units: u64) -> impl Iterator<Item = (u32, u64)> + '_ {
         let rests = self.compaction_rest.is_some_and(|bytes| self.written.log_bytes < bytes);
         let free = u64::from(self.state.segments.free_count());
-        let mut room_units = free.saturating_sub(u64::from(LEFT_BY_DATA)) * segment_units / 4;
+        let mut room_units =
+            free.saturating_sub(u64::from(self.left_by_data())) * segment_units / 4;
         if rests || self.failed {
             room_units = 0;
         }
@@ -290,7 +290,7 @@ impl Writer {
             (moved_units, holes_units, count) = (moved, holes, count + 1);
         }
         rows.truncate(count);
-        let in_holes = free <= u64::from(LEFT_BY_DATA) && 3 * moved_units <= holes_units;
+        let in_holes = free <= u64::from(self.left_by_data()) && 3 * moved_units <= holes_units;
         let gains = count > 0 && in_holes || count as u64 > moved_units.div_ceil(segment_units);
         let opened = rows.into_iter().map(|(segment, row)| (segment, row.opened_lsn));
         (gains && !self.failed).then(|| opened.collect())

@@ -1,6 +1,6 @@
 //! What a job wants room for, and how much metadata it changes as a rule (`room`).
 
-use block::VolumeId;
+use block::{BLOCK_BYTES, VolumeId};
 use format::Entry;
 use format::map::Fanout;
 use format::page::ROWS_PER_PAGE;
@@ -12,6 +12,9 @@ use crate::writer::{Job, Relocation};
 
 /// Blocks that a small entry of an administrator may change.
 const ENTRY_BLOCKS: u64 = 4;
+/// Blocks that a checkpoint writes for a change of one volume, and what is noted of it: those that
+/// the entries change, and as many directories.
+pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 1);
 /// Units of work of a copy (`take`) for each block that it changes, as a rule: a node that is set,
 /// or rows of so many chunks.
 const WORK_PER_BLOCK: u64 = 16;
@@ -57,9 +60,11 @@ fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
             let old = world.map_of(*volume).map_or(0, |map| map.size_blocks);
             ends_blocks(world, *volume, old.abs_diff(*size_blocks))
         }
+        Entry::Config { .. } | Entry::TargetState { .. } => 0,
         _ => ENTRY_BLOCKS,
     };
-    entries.iter().map(of).sum()
+    // The key-value space grows as a whole.
+    entries.iter().map(of).sum::<u64>() + config_bytes(entries).div_ceil(BLOCK_BYTES)
 }
 
 /// What entries add to the key-value space, at most.

@@ -10,11 +10,13 @@
 //!
 //! | what joins | leaves of `F - C` | for |
 //! |---|---|---|
-//! | a host's data | 3, and never less than the reserve in `F` | what is below |
-//! | a host's data that takes the place of as much | 2 | what is below |
-//! | what brings no data, but may make metadata: UNMAP, zeros, copies, clones | 2 | what is below |
-//! | a move of reclaim | 1 | one record that ends volumes, or frees |
+//! | a host's data | `E + 2`, and never less than the reserve in `F` | what is below |
+//! | a host's data that takes the place of as much | `E + 1` | what is below |
+//! | what brings no data, but may make metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
+//! | a move of reclaim | `E` | one record that ends a volume, or frees |
 //! | an end of a volume, what the layer above keeps | 0 | |
+//!
+//! `E` is what the changes of that one record open: 1, but for segments as tiny as those of tests.
 //!
 //! For the last two, which win space, `C` is what a checkpoint opens when it has filled the *holes*
 //! that there are at least (`holes`): blocks of metadata segments that the checkpoint before does
@@ -40,17 +42,17 @@ use format::NodeId;
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
 
 use crate::checkpoint::Checkpointer;
+use crate::estimate::END_BLOCKS_MAX;
 use crate::nodes::Nodes;
 use crate::pages::PageKey;
 use crate::table::Table;
 use crate::world::World;
 use crate::writer::Writer;
 
-/// What must be left of the free segments, beyond what a checkpoint takes.
-pub(crate) const LEFT_BY_DATA: u32 = 3;
-const LEFT_BY_METADATA: u32 = 2;
-const LEFT_BY_MOVES: u32 = 1;
-const LEFT_BY_ENDS: u32 = 0;
+/// What must be left of the free segments, beyond what a checkpoint takes, and beyond what one end
+/// of a volume takes.
+const LEFT_BY_DATA: u32 = 2;
+const LEFT_BY_METADATA: u32 = 1;
 
 /// So small a part of a segment is no reason for a checkpoint.
 const DUE_DIVISOR: u64 = 8;
@@ -70,17 +72,6 @@ pub(crate) enum Want {
     End,
 }
 
-impl Want {
-    fn left(self) -> u32 {
-        match self {
-            Self::Data => LEFT_BY_DATA,
-            Self::Replacement | Self::Metadata => LEFT_BY_METADATA,
-            Self::Move => LEFT_BY_MOVES,
-            Self::End => LEFT_BY_ENDS,
-        }
-    }
-}
-
 /// What a checkpoint of this moment would take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
@@ -91,6 +82,25 @@ pub(crate) struct Claim {
 }
 
 impl Writer {
+    /// Segments that one end of a volume opens, with what the layer above notes of it.
+    fn end_segments(&self) -> u32 {
+        (END_BLOCKS_MAX as u32).div_ceil(self.metadata_blocks)
+    }
+
+    fn left_by(&self, want: Want) -> u32 {
+        match want {
+            Want::Data => self.left_by_data(),
+            Want::Replacement | Want::Metadata => self.end_segments() + LEFT_BY_METADATA,
+            Want::Move => self.end_segments(),
+            Want::End => 0,
+        }
+    }
+
+    /// What a host's data leaves of the free segments, beyond what a checkpoint takes.
+    pub(crate) fn left_by_data(&self) -> u32 {
+        self.end_segments() + LEFT_BY_DATA
+    }
+
     /// What a checkpoint would take at most, of what has changed and of what will by what has
     /// joined. Cheap: no page is looked at.
     pub(crate) fn claim(&self, world: &World) -> Claim {
@@ -202,7 +212,7 @@ impl Writer {
         if matches!(want, Want::Move | Want::End) {
             claim = self.beyond_holes(claim);
         }
-        let least = want.left().saturating_add(claim.segments);
+        let least = self.left_by(want).saturating_add(claim.segments);
         let reserve = match want {
             Want::Data => world.medium.reserve_segments() + 1,
             _ => 0,
@@ -222,11 +232,11 @@ impl Writer {
         let streams_blocks = self.streams_blocks(world);
         // What a checkpoint would take in any case, it takes behind the next one as well.
         let least = self.claim_of(0, streams_blocks);
-        if !self.starved.is_empty() && free > u64::from(LEFT_BY_METADATA) {
+        if !self.starved.is_empty() && free > u64::from(self.left_by(Want::Metadata)) {
             return changed > 0 && claim.segments > least.segments;
         }
         let per_segment = u64::from(self.metadata_blocks);
-        let room = free.saturating_sub(u64::from(LEFT_BY_DATA)).max(1) * per_segment;
+        let room = free.saturating_sub(u64::from(self.left_by_data())).max(1) * per_segment;
         changed >= u64::from(self.blocks_per_segment) / DUE_DIVISOR
             && 2 * (claim.blocks - least.blocks) >= room
     }
@@ -260,7 +270,7 @@ impl Writer {
     /// The reserve of the moment: hosts' data is taken while more segments are free.
     pub(crate) fn reserve_now(&self, world: &World) -> u32 {
         let reserve = world.medium.reserve_segments();
-        reserve.max(LEFT_BY_DATA + self.claim(world).segments)
+        reserve.max(self.left_by_data() + self.claim(world).segments)
     }
 }
 

@@ -5,6 +5,7 @@ mod copies;
 mod damaged;
 mod disk;
 mod elsewhere;
+mod ends;
 mod extents;
 mod failed_copies;
 mod failing;

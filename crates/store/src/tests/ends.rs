@@ -1,0 +1,72 @@
+//! What ends volumes, and what the layer above notes, has room where nothing else has.
+
+use format::geometry::SEGMENT_BYTES_MIN;
+use format::{Handling, Place, SegmentState};
+
+use super::*;
+use crate::room::Want;
+use crate::{Durability, Tuning};
+
+const SEGMENT_BYTES: u64 = 64 << 10;
+const SEGMENT_UNITS: u32 = (SEGMENT_BYTES / format::PLACE_UNIT_BYTES) as u32;
+
+/// A pool with so much noted, in which all that is free is what a move of reclaim leaves, and
+/// nothing can be won.
+fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId) {
+    let disk = MemoryDisk::new(SEGMENT_BYTES_MIN + 48 * SEGMENT_BYTES);
+    Store::create_with_segments(&*disk, &[5; 64], SEGMENT_BYTES).unwrap();
+    let options = OpenOptions { durability, tuning: Tuning::SMALL, ..OpenOptions::default() };
+    let store = Store::open(disk, options).unwrap();
+    let volume = volume(&store, 8 * MIB);
+    let config = vec![(b"N".to_vec(), Some(vec![7; noted_bytes]))];
+    store.change(Change { config, ..Change::default() }).unwrap();
+    store.checkpoint().unwrap();
+    let mut writer = store.writer.lock();
+    writer.metadata_rest_blocks = 0;
+    writer.holes_blocks = 0;
+    let last = loop {
+        let segments = &mut writer.state.segments;
+        let segment = segments.open(SegmentState::Log, 1).unwrap();
+        if !writer.leaves_enough(&store.world, Want::Move, 1, true) {
+            break segment;
+        }
+        let segments = &mut writer.state.segments;
+        segments.add_live(Place { segment, offset_units: 0 }, SEGMENT_UNITS).unwrap();
+    };
+    writer.state.segments.free_dead_one(last);
+    assert!(writer.leaves_enough(&store.world, Want::Move, 1, true));
+    assert!(!writer.leaves_enough(&store.world, Want::Metadata, 1, true));
+    drop(writer);
+    (store, volume)
+}
+
+/// Where segments are so tiny that one holds no more than some blocks of metadata, one free segment
+/// was too little for it, and the pool could not even be started. Found by the simulator.
+#[test]
+fn what_reclaim_leaves_is_enough_for_an_end_in_tiny_segments_as_well() {
+    for durability in [Durability::Commit, Durability::Flush] {
+        // What a checkpoint writes in any case leaves any part of a segment.
+        for (ends, blocks) in (0..9).flat_map(|blocks| [(false, blocks), (true, blocks)]) {
+            let (store, id) = left_by_moves(durability, blocks * 4080);
+            let handling = Handling { uncompressed: true, unshared: false };
+            let volume = match ends {
+                true => VolumeChange::Destroy { id },
+                false => VolumeChange::Handling { id, handling },
+            };
+            let config = vec![(b"N-is-noted".to_vec(), Some(vec![7; 3000]))];
+            store.change(Change { volumes: vec![volume], config }).unwrap();
+            store.checkpoint().unwrap();
+            assert!(!store.has_failed());
+        }
+    }
+}
+
+/// What is noted changes no rows.
+#[test]
+fn what_is_noted_takes_room_by_its_length() {
+    let (store, _) = left_by_moves(Durability::Commit, 100);
+    for at in 0..8 {
+        let config = vec![(vec![b'N', at], Some(vec![at; 100])), (vec![b'M', at], None)];
+        store.change(Change { config, ..Change::default() }).unwrap();
+    }
+}
