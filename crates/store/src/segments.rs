@@ -223,7 +223,8 @@ impl Segments {
         self.tally.live_log_units * format::PLACE_UNIT_BYTES
     }
 
-    /// Bytes that are live in all segments, volume data and metadata.
+    /// Bytes that are live in all segments: volume data, and metadata, with both copies of what
+    /// stands twice.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.tally.live_units * format::PLACE_UNIT_BYTES
     }

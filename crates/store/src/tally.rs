@@ -15,7 +15,7 @@ pub(crate) struct Tally {
     metadata_blocks: u64,
     /// Segments that are not free.
     pub(crate) used: u32,
-    /// Units of 64 bytes that are live in all segments.
+    /// Units of 64 bytes that are live in all segments: both copies of what stands twice.
     pub(crate) live_units: u64,
     /// Of these in segments of the log.
     pub(crate) live_log_units: u64,
@@ -50,7 +50,7 @@ impl Tally {
     pub(crate) fn change(&mut self, segment: u32, old: SegmentRow, new: SegmentRow) {
         let is_used = |row: SegmentRow| row.state != SegmentState::Free;
         self.used = self.used - u32::from(is_used(old)) + u32::from(is_used(new));
-        let live = |row: SegmentRow| u64::from(row.live_units);
+        let live = |row: SegmentRow| u64::from(row.live_units) * copies_of(row);
         self.live_units = self.live_units - live(old) + live(new);
         let live = |row: SegmentRow| if row.state == SegmentState::Log { live(row) } else { 0 };
         self.live_log_units = self.live_log_units - live(old) + live(new);
@@ -81,6 +81,11 @@ impl Tally {
         rows.for_each(|(segment, row)| sum.change(segment, SegmentRow::default(), row));
         sum == *self
     }
+}
+
+/// How often what is live in a segment stands there.
+fn copies_of(row: SegmentRow) -> u64 {
+    if row.state == SegmentState::Metadata && row.mirrored { 2 } else { 1 }
 }
 
 fn keep(set: &mut BTreeSet<u32>, segment: u32, was: bool, is: bool) {

@@ -8,7 +8,7 @@
 //! * of the *system*: metadata, and data that nothing names any more and that is about to be freed.
 //!
 //! Bytes are those of the medium, after reduction, in the units of 64 in which segments count what
-//! is live. Of a chunk that was compressed with others that is its part of the group, which is what
+//! is live. Metadata that stands twice takes its space twice, and counts so. Of a chunk that was compressed with others that is its part of the group, which is what
 //! is freed with it. Map nodes that go with a volume are metadata: they count as the system's.
 //!
 //! A chunk or a node does not know who names it. So a *pass* walks all maps (`count`). It reads the
@@ -85,7 +85,7 @@ pub struct SpaceFigures {
     pub snapshots_bytes: u64,
     /// Stored bytes that a volume names, and another volume or a snapshot.
     pub shared_bytes: u64,
-    /// Stored bytes of metadata.
+    /// Stored bytes of metadata: both copies, where it stands twice.
     pub metadata_bytes: u64,
     /// Stored bytes of data that nothing names any more.
     pub unnamed_bytes: u64,

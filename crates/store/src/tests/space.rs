@@ -333,3 +333,26 @@ fn check_proves_the_sums() {
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(findings[1].starts_with("space adds up to "), "{findings:?}");
 }
+
+/// What is in use and what is free add up to the pool only if both copies count.
+#[test]
+fn metadata_that_stands_twice_takes_its_space_twice() {
+    let [once, twice] = [format::FormatVersion::V2, format::FormatVersion::V3].map(|version| {
+        let disk = MemoryDisk::new(1 << 30);
+        Store::create_as(&*disk, &[7; 64], 16 << 20, version).unwrap();
+        let options = OpenOptions { upgrade: false, ..OpenOptions::default() };
+        let store = Store::open(disk.clone(), options).unwrap();
+        let id = volume(&store, 64 * MIB);
+        (0..64).for_each(|mib| write(&store, id, mib * MIB, &distinct(8, mib)).unwrap());
+        let figures = figures(&store);
+        assert_sound(&store);
+        (figures, store.space_use().0)
+    });
+    assert!(once.0.metadata_bytes > 32 * 4096, "{:?}", once.0);
+    assert_eq!(twice.0.metadata_bytes, 2 * once.0.metadata_bytes);
+    assert_eq!(twice.0.named_bytes(), once.0.named_bytes());
+    for (figures, _) in [&once, &twice] {
+        assert_eq!(figures.live_bytes, figures.named_bytes() + figures.system_bytes());
+    }
+    assert_eq!(twice.1 - once.1, once.0.metadata_bytes);
+}
