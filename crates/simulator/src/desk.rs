@@ -160,7 +160,9 @@ impl Desk {
         let before = self.answers;
         let held = !self.commits.is_empty();
         self.commit_one(store)?;
-        if held || !self.commits.is_empty() || self.answers != before {
+        // What came may also be a request that begins anew.
+        let begins = self.ops.iter().any(|op| op.operation.is_some());
+        if held || !self.commits.is_empty() || self.answers != before || begins {
             return Ok(true);
         }
         // What waits now waits for a checkpoint, because all of the memory has changed, or for

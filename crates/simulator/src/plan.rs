@@ -179,8 +179,7 @@ impl Plan {
             },
             _ => Self { volume_sectors: 2 * MIB, may_be_full: true, ..usual },
         };
-        // A checkpoint that a bad place refuses holds what it has opened until another one fits.
-        let segments = if seed / 2 % 4 == 3 { 80 } else { 144 };
+        let segments = if seed / 2 % 4 == 3 { 48 } else { 112 };
         let pool_bytes = SEGMENT_BYTES_MIN + segments * small.segment_bytes;
         Self { pool_bytes, pool_bytes_max: pool_bytes + 16 * small.segment_bytes, ..small }
     }
