@@ -1,7 +1,7 @@
 //! What the array needs of the store. A seam, so that the model can be tested on its own.
 
 use block::VolumeId;
-use store::{Change, PoolStatus, Store, StoreError, VolumeStatus};
+use store::{Change, Incarnation, PoolStatus, Store, StoreError, VolumeStatus};
 
 use crate::accounting::Accounted;
 use crate::integrity::Scrubbed;
@@ -33,6 +33,17 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// that already. Durable when it returns. Blocks.
     fn upgrade(&self) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    /// The incarnation of the pool: that of the last opening to use it.
+    fn incarnation(&self) -> Incarnation {
+        Incarnation { number: 1, is_stored: true }
+    }
+
+    /// Sees to it that the incarnation has at least this number; durable when it returns, where the
+    /// pool stores it. Blocks.
+    fn raise_incarnation(&self, _least: u64) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// The state of a volume; `None` if it does not exist.
@@ -71,6 +82,14 @@ impl Backing for Store {
 
     fn upgrade(&self) -> Result<bool, StoreError> {
         Store::upgrade(self)
+    }
+
+    fn incarnation(&self) -> Incarnation {
+        Store::incarnation(self)
+    }
+
+    fn raise_incarnation(&self, least: u64) -> Result<(), StoreError> {
+        Store::raise_incarnation(self, least)
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {

@@ -1,7 +1,11 @@
 //! What the target keeps of hosts for each volume: registrations, reservations, access states. The
 //! array stores it with the volume, without knowing what it means, and says which *incarnation* of
-//! the array has written it: that changes with each power on, and not when another controller
-//! takes over.
+//! the pool has written it: that changes with each power on, and not when another controller
+//! takes over. The store counts them, and needs no commit for that.
+//!
+//! Earlier programs have counted starts in a key of their own. It is a lower bound: what they have
+//! written is of no later incarnation than it says. It goes with the next state that is kept; a
+//! pool of version 2, which such a program may open again, says there what it has come to.
 //!
 //! Pools of earlier versions have reservations as JSON. These are read, and replaced when the
 //! volume's state changes.
@@ -11,7 +15,7 @@ use std::collections::HashMap;
 use block::VolumeId;
 use format::target_state::{NexusName, Registration, decode_incarnation, encode_incarnation};
 use format::{HostState, StateKey};
-use store::Change;
+use store::{Change, Incarnation};
 
 use crate::record::{self, ReservationPart};
 use crate::state::State;
@@ -20,6 +24,8 @@ use crate::{Array, Error};
 /// The most registrations kept for a volume: they must fit one change of the store.
 pub const REGISTRATIONS_MAX: usize = format::target_state::REGISTRATIONS_MAX;
 
+const INCARNATION: StateKey = StateKey::Incarnation;
+
 /// A key of the store, and its new value; `None` removes it.
 type Row = (Vec<u8>, Option<Vec<u8>>);
 
@@ -27,6 +33,8 @@ type Row = (Vec<u8>, Option<Vec<u8>>);
 #[derive(Debug, Default)]
 pub(crate) struct HostStates {
     incarnation: u64,
+    /// What the key of earlier programs says, if it is there.
+    noted_incarnation: Option<u64>,
     volumes: HashMap<VolumeId, StoredState>,
 }
 
@@ -40,8 +48,20 @@ pub(crate) struct StoredState {
 impl HostStates {
     pub(crate) fn load_incarnation(&mut self, value: &[u8]) -> Result<(), Error> {
         let found = decode_incarnation(value);
-        self.incarnation = found.map_err(|error| Error::Damaged(error.to_string()))?;
+        self.noted_incarnation = Some(found.map_err(|error| Error::Damaged(error.to_string()))?);
         Ok(())
+    }
+
+    /// The pool is of this incarnation, or the one that was noted.
+    pub(crate) fn set_incarnation(&mut self, number: u64) {
+        self.incarnation = number.max(self.noted_incarnation.unwrap_or(0));
+    }
+
+    /// What the key of earlier programs is to say from the next change on, if that is not what it
+    /// says.
+    fn next_note(&self, incarnation: Incarnation) -> Option<Option<u64>> {
+        let next = (!incarnation.is_stored).then_some(self.incarnation);
+        (next != self.noted_incarnation).then_some(next)
     }
 
     pub(crate) fn load(&mut self, volume: VolumeId, stored: StoredState) {
@@ -118,23 +138,22 @@ pub(crate) fn removal(state: &State, volume: VolumeId) -> Vec<Row> {
 }
 
 impl Array {
-    /// The array was started, and no other controller has gone on: the next incarnation begins.
-    /// Durable when it returns.
+    /// The array was started, and no other controller has gone on: nothing that was kept before is
+    /// of this incarnation. Opening the pool has begun it, durably, and this commits nothing.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the device, where an earlier program has counted further than the pool.
     pub fn power_on(&self) -> Result<(), Error> {
-        self.change(
-            |state| {
-                let next = state.host_states.incarnation + 1;
-                let row = (StateKey::Incarnation.encode(), Some(encode_incarnation(next)));
-                Ok((Change { config: vec![row], ..Change::default() }, next))
-            },
-            |state, next| state.host_states.incarnation = next,
-        )
+        let _turn = self.turn.lock();
+        let noted = self.state.read().host_states.noted_incarnation;
+        if let Some(noted) = noted {
+            self.backing.raise_incarnation(noted.saturating_add(1))?;
+        }
+        self.state.write().host_states.set_incarnation(self.backing.incarnation().number);
+        Ok(())
     }
 
-    /// The incarnation of the array: that of the last power on.
+    /// The incarnation of the pool: that of the last power on.
     pub fn incarnation(&self) -> u64 {
         self.state.read().host_states.incarnation
     }
@@ -157,8 +176,10 @@ impl Array {
         if kept.as_ref().is_some_and(|kept| kept.registrations.len() > REGISTRATIONS_MAX) {
             return Err(Error::Limit { what: "registrations", limit: REGISTRATIONS_MAX });
         }
+        let of_pool = self.backing.incarnation();
         let plan = |state: &State| {
             let mut change = Change::default();
+            let mut note = None;
             let incarnation = state.host_states.incarnation;
             let stored = kept.map(|kept| {
                 let state = HostState { incarnation, ..kept };
@@ -175,14 +196,22 @@ impl Array {
                     let values = state.encode().into_iter().map(Some);
                     change.config.extend(keys.iter().cloned().zip(values));
                 }
+                note = state.host_states.next_note(of_pool);
+                let row = |note: Option<u64>| (INCARNATION.encode(), note.map(encode_incarnation));
+                change.config.extend(note.map(row));
             }
-            Ok((change, stored))
+            Ok((change, (stored, note)))
         };
-        self.change(plan, |state, stored| match stored {
-            Some(stored) if state.volumes.contains_key(&volume) => {
-                state.host_states.load(volume, stored);
+        self.change(plan, |state, (stored, note)| {
+            if let Some(note) = note {
+                state.host_states.noted_incarnation = note;
             }
-            _ => state.host_states.remove(volume),
+            match stored {
+                Some(stored) if state.volumes.contains_key(&volume) => {
+                    state.host_states.load(volume, stored);
+                }
+                _ => state.host_states.remove(volume),
+            }
         })
     }
 }

@@ -28,6 +28,10 @@
 //! ([geometry](#segments-and-places), [records](#log-records)), entries with a length, and these
 //! fields. A pool of version 2 has zeros there; it is read as it is, and becomes one of version 3
 //! when it is opened to be used, unless that is not wanted.
+//!
+//! Each opening to use the pool counts up the epoch, and begins the next incarnation: what ends
+//! with a loss of power is stored with its number, and holds in no other. In a pool of version 2
+//! the epoch is the number; it stays when the pool becomes one of version 3, and counts on.
 
 use block::{BLOCK_BYTES, VolumeId};
 
@@ -123,7 +127,9 @@ pub struct Superblock {
     pub version: FormatVersion,
     /// What the pool has beyond that.
     pub features: Features,
-    /// Incremented with every opening after which nothing holds that ends with a loss of power.
+    /// Incremented with every opening after which nothing holds that ends with a loss of power:
+    /// what ends with it is stored with this number. Version 2 does not have it, and its epoch
+    /// stands for it.
     pub incarnation: u64,
     /// The pool's id, which never changes.
     pub pool_id: [u8; 16],

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! key (big endian)              value
-//! 'S' 'i'                       version 1, incarnation 8: changes with each power on
+//! 'S' 'i'                       version 1, incarnation 8: see below
 //! 'S' 'v' volume 8, part 2      what is kept of a volume: one of the parts, from 0
 //!
 //! a part
@@ -23,6 +23,11 @@
 //!
 //! a nexus: target port 2, what tells the host's ports apart 16, length of its name 1, the name
 //! ```
+//!
+//! The superblock counts incarnations; in pools of version 2 the epoch is their number. Before that
+//! programs counted power ons in 'S' 'i' and wrote that number: it is a lower bound, and goes with
+//! the next state that is kept. In a pool of version 2 it is the number of the incarnation that has
+//! last kept any, for such a program.
 //!
 //! A part has at most [`PART_REGISTRATIONS`] registrations, so that it fits a value of the
 //! key-value space, however long names are.
@@ -62,7 +67,7 @@ const _: () = assert!(
 /// A key of the target's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateKey {
-    /// The incarnation of the array.
+    /// What earlier programs have counted in the place of the superblock's incarnation.
     Incarnation,
     /// What is kept of a volume.
     Volume {

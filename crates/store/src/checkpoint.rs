@@ -12,8 +12,9 @@
 //! 4. Free the segments in which nothing was live at the capture.
 //!
 //! Before step 1 it is made sure that all of it fits (`room`): a checkpoint either is written or
-//! has changed nothing. So it is where the device refuses a part of it (`recapture`). Where it would leave too few segments free, it goes to holes first
-//! (`holes`), so that metadata does not spread where space is short.
+//! has changed nothing. So it is where the device refuses a part of it (`recapture`). Where it
+//! would leave too few segments free, it goes to holes first (`holes`), so that metadata does not
+//! spread where space is short.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use format::{Geometry, Place, Superblock};
 
 use crate::StoreError;
 use crate::medium::Medium;
-use crate::segments::ReaderToken;
+use crate::readers::ReaderToken;
 
 /// What outlives a checkpoint for the next one.
 pub(crate) struct Checkpointer {
@@ -75,6 +75,11 @@ impl Checkpointer {
                 Ok(older.is_ok() && newer.is_ok())
             }
         }
+    }
+
+    /// The next superblock is of this incarnation.
+    pub(crate) fn count_incarnation(&mut self, incarnation: u64) {
+        self.superblock.incarnation = incarnation;
     }
 
     /// Writes what the superblocks say once more: an error if the device takes neither.

@@ -10,7 +10,7 @@ use crate::DiskRead;
 use crate::StoreError;
 use crate::asking::View;
 use crate::pack::{Unpacked, covering_blocks};
-use crate::segments::ReaderToken;
+use crate::readers::ReaderToken;
 use crate::walk::walk;
 use crate::world::{Volume, World};
 

@@ -17,7 +17,7 @@ use crate::segments::Segments;
 
 /// Ids have 60 bits in the map. None that was ever given comes near half of that, nor does anything
 /// else that is counted, and so those that are given from here on fit as well.
-const ID_END: u64 = 1 << 59;
+pub(crate) const ID_END: u64 = 1 << 59;
 /// The most blocks that one entry can bring, and so leave staged: a fingerprint takes 16 bytes.
 const RUN_BLOCKS_MAX: u64 = (RECORD_ENTRIES_BYTES_MAX / 16) as u64;
 
@@ -43,6 +43,7 @@ pub(crate) fn check_superblock(superblock: &Superblock) -> Result<(), StoreError
     let counters = [
         superblock.sequence,
         superblock.epoch,
+        superblock.incarnation,
         superblock.next_chunk.0,
         superblock.next_node.0,
         superblock.next_volume.0,

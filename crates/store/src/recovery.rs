@@ -22,6 +22,7 @@ use segments::{Local, Shared};
 
 use crate::checkpoint::Checkpointer;
 use crate::grow::{extend, grown_geometry};
+use crate::incarnation;
 use crate::medium::Medium;
 use crate::memory::Budgets;
 use crate::placer::NO_CHUNK;
@@ -174,20 +175,17 @@ impl Store {
     }
 
     /// From here on records of the epoch before are refused, and the pool is of the version that it
-    /// is to have. Both copies say so before the first record is written: the loss of one must not
-    /// make these records those of a later epoch.
+    /// is to have, in its next incarnation. Both copies say so before the first record is written:
+    /// the loss of one must not make these records those of a later epoch.
     fn begin_epoch(&mut self) -> Result<(), StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let old = checkpointer.superblock().clone();
-        let incarnation = match old.version {
-            FormatVersion::V2 => 0,
-            FormatVersion::V3 => old.incarnation + 1,
-        };
         let (sequence, epoch) = (old.sequence + 1, old.epoch + 1);
-        let mut superblock = Superblock { sequence, epoch, incarnation, ..old };
+        let mut superblock = Superblock { sequence, epoch, ..old };
+        let incarnation = incarnation::begin(&mut superblock);
         let upgrades = self.options.upgrade && superblock.version < FormatVersion::default();
         if upgrades {
-            to_latest(&mut superblock);
+            to_latest(&mut superblock, incarnation);
         }
         self.world.medium.disk.fence(superblock.epoch)?;
         let mut writer = self.writer.lock();
@@ -196,6 +194,7 @@ impl Store {
         if upgrades {
             self.world.upgraded(&mut writer);
         }
+        self.incarnation = incarnation.into();
         Ok(())
     }
 }

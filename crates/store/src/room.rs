@@ -12,7 +12,7 @@
 //! |---|---|---|
 //! | a host's data | `E + 2`, and never less than the reserve in `F` | what is below |
 //! | a host's data that takes the place of as much | `E + 1` | what is below |
-//! | what brings no data, but may make metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
+//! | what may make metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
 //! | a move of reclaim | `E` | one record that ends a volume, or frees |
 //! | an end of a volume, what the layer above keeps | 0 | |
 //!

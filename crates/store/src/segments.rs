@@ -8,29 +8,8 @@ use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
 
 use crate::StoreError;
 use crate::medium::metadata_blocks;
-use crate::sync::Mutex;
+use crate::readers::ReaderToken;
 use crate::tally::Tally;
-
-/// Held by who reads from the device: a segment that was freed is not written again before all
-/// readers are gone that may have found a place in it.
-#[derive(Debug, Default)]
-pub(crate) struct ReaderToken;
-
-/// Generations of readers.
-#[derive(Debug, Default)]
-pub(crate) struct Readers(Mutex<Arc<ReaderToken>>);
-
-impl Readers {
-    /// What one of this generation holds meanwhile.
-    pub(crate) fn token(&self) -> Arc<ReaderToken> {
-        self.0.lock().clone()
-    }
-
-    /// Begins a new generation, and returns the token of the one before.
-    pub(crate) fn turn(&self) -> Arc<ReaderToken> {
-        std::mem::take(&mut *self.0.lock())
-    }
-}
 
 /// Segments that were freed, and who may read them still.
 struct Freed {
@@ -179,21 +158,19 @@ impl Segments {
     }
 
     /// What was freed can be opened again, for what it could be before.
-    fn offer(&mut self, segments: impl IntoIterator<Item = u32>) {
-        for segment in segments {
-            let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
-            let of = if is_fresh { &mut self.fresh } else { &mut self.free };
-            of.insert(segment);
-        }
+    fn offer(&mut self, segment: u32) {
+        let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
+        let of = if is_fresh { &mut self.fresh } else { &mut self.free };
+        of.insert(segment);
     }
 
-    /// Segments that were opened for metadata that was never written as a whole are free again, at
-    /// once: nothing names a place in them, and nobody has read one.
+    /// Segments that were opened for metadata that was not written are free again, at once: nothing
+    /// names a place in them, and nobody has read one.
     pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = u32>) {
         for segment in segments {
             assert_eq!(self.row(segment).live_units, 0, "a live segment was given back");
             self.set_row(segment, SegmentRow::default());
-            self.offer([segment]);
+            self.offer(segment);
         }
     }
 
@@ -223,8 +200,7 @@ impl Segments {
         self.tally.live_log_units * format::PLACE_UNIT_BYTES
     }
 
-    /// Bytes that are live in all segments: volume data, and metadata, with both copies of what
-    /// stands twice.
+    /// Bytes that are live in all segments: volume data, and metadata with its second copies.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.tally.live_units * format::PLACE_UNIT_BYTES
     }
@@ -360,7 +336,7 @@ impl Segments {
                 ready.extend(freed.segments);
             }
         }
-        self.offer(ready);
+        ready.into_iter().for_each(|segment| self.offer(segment));
     }
 
     /// All segments with what is live in each. There may be 65,536 of them, which takes some tenths

@@ -39,6 +39,8 @@ pub struct Store {
     pub(crate) accounting: crate::accounting::Accounting,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
+    /// The number of the incarnation (`incarnation`).
+    pub(crate) incarnation: AtomicU64,
     pub(crate) checkpoint_count: AtomicU64,
     pub(crate) checkpoint_bytes: AtomicU64,
     pub(crate) sinks: RwLock<Vec<Arc<dyn Sink>>>,
@@ -68,6 +70,7 @@ impl Store {
         world.memory.plans.begin();
         Self {
             pool_id: superblock.pool_id,
+            incarnation: crate::incarnation::of(superblock).into(),
             scrub: Mutex::new(crate::scrub::Scrub::of_opening(&world, writer.state.losses)),
             world,
             writer: Mutex::new(writer),

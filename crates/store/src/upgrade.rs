@@ -21,11 +21,12 @@ use crate::world::World;
 use crate::writer::Writer;
 use crate::{StoreError, UpgradeStatus};
 
-/// Has a superblock say that the pool is of the latest version. Checkpoints go on in a new segment:
-/// the one that they are in has nothing in its second half that is a copy.
-pub(crate) fn to_latest(superblock: &mut Superblock) {
+/// Has a superblock say that the pool is of the latest version, and goes on in this incarnation.
+/// Checkpoints go on in a new segment: the one that they are in has nothing in its second half that
+/// is a copy.
+pub(crate) fn to_latest(superblock: &mut Superblock, incarnation: u64) {
     superblock.version = FormatVersion::default();
-    superblock.incarnation += 1;
+    superblock.incarnation = incarnation;
     (superblock.metadata_segment, superblock.metadata_block) = (0, 0);
 }
 
@@ -53,7 +54,7 @@ impl Store {
             return Ok(false);
         }
         superblock.sequence += 1;
-        to_latest(&mut superblock);
+        to_latest(&mut superblock, self.incarnation().number);
         if self.has_failed() {
             return Err(StoreError::Volume(block::VolumeError::WriteFailed));
         }

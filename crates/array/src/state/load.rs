@@ -75,6 +75,7 @@ impl State {
             state.load_tags(id, of)?;
         }
         state.load_host_states(reservations, host_states)?;
+        state.host_states.set_incarnation(backing.incarnation().number);
         Ok(state)
     }
 

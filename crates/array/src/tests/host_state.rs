@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use block::VolumeId;
 use format::HostState;
-use format::target_state::{NexusName, Registration};
+use format::target_state::{NexusName, Registration, decode_incarnation, encode_incarnation};
 
 use super::memory::MemoryStore;
 use super::{new_array, new_volume};
@@ -85,25 +85,87 @@ fn what_the_store_refuses_is_not_shown() {
     assert_eq!(array.host_states(), [(id, kept(1))]);
 }
 
+/// Opens the pool, as a start does.
+fn started(store: &Arc<MemoryStore>) -> Array {
+    store.openings.fetch_add(1, Ordering::Relaxed);
+    let array = Array::open(store.clone(), false).unwrap();
+    array.power_on().unwrap();
+    array
+}
+
+/// What the key of earlier programs says.
+fn noted(store: &MemoryStore) -> Option<u64> {
+    store.kept.lock().0.get(&b"Si"[..]).map(|value| decode_incarnation(value).unwrap())
+}
+
+fn note(store: &MemoryStore, incarnation: u64) {
+    let value = encode_incarnation(incarnation);
+    store.kept.lock().0.insert(b"Si".to_vec(), value);
+}
+
 #[test]
 fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
     let (store, array) = new_array();
     let id = volume(&array, "one");
-    assert_eq!(array.incarnation(), 0, "opening a pool begins none");
-    array.power_on().unwrap();
-    array.keep_host_state(id, Some(kept(1))).unwrap();
+    let array = started(&store);
     let of = |incarnation| HostState { incarnation, ..kept(1) };
+    array.keep_host_state(id, Some(kept(1))).unwrap();
     // As another controller finds it.
     let other = Array::open(store.clone(), false).unwrap();
     assert_eq!((other.incarnation(), other.host_states()), (1, vec![(id, of(1))]));
-    other.power_on().unwrap();
+    // Nothing is committed for a start: a full pool starts as well.
+    store.refuses.store(true, Ordering::Relaxed);
+    let changes = store.changes.lock().len();
+    let other = started(&store);
     assert_eq!((other.incarnation(), other.host_states()), (2, vec![(id, of(1))]));
+    assert_eq!(store.changes.lock().len(), changes);
+    store.refuses.store(false, Ordering::Relaxed);
     other.keep_host_state(id, Some(kept(1))).unwrap();
     let again = Array::open(store.clone(), false).unwrap();
     assert_eq!((again.incarnation(), again.host_states()), (2, vec![(id, of(2))]));
-    store.refuses.store(true, Ordering::Relaxed);
-    assert_eq!(again.power_on().unwrap_err().code(), "pool_full");
-    assert_eq!(again.incarnation(), 2);
+    assert_eq!(noted(&store), None);
+}
+
+/// They have counted starts in a key, which may have come further than the pool itself: what was
+/// written then is not of a start from now on.
+#[test]
+fn the_count_of_earlier_programs_is_a_lower_bound_and_goes_with_the_next_change() {
+    let (store, array) = new_array();
+    let id = volume(&array, "one");
+    store.openings.store(39, Ordering::Relaxed);
+    let array = started(&store);
+    array.keep_host_state(id, Some(kept(1))).unwrap();
+    note(&store, 40);
+    store.openings.store(3, Ordering::Relaxed);
+    let array = started(&store);
+    assert_eq!(array.incarnation(), 41);
+    assert_eq!(array.host_states()[0].1.incarnation, 40);
+    assert_eq!(noted(&store), Some(40), "a start commits nothing");
+    array.keep_host_state(id, Some(kept(1))).unwrap();
+    assert_eq!((array.host_states()[0].1.incarnation, noted(&store)), (41, None));
+    assert_eq!(started(&store).incarnation(), 42);
+}
+
+/// An earlier program may open a pool of version 2 again, and counts on from the key.
+#[test]
+fn a_pool_of_version_2_has_its_incarnation_in_the_key_too() {
+    let (store, array) = new_array();
+    let id = volume(&array, "one");
+    store.is_old.store(true, Ordering::Relaxed);
+    note(&store, 4);
+    store.openings.store(6, Ordering::Relaxed);
+    let array = started(&store);
+    assert_eq!((array.incarnation(), noted(&store)), (7, Some(4)));
+    array.keep_host_state(id, Some(kept(2))).unwrap();
+    assert_eq!((array.host_states()[0].1.incarnation, noted(&store)), (7, Some(7)));
+    array.keep_host_state(id, Some(kept(3))).unwrap();
+    let last = store.changes.lock().last().cloned().unwrap();
+    assert!(last.iter().all(|key| key != b"Si"), "it says so already");
+    // It becomes one of version 3.
+    store.is_old.store(false, Ordering::Relaxed);
+    let array = started(&store);
+    array.keep_host_state(id, Some(kept(1))).unwrap();
+    assert_eq!((array.host_states()[0].1.incarnation, noted(&store)), (8, None));
 }
 
 /// The records of a volume, with their keys.
@@ -185,7 +247,8 @@ fn reservations_of_earlier_versions_are_read_and_replaced_with_the_next_change()
     };
     assert_eq!(old.host_states(), [(id, want.clone())]);
     let is_old = || store.kept.lock().0.contains_key(&key(0));
-    old.power_on().unwrap();
+    drop(old);
+    let old = started(&store);
     assert!(is_old(), "a start alone changes no volume");
     let changed = HostState { generation: 1, ..want };
     old.keep_host_state(id, Some(changed.clone())).unwrap();

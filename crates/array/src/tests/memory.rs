@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use block::{SectorCount, VolumeId};
 use parking_lot::Mutex;
-use store::{Change, Handling, PoolStatus, StoreError, VolumeChange, VolumeStatus};
+use store::{Change, Handling, Incarnation, PoolStatus, StoreError, VolumeChange, VolumeStatus};
 
 use crate::Backing;
 
@@ -24,6 +24,10 @@ pub(super) struct MemoryStore {
     pub(super) device: Mutex<()>,
     /// Volumes whose rows can't be read.
     lost: Mutex<BTreeSet<VolumeId>>,
+    /// How often it was opened: the number of its incarnation.
+    pub(super) openings: AtomicU64,
+    /// Whether it is a pool of version 2, which does not store that number.
+    pub(super) is_old: AtomicBool,
     /// The keys of each change, in their order.
     pub(super) changes: Mutex<Vec<Vec<Vec<u8>>>>,
 }
@@ -41,6 +45,16 @@ impl crate::Scrubbed for MemoryStore {}
 impl crate::Optimized for MemoryStore {}
 
 impl Backing for MemoryStore {
+    fn incarnation(&self) -> Incarnation {
+        let is_stored = !self.is_old.load(Ordering::Relaxed);
+        Incarnation { number: self.openings.load(Ordering::Relaxed), is_stored }
+    }
+
+    fn raise_incarnation(&self, least: u64) -> Result<(), StoreError> {
+        self.openings.fetch_max(least, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn change(&self, change: Change) -> Result<(), StoreError> {
         drop(self.device.lock());
         if self.refuses.load(Ordering::Relaxed) {

@@ -10,8 +10,8 @@ use crate::StoreError;
 use crate::checkpoint::Checkpointer;
 use crate::medium::Medium;
 use crate::memory::Budgets;
+use crate::readers::ReaderToken;
 use crate::recovery::load_checkpoint;
-use crate::segments::ReaderToken;
 use crate::store::Store;
 use crate::world::{State, World};
 

@@ -8,8 +8,9 @@
 //! * of the *system*: metadata, and data that nothing names any more and that is about to be freed.
 //!
 //! Bytes are those of the medium, after reduction, in the units of 64 in which segments count what
-//! is live. Metadata that stands twice takes its space twice, and counts so. Of a chunk that was compressed with others that is its part of the group, which is what
-//! is freed with it. Map nodes that go with a volume are metadata: they count as the system's.
+//! is live. Metadata that stands twice takes its space twice, and counts so. Of a chunk that was
+//! compressed with others that is its part of the group, which is what is freed with it. Map nodes
+//! that go with a volume are metadata: they count as the system's.
 //!
 //! A chunk or a node does not know who names it. So a *pass* walks all maps (`count`). It reads the
 //! last checkpoint (`image`), never what is changing, takes no lock and holds up nobody; its

@@ -12,6 +12,7 @@ mod failing;
 mod full;
 mod grow;
 mod holes;
+mod incarnation;
 mod integrity;
 mod log_end;
 mod lost_answers;
