@@ -7,9 +7,9 @@ use format::{Handling, Place};
 use segments::{Persist, RootError};
 
 use crate::asking::Waiting;
-use crate::edit::Edit;
+use crate::edits::edit::Edit;
+use crate::edits::put::Candidate;
 use crate::fetch::Fetch;
-use crate::put::Candidate;
 use crate::tuning::Tuning;
 
 /// Which sink an answer goes to, and what it is called there.

@@ -11,7 +11,7 @@
 //!    own until then, and is not read again while it is the newest version.
 //! 2. What was read is believed only for the reference that it was read for: place and checksum.
 //!    Whether that reference is the newest one is told when it is looked for again, as always
-//!    ([`crate::table::Table`], `load`).
+//!    ([`crate::chunks::table::Table`], `load`).
 //! 3. Something counts as unreadable only when its second copy was read as well
 //!    ([`format::Geometry::copy_of`]).
 
@@ -25,8 +25,8 @@ use format::page::{PAGE_BYTES, PageRef};
 use format::{ChunkId, ChunkRow, Place};
 
 use crate::api::Pending;
-use crate::edit::Edit;
-use crate::medium::{Copied, Medium};
+use crate::chunks::medium::{Copied, Medium};
+use crate::edits::edit::Edit;
 use crate::world::{World, missing_chunk};
 use crate::{DiskRead, ReadOperation, Started, StoreError};
 

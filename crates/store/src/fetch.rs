@@ -9,9 +9,9 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 use crate::DiskRead;
 use crate::StoreError;
 use crate::asking::View;
-use crate::pack::{Unpacked, covering_blocks};
-use crate::readers::ReaderToken;
-use crate::walk::walk;
+use crate::chunks::pack::{Unpacked, covering_blocks};
+use crate::map::walk::walk;
+use crate::space::readers::ReaderToken;
 use crate::world::{Volume, World};
 
 /// The content of one block.

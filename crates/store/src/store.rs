@@ -9,14 +9,14 @@ use segments::Shared;
 
 use crate::api::Pending;
 use crate::asking::{Asked, Then};
-use crate::comparisons;
-use crate::edit::{Edit, Sizes};
+use crate::edits::comparisons;
+use crate::edits::edit::{Edit, Sizes};
+use crate::log::writer::{Answer, Job, Submitted, Writer};
 use crate::read::data_reply;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::wait::Waiters;
 use crate::world::World;
 use crate::write::restart;
-use crate::writer::{Answer, Job, Submitted, Writer};
 use crate::{
     Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
 };
@@ -31,12 +31,12 @@ pub struct Store {
     #[cfg(test)]
     pub(crate) barrier_turns: AtomicU64,
     /// One checkpoint at a time.
-    pub(crate) checkpointing: Mutex<crate::checkpoint::Checkpointer>,
-    pub(crate) scrub: Mutex<crate::scrub::Scrub>,
+    pub(crate) checkpointing: Mutex<crate::upkeep::checkpoint::Checkpointer>,
+    pub(crate) scrub: Mutex<crate::upkeep::scrub::Scrub>,
     /// The background pass of reduction.
-    pub(crate) optimizing: crate::optimize::Optimizer,
-    pub(crate) reclaiming: Mutex<crate::reclaim::Reclaimer>,
-    pub(crate) accounting: crate::accounting::Accounting,
+    pub(crate) optimizing: crate::upkeep::optimize::Optimizer,
+    pub(crate) reclaiming: Mutex<crate::space::reclaim::Reclaimer>,
+    pub(crate) accounting: crate::space::accounting::Accounting,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     /// The number of the incarnation (`incarnation`).
@@ -62,7 +62,7 @@ impl Store {
     pub(crate) fn assemble(
         world: World,
         writer: Writer,
-        checkpointer: crate::checkpoint::Checkpointer,
+        checkpointer: crate::upkeep::checkpoint::Checkpointer,
         options: OpenOptions,
     ) -> Self {
         let waiters = Arc::new(Waiters::default());
@@ -70,8 +70,8 @@ impl Store {
         world.memory.plans.begin();
         Self {
             pool_id: superblock.pool_id,
-            incarnation: crate::incarnation::of(superblock).into(),
-            scrub: Mutex::new(crate::scrub::Scrub::of_opening(&world, writer.state.losses)),
+            incarnation: crate::log::incarnation::of(superblock).into(),
+            scrub: Mutex::new(crate::upkeep::scrub::Scrub::of_opening(&world, writer.state.losses)),
             world,
             writer: Mutex::new(writer),
             landed: Condvar::new(),
@@ -80,7 +80,7 @@ impl Store {
             checkpointing: Mutex::new(checkpointer),
             optimizing: Default::default(),
             reclaiming: Mutex::default(),
-            accounting: crate::accounting::Accounting::default(),
+            accounting: crate::space::accounting::Accounting::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             checkpoint_bytes: AtomicU64::new(0),

@@ -173,7 +173,7 @@ impl Tuning {
     /// Whether a copy of segments with so many blocks each may take several commits, whatever its
     /// source is: then it is not all or nothing for who reads meanwhile, nor after a crash.
     pub fn may_split(&self, blocks: impl Iterator<Item = u64> + Clone) -> bool {
-        let work = |blocks| crate::take::work_max(self.fanout, blocks);
+        let work = |blocks| crate::map::take::work_max(self.fanout, blocks);
         blocks.clone().map(work).sum::<u64>() >= self.commit_work
             || self.is_too_long_to_stage(blocks.map(|blocks| blocks + 1))
     }

@@ -10,23 +10,23 @@ use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
 use quick_cache::sync::Cache;
 
 use crate::asking::View;
-use crate::comparisons::Comparisons;
-use crate::counts::Counts;
-use crate::dedup::Recent;
-use crate::index::Index;
-use crate::lossy::twice;
-use crate::medium::Medium;
-use crate::memory::{Budgets, Memory};
-use crate::nodes::Nodes;
-use crate::pages::{FastState, PageKey};
-use crate::places::Places;
-use crate::readers::{ReaderToken, Readers};
-use crate::scrub::TableName;
-use crate::segments::Segments;
+use crate::chunks::dedup::Recent;
+use crate::chunks::index::Index;
+use crate::chunks::medium::Medium;
+use crate::chunks::memory::{Budgets, Memory};
+use crate::chunks::pages::{FastState, PageKey};
+use crate::chunks::table::Table;
+use crate::chunks::unplaced::Unplaced;
+use crate::edits::comparisons::Comparisons;
+use crate::edits::places::Places;
+use crate::log::lossy::twice;
+use crate::map::counts::Counts;
+use crate::map::nodes::Nodes;
+use crate::space::readers::{ReaderToken, Readers};
+use crate::space::segments::Segments;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
-use crate::table::Table;
-use crate::unplaced::Unplaced;
+use crate::upkeep::scrub::TableName;
 use crate::{MemoryStatus, StoreError};
 
 /// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
@@ -207,7 +207,7 @@ impl World {
         self.applied.fetch_add(1, Ordering::Release);
     }
 
-    /// Grafts were applied ([`crate::writer::Writer::grafted`]).
+    /// Grafts were applied ([`crate::log::writer::Writer::grafted`]).
     pub(crate) fn grafted(&self, count: u64) {
         self.grafts.fetch_add(count, Ordering::Release);
     }

@@ -15,11 +15,11 @@ use block::{Frame, VolumeError, VolumeReply};
 
 use crate::api::Pending;
 use crate::asking::{Then, View};
-use crate::edit::Edit;
+use crate::edits::edit::Edit;
+use crate::edits::preload;
 use crate::fetch::Fetch;
-use crate::preload;
+use crate::log::writer::{Job, Submitted};
 use crate::store::Store;
-use crate::writer::{Job, Submitted};
 use crate::{Durability, ReadOperation, Started, Token};
 
 impl Store {

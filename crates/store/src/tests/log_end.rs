@@ -71,7 +71,7 @@ fn witnesses_are_looked_for_in_the_segments_that_records_name() {
     // Only the record that begins the second segment, and the one behind it, are left of it all.
     for block in 1..4096 {
         let at = LogPosition { block, ..first };
-        let header = crate::log_reader::LogReader::new(&store.world.medium)
+        let header = crate::log::log_reader::LogReader::new(&store.world.medium)
             .record_at(at.segment, at.block)
             .unwrap()
             .map(|found| (found.header, found.entries));
@@ -199,7 +199,7 @@ fn first_record(store: &Store) -> LogPosition {
 fn a_record_of_another_chain_is_not_followed() {
     let (_, store) = pool(1 << 30);
     let at = first_record(&store);
-    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
+    let mut reader = crate::log::log_reader::LogReader::new(&store.world.medium);
     assert!(reader.record(&at).unwrap().is_some());
     let previous = format::Seal([9; 16]);
     assert!(reader.record(&LogPosition { previous, ..at }).unwrap().is_none());
@@ -211,8 +211,8 @@ fn a_record_of_an_epoch_that_was_given_up_is_not_followed() {
     let (_, store) = pool(1 << 30);
     let at = first_record(&store);
     let epoch = store.pool_status().epoch;
-    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
-    let mut next = |epoch| crate::replay::next_record(&mut reader, &at, epoch).unwrap();
+    let mut reader = crate::log::log_reader::LogReader::new(&store.world.medium);
+    let mut next = |epoch| crate::log::replay::next_record(&mut reader, &at, epoch).unwrap();
     assert!(next(epoch).is_some());
     assert!(next(epoch + 1).is_none());
 }
@@ -240,14 +240,15 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     let superblock = superblock.into_iter().flatten().max_by_key(|found| found.sequence).unwrap();
     let geometry = superblock.geometry;
     disk.lay_out(geometry);
-    let medium = crate::medium::Medium::new(disk, &superblock, options.tuning);
-    let mut checkpointer = crate::checkpoint::Checkpointer::new(superblock.clone());
-    let budgets = crate::memory::Budgets::split(options.memory_bytes, geometry.pool_bytes());
+    let medium = crate::chunks::medium::Medium::new(disk, &superblock, options.tuning);
+    let mut checkpointer = crate::upkeep::checkpoint::Checkpointer::new(superblock.clone());
+    let budgets =
+        crate::chunks::memory::Budgets::split(options.memory_bytes, geometry.pool_bytes());
     let (world, state) =
-        crate::recovery::load_checkpoint(medium, budgets, &mut checkpointer).unwrap();
+        crate::log::recovery::load_checkpoint(medium, budgets, &mut checkpointer).unwrap();
     let (epoch, log) = (superblock.epoch, superblock.log);
-    let mut writer = crate::writer::Writer::new(state, epoch, &options, log, &world.medium);
-    crate::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
+    let mut writer = crate::log::writer::Writer::new(state, epoch, &options, log, &world.medium);
+    crate::space::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
     for segment in [first.segment, second.segment] {
         assert!(writer.log_segments.contains(&segment), "segment {segment} may be written over");
     }

@@ -205,7 +205,7 @@ fn an_old_version_of_a_node_is_not_taken_for_the_newest() {
 
 fn first_entry(store: &Store, volume: VolumeId) -> MapEntry {
     let map = store.world.map_of(volume).unwrap();
-    crate::walk::entry_of((&store.world).into(), &map, 0).unwrap()
+    crate::map::walk::entry_of((&store.world).into(), &map, 0).unwrap()
 }
 
 /// Lets the page of a chunk's row leave, and has the directories above it in memory.

@@ -217,7 +217,7 @@ fn an_unmap_of_many_ranges_is_several_commits() {
     let hand = Hand::new(disk, store);
     let unmap = VolumeRequest::Unmap { volume: id, ranges: ranges.clone() };
     let (_, commits) = hand.run(unmap, || {});
-    assert_eq!(commits, 512 / crate::rest::UNMAP_PIECE_RANGES as u64);
+    assert_eq!(commits, 512 / crate::edits::rest::UNMAP_PIECE_RANGES as u64);
     for (n, range) in (0..512).zip(ranges) {
         let mut expected = distinct(MIB, n % 16 + 1)[..64 * 512].to_vec();
         expected[3 * 512..][..range.count.0 as usize * 512].fill(0);

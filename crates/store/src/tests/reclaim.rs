@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use format::Entry;
 
 use super::*;
-use crate::writer::{Job, Relocation};
+use crate::log::writer::{Job, Relocation};
 use crate::{Durability, Next, Started};
 
 /// Blocks whose bytes look random, told apart by a number in each: cheap to make and to check.

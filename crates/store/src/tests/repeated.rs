@@ -5,7 +5,7 @@ use format::row::ROW_BYTES;
 use format::{ChunkId, ChunkRow, MapEntry};
 
 use super::*;
-use crate::walk::entry_of;
+use crate::map::walk::entry_of;
 
 /// The largest volume.
 const WHOLE: u64 = (64 << 40) / 512;

@@ -4,7 +4,7 @@ use format::geometry::SEGMENT_BYTES_MIN;
 use format::{Place, SegmentState};
 
 use super::*;
-use crate::need::{Need, Wait};
+use crate::space::need::{Need, Wait};
 use crate::{Outcome, Sink, SinkId, Started, Token, Tuning};
 
 const SEGMENT_BYTES: u64 = 64 << 10;

@@ -3,7 +3,7 @@
 
 use super::power::{PowerDisk, open, put};
 use super::*;
-use crate::unflushed::TRIES_MAX;
+use crate::log::unflushed::TRIES_MAX;
 use crate::{Durability, StoreError, Tuning};
 
 struct Bench {
@@ -220,7 +220,7 @@ fn what_no_flush_has_covered_takes_so_much_memory_and_no_more() {
 /// second.
 #[test]
 fn a_chunk_that_moves_stays_in_memory_until_both_its_records_are_durable() {
-    let unplaced = crate::unplaced::Unplaced::default();
+    let unplaced = crate::chunks::unplaced::Unplaced::default();
     let (id, frame) = (format::ChunkId(5), FrameMut::from_bytes(&[1; 4096]).freeze());
     unplaced.insert(id, &frame);
     unplaced.insert(id, &frame);

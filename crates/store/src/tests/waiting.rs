@@ -51,7 +51,7 @@ fn copies_that_wait_for_each_other_are_looked_at_a_few_times_each() {
 
 /// Begins UNMAPs of which one commit takes a few.
 fn start_long_unmaps(hand: &Hand, volume: VolumeId, count: u64) {
-    const RANGES: u64 = crate::rest::UNMAP_PIECE_RANGES as u64;
+    const RANGES: u64 = crate::edits::rest::UNMAP_PIECE_RANGES as u64;
     for id in 0..count {
         let range = |n| SectorRange::new((id * RANGES + n) * 4 * MIB + 8, MIB);
         let ranges = (0..RANGES).map(range).collect();

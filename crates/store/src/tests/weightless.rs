@@ -1,7 +1,7 @@
 //! Groups that compress to fewer units than they have blocks: none of them may count as nothing.
 
 use super::*;
-use crate::pack::UNPADDED;
+use crate::chunks::pack::UNPADDED;
 
 /// Blocks whose bytes repeat every eight: eight of them take less than a unit each.
 fn repeating(blocks: u64, seed: u64) -> Vec<u8> {

@@ -161,7 +161,7 @@ fn two_bad_reads_of_one_request_are_told_by_the_first() {
     let map = store.world.map_of(one).unwrap();
     for block in [20, 30] {
         let MapEntry::Chunk(id) =
-            crate::walk::entry_of((&store.world).into(), &map, block).unwrap()
+            crate::map::walk::entry_of((&store.world).into(), &map, block).unwrap()
         else {
             panic!("data");
         };
@@ -185,7 +185,7 @@ fn an_overwrite_and_an_unmap_end_a_finding() {
     let store = open(&pool);
     // Block 10 of the one, and of the other that shares its leaf.
     let map = store.world.map_of(pool.volumes[0]).unwrap();
-    let MapEntry::Chunk(id) = crate::walk::entry_of((&store.world).into(), &map, 10).unwrap()
+    let MapEntry::Chunk(id) = crate::map::walk::entry_of((&store.world).into(), &map, 10).unwrap()
     else {
         panic!("block 10 is data");
     };

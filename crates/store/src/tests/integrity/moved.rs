@@ -1,7 +1,7 @@
 //! Reclaim meets a chunk that is not what was written.
 
 use super::*;
-use crate::walk::entry_of;
+use crate::map::walk::entry_of;
 
 fn place_of(store: &Store, volume: VolumeId, block: u64) -> Place {
     let map = store.world.map_of(volume).unwrap();

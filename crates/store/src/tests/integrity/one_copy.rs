@@ -103,12 +103,12 @@ fn a_bad_header_of_a_record_costs_nothing() {
         let superblock = store.checkpointing.lock().superblock().clone();
         (superblock.log, store.writer.lock().position.lsn)
     };
-    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
+    let mut reader = crate::log::log_reader::LogReader::new(&store.world.medium);
     let mut headers = Vec::new();
     while at.lsn < end {
         let place = Place { segment: at.segment, offset_units: at.block * UNITS_PER_BLOCK };
         headers.push(offset(&store, place));
-        at = crate::replay::next_record(&mut reader, &at, 0).unwrap().unwrap().behind();
+        at = crate::log::replay::next_record(&mut reader, &at, 0).unwrap().unwrap().behind();
     }
     drop(store);
     assert_eq!(headers.len(), 41, "40 writes, and what is written at rest");

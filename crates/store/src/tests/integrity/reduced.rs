@@ -4,7 +4,7 @@ use format::{Codec, Entry, Handling, MapEntry};
 
 use super::super::reduction::prose;
 use super::*;
-use crate::writer::{Job, Submitted};
+use crate::log::writer::{Job, Submitted};
 
 /// Two volumes, of which the first `sectors` of the first one are `bytes`.
 fn make_with(bytes: &[u8], handling: Handling) -> (Pool, Store) {
@@ -30,7 +30,7 @@ fn submit(store: &Store, entry: Entry) {
 
 fn chunk_at(store: &Store, volume: VolumeId, block: u64) -> ChunkId {
     let map = store.world.map_of(volume).unwrap();
-    match crate::walk::entry_of((&store.world).into(), &map, block).unwrap() {
+    match crate::map::walk::entry_of((&store.world).into(), &map, block).unwrap() {
         MapEntry::Chunk(id) => id,
         other => panic!("block {block} is {other:?}"),
     }

@@ -30,10 +30,10 @@ fn load(disk: &Arc<MemoryDisk>) -> Store {
 pub(super) fn records(disk: &Arc<MemoryDisk>) -> Vec<(u64, RecordHeader)> {
     let superblock = superblock(disk);
     let store = load(disk);
-    let mut reader = crate::log_reader::LogReader::new(&store.world.medium);
+    let mut reader = crate::log::log_reader::LogReader::new(&store.world.medium);
     let mut at = superblock.log;
     let mut found = Vec::new();
-    while let Some(record) = crate::replay::next_record(&mut reader, &at, 0).unwrap() {
+    while let Some(record) = crate::log::replay::next_record(&mut reader, &at, 0).unwrap() {
         let place =
             Place { segment: record.at.segment, offset_units: record.at.block * UNITS_PER_BLOCK };
         found.push((offset(&superblock, place), record.header));
@@ -44,7 +44,7 @@ pub(super) fn records(disk: &Arc<MemoryDisk>) -> Vec<(u64, RecordHeader)> {
 
 fn chunk_at(store: &Store, volume: VolumeId, block: u64) -> ChunkId {
     let map = store.world.map_of(volume).unwrap();
-    match crate::walk::entry_of((&store.world).into(), &map, block).unwrap() {
+    match crate::map::walk::entry_of((&store.world).into(), &map, block).unwrap() {
         MapEntry::Chunk(id) => id,
         other => panic!("block {block} is {other:?}"),
     }

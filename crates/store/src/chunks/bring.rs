@@ -1,0 +1,171 @@
+//! Applying what entries say of chunks: new ones, moved ones, and those found to be alike.
+
+use block::Frame;
+use format::geometry::UNITS_PER_BLOCK;
+use format::{Brought, ChunkId, ChunkRow, Codec, Entry, Handling, Place};
+
+use crate::StoreError;
+use crate::chunks::dedup::REFERENCES_MAX;
+use crate::log::lossy::twice;
+use crate::log::record::{Originals, Record};
+use crate::world::{State, World};
+
+/// Where the payload of the record is that an entry came with.
+#[derive(Clone, Copy)]
+pub(crate) struct Payload<'a> {
+    /// Its first byte; nowhere while the record waits in memory.
+    pub(crate) place: Place,
+    /// Its blocks, if they are in memory.
+    pub(crate) frames: &'a [Frame],
+    /// What the blocks of its compressed groups are, if that is in memory.
+    pub(crate) originals: Option<&'a Originals>,
+}
+
+impl<'a> Payload<'a> {
+    /// Of a record that waits in memory, or is on its way.
+    pub(crate) fn of(place: Place, record: &'a Record) -> Self {
+        Self { place, frames: &record.frames, originals: Some(&record.originals) }
+    }
+
+    /// Of a record on the medium.
+    pub(crate) fn stored(place: Place) -> Self {
+        Self { place, frames: &[], originals: None }
+    }
+
+    fn place_of(&self, units: u32) -> Place {
+        if self.place.is_none() {
+            return Place::NONE;
+        }
+        Place { offset_units: self.place.offset_units + units, ..self.place }
+    }
+
+    /// The content of a block that came with the record, if it is in memory.
+    fn frame_of(&self, brought: &Brought) -> Option<&Frame> {
+        match brought.shape.codec {
+            Codec::Raw => self.frames.get((brought.payload_units / UNITS_PER_BLOCK) as usize),
+            _ => self.originals?.get(&brought.chunk),
+        }
+    }
+}
+
+/// Blocks came with the record, as new chunks.
+pub(crate) fn store_chunks(
+    world: &World,
+    state: &mut State,
+    entry: &Entry,
+    handling: Handling,
+    payload: Payload<'_>,
+) -> Result<(), StoreError> {
+    for brought in entry.brought() {
+        let Brought { chunk, fingerprint, payload_units, shape } = brought;
+        let row = ChunkRow {
+            place: payload.place_of(payload_units),
+            stored_units: shape.stored_units,
+            codec: shape.codec,
+            group_index: shape.group_index,
+            group_blocks: shape.group_blocks,
+            handling,
+            original: None,
+            reference_count: 0,
+            fingerprint,
+        };
+        let put = || world.chunks.update(&world.medium, chunk.0, |raw| row.encode(raw));
+        if let Err(error) = twice(put) {
+            // Without a row nobody finds it: what names it is lost.
+            world.give_up(state, error)?;
+            continue;
+        }
+        if !row.place.is_none() {
+            state.segments.add_live(row.place, row.share_units())?;
+        }
+        keep_content(world, row.place, &brought, payload);
+        if !handling.unshared {
+            world.index.insert(fingerprint, chunk);
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the content of a block that came with a record: for reads later on, or, where it has no
+/// place yet, for all who need it.
+fn keep_content(world: &World, place: Place, brought: &Brought, payload: Payload<'_>) {
+    let Some(frame) = payload.frame_of(brought) else { return };
+    if place.is_none() {
+        world.unplaced.insert(brought.chunk, frame);
+    } else {
+        world.keep_chunk(brought.chunk, frame.clone());
+    }
+}
+
+/// Chunks have moved to the record's payload.
+pub(crate) fn relocate(
+    world: &World,
+    state: &mut State,
+    entry: &Entry,
+    payload: Payload<'_>,
+) -> Result<(), StoreError> {
+    for brought in entry.brought() {
+        let place = payload.place_of(brought.payload_units);
+        let moved = |raw: &mut [u8]| {
+            // Freed since it was read, or an alias: then there is nothing to move.
+            let old = ChunkRow::decode(raw)
+                .filter(|row| row.fingerprint == brought.fingerprint && row.original.is_none())?;
+            let new = old.moved(place, brought.shape);
+            new.encode(raw);
+            Some((old, new))
+        };
+        let chunk = brought.chunk.0;
+        let moved = match twice(|| world.chunks.update(&world.medium, chunk, moved)) {
+            Ok(moved) => moved,
+            Err(error) => {
+                // It stays where it was, in a segment that stays in use.
+                world.give_up(state, error)?;
+                continue;
+            }
+        };
+        let Some((old, new)) = moved else { continue };
+        if !old.place.is_none() {
+            state.segments.sub_live(old.place, old.share_units())?;
+        }
+        if !new.place.is_none() {
+            state.segments.add_live(new.place, new.share_units())?;
+        } else if let Some(frame) = payload.frame_of(&brought) {
+            world.unplaced.insert(brought.chunk, frame);
+        }
+    }
+    Ok(())
+}
+
+/// A chunk takes its content from another one from here on, if both are still there and in use.
+pub(crate) fn alias(
+    world: &World,
+    state: &mut State,
+    chunk: ChunkId,
+    original: ChunkId,
+) -> Result<(), StoreError> {
+    let row = |id: ChunkId| world.chunks.get(&world.medium, id.0, ChunkRow::decode);
+    let rows = || Ok((row(chunk)?, row(original)?));
+    let (own, other) = match twice(rows) {
+        Ok((Some(own), Some(other))) => (own, other),
+        Ok(_) => return Ok(()),
+        // It keeps its own content.
+        Err(error) => return world.give_up(state, error),
+    };
+    let named = 1..REFERENCES_MAX;
+    let stored = |row: &ChunkRow| row.original.is_none() && named.contains(&row.reference_count);
+    if own.fingerprint != other.fingerprint || !stored(&own) || !stored(&other) {
+        return Ok(());
+    }
+    world.reference_chunks(std::iter::once(original))?;
+    let row = ChunkRow {
+        stored_units: 0,
+        codec: Codec::Alias,
+        group_index: 0,
+        group_blocks: 1,
+        place: Place::NONE,
+        original: Some(original),
+        ..own
+    };
+    world.chunks.update(&world.medium, chunk.0, |raw| row.encode(raw))?;
+    world.forget_chunk(&mut state.segments, chunk, &own)
+}

@@ -1,0 +1,76 @@
+//! Reading stored blocks one after another, where whole groups are read and unpacked once: for
+//! recovery, reclaim, scrubbing and checks.
+
+use block::{Frame, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
+use format::{Codec, PLACE_UNIT_BYTES, Place, Shape};
+
+use crate::StoreError;
+use crate::chunks::medium::Medium;
+use crate::chunks::pack::{Unpacked, covering_blocks};
+
+/// Reads blocks; remembers the group that it read last.
+#[derive(Default)]
+pub(crate) struct GroupReader {
+    group: Unpacked<Place>,
+    /// What was read ahead: where it begins, and the blocks from there on.
+    ahead: (Place, Vec<Frame>),
+}
+
+impl GroupReader {
+    /// Reads `count` blocks from one on with one operation: what stands in there is taken from
+    /// there. Where that fails, each is read by itself.
+    pub(crate) fn read_ahead(&mut self, medium: &Medium, place: Place, count: usize) {
+        let frames = read_frames(medium, place, count).unwrap_or_default();
+        self.ahead = (place, frames);
+    }
+
+    fn frames(
+        &self,
+        medium: &Medium,
+        place: Place,
+        count: usize,
+    ) -> Result<Vec<Frame>, StoreError> {
+        let (start, ahead) = &self.ahead;
+        let behind = place.offset_units.checked_sub(start.offset_units);
+        let held = behind.filter(|_| place.segment == start.segment).and_then(|behind| {
+            let first = (behind / UNITS_PER_BLOCK) as usize;
+            ahead.get(first..first.checked_add(count)?)
+        });
+        match held {
+            Some(frames) => Ok(frames.to_vec()),
+            None => read_frames(medium, place, count),
+        }
+    }
+
+    /// A block that is stored at a place; `None` where there is no such block.
+    pub(crate) fn read(
+        &mut self,
+        medium: &Medium,
+        place: Place,
+        shape: Shape,
+    ) -> Result<Option<Frame>, StoreError> {
+        let bytes = u64::from(shape.stored_units) * PLACE_UNIT_BYTES;
+        if !medium.geometry().contains(place, bytes) {
+            return Ok(None);
+        }
+        if shape.codec == Codec::Raw {
+            if !place.offset_units.is_multiple_of(UNITS_PER_BLOCK) {
+                return Ok(None);
+            }
+            return Ok(self.frames(medium, place, 1)?.pop());
+        }
+        if !self.group.holds(&place, shape) {
+            let (count, skip) = covering_blocks(place.offset_units, shape.stored_units);
+            let frames = self.frames(medium, place.block_start(), count)?;
+            self.group.unpack(place, shape, &frames, skip);
+        }
+        Ok(self.group.block(shape))
+    }
+}
+
+fn read_frames(medium: &Medium, place: Place, count: usize) -> Result<Vec<Frame>, StoreError> {
+    let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+    medium.disk.read_patiently(place, &mut frames)?;
+    Ok(frames.into_iter().map(FrameMut::freeze).collect())
+}

@@ -1,0 +1,248 @@
+//! The pages of a table that are in memory, and how they are found.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use block::{Frame, FrameMut};
+use format::page::PageRef;
+
+use crate::chunks::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
+use crate::edits::plans::Mark;
+use crate::sync::RwLock;
+
+/// Locks over the pages, so that readers of different pages do not meet. In models they are to.
+pub(crate) const SHARDS: usize = if cfg!(feature = "models") { 4 } else { 64 };
+/// Neighbouring pages that are found together and share a lock: 2048 rows. Enough to make a run of
+/// them cheap; not so many that the group of a page which is alone there takes as much as the page.
+const PAGES_TOGETHER: usize = 16;
+/// Memory that a group takes beside its pages: itself, and its entry in the index.
+pub(crate) const GROUP_COST_BYTES: u64 = size_of::<Group>() as u64 + 64;
+
+/// Hashes ids, which no stranger chooses: speed counts, and the same run must give the same order.
+pub(crate) type FastState = foldhash::fast::FixedState;
+
+/// A page by its level (0: rows) and its position in the level.
+pub(crate) type PageKey = (u8, u64);
+
+/// The lock over a page.
+pub(crate) fn shard_of(key: PageKey) -> usize {
+    ((key.1 / PAGES_TOGETHER as u64) as usize ^ (usize::from(key.0) * 7)) % SHARDS
+}
+
+/// A page, and what is known of it.
+pub(crate) struct Slot {
+    pub(crate) page: Page,
+    /// Where it is on the medium; nowhere if it never was.
+    pub(crate) stored: PageRef,
+    pub(crate) dirty: bool,
+    /// Whether somebody has looked at it since the hand went by.
+    used: AtomicBool,
+    /// The last capture that has taken it: it stays here until that is written.
+    pub(crate) capture: u32,
+    pub(crate) plan: Mark,
+}
+
+impl Slot {
+    /// Somebody looks at it.
+    pub(crate) fn touch(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it may leave now; it may the next time, if nobody looks at it until then.
+    fn may_leave(&mut self, kept: Kept) -> bool {
+        !std::mem::take(self.used.get_mut())
+            && !self.dirty
+            && self.capture <= kept.written
+            && self.plan.is_before(kept.oldest_plan)
+    }
+}
+
+/// The content of a page.
+pub(crate) enum Page {
+    /// The table's own.
+    Own(FrameMut),
+    /// A checkpoint has it too, or had.
+    Shared(Frame),
+}
+
+impl Page {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(frame) => &frame[..],
+            Self::Shared(frame) => &frame[..],
+        }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        if let Self::Shared(frame) = self {
+            *self = Self::Own(std::mem::replace(frame, Frame::zeros()).into_mut());
+        }
+        match self {
+            Self::Own(frame) => &mut frame[..],
+            Self::Shared(_) => unreachable!("it was made the table's own just now"),
+        }
+    }
+
+    /// For a checkpoint, too.
+    pub(crate) fn share(&mut self) -> Frame {
+        let frame = match std::mem::replace(self, Self::Shared(Frame::zeros())) {
+            Self::Own(frame) => frame.freeze(),
+            Self::Shared(frame) => frame,
+        };
+        *self = Self::Shared(frame.clone());
+        frame
+    }
+}
+
+/// Neighbouring pages.
+pub(crate) struct Group {
+    key: PageKey,
+    pub(crate) slots: [Option<Slot>; PAGES_TOGETHER],
+    count: usize,
+}
+
+/// Groups under one lock. A group may leave, and another take its place, whenever the lock is not
+/// held: who remembers a place asks [`Shard::is_at`] before it is used.
+#[derive(Default)]
+pub(crate) struct Shard {
+    index: HashMap<PageKey, u32, FastState>,
+    // Boxed, so that the list stays small and what has left gives its memory back.
+    #[allow(clippy::vec_box)]
+    groups: Vec<Box<Group>>,
+    /// The group that the hand is at.
+    hand: usize,
+    /// Goes up whenever a page of the shard gets another version on the medium: what was read
+    /// there under an earlier number may be an old one.
+    pub(crate) generation: u64,
+    hits: Tally,
+    pages: u64,
+}
+
+/// The group of a page, and its place in there.
+pub(crate) fn group_of((level, page): PageKey) -> (PageKey, usize) {
+    let together = PAGES_TOGETHER as u64;
+    ((level, page / together), (page % together) as usize)
+}
+
+impl Shard {
+    /// A page, to be looked at.
+    pub(crate) fn get(&self, key: PageKey) -> Option<&Slot> {
+        let (group, at) = group_of(key);
+        let slot = self.groups[*self.index.get(&group)? as usize].slots[at].as_ref()?;
+        slot.touch();
+        self.hits.add();
+        Some(slot)
+    }
+
+    /// A page, to be changed.
+    pub(crate) fn get_mut(&mut self, key: PageKey) -> Option<&mut Slot> {
+        let (group, at) = group_of(key);
+        let slot = self.groups[*self.index.get(&group)? as usize].slots[at].as_mut()?;
+        slot.touch();
+        Some(slot)
+    }
+
+    /// The place of a group.
+    pub(crate) fn place_of(&self, group: PageKey) -> Option<u32> {
+        self.index.get(&group).copied()
+    }
+
+    /// Whether a group is at a place.
+    pub(crate) fn is_at(&self, group: PageKey, place: u32) -> bool {
+        self.groups.get(place as usize).is_some_and(|there| there.key == group)
+    }
+
+    /// The group at a place.
+    pub(crate) fn group(&mut self, place: u32) -> &mut Group {
+        &mut self.groups[place as usize]
+    }
+
+    /// Puts a page in that is not there, and returns how much memory that takes.
+    pub(crate) fn add(&mut self, key: PageKey, page: Page, stored: PageRef, dirty: bool) -> u64 {
+        let (group_key, at) = group_of(key);
+        let next = self.groups.len() as u32;
+        let index = *self.index.entry(group_key).or_insert(next);
+        let mut cost = PAGE_COST_BYTES;
+        if index == next {
+            let slots = [const { None }; PAGES_TOGETHER];
+            self.groups.push(Box::new(Group { key: group_key, slots, count: 0 }));
+            cost += GROUP_COST_BYTES;
+        }
+        let group = &mut self.groups[index as usize];
+        debug_assert!(group.slots[at].is_none(), "a page is put in twice");
+        let used = AtomicBool::new(true);
+        group.slots[at] =
+            Some(Slot { page, stored, dirty, used, capture: 0, plan: Mark::default() });
+        group.count += 1;
+        self.pages += 1;
+        cost
+    }
+
+    /// Moves the hand on by one group.
+    fn sweep(&mut self, kept: Kept) -> Swept {
+        let mut swept = Swept::default();
+        if self.groups.is_empty() {
+            return swept;
+        }
+        self.hand %= self.groups.len();
+        let group = &mut self.groups[self.hand];
+        for slot in &mut group.slots {
+            if slot.as_mut().is_some_and(|slot| slot.may_leave(kept)) {
+                *slot = None;
+                group.count -= 1;
+                swept.count += 1;
+                swept.bytes += PAGE_COST_BYTES;
+            }
+        }
+        self.pages -= swept.count;
+        if group.count > 0 {
+            self.hand += 1;
+            return swept;
+        }
+        swept.bytes += GROUP_COST_BYTES;
+        let key = group.key;
+        self.index.remove(&key);
+        self.groups.swap_remove(self.hand);
+        if let Some(moved) = self.groups.get(self.hand) {
+            self.index.insert(moved.key, self.hand as u32);
+        }
+        swept
+    }
+}
+
+/// The pages of one table.
+pub(crate) struct Shards(Vec<RwLock<Shard>>);
+
+impl Shards {
+    pub(crate) fn new() -> Self {
+        Self((0..SHARDS).map(|_| RwLock::default()).collect())
+    }
+
+    /// The shard of a page.
+    pub(crate) fn of(&self, key: PageKey) -> &RwLock<Shard> {
+        &self.0[shard_of(key)]
+    }
+
+    pub(crate) fn at(&self, shard: usize) -> &RwLock<Shard> {
+        &self.0[shard]
+    }
+}
+
+impl Sweep for Shards {
+    fn sweep(&self, shard: usize, kept: Kept) -> Swept {
+        let shard = self.0[shard].try_write();
+        shard.map_or_else(Swept::default, |mut shard| shard.sweep(kept))
+    }
+
+    fn count(&self) -> Counted {
+        let mut counted = Counted::default();
+        for shard in &self.0 {
+            let shard = shard.read();
+            counted.pages += shard.pages;
+            counted.hits += shard.hits.get();
+        }
+        counted
+    }
+}

@@ -1,0 +1,285 @@
+//! A table of 32-byte rows, in pages that are read when they are first wanted.
+//!
+//! Rows are changed by the writer only; front ends read them at the same time. Pages are frames: a
+//! checkpoint takes them as they are, and the first change meanwhile copies the page.
+
+use std::sync::Arc;
+
+use block::{Frame, FrameMut};
+use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TABLE_HEIGHT_MAX, TableRoot};
+use format::row::ROW_BYTES;
+
+use crate::StoreError;
+use crate::asking::Source;
+use crate::chunks::cursor::Cursor;
+use crate::chunks::medium::{Copied, Medium};
+use crate::chunks::memory::{Memory, PAGE_COST_BYTES};
+use crate::chunks::pages::{Page, PageKey, Shards, Slot};
+use crate::sync::{Mutex, RwLock};
+use crate::upkeep::repairs::BadCopies;
+
+pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
+
+/// A table.
+pub(crate) struct Table {
+    pub(crate) shards: Arc<Shards>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) root: RwLock<TableRoot>,
+    pub(crate) dirty: Mutex<Vec<PageKey>>,
+    /// Pages that were found bad in their first copy.
+    pub(crate) bad_copies: BadCopies<PageKey>,
+}
+
+/// What came of reading a page that was not in memory.
+enum Loaded {
+    /// It is there now, and is what is stored at this place.
+    Page(Frame, PageRef),
+    /// There is no such page: its rows are free.
+    Nothing,
+    /// Somebody else has put it there, or it has got a newer version: look again.
+    Again,
+}
+
+/// How many rows a tree of `height` directories above a row page can hold.
+fn rows_below(height: u8) -> u64 {
+    ROWS_PER_PAGE.saturating_mul(REFS_PER_DIRECTORY.saturating_pow(u32::from(height)))
+}
+
+impl Table {
+    /// The table that a superblock names.
+    pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
+        let shards = Arc::new(Shards::new());
+        memory.join(shards.clone());
+        Self {
+            shards,
+            memory: memory.clone(),
+            root: RwLock::new(root),
+            dirty: Mutex::new(Vec::new()),
+            bad_copies: BadCopies::default(),
+        }
+    }
+
+    /// Reads a row; a row that never was is free (zeros).
+    pub(crate) fn get<'a, T>(
+        &self,
+        source: impl Into<Source<'a>>,
+        number: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, StoreError> {
+        let at = (number % ROWS_PER_PAGE) as usize * ROW_BYTES;
+        let row = |page: &[u8]| read(&page[at..at + ROW_BYTES]);
+        self.read_page(source, (0, number / ROWS_PER_PAGE), row)
+    }
+
+    /// Calls `read` for each row in use of the page that a row is in: its place there, and it.
+    pub(crate) fn rows_of_page<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        row: u64,
+        mut read: impl FnMut(u64, &[u8]),
+    ) -> Result<(), StoreError> {
+        self.read_page(source, (0, row / ROWS_PER_PAGE), |page| {
+            let rows = (0..).zip(page.chunks_exact(ROW_BYTES));
+            rows.filter(|(_, raw)| *raw != FREE_ROW).for_each(|(at, raw)| read(at, raw));
+        })
+    }
+
+    /// Changes a row.
+    pub(crate) fn update<T>(
+        &self,
+        medium: &Medium,
+        row: u64,
+        change: impl FnOnce(&mut [u8]) -> T,
+    ) -> Result<T, StoreError> {
+        let key = (0, row / ROWS_PER_PAGE);
+        let at = (row % ROWS_PER_PAGE) as usize * ROW_BYTES;
+        self.change_page(medium, key, |page| change(&mut page[at..at + ROW_BYTES]))
+    }
+
+    /// A way to change many rows, in any order.
+    pub(crate) fn cursor<'a>(&'a self, medium: &'a Medium) -> Cursor<'a> {
+        Cursor::new(self, medium)
+    }
+
+    pub(crate) fn change_page<T>(
+        &self,
+        medium: &Medium,
+        key: PageKey,
+        change: impl FnOnce(&mut [u8]) -> T,
+    ) -> Result<T, StoreError> {
+        loop {
+            if let Some(slot) = self.shards.of(key).write().get_mut(key) {
+                self.mark(slot, key);
+                return Ok(change(slot.page.bytes_mut()));
+            }
+            // It may leave again before the lock is taken, but not often: it counts as used.
+            self.make(medium, key)?;
+        }
+    }
+
+    /// Notes that a page is to be written.
+    pub(crate) fn mark(&self, slot: &mut Slot, key: PageKey) {
+        if !slot.dirty {
+            slot.dirty = true;
+            // Another change may have been planned with it, that is applied behind a checkpoint.
+            slot.plan.set(self.memory.plans.now());
+            self.memory.dirtied(PAGE_COST_BYTES, slot.capture);
+            self.dirty.lock().push(key);
+        }
+    }
+
+    /// Sees to it that a page is in memory, new if there is none. For the writer, who alone makes
+    /// pages. The directories above it follow when it is captured.
+    pub(crate) fn make(&self, medium: &Medium, key: PageKey) -> Result<(), StoreError> {
+        self.grow_for(key);
+        let seen = self.shards.of(key).read().generation;
+        if matches!(self.load(medium.into(), key, seen)?, Loaded::Nothing) {
+            self.memory.make_room_for_page();
+            let mut shard = self.shards.of(key).write();
+            if shard.get(key).is_none() {
+                let page = Page::Own(FrameMut::zeroed());
+                self.memory.hold(shard.add(key, page, PageRef::NONE, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts directories on top until the root is above `key`.
+    fn grow_for(&self, key: PageKey) {
+        let last_row = (key.1 + 1).saturating_mul(rows_below(key.0)) - 1;
+        let too_low = |root: &TableRoot| {
+            last_row >= rows_below(root.height) && root.height < TABLE_HEIGHT_MAX
+        };
+        if !too_low(&self.root.read()) {
+            return;
+        }
+        let mut root = self.root.write();
+        while too_low(&root) {
+            let key = (root.height + 1, 0);
+            let mut page = FrameMut::zeroed();
+            root.page.put_in_directory(&mut page[..], 0);
+            let cost = self.shards.of(key).write().add(key, Page::Own(page), PageRef::NONE, true);
+            self.memory.hold(cost);
+            self.memory.dirtied(PAGE_COST_BYTES, 0);
+            self.dirty.lock().push(key);
+            *root = TableRoot { page: PageRef::NONE, height: root.height + 1 };
+        }
+    }
+
+    /// Reads a page; one that never was is zeros.
+    pub(crate) fn read_page<'a, T>(
+        &self,
+        source: impl Into<Source<'a>>,
+        key: PageKey,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, StoreError> {
+        self.look(source.into(), key, |found| match found {
+            Some((page, _)) => read(page),
+            None => read(&Frame::zeros()[..]),
+        })
+    }
+
+    /// Looks at a page, and at where it is stored.
+    pub(crate) fn look<T>(
+        &self,
+        source: Source<'_>,
+        key: PageKey,
+        look: impl FnOnce(Option<(&[u8], PageRef)>) -> T,
+    ) -> Result<T, StoreError> {
+        loop {
+            let seen = {
+                let shard = self.shards.of(key).read();
+                if let Some(slot) = shard.get(key) {
+                    slot.plan.set(source.plan());
+                    return Ok(look(Some((slot.page.bytes(), slot.stored))));
+                }
+                shard.generation
+            };
+            match self.load(source, key, seen)? {
+                Loaded::Page(page, stored) => return Ok(look(Some((&page[..], stored)))),
+                Loaded::Nothing => return Ok(look(None)),
+                Loaded::Again => {}
+            }
+        }
+    }
+
+    /// Reads a page from the medium, that was not in memory when its shard had the generation
+    /// `seen`.
+    ///
+    /// While this thread reads, without a lock, the page may be loaded and changed by the writer,
+    /// captured, written and evicted: then what was read is an old version, or, if the segment of
+    /// that was freed and is in use for something else, no page at all. Both are told by the
+    /// generation: a capture raises it under the shard's lock for each page that gets a new
+    /// version, and no segment is freed whose pages have none. So what is put in, and what is
+    /// answered, was the newest version when the lock was taken for it, and an error counts only
+    /// if the reference that led there still does.
+    ///
+    /// That the parent's reference is the newest one needs no such number. From its capture to
+    /// the end of the checkpoint's writes a page is in memory, and its reference is in its parent
+    /// before the writes begin. A page that is not in memory has no capture under way.
+    fn load(&self, source: Source<'_>, key: PageKey, seen: u64) -> Result<Loaded, StoreError> {
+        let root = *self.root.read();
+        if key.0 > root.height || key.0 == root.height && key.1 > 0 {
+            return Ok(Loaded::Nothing);
+        }
+        let stored = if key.0 == root.height {
+            root.page
+        } else {
+            let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+            let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+            self.read_page(source, parent, |page| PageRef::in_directory(page, index))?
+        };
+        if stored.is_none() {
+            return Ok(Loaded::Nothing);
+        }
+        if source.waits() {
+            self.memory.missed();
+        }
+        let read = source.page(stored);
+        if let Err(StoreError::Absent) = read {
+            return Err(StoreError::Absent);
+        }
+        self.memory.make_room_for_page();
+        let mut shard = self.shards.of(key).write();
+        if shard.generation != seen || shard.get(key).is_some() {
+            return Ok(Loaded::Again);
+        }
+        let Copied { content: page, is_second } = read?;
+        self.memory.hold(shard.add(key, Page::Shared(page.clone()), stored, false));
+        if source.plan() > 0
+            && let Some(slot) = shard.get(key)
+        {
+            slot.plan.set(source.plan());
+        }
+        if is_second {
+            self.bad_copies.note(key);
+        }
+        Ok(Loaded::Page(page, stored))
+    }
+
+    /// Where a page is on the medium, if the directory above it can be read.
+    pub(crate) fn stored_at(&self, medium: &Medium, key: PageKey) -> Option<PageRef> {
+        let root = *self.root.read();
+        if key.0 >= root.height {
+            return Some(root.page);
+        }
+        let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+        let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+        self.read_page(medium, parent, |page| PageRef::in_directory(page, index)).ok()
+    }
+}
+
+/// A page that can't be read.
+#[derive(Debug)]
+pub(crate) struct LostPage {
+    pub(crate) key: PageKey,
+    /// The rows that are in it, or below it.
+    pub(crate) rows: std::ops::Range<u64>,
+    pub(crate) error: StoreError,
+}
+
+/// The rows in a page, or below a directory.
+pub(crate) fn rows_of(key: PageKey) -> std::ops::Range<u64> {
+    let span = rows_below(key.0);
+    key.1.saturating_mul(span)..(key.1 + 1).saturating_mul(span)
+}

@@ -1,0 +1,109 @@
+//! Whether a chunk on the device is what was written: the one way in which scrub, `check`, reclaim
+//! and the background pass read.
+
+use block::Frame;
+use format::geometry::UNITS_PER_BLOCK;
+use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
+
+use crate::chunks::groups::GroupReader;
+use crate::chunks::pack::covering_blocks;
+use crate::world::World;
+
+/// Blocks of the device that are read together at most: 256 KiB.
+const RUN_BLOCKS_MAX: u64 = 64;
+
+/// A chunk that has a place of its own, and its row as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub(crate) id: ChunkId,
+    pub(crate) row: ChunkRow,
+}
+
+/// Why a chunk can't be had from the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The device does not give the bytes.
+    Unreadable,
+    /// The bytes are not those that were written.
+    Changed,
+    /// The row says what can't be: a place between two blocks or outside of the pool.
+    Impossible,
+}
+
+/// Reads a chunk from its place on the device, never from memory, and compares it with its
+/// fingerprint. The row must have a place: an alias has none, and is as good as its original.
+///
+/// The caller has seen to it that the place is not written again since the row was read: it holds
+/// a reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
+pub(crate) fn read_chunk(
+    world: &World,
+    reader: &mut GroupReader,
+    row: &ChunkRow,
+) -> Result<Frame, Damage> {
+    let geometry = world.medium.geometry();
+    let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
+    if !geometry.contains(row.place, bytes) {
+        return Err(Damage::Impossible);
+    }
+    let read = reader.read(&world.medium, row.place, row.shape());
+    let frame = read.map_err(|_| Damage::Unreadable)?.ok_or(Damage::Changed)?;
+    if world.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
+}
+
+/// As [`read_chunk`] for many, which come in the order of their places: those that stand in a row
+/// are read together.
+pub(crate) fn read_chunks(
+    world: &World,
+    chunks: &[Stored],
+    told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
+) {
+    let mut reader = GroupReader::default();
+    let mut rest = chunks;
+    while !rest.is_empty() {
+        let run = run_at_front(world, rest);
+        if let Some((place, blocks)) = run.blocks {
+            reader.read_ahead(&world.medium, place, blocks);
+        }
+        let (together, behind) = rest.split_at(run.chunks);
+        for chunk in together {
+            told(chunk, read_chunk(world, &mut reader, &chunk.row));
+        }
+        rest = behind;
+    }
+}
+
+/// Chunks whose blocks on the device overlap or follow each other.
+struct Run {
+    chunks: usize,
+    /// The first block, and how many; none where a row says what can't be.
+    blocks: Option<(Place, usize)>,
+}
+
+fn run_at_front(world: &World, chunks: &[Stored]) -> Run {
+    let geometry = world.medium.geometry();
+    // The blocks of its segment that a chunk is in: the first, and the one behind the last.
+    let covered = |row: &ChunkRow| {
+        let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
+        let (count, _) = covering_blocks(row.place.offset_units, row.stored_units);
+        geometry.contains(row.place, bytes).then(|| {
+            let first = row.place.block_start();
+            (first, first.plus_blocks(count as u32))
+        })
+    };
+    let Some((first, mut end)) = chunks.first().and_then(|chunk| covered(&chunk.row)) else {
+        return Run { chunks: 1.min(chunks.len()), blocks: None };
+    };
+    let more = chunks[1..].iter().map_while(|chunk| {
+        let (start, behind) = covered(&chunk.row)?;
+        let follows =
+            start >= first && start <= end && blocks_between(first, behind) <= RUN_BLOCKS_MAX;
+        follows.then(|| end = end.max(behind))
+    });
+    let count = 1 + more.count();
+    Run { chunks: count, blocks: Some((first, blocks_between(first, end) as usize)) }
+}
+
+/// Blocks from one place to another, of the same segment.
+fn blocks_between(first: Place, end: Place) -> u64 {
+    u64::from((end.offset_units - first.offset_units) / UNITS_PER_BLOCK)
+}

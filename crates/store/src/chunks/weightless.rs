@@ -1,0 +1,49 @@
+//! Chunks that weigh nothing.
+//!
+//! The blocks of a compressed group share its units of 64 bytes among them. Where there were fewer
+//! units than blocks, some of these counted none, so that a segment with one of them could be taken
+//! for empty, freed and written over. No such group is written any more ([`crate::chunks::pack`]);
+//! but pools may hold some. So a segment of the log from before this opening is not freed before
+//! its records were looked at. What is found there is moved to where it counts, as reclaim does it.
+
+use crate::log::writer::Writer;
+use crate::space::relocate::live_chunks;
+use crate::store::Store;
+use crate::world::World;
+
+/// Whether something in a segment of the log is live. What can't be read may name a live chunk.
+pub(crate) fn holds_something(world: &World, segment: u32) -> bool {
+    live_chunks(world, segment).map_or(true, |live| !live.is_empty())
+}
+
+impl Store {
+    /// Of segments that count nothing live, those in which nothing is.
+    pub(crate) fn without_weightless(&self, segments: Vec<u32>) -> Vec<u32> {
+        let is_empty = |segment: &u32| {
+            if self.writer.lock().state.segments.is_known(*segment) {
+                return true;
+            }
+            let is_empty = !holds_something(&self.world, *segment);
+            if !is_empty {
+                self.writer.lock().state.segments.weightless.insert(*segment);
+            }
+            is_empty
+        };
+        segments.into_iter().filter(is_empty).collect()
+    }
+
+    /// All that can be moved out of a segment was. One that holds something all the same is left
+    /// alone.
+    pub(crate) fn weigh_again(&self, segment: u32) {
+        if !self.writer.lock().state.segments.weightless.contains(&segment) {
+            return;
+        }
+        let is_empty = !holds_something(&self.world, segment);
+        let writer: &mut Writer = &mut self.writer.lock();
+        if is_empty {
+            writer.state.segments.weightless.remove(&segment);
+        } else {
+            writer.unreclaimable.insert(segment);
+        }
+    }
+}

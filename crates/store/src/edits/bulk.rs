@@ -1,0 +1,79 @@
+//! Jobs that bring much: parts of staged copies and long writes.
+//!
+//! A record takes one or a few of them, and a window of long copies has a hundred ready at once. So
+//! what waits for room is in two queues: a small write waits for the next commit, not for all that
+//! were before it. Neither starves: what is small leaves room in each record for one that brings
+//! much.
+
+use crate::Token;
+use crate::edits::edit::Edit;
+use crate::log::record::entries_bytes_max;
+use crate::log::writer::{Answer, Job, Writer};
+use crate::world::World;
+
+/// A job is bulk if less than so many of it fit one record.
+const IN_RECORD_MIN: usize = 16;
+
+impl Writer {
+    /// Whether a job brings so much that others do not wait behind it.
+    pub(crate) fn is_bulk(&self, job: &Job) -> bool {
+        let may_be = matches!(job, Job::Edit(_) | Job::Stage(_));
+        may_be && job.data_blocks() > self.tuning.record_blocks_max / IN_RECORD_MIN
+    }
+
+    /// Whether there are jobs of its kind that wait for room, which were there before.
+    pub(crate) fn is_behind_others(&self, job: &Job) -> bool {
+        let queue = if self.is_bulk(job) { &self.bulk } else { &self.overflow };
+        !queue.is_empty()
+    }
+
+    /// Lets a job wait for room, behind others of its kind.
+    pub(crate) fn put_off(&mut self, token: Token, job: Job) {
+        let queue = if self.is_bulk(&job) { &mut self.bulk } else { &mut self.overflow };
+        queue.push_back((token, job));
+    }
+
+    /// Whether the open record has room for an edit.
+    pub(crate) fn fits(&self, edit: &Edit, is_bulk: bool) -> bool {
+        let blocks = edit.data_blocks();
+        let has_room = self.has_room(blocks, entries_bytes_max(edit));
+        has_room && (is_bulk || self.leaves_room(blocks))
+    }
+
+    /// Whether the open record takes so many blocks of what is small, and one that is bulk.
+    fn leaves_room(&self, blocks: usize) -> bool {
+        let Some((_, first)) = self.bulk.front() else { return true };
+        let together = self.open.payload_blocks() + blocks + first.data_blocks();
+        let is_free = blocks == 0 || self.open.is_empty() || self.open.has_bulk;
+        is_free || together <= self.tuning.record_blocks_max
+    }
+
+    /// Lets up to `most` of them join, in their order, as far as there is room, until so many
+    /// blocks were looked at ([`Writer::needs_looked_at`]).
+    pub(crate) fn take_bulk(
+        &mut self,
+        world: &World,
+        most: usize,
+        looked_at_max: u64,
+        answers: &mut Vec<Answer>,
+    ) {
+        for _ in 0..most.min(self.bulk.len()) {
+            let has_room = |(_, job): &(Token, Job)| {
+                let blocks = job.data_blocks();
+                let bytes = match job {
+                    Job::Edit(edit) => entries_bytes_max(edit),
+                    _ => 64 + blocks * 64,
+                };
+                self.has_room(blocks, bytes)
+            };
+            let is_next = self.needs_looked_at < looked_at_max;
+            if !is_next || !self.bulk.front().is_some_and(has_room) {
+                return;
+            }
+            if let Some((token, job)) = self.bulk.pop_front() {
+                let submitted = self.join(world, token, job);
+                answers.extend(submitted.answer(token));
+            }
+        }
+    }
+}

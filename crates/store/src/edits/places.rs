@@ -1,0 +1,127 @@
+//! How many copies move data at once.
+//!
+//! Data that a copy moves is read, and waits for its record, in memory: a part of a staged copy
+//! with some 4 MiB, and as much what goes with one commit. A window of copies would have a hundred
+//! times that there. So each part, and each commit of a copy that moves much
+//! ([`Tuning::placeless_blocks_max`]), needs one of a few places from its first read until it is in
+//! a record; copies that find none wait in their order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use block::VolumeError;
+
+use crate::edits::edit::Edit;
+use crate::log::writer::{Answer, Writer};
+use crate::store::Store;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+#[cfg(doc)]
+use crate::tuning::Tuning;
+use crate::world::World;
+use crate::{Started, Token};
+
+#[derive(Debug, Default)]
+struct Taken {
+    count: AtomicUsize,
+    /// Whether one was given back since this was asked last.
+    given_back: AtomicBool,
+}
+
+/// The places that are taken.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Arc<Taken>);
+
+/// One of them, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct PartPlace(Arc<Taken>);
+
+impl Places {
+    /// How many of `most` are free.
+    fn free(&self, most: usize) -> usize {
+        most.saturating_sub(self.0.count.load(Ordering::Acquire))
+    }
+
+    fn take(&self, most: usize) -> Option<PartPlace> {
+        let one_more = |taken: usize| (taken < most).then_some(taken + 1);
+        self.0.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
+        Some(PartPlace(self.0.clone()))
+    }
+
+    fn were_given_back(&self) -> bool {
+        let given_back = &self.0.given_back;
+        given_back.load(Ordering::Acquire) && given_back.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Drop for PartPlace {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.given_back.store(true, Ordering::Release);
+    }
+}
+
+impl Store {
+    /// Begins the next part of an edit, if it has one, with a place for what it moves; if there is
+    /// none, the edit goes on when there is.
+    pub(crate) fn begin_part(
+        &self,
+        mut edit: Box<Edit>,
+        token: Token,
+    ) -> Result<Box<Edit>, Started> {
+        let most = self.options.tuning.parts_at_once;
+        let find = |edit: &mut Edit| {
+            let found = !edit.wants_place(&self.options.tuning)
+                || edit.place_in(self.world.places.take(most));
+            if found {
+                edit.begin_part();
+            }
+            found
+        };
+        if find(&mut edit) {
+            return Ok(edit);
+        }
+        let mut writer = self.writer.lock();
+        if writer.failed {
+            return Err(Started::Done(Err(VolumeError::WriteFailed)));
+        }
+        // One that was given back in between would not be found by anybody else.
+        if find(&mut edit) {
+            return Ok(edit);
+        }
+        writer.placeless.push_back((token, edit));
+        Err(Started::Queued)
+    }
+
+    /// Lets copies go on that wait for places which have come free. After a commit that is done
+    /// anyway; but who fails, or is not wanted any more, needs none.
+    pub(crate) fn hand_out_places(&self) {
+        if !self.world.places.were_given_back() {
+            return;
+        }
+        let mut answers = Vec::new();
+        {
+            let mut writer = self.writer.lock();
+            if writer.has_place(&self.world) {
+                writer.take_placeless(&self.world, &mut answers);
+            }
+        }
+        self.answer(answers);
+    }
+}
+
+impl Writer {
+    /// Whether a copy waits for a place and one is free.
+    pub(crate) fn has_place(&self, world: &World) -> bool {
+        !self.placeless.is_empty() && world.places.free(self.tuning.parts_at_once) > 0
+    }
+
+    /// Lets copies go on for which there are places.
+    pub(crate) fn take_placeless(&mut self, world: &World, answers: &mut Vec<Answer>) {
+        let free = world.places.free(self.tuning.parts_at_once).min(self.placeless.len());
+        let found = self.placeless.drain(..free);
+        answers.extend(found.map(|(token, edit)| Answer::Again(token, edit)));
+    }
+}
+
+/// Copies that wait for a place, in order.
+pub(crate) type Placeless = VecDeque<(Token, Box<Edit>)>;

@@ -1,0 +1,175 @@
+//! Blocks that a request brings: what they are found to be on their way into a record.
+
+use block::{BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, Frame, VolumeId};
+use format::row::GROUP_BLOCKS_MAX;
+use format::{ChunkId, Codec, Fingerprint, Handling, Keys, MapEntry};
+
+use crate::chunks::pack::{Pack, leave, pack};
+use crate::edits::classify::{Class, classify};
+use crate::edits::edit::{Edit, Step};
+
+/// Blocks of a volume that become these.
+#[derive(Debug)]
+pub(crate) struct Put {
+    pub(crate) volume: VolumeId,
+    pub(crate) start: BlockNumber,
+    pub(crate) frames: Vec<Frame>,
+    /// What each is, once it was looked at.
+    pub(crate) classes: Vec<Class>,
+    /// How those that are [`Class::Data`] are stored, in order, once that is decided.
+    pub(crate) packs: Vec<Pack>,
+    pub(crate) handling: Handling,
+}
+
+/// A block of a put that some chunk may hold already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Which step of the edit.
+    pub(crate) step: usize,
+    /// Which of its blocks.
+    pub(crate) block: usize,
+    pub(crate) chunk: ChunkId,
+}
+
+impl Put {
+    /// Blocks that nobody has looked at.
+    pub(crate) fn new(volume: VolumeId, start: BlockNumber, frames: Vec<Frame>) -> Self {
+        let handling = Handling::default();
+        Self { volume, start, frames, classes: Vec::new(), packs: Vec::new(), handling }
+    }
+
+    /// What it changes.
+    pub(crate) fn range(&self) -> BlockRange {
+        BlockRange { start: self.start, count: BlockCount(self.frames.len() as u64) }
+    }
+
+    /// A frame, to be replaced: what was found out is void.
+    pub(crate) fn frame_mut(&mut self, index: usize) -> Option<&mut Frame> {
+        self.forget();
+        self.frames.get_mut(index)
+    }
+
+    /// Forgets what was found out.
+    pub(crate) fn forget(&mut self) {
+        self.classes.clear();
+        self.packs.clear();
+    }
+
+    /// Whether it was looked at.
+    pub(crate) fn is_classified(&self) -> bool {
+        !self.classes.is_empty()
+    }
+
+    /// Finds zeros and patterns, and fingerprints the rest.
+    pub(crate) fn classify(&mut self, keys: &Keys, handling: Handling) {
+        self.handling = handling;
+        self.classes = self.frames.iter().map(|frame| classify(keys, frame)).collect();
+        if !handling.unshared {
+            self.find_twins();
+        }
+    }
+
+    /// Finds blocks that are like an earlier one of these.
+    fn find_twins(&mut self) {
+        if self.frames.len() < 2 {
+            return;
+        }
+        let mut first: Vec<(Fingerprint, usize)> = Vec::with_capacity(self.classes.len());
+        let sums = self.classes.iter().enumerate();
+        first.extend(sums.filter_map(|(at, class)| Some((class.fingerprint()?, at))));
+        first.sort_unstable();
+        for pair in first.chunk_by(|a, b| a.0 == b.0) {
+            let (sum, original) = pair[0];
+            for &(_, at) in &pair[1..] {
+                if self.frames[at] == self.frames[original] {
+                    self.classes[at] = Class::Twin(sum, original);
+                }
+            }
+        }
+    }
+
+    /// Decides how what is left is stored.
+    pub(crate) fn pack(&mut self) {
+        let classes = self.classes.iter().zip(&self.frames);
+        let data: Vec<&Frame> =
+            classes.filter(|(class, _)| class.fingerprint().is_some()).map(|(_, f)| f).collect();
+        self.packs = match self.handling.uncompressed {
+            true => leave(data.len()),
+            false => pack(&data, Codec::Lz4),
+        };
+    }
+
+    /// 4 KiB blocks that it takes in a record, at most.
+    pub(crate) fn stored_blocks(&self) -> usize {
+        match self.is_classified() {
+            true => self.packs.iter().map(Pack::stored_blocks).sum(),
+            false => self.frames.len(),
+        }
+    }
+
+    /// How many chunks it makes: groups hold several in less than a block each.
+    pub(crate) fn new_chunks(&self) -> usize {
+        match self.is_classified() {
+            true => self.classes.iter().filter_map(Class::fingerprint).count(),
+            false => self.frames.len(),
+        }
+    }
+
+    /// The chunks that hold some of it already.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (ChunkId, Fingerprint)> + '_ {
+        self.classes.iter().filter_map(|class| match class {
+            Class::Known(sum, chunk) => Some((*chunk, *sum)),
+            _ => None,
+        })
+    }
+
+    /// What the map says of each block, where the data got chunks from `first` on.
+    pub(crate) fn entries(&self, first: ChunkId) -> Vec<MapEntry> {
+        let mut next = first;
+        let mut entries: Vec<MapEntry> = Vec::with_capacity(self.classes.len());
+        for class in &self.classes {
+            entries.push(match class {
+                Class::Uniform(entry) => *entry,
+                Class::Data(_) => {
+                    let chunk = next;
+                    next.0 += 1;
+                    MapEntry::Chunk(chunk)
+                }
+                Class::Known(_, chunk) => MapEntry::Chunk(*chunk),
+                Class::Twin(_, original) => entries[*original],
+            });
+        }
+        entries
+    }
+}
+
+impl Edit {
+    /// Bytes that it writes, before reduction.
+    pub(crate) fn put_bytes(&self) -> u64 {
+        self.puts().map(|(_, put)| put.frames.len() as u64 * BLOCK_BYTES).sum()
+    }
+
+    /// Forgets what was found out of the blocks that it brings.
+    pub(crate) fn forget(mut self: Box<Self>) -> Box<Self> {
+        self.puts_mut().for_each(|(_, put)| put.forget());
+        self
+    }
+
+    /// The steps that bring blocks, and which they are.
+    pub(crate) fn puts(&self) -> impl Iterator<Item = (usize, &Put)> {
+        self.steps.iter().enumerate().filter_map(|(index, step)| match step {
+            Step::Put(put) => Some((index, put)),
+            _ => None,
+        })
+    }
+
+    /// As [`Edit::puts`], to be changed.
+    pub(crate) fn puts_mut(&mut self) -> impl Iterator<Item = (usize, &mut Put)> {
+        self.steps.iter_mut().enumerate().filter_map(|(index, step)| match step {
+            Step::Put(put) => Some((index, put)),
+            _ => None,
+        })
+    }
+}
+
+const _: () = assert!(GROUP_BLOCKS_MAX == 8, "a group's index takes three bits of its row");

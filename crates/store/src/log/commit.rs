@@ -1,0 +1,320 @@
+//! The commit: sealing the open record, and what follows when it is durable.
+
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::RECORD_ENTRIES_BYTES_MAX;
+use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
+use sys::Persist;
+
+use crate::chunks::bring::Payload;
+use crate::log::apply::apply_all;
+use crate::log::record::{Record, Sealed};
+use crate::log::writer::{Answer, Writer};
+use crate::map::tree::Editor;
+use crate::world::World;
+use crate::{Commit, StoreError};
+
+/// Nodes freed with each commit while more wait, so that their number is bounded.
+const PENDING_NODES_PER_COMMIT: usize = 16;
+
+/// A record on its way to the device.
+pub(crate) struct InFlight {
+    pub(crate) record: Record,
+    /// Its header with the entries, as it is written; none for a mere flush.
+    pub(crate) header: Vec<Frame>,
+    /// What the next record has a copy of.
+    pub(crate) own: Arc<[u8]>,
+    /// Where the record is, its payload, and where the next one goes.
+    pub(crate) at: LogPosition,
+    pub(crate) payload: Place,
+    pub(crate) next: LogPosition,
+    pub(crate) lsn: u64,
+    pub(crate) applied: bool,
+    /// It waits to be taken.
+    pub(crate) unsent: bool,
+    /// How it ended, once it has: if not well, it is placed anew (`elsewhere`).
+    pub(crate) written: Option<bool>,
+    /// How many flushes had failed when it was sent.
+    pub(crate) flushes_failed: u64,
+    /// How often its place has refused it while there was no other.
+    pub(crate) kept_in_place: u32,
+}
+
+impl InFlight {
+    /// One that waits to be taken: where it is, its payload, and where the next one goes.
+    pub(crate) fn new(
+        record: Record,
+        sealed: Sealed,
+        (at, payload, next): (LogPosition, Place, LogPosition),
+        lsn: u64,
+        applied: bool,
+    ) -> Self {
+        Self {
+            record,
+            header: sealed.frames,
+            own: sealed.own,
+            at,
+            payload,
+            next,
+            lsn,
+            applied,
+            unsent: true,
+            written: None,
+            flushes_failed: 0,
+            kept_in_place: 0,
+        }
+    }
+
+    /// Blocks that it takes in the log.
+    pub(crate) fn blocks(&self) -> u32 {
+        (self.header.len() + self.record.frames.len()) as u32
+    }
+
+    /// Whether it says nothing but how the log goes on.
+    pub(crate) fn is_link(&self) -> bool {
+        self.record.entries.is_empty() && !self.header.is_empty()
+    }
+
+    /// Whether it is on the device's side.
+    pub(crate) fn is_flying(&self) -> bool {
+        self.written.is_none() && !self.unsent
+    }
+}
+
+impl Writer {
+    /// Takes what was placed anew, or seals the open record, if the device is free.
+    pub(crate) fn take_commit(&mut self, world: &World) -> Option<Commit> {
+        self.place_anew(world);
+        if !self.wants_commit() {
+            return None;
+        }
+        if let Some(index) = self.sealed.iter().position(|sealed| sealed.unsent) {
+            return Some(self.send(world, index));
+        }
+        self.log_released(world);
+        let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
+        if !self.open.entries.is_empty() && !self.make_room(blocks) {
+            // A checkpoint is due then, and frees some: whoever writes it has the record taken.
+            return None;
+        }
+        let mut record = std::mem::take(&mut self.open);
+        if !record.entries.is_empty() {
+            record.close();
+        }
+        let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
+        assert!(readable, "recovery takes no record with so many entries");
+        let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
+        let sealed = self.seal(world, record, self.tail, &self.tail_own);
+        let placed = self.early().then(|| self.place_early(world, &sealed));
+        if placed.is_some_and(|placed| placed.is_err()) {
+            self.failed = true;
+            return None;
+        }
+        self.written.moved_bytes += moved_bytes;
+        self.spend(u64::from(sealed.blocks()) * BLOCK_BYTES - moved_bytes);
+        self.note_sealed(&sealed);
+        self.sealed.push_back(sealed);
+        self.turn_plans(world);
+        Some(self.send(world, self.sealed.len() - 1))
+    }
+
+    /// Makes a record that begins `at` a place what is written there. One without entries is for
+    /// who waits for nothing but a flush.
+    pub(crate) fn seal(
+        &self,
+        world: &World,
+        record: Record,
+        at: LogPosition,
+        before: &[u8],
+    ) -> InFlight {
+        let applied = self.early() || record.entries.is_empty();
+        if record.entries.is_empty() {
+            let (none, payload, lsn) = (Sealed::default(), Place::NONE, at.lsn - 1);
+            let next = at;
+            return InFlight::new(record, none, (at, payload, next), lsn, applied);
+        }
+        let stamp = (self.epoch, self.flushed_lsn);
+        let sealed = record.seal(&world.medium, &at, stamp, before);
+        let blocks = sealed.frames.len() as u32;
+        let payload =
+            Place { segment: at.segment, offset_units: (at.block + blocks) * UNITS_PER_BLOCK };
+        let next = LogPosition {
+            block: at.block + blocks + record.frames.len() as u32,
+            lsn: at.lsn + 1,
+            previous: sealed.seal,
+            ..at
+        };
+        InFlight::new(record, sealed, (at, payload, next), at.lsn, applied)
+    }
+
+    /// The log goes on behind a record that was sealed.
+    pub(crate) fn note_sealed(&mut self, sealed: &InFlight) {
+        let bytes = u64::from(sealed.blocks()) * BLOCK_BYTES;
+        self.log_bytes += bytes;
+        self.written.log_bytes += bytes;
+        self.tail = sealed.next;
+        if !sealed.header.is_empty() {
+            self.tail_own = sealed.own.clone();
+            self.ends_with_entries = !sealed.record.entries.is_empty();
+        }
+    }
+
+    /// What is to be written of a sealed record.
+    fn send(&mut self, world: &World, index: usize) -> Commit {
+        let early = self.early();
+        let must_flush = early && self.must_flush(index);
+        let sealed = &mut self.sealed[index];
+        sealed.unsent = false;
+        sealed.flushes_failed = world.medium.disk.flush_failures();
+        let flushes = must_flush || sealed.record.flush || sealed.header.is_empty();
+        let persist = match (early, flushes) {
+            (false, _) => Persist::Itself,
+            (true, false) => Persist::Nothing,
+            (true, true) => Persist::All,
+        };
+        if sealed.header.is_empty() {
+            let lsn = sealed.lsn;
+            let place = Place::NONE;
+            return Commit { place, frames: Vec::new(), persist: Persist::All, lsn };
+        }
+        let frames = sealed.header.iter().chain(&sealed.record.frames).cloned().collect();
+        let LogPosition { segment, block, .. } = sealed.at;
+        let place = Place::of_block(segment, block);
+        Commit { place, frames, persist, lsn: sealed.lsn }
+    }
+
+    /// Moves to the following segment if `blocks` do not fit this one. `false`: no segment is free
+    /// now that could follow it.
+    fn make_room(&mut self, blocks: u32) -> bool {
+        assert!(blocks <= self.blocks_per_segment, "a record never crosses a segment");
+        if blocks <= self.segment_rest_blocks() {
+            return true;
+        }
+        let segment = self.tail.next_segment;
+        let lsn = self.tail.lsn;
+        let Some(next_segment) = self.state.segments.open(SegmentState::Log, lsn) else {
+            return false;
+        };
+        self.tail = LogPosition { segment, block: 0, next_segment, ..self.tail };
+        self.log_segments.extend([segment, next_segment]);
+        true
+    }
+
+    /// Whether the open record waits for a segment, and nothing under way will free one.
+    pub(crate) fn has_no_segment(&mut self) -> bool {
+        let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
+        self.sealed.is_empty()
+            && blocks > self.segment_rest_blocks()
+            && self.state.segments.free_count() == 0
+    }
+
+    /// Gives the chunks of a record that was applied early their place.
+    fn place_early(&mut self, world: &World, sealed: &InFlight) -> Result<(), StoreError> {
+        let payload = sealed.payload;
+        for brought in sealed.record.entries.iter().flat_map(Entry::brought) {
+            let offset_units = payload.offset_units + brought.payload_units;
+            let place = Place { offset_units, ..payload };
+            let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
+                let mut row = ChunkRow::decode(raw)
+                    .filter(|row| row.place.is_none() && row.original.is_none())?;
+                row.place = place;
+                row.encode(raw);
+                Some(row.share_units())
+            })?;
+            if let Some(units) = units {
+                self.state.segments.add_live(place, units)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it;
+    /// until then the next ones may be on their way already.
+    pub(crate) fn land(&mut self, world: &World, commit: &Commit, written: bool) {
+        self.commit_count += u64::from(written);
+        if self.early() {
+            return self.land_early(world, commit, written);
+        }
+        let mut flying = self.sealed.iter_mut().filter(|sealed| sealed.is_flying());
+        let Some(done) = flying.find(|sealed| sealed.lsn == commit.lsn) else { return };
+        done.written = Some(written);
+        // All before the first that has not landed: each of them was written durably.
+        let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
+        let flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
+        assert!(flushed_lsn >= self.flushed_lsn, "what was durable stays so");
+        self.flushed_lsn = flushed_lsn;
+    }
+
+    /// Applies what has landed, in order, and returns who is to be answered.
+    pub(crate) fn apply_landed(&mut self, world: &World) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        loop {
+            let has_place = self.place_anew(world);
+            let has_ended = |sealed: &InFlight| sealed.written.is_some_and(|ok| ok || !has_place);
+            if !self.sealed.front().is_some_and(has_ended) {
+                break;
+            }
+            let Some(mut done) = self.sealed.pop_front() else { break };
+            // Behind a record that was lost nothing is applied: recovery would not find it either.
+            self.broken |= done.written == Some(false);
+            let before = self.position;
+            if !self.broken {
+                self.position = done.next;
+                if !done.header.is_empty() {
+                    self.position_own = done.own.clone();
+                }
+                self.broken = self.apply(world, &mut done).is_err();
+            }
+            self.failed |= self.broken;
+            let reply = if self.broken { Err(VolumeError::WriteFailed) } else { Ok(()) };
+            answers.extend(
+                done.record
+                    .waiting
+                    .iter()
+                    .map(|token| Answer::Reply(*token, reply.clone().map(|()| VolumeReply::Done))),
+            );
+            let staging = std::mem::take(&mut done.record.staging);
+            answers.extend(staging.into_iter().map(|(token, edit)| match &reply {
+                Ok(()) => Answer::Again(token, edit),
+                Err(error) => Answer::Reply(token, Err(error.clone())),
+            }));
+            if self.early() && !self.broken {
+                self.keep_until_flushed(world, done, before);
+            }
+        }
+        self.turn_plans(world);
+        self.take_waiting(world, &mut answers);
+        answers
+    }
+
+    fn apply(&mut self, world: &World, done: &mut InFlight) -> Result<(), StoreError> {
+        if done.applied {
+            self.keep_placed(world, done);
+        } else {
+            let payload = Payload::of(done.payload, &done.record);
+            apply_all(world, &mut self.state, &done.record.entries, payload)?;
+            world.count_applied();
+            for chunk in &done.record.pins {
+                world.unpin(&mut self.state, *chunk)?;
+            }
+            self.grafted(world, std::mem::take(&mut done.record.grafts));
+        }
+        if self.state.pending.len() > self.tuning.pending_nodes_max {
+            let count = self.nodes_to_free(world, PENDING_NODES_PER_COMMIT);
+            let mut editor = Editor { world, state: &mut self.state };
+            editor.free_pending(count)?;
+        }
+        Ok(())
+    }
+
+    /// What it brought stays in memory until it is durable, and in the cache from then on.
+    fn keep_placed(&self, world: &World, done: &InFlight) {
+        for brought in done.record.entries.iter().flat_map(Entry::brought) {
+            if let Some(frame) = world.unplaced.get(brought.chunk) {
+                world.keep_chunk(brought.chunk, frame);
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Records that the device refuses are placed elsewhere in the log.
+//!
+//! A write that fails for good at its place is not the end: the place may be bad, and the device
+//! good. The record goes to the next segment, and all that was sealed behind it follows, because
+//! each record names the one before. What is left of the segment is not used before that was freed.
+//!
+//! # How recovery finds it
+//! A record is either where the one before it ends, or the first of the next segment, at one of its
+//! [`entry_blocks`]. A record that is refused at the first of those is not moved to the second: it
+//! may not fit there. A *link* goes there, an empty record that names the segment behind that, and
+//! so on. So a segment is of use to the log if one of these blocks is.
+//!
+//! These places have an order, and the log never goes back in it. A write that was refused may have
+//! had any effect, so something valid may be at several of them; the last counts, as only what
+//! follows that was ever answered ([`crate::log::replay::next_record`]). Records behind the others
+//! are never taken for a part of the log: they name the one before by its seal, and where more than
+//! the first of them was moved, that is another one.
+//!
+//! # Where there is no other place
+//! A pool may be so full that no segment is free, or each of the places at which the next one could
+//! begin has refused what was to go there. Then the record is sent to its place again and
+//! again, since what refuses it may pass, or reclaim may win a segment. That ends with the device
+//! ([`sys::Disk::has_given_up`]), or after [`TRIES_IN_PLACE_MAX`] times.
+//!
+//! # When
+//! Nothing is placed anew while a record is on its way: those in front may be refused as well, and
+//! those behind may be landing where something else is to go. Until then none is sealed, and
+//! nothing behind a record that was refused is applied or answered. A crash in between finds the
+//! log as far as it was answered, and perhaps more of it: at the old places or at the new ones,
+//! where the same entries stand.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use format::log::header_blocks;
+use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
+
+use crate::StoreError;
+use crate::log::commit::InFlight;
+use crate::log::record::Record;
+use crate::log::writer::Writer;
+use crate::world::World;
+
+/// How often a record is sent to its place again while there is no other: for some 30 s, as a place
+/// is tried for 70 ms while the device takes other writes.
+const TRIES_IN_PLACE_MAX: u32 = 400;
+
+/// Places at which the first record of a segment can be.
+const ENTRIES: u32 = 4;
+
+/// The blocks of a segment at which its first record can be, in their order.
+pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> {
+    (0..ENTRIES).map(move |part| part * (blocks_per_segment / ENTRIES))
+}
+
+impl Writer {
+    /// Whether a record was refused that has no other place yet.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.sealed.iter().any(|sealed| sealed.written == Some(false))
+    }
+
+    /// Gives records that were refused, and all behind them, another place, as soon as none is on
+    /// its way. `false`: there is none, or the store has failed.
+    pub(crate) fn place_anew(&mut self, world: &World) -> bool {
+        if self.failed {
+            // Nobody takes it any more.
+            for sealed in self.sealed.iter_mut().filter(|sealed| sealed.unsent) {
+                (sealed.unsent, sealed.written) = (false, Some(false));
+            }
+        }
+        let Some(first) = self.sealed.iter().position(|sealed| sealed.written == Some(false))
+        else {
+            return true;
+        };
+        if self.failed {
+            return false;
+        }
+        if self.sealed.iter().any(InFlight::is_flying) {
+            return true;
+        }
+        if !self.has_other_places(first) && self.keep_in_place(world, first) {
+            return true;
+        }
+        let moved = self.move_from(world, first).unwrap_or(false);
+        self.failed |= !moved;
+        moved
+    }
+
+    /// Whether the records from `first` on have place in segments that are free, and there is a way
+    /// to them.
+    fn has_other_places(&mut self, first: usize) -> bool {
+        self.entries_left(first) > 0
+            && self.state.segments.free_count() >= self.segments_to_move(first)
+    }
+
+    /// At how many places a link can be that leads past the record at `first`.
+    pub(crate) fn entries_left(&self, first: usize) -> usize {
+        let at = self.sealed[first].at;
+        if at.segment == self.position_before(first).segment {
+            return usize::MAX;
+        }
+        entry_blocks(self.blocks_per_segment).filter(|block| *block > at.block).count()
+    }
+
+    /// Where the record before the one at `first` ends.
+    fn position_before(&self, first: usize) -> LogPosition {
+        first.checked_sub(1).map_or(self.position, |index| self.sealed[index].next)
+    }
+
+    /// What the record at `first` has a copy of.
+    fn own_before(&self, first: usize) -> Arc<[u8]> {
+        let before = self.sealed.range(..first).rev().find(|sealed| !sealed.header.is_empty());
+        before.map_or(&self.position_own, |sealed| &sealed.own).clone()
+    }
+
+    /// Segments that it takes to move the records from `first` on.
+    pub(crate) fn segments_to_move(&self, first: usize) -> u32 {
+        // One is opened behind the last, and one more where a link is.
+        let (mut segments, mut used) = (3, 0);
+        for sealed in self.sealed.range(first..) {
+            // What it has a copy of may be another record then, and longer.
+            let blocks = sealed.blocks() + self.tuning.header_blocks_max() / 2;
+            let blocks = blocks.min(self.blocks_per_segment);
+            if used + blocks > self.blocks_per_segment {
+                (segments, used) = (segments + 1, 0);
+            }
+            used += blocks;
+        }
+        segments
+    }
+
+    /// Sends the records that were refused, from `first` on, to their places once more. `false`: it
+    /// is no use any more.
+    fn keep_in_place(&mut self, world: &World, first: usize) -> bool {
+        let is_over = self.sealed[first].kept_in_place >= TRIES_IN_PLACE_MAX;
+        if is_over || world.medium.disk.has_given_up() {
+            return false;
+        }
+        self.sealed[first].kept_in_place += 1;
+        for sealed in self.sealed.range_mut(first..).filter(|sealed| sealed.written == Some(false))
+        {
+            (sealed.unsent, sealed.written) = (true, None);
+        }
+        true
+    }
+
+    fn move_from(&mut self, world: &World, first: usize) -> Result<bool, StoreError> {
+        let chain = self.sealed.iter().map(|sealed| &sealed.at).chain([&self.tail]);
+        let followers: BTreeMap<u32, u32> = chain.map(|at| (at.segment, at.next_segment)).collect();
+        let before = self.position_before(first);
+        let refused = self.sealed[first].at;
+        // If it comes to nothing, none of these is there.
+        for sealed in self.sealed.range_mut(first..) {
+            (sealed.unsent, sealed.written) = (false, Some(false));
+        }
+        let behind: VecDeque<InFlight> = self.sealed.drain(first..).collect();
+        // A link leads from where it is to where it is wanted no more.
+        self.sealed.extend(behind.into_iter().filter(|sealed| !sealed.is_link()));
+        let mut from = before;
+        if refused.segment != before.segment {
+            let mut entries = entry_blocks(self.blocks_per_segment);
+            let Some(block) = entries.find(|block| *block > refused.block) else {
+                return Ok(false);
+            };
+            let link = self.link(world, LogPosition { block, ..refused }, &self.own_before(first));
+            from = link.next;
+            self.note_sealed(&link);
+            self.sealed.insert(first, link);
+        }
+        let Some(mut at) = self.enter(from, &followers) else { return Ok(false) };
+        let begin = self.sealed.len().min(first + usize::from(from != before));
+        for index in begin..self.sealed.len() {
+            let before = self.own_before(index);
+            let record = std::mem::take(&mut self.sealed[index].record);
+            let headers = header_blocks(record.entries_bytes, before.len());
+            if at.block + headers + record.frames.len() as u32 > self.blocks_per_segment {
+                let Some(next) = self.enter(at, &followers) else { return Ok(false) };
+                at = next;
+            }
+            let moved = self.seal(world, record, at, &before);
+            at = moved.next;
+            if moved.applied {
+                let old = self.sealed[index].payload;
+                self.move_early(world, &moved, old)?;
+            }
+            self.note_sealed(&moved);
+            self.sealed[index] = moved;
+        }
+        self.moved_count += 1;
+        Ok(true)
+    }
+
+    /// A record that says nothing but how the log goes on.
+    pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
+        let record = Record::default();
+        let stamp = (self.epoch, self.flushed_lsn);
+        let sealed = record.seal(&world.medium, &at, stamp, before);
+        let next = LogPosition {
+            block: at.block + sealed.frames.len() as u32,
+            lsn: at.lsn + 1,
+            previous: sealed.seal,
+            ..at
+        };
+        InFlight::new(record, sealed, (at, Place::NONE, next), at.lsn, self.early())
+    }
+
+    /// The beginning of the segment that follows. The one behind that may have been opened already.
+    fn enter(&mut self, at: LogPosition, followers: &BTreeMap<u32, u32>) -> Option<LogPosition> {
+        let segment = at.next_segment;
+        let next_segment = match followers.get(&segment) {
+            Some(next) => *next,
+            None => self.state.segments.open(SegmentState::Log, at.lsn)?,
+        };
+        self.log_segments.extend([segment, next_segment]);
+        Some(LogPosition { segment, block: 0, next_segment, ..at })
+    }
+
+    /// Chunks of a record that was applied early have moved with it, from `old`, unless they have
+    /// another place or are gone by now.
+    fn move_early(
+        &mut self,
+        world: &World,
+        moved: &InFlight,
+        old: Place,
+    ) -> Result<(), StoreError> {
+        for brought in moved.record.entries.iter().flat_map(Entry::brought) {
+            let at = |payload: Place| {
+                let offset_units = payload.offset_units + brought.payload_units;
+                Place { offset_units, ..payload }
+            };
+            let (old, new) = (at(old), at(moved.payload));
+            let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
+                let mut row = ChunkRow::decode(raw).filter(|row| row.place == old)?;
+                row.place = new;
+                row.encode(raw);
+                Some(row.share_units())
+            })?;
+            if let Some(units) = units {
+                self.state.segments.sub_live(old, units)?;
+                self.state.segments.add_live(new, units)?;
+            }
+        }
+        Ok(())
+    }
+}

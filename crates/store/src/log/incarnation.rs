@@ -1,0 +1,77 @@
+//! Incarnations: what ends with a loss of power is known by the number of the one that it is of.
+//!
+//! Each opening to use a pool is a power on, and begins the next incarnation: whoever has served
+//! the pool before is gone. A superblock says so, in both copies, before the first record of that
+//! opening is written. So nothing durable is ever of an incarnation that a later opening could
+//! begin again, and no commit is needed to begin one.
+//!
+//! Superblocks of version 2 have no such number. There the epoch is it, which each opening counts
+//! up as well. When such a pool becomes one of version 3, its number stays, and counts on.
+
+use std::sync::atomic::Ordering;
+
+use format::{FormatVersion, Superblock};
+
+use crate::StoreError;
+use crate::log::plausible::ID_END;
+use crate::store::Store;
+
+/// The time from one power on to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incarnation {
+    /// Its number: a later one's is higher.
+    pub number: u64,
+    /// Whether the pool itself says so, from version 3 of the format on. Programs that know version
+    /// 2 only go by what the layer above has kept of it.
+    pub is_stored: bool,
+}
+
+/// The incarnation that a superblock is of.
+pub(crate) fn of(superblock: &Superblock) -> u64 {
+    match superblock.version {
+        FormatVersion::V2 => superblock.epoch,
+        FormatVersion::V3 => superblock.incarnation,
+    }
+}
+
+/// Has the superblock of a new epoch begin the next incarnation; its number.
+pub(crate) fn begin(superblock: &mut Superblock) -> u64 {
+    if superblock.version > FormatVersion::V2 {
+        superblock.incarnation += 1;
+    }
+    of(superblock)
+}
+
+impl Store {
+    /// The incarnation of the pool: that of the last opening to use it. What a superblock says is
+    /// durable since then.
+    pub fn incarnation(&self) -> Incarnation {
+        let number = self.incarnation.load(Ordering::Acquire);
+        let is_stored = self.world.medium.version() > FormatVersion::V2;
+        Incarnation { number, is_stored }
+    }
+
+    /// Sees to it that the incarnation has at least this number: earlier programs have counted for
+    /// themselves, and what they have written is not to be of this one. Durable when it returns,
+    /// where the pool stores it. To be called before anything of this incarnation is written.
+    ///
+    /// # Errors
+    /// Those of the device; [`StoreError::Damaged`] if nobody can have counted so far.
+    pub fn raise_incarnation(&self, least: u64) -> Result<(), StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let now = self.incarnation();
+        if now.number >= least {
+            return Ok(());
+        }
+        if least >= ID_END {
+            let text = format!("no pool was started {least} times");
+            return Err(StoreError::Damaged(text));
+        }
+        if now.is_stored {
+            checkpointer.count_incarnation(least);
+            checkpointer.rewrite_superblock(&self.world.medium)?;
+        }
+        self.incarnation.store(least, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! Reading the log's records where they are said to be, or wherever they are.
+//!
+//! A record has a copy of header and entries of the one before it. So one whose header is bad is
+//! found by the record behind it. That is looked for only where a header is bad, or the log ends.
+
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
+use format::{Entry, Place, RecordHeader, Seal};
+
+use crate::StoreError;
+use crate::chunks::medium::Medium;
+use crate::log::elsewhere::entry_blocks;
+
+/// A record that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadRecord {
+    pub(crate) header: RecordHeader,
+    pub(crate) entries: Vec<Entry>,
+    /// What the next record has a copy of.
+    pub(crate) own: Arc<[u8]>,
+}
+
+impl ReadRecord {
+    /// A record whose seal is right, or that of the next one. So these are bytes that we wrote: if
+    /// they make no sense, say so.
+    fn of(header: RecordHeader, own: &[u8]) -> Result<Self, StoreError> {
+        let entries =
+            header.entries(own).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        Ok(Self { header, entries, own: own.into() })
+    }
+}
+
+/// How much of the log is read at once: 1 MiB.
+const WINDOW_BLOCKS: u32 = 256;
+
+/// Reads the log in large pieces.
+pub(crate) struct LogReader<'a> {
+    pub(crate) medium: &'a Medium,
+    window: Vec<FrameMut>,
+    /// Where it begins.
+    window_place: Place,
+    /// A segment that the log may go on in, and what stands where its first record can be.
+    next: Option<(u32, Vec<Entrance>)>,
+}
+
+/// What stands where the first record of a segment can be.
+#[derive(Clone, Copy, Debug)]
+struct Entrance {
+    block: u32,
+    /// The record that seems to begin there, and the seal of the one before.
+    follows: Option<(u64, Seal)>,
+    unreadable: bool,
+}
+
+impl<'a> LogReader<'a> {
+    pub(crate) fn new(medium: &'a Medium) -> Self {
+        Self { medium, window: Vec::new(), window_place: Place::NONE, next: None }
+    }
+
+    /// `count` blocks from `block` of a segment on, as bytes; `None` past the segment's end.
+    pub(crate) fn blocks(
+        &mut self,
+        segment: u32,
+        block: u32,
+        count: u32,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
+        let bytes = u64::from(count) * BLOCK_BYTES;
+        if !self.medium.geometry().contains(place, bytes) {
+            return Ok(None);
+        }
+        let mut out = Vec::with_capacity(bytes as usize);
+        for index in 0..count {
+            out.extend_from_slice(&self.frame(place.plus_blocks(index))?[..]);
+        }
+        Ok(Some(out))
+    }
+
+    /// A block, which is inside of a segment.
+    fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
+        let end = self.window_place.plus_blocks(self.window.len() as u32);
+        if !(self.window_place..end).contains(&place) {
+            let blocks = self.medium.geometry().blocks_per_segment();
+            let left = blocks - place.offset_units / UNITS_PER_BLOCK;
+            let mut window = std::mem::take(&mut self.window);
+            window.resize_with(left.min(WINDOW_BLOCKS) as usize, FrameMut::stale);
+            if self.medium.disk.read(place, &mut window).is_err() {
+                // A bad block must not stand for its neighbours.
+                window.truncate(1);
+                self.medium.disk.read_patiently(place, &mut window)?;
+            }
+            (self.window, self.window_place) = (window, place);
+        }
+        let units = place.offset_units - self.window_place.offset_units;
+        Ok(&self.window[(units / UNITS_PER_BLOCK) as usize])
+    }
+
+    /// Looks at the places of a segment's first record, once for as long as the segment is next.
+    fn entrances(&mut self, segment: u32) -> Vec<Entrance> {
+        if let Some((known, entrances)) = &self.next
+            && *known == segment
+        {
+            return entrances.clone();
+        }
+        let geometry = self.medium.geometry();
+        let blocks = entry_blocks(geometry.blocks_per_segment());
+        let looked_at = |block: u32| {
+            let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
+            let mut frames = [FrameMut::stale()];
+            let read = self.medium.disk.read_patiently(place, &mut frames);
+            let header = RecordHeader::decode(&frames[0][..]).ok().filter(|_| read.is_ok());
+            let follows = header.map(|header| (header.lsn, header.previous));
+            Entrance { block, follows, unreadable: read.is_err() }
+        };
+        let entrances: Vec<Entrance> = blocks.map(looked_at).collect();
+        self.next = Some((segment, entrances.clone()));
+        entrances
+    }
+
+    /// The places at which the next record can be, in their order: behind the last one, and at the
+    /// beginning of the next segment, as far as something stands there that seems to be it or that
+    /// can't be read.
+    pub(crate) fn places(&mut self, position: &LogPosition) -> Vec<LogPosition> {
+        let mut places = vec![*position];
+        let follows = Some((position.lsn, position.previous));
+        let entrances = self.entrances(position.next_segment);
+        let blocks = entrances
+            .into_iter()
+            .filter(|entrance| entrance.unreadable || entrance.follows == follows)
+            .map(|entrance| entrance.block);
+        let segment = position.next_segment;
+        places.extend(blocks.map(|block| LogPosition { segment, block, ..*position }));
+        places
+    }
+
+    /// The places at which a record can be whose header is bad: behind the last one, and at the
+    /// beginning of the next segment. What follows a link is in a segment that only the link names.
+    pub(crate) fn places_of_copies(position: &LogPosition) -> [LogPosition; 2] {
+        [*position, LogPosition { segment: position.next_segment, block: 0, ..*position }]
+    }
+
+    /// The record at a position, if it is the one that must be there.
+    pub(crate) fn record(&mut self, at: &LogPosition) -> Result<Option<ReadRecord>, StoreError> {
+        let found = self.record_at(at.segment, at.block)?;
+        let is_it = |header: &RecordHeader| header.lsn == at.lsn && header.previous == at.previous;
+        Ok(found.filter(|found| is_it(&found.header)))
+    }
+
+    /// The record at a position, if it is the one that must be there and its header is bad: by what
+    /// the next one has a copy of. That follows it, or begins the next segment. Where there are
+    /// several, the one of the latest epoch.
+    ///
+    /// Not found is the only record of a segment that had to be left for a bad place.
+    pub(crate) fn record_by_copy(
+        &mut self,
+        at: &LogPosition,
+        names_next: bool,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let mut best: Option<ReadRecord> = None;
+        let here = self.blocks_behind(at.block).map(|block| (at.segment, block));
+        let entries = entry_blocks(self.medium.geometry().blocks_per_segment());
+        let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
+        for place in here.chain(next) {
+            let found = self.record_before(at.block, at.segment, place)?;
+            let Some(found) = found else { continue };
+            let least = best.as_ref().map_or(0, |best| best.header.epoch);
+            let RecordHeader { lsn, previous, epoch, .. } = found.header;
+            if lsn == at.lsn && previous == at.previous && epoch >= least {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Any record of this pool that begins at a block, by its header or by what the next one behind
+    /// it has a copy of.
+    pub(crate) fn record_or_copy_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let by_header = self.record_at(segment, block);
+        if matches!(by_header, Ok(Some(_)) | Err(StoreError::Damaged(_))) {
+            return by_header;
+        }
+        for behind in self.blocks_behind(block) {
+            if let Some(found) = self.record_before(block, segment, (segment, behind))? {
+                return Ok(Some(found));
+            }
+        }
+        by_header
+    }
+
+    /// Where the record behind one that begins at `block` can be in the same segment.
+    fn blocks_behind(&self, block: u32) -> std::ops::Range<u32> {
+        let tuning = &self.medium.tuning;
+        let most = tuning.header_blocks_max() + tuning.payload_blocks_max();
+        let end = self.medium.geometry().blocks_per_segment();
+        block.saturating_add(1)..end.min(block.saturating_add(most).saturating_add(1))
+    }
+
+    /// The record that begins at a block of a segment, as the one at another place has it, if that
+    /// is the next one.
+    fn record_before(
+        &mut self,
+        block: u32,
+        segment: u32,
+        next: (u32, u32),
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        // What can't be read tells nothing.
+        let Ok(Some((header, bytes))) = self.bytes_at(next.0, next.1) else { return Ok(None) };
+        let Ok(Some((before, own))) = header.record_before(&bytes) else { return Ok(None) };
+        let behind = u64::from(block) + before.total_blocks();
+        let follows = match next.0 == segment {
+            true => behind == u64::from(next.1),
+            false => behind <= u64::from(self.medium.geometry().blocks_per_segment()),
+        };
+        if header.lsn != before.lsn + 1 || !follows || before.next_segment == segment {
+            return Ok(None);
+        }
+        ReadRecord::of(before, own).map(Some)
+    }
+
+    /// Any record of this pool that begins at a block.
+    pub(crate) fn record_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        match self.bytes_at(segment, block)? {
+            Some((header, bytes)) => ReadRecord::of(header, header.own_part(&bytes)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Header and entries of any record of this pool that begins at a block, with what is copied
+    /// behind them.
+    fn bytes_at(
+        &mut self,
+        segment: u32,
+        block: u32,
+    ) -> Result<Option<(RecordHeader, Vec<u8>)>, StoreError> {
+        let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
+        if !self.medium.geometry().contains(place, BLOCK_BYTES) {
+            return Ok(None);
+        }
+        let first = self.frame(place)?;
+        let Ok(header) = RecordHeader::decode(&first[..]) else { return Ok(None) };
+        let count = u32::from(header.header_blocks);
+        let Some(bytes) = self.blocks(segment, block, count)? else { return Ok(None) };
+        let end = u64::from(block) + header.total_blocks();
+        let is_record = header.verify(&bytes, &self.medium.keys)
+            && end <= u64::from(self.medium.geometry().blocks_per_segment());
+        Ok(is_record.then_some((header, bytes)))
+    }
+}

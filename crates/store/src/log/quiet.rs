@@ -1,0 +1,54 @@
+//! What is written when the log comes to rest.
+//!
+//! Header and entries of a record stand in the next one too, and the next one says that it is
+//! durable. The last record has neither: one bad block would take it, and what it answered, in
+//! silence, because recovery could not tell it from one that a crash has torn. So when nothing has
+//! followed from one turn of maintenance to the next, a record without entries does. If a crash
+//! tears that one nothing is lost.
+
+use format::RecordVersion;
+
+use crate::log::writer::Writer;
+use crate::store::Store;
+use crate::world::World;
+
+impl Store {
+    /// Writes a record behind the last one, if the log was at rest since this was called before.
+    pub(crate) fn note_rest(&self) {
+        let begun = {
+            let mut writer = self.writer.lock();
+            let lsn = writer.tail.lsn;
+            let rests = writer.rested_at_lsn.replace(lsn) == Some(lsn);
+            rests && writer.begin_rest(&self.world)
+        };
+        if begun {
+            self.commit_here();
+        }
+    }
+}
+
+impl Writer {
+    /// Whether the last record of the log has to be followed by one without entries.
+    fn is_rest_due(&self, world: &World) -> bool {
+        // With early answers nothing is promised before a flush, and that is a record's own.
+        self.log_bytes > 0
+            && self.ends_with_entries
+            && world.medium.version().records() > RecordVersion::V2
+            && !self.early()
+            && !self.failed
+    }
+
+    fn begin_rest(&mut self, world: &World) -> bool {
+        // At the beginning of a segment it would be taken for a link.
+        if !self.is_rest_due(world) || !self.is_idle() || self.segment_rest_blocks() == 0 {
+            return false;
+        }
+        let rest = self.link(world, self.tail, &self.tail_own);
+        if rest.blocks() > self.segment_rest_blocks() {
+            return false;
+        }
+        self.note_sealed(&rest);
+        self.sealed.push_back(rest);
+        true
+    }
+}

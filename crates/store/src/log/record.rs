@@ -1,0 +1,413 @@
+//! A log record before it is written: its entries, its payload, and who waits for it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeId};
+use format::compared::COMPARED_BYTES;
+use format::entry::ENTRY_LENGTH_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::{RECORD_HEADER_BYTES, header_blocks};
+use format::{
+    ChunkId, Entry, Fingerprint, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader,
+    RecordVersion, Seal, StoreFlags,
+};
+
+use crate::Token;
+use crate::chunks::medium::Medium;
+use crate::chunks::pack::Packed;
+use crate::chunks::pages::FastState;
+use crate::edits::classify::Class;
+use crate::edits::edit::{Edit, Step};
+use crate::edits::put::Put;
+use crate::edits::stage::{LinkedRun, run_starts};
+use crate::log::writer::Relocation;
+use crate::map::grafts::Graft;
+use crate::tuning::LINKED_RUN_BYTES_MAX;
+
+/// Blocks of compressed groups as they were written, by their chunks.
+pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;
+
+/// Header and entries of a record, as they are written.
+#[derive(Debug, Default)]
+pub(crate) struct Sealed {
+    pub(crate) frames: Vec<Frame>,
+    /// What the next record has a copy of ([`RecordHeader::own_part`]).
+    pub(crate) own: Arc<[u8]>,
+    pub(crate) seal: Seal,
+}
+
+/// Entries and payload that wait for the device.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries_bytes: usize,
+    /// Blocks that are stored as they are; once it is closed, all of the payload.
+    pub(crate) frames: Vec<Frame>,
+    /// How much of the payload was moved, by reclaim or the background pass.
+    pub(crate) moved_blocks: usize,
+    /// Blocks of metadata that it will change, as a rule.
+    pub(crate) changes_blocks: u64,
+    /// Compressed groups, each of whole units of 64 bytes, until it is closed.
+    packed: Vec<u8>,
+    /// What the blocks of compressed groups are.
+    pub(crate) originals: Originals,
+    /// Chunks that are not to be freed before this record was applied, because it names them.
+    pub(crate) pins: Vec<ChunkId>,
+    pub(crate) waiting: Vec<Token>,
+    /// Requests that go on once it is durable: long copies whose part or piece it holds.
+    pub(crate) staging: Vec<(Token, Box<Edit>)>,
+    pub(crate) flush: bool,
+    /// What its copies, clones and overwritten volumes read and set: nodes come to stand there, or
+    /// are shared.
+    pub(crate) grafts: Vec<Graft>,
+    /// Volumes that its entries end, or give another size: until they are applied, nobody knows
+    /// what fits them.
+    pub(crate) reshaped: Vec<VolumeId>,
+    /// What its heavy edits cost to apply: see `take`.
+    pub(crate) work: u64,
+    /// The oldest plan that one of its changes was made with (`plans`).
+    pub(crate) plan: Option<u64>,
+    /// Nodes that applying it makes, at most.
+    pub(crate) nodes_max: u64,
+    /// What its light ones cost.
+    pub(crate) light_work: u64,
+    /// Whether a job joined that brings much: see `bulk`.
+    pub(crate) has_bulk: bool,
+}
+
+impl Record {
+    /// Whether there is nothing to write and nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.waiting.is_empty() && self.staging.is_empty()
+    }
+
+    /// A change joins that was made with a plan.
+    pub(crate) fn needs_plan(&mut self, number: u64) {
+        self.plan = Some(self.plan.map_or(number, |oldest| oldest.min(number)));
+    }
+
+    /// What its edits of one kind cost.
+    pub(crate) fn work_of(&mut self, light: bool) -> &mut u64 {
+        if light { &mut self.light_work } else { &mut self.work }
+    }
+
+    /// Adds what an edit says. What is known of a COMPARE AND WRITE is applied before what it
+    /// writes can be seen.
+    pub(crate) fn add_edit(&mut self, next_chunk: &mut u64, mut edit: Box<Edit>) {
+        self.entries.extend(edit.take_compared());
+        for step in edit.steps {
+            self.add_step(next_chunk, step);
+        }
+    }
+
+    /// Adds what a step says; new chunks get their ids.
+    fn add_step(&mut self, next_chunk: &mut u64, step: Step) {
+        match step {
+            Step::Fill { volume, range, entry } => self.entries.push(Entry::Fill {
+                volume,
+                start: range.start.0,
+                count: range.count.0,
+                entry,
+            }),
+            Step::Copy { source, from, destination, to } => {
+                let taken = BlockRange { start: from, count: to.count };
+                self.grafts.extend(Graft::of_copy((source, taken), (destination, to)));
+                self.entries.push(Entry::Copy {
+                    source,
+                    source_start: from.0,
+                    destination,
+                    destination_start: to.start.0,
+                    count: to.count.0,
+                });
+            }
+            Step::Linked { volume, range, runs } => {
+                for (start, run) in run_starts(range.start, &runs) {
+                    self.entries.push(run_entry(volume, start, run.count, run.entry));
+                }
+            }
+            Step::Repeat { volume, range, frame, fingerprint, handling } => {
+                let flags = StoreFlags { handling, staged: false };
+                let first = self.add_data(next_chunk, vec![fingerprint], vec![frame], flags);
+                self.entries.push(Entry::Fill {
+                    volume,
+                    start: range.start.0,
+                    count: range.count.0,
+                    entry: MapEntry::Chunk(first),
+                });
+            }
+            Step::Put(put) => self.add_put(next_chunk, put),
+        }
+    }
+
+    /// Adds what is new of a put, as it was packed, and then what its blocks are.
+    fn add_put(&mut self, next_chunk: &mut u64, put: Put) {
+        let entries = put.entries(ChunkId(*next_chunk));
+        let mut data = put
+            .classes
+            .iter()
+            .zip(put.frames)
+            .filter_map(|(class, frame)| Some((class.fingerprint()?, frame)));
+        let flags = StoreFlags { handling: put.handling, staged: false };
+        for pack in put.packs {
+            let (sums, frames): (Vec<_>, Vec<_>) = data.by_ref().take(pack.blocks).unzip();
+            match pack.packed {
+                None => drop(self.add_data(next_chunk, sums, frames, flags)),
+                Some(packed) => self.add_group(next_chunk, sums, frames, packed, flags),
+            }
+        }
+        debug_assert!(data.next().is_none(), "what is new was packed");
+        self.add_map(put.volume, put.start, &entries);
+    }
+
+    /// Adds entries that say what blocks are, one for each run.
+    fn add_map(&mut self, volume: VolumeId, start: BlockNumber, entries: &[MapEntry]) {
+        let mut at = start.0;
+        for run in entry_runs(entries) {
+            let count = run.len() as u64;
+            self.entries.push(match repeated(run) {
+                Some(entry) => Entry::Fill { volume, start: at, count, entry },
+                None => run_entry(volume, at, count, run[0]),
+            });
+            at += count;
+        }
+    }
+
+    /// Adds the blocks of a part, and says what names them.
+    pub(crate) fn add_part(
+        &mut self,
+        next_chunk: &mut u64,
+        frames: Vec<Frame>,
+        classes: &[Class],
+    ) -> Vec<LinkedRun> {
+        let mut runs: Vec<LinkedRun> = Vec::new();
+        let flags = StoreFlags { staged: true, ..StoreFlags::default() };
+        let mut frames = frames.into_iter();
+        let same = |a: &Class, b: &Class| match (a, b) {
+            (Class::Data(_), Class::Data(_)) => true,
+            (a, b) => a == b,
+        };
+        for run in classes.chunk_by(same) {
+            let mine = frames.by_ref().take(run.len());
+            let sums: Vec<Fingerprint> = run.iter().filter_map(Class::fingerprint).collect();
+            let entry = match run[0] {
+                Class::Uniform(entry) => {
+                    mine.for_each(drop);
+                    entry
+                }
+                _ => MapEntry::Chunk(self.add_data(next_chunk, sums, mine.collect(), flags)),
+            };
+            runs.push(LinkedRun { count: run.len() as u64, entry });
+        }
+        runs
+    }
+
+    /// Adds blocks to the payload as they are, and says what their first chunk is.
+    fn add_data(
+        &mut self,
+        next_chunk: &mut u64,
+        fingerprints: Vec<Fingerprint>,
+        frames: Vec<Frame>,
+        flags: StoreFlags,
+    ) -> ChunkId {
+        let first = ChunkId(*next_chunk);
+        *next_chunk += fingerprints.len() as u64;
+        let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
+        self.frames.extend(frames);
+        self.entries.push(Entry::Store { first, payload_units, flags, fingerprints });
+        first
+    }
+
+    /// Adds a compressed group.
+    fn add_group(
+        &mut self,
+        next_chunk: &mut u64,
+        fingerprints: Vec<Fingerprint>,
+        frames: Vec<Frame>,
+        packed: Packed,
+        flags: StoreFlags,
+    ) {
+        let first = ChunkId(*next_chunk);
+        *next_chunk += fingerprints.len() as u64;
+        let ids = (first.0..).map(ChunkId);
+        self.originals.extend(ids.zip(frames));
+        let (codec, stored_units) = (packed.codec, packed.units());
+        let payload_units = self.add_packed(&packed);
+        self.entries.push(Entry::StoreGroup {
+            first,
+            payload_units,
+            stored_units,
+            codec,
+            flags,
+            fingerprints,
+        });
+    }
+
+    /// Adds compressed bytes, and says where they are among those (see [`Record::close`]).
+    fn add_packed(&mut self, packed: &Packed) -> u32 {
+        let units = self.packed_units();
+        self.packed.extend_from_slice(&packed.bytes);
+        units
+    }
+
+    /// Adds chunks that move.
+    pub(crate) fn add_relocation(&mut self, relocation: &mut Relocation) {
+        self.moved_blocks += relocation.payload_blocks();
+        let (frames, packed) = (self.frames.len() as u32 * UNITS_PER_BLOCK, self.packed_units());
+        for entry in &mut relocation.entries {
+            match entry {
+                Entry::Relocate { payload_units, .. } => *payload_units += frames,
+                Entry::RelocateGroup { payload_units, .. } => *payload_units += packed,
+                _ => {}
+            }
+        }
+        self.entries.append(&mut relocation.entries);
+        self.frames.append(&mut relocation.frames);
+        self.packed.append(&mut relocation.packed);
+        self.originals.extend(relocation.originals.drain());
+    }
+
+    /// Units of 64 bytes that compressed groups take so far.
+    fn packed_units(&self) -> u32 {
+        (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32
+    }
+
+    /// 4 KiB blocks of payload so far.
+    pub(crate) fn payload_blocks(&self) -> usize {
+        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
+    }
+
+    /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
+    /// find them from here on.
+    pub(crate) fn close(&mut self) {
+        let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
+        let packed = std::mem::take(&mut self.packed);
+        self.frames
+            .extend(packed.chunks(FRAME_BYTES).map(|bytes| FrameMut::from_bytes(bytes).freeze()));
+        for entry in &mut self.entries {
+            if let Entry::StoreGroup { payload_units, .. }
+            | Entry::RelocateGroup { payload_units, .. } = entry
+            {
+                *payload_units += base;
+            }
+        }
+    }
+
+    /// Header and entries, with what is copied of the record before.
+    pub(crate) fn seal(
+        &self,
+        medium: &Medium,
+        position: &LogPosition,
+        (epoch, flushed_lsn): (u64, u64),
+        before: &[u8],
+    ) -> Sealed {
+        let version = medium.version().records();
+        let mut entries = Vec::with_capacity(self.entries_bytes);
+        self.entries.iter().for_each(|entry| version.add(entry, &mut entries));
+        let counted = version.entries_bytes(self.entries_bytes, self.entries.len());
+        assert_eq!(entries.len(), counted, "the record has the room that was counted for it");
+        let before = if version == RecordVersion::V2 { &[] } else { before };
+        let header = header_blocks(entries.len(), before.len());
+        let mut bytes = vec![0; header as usize * BLOCK_BYTES as usize];
+        let behind = RECORD_HEADER_BYTES + entries.len();
+        bytes[behind..behind + before.len()].copy_from_slice(before);
+        bytes[RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + entries.len()].copy_from_slice(&entries);
+        let fields = RecordHeader {
+            version,
+            lsn: position.lsn,
+            epoch,
+            flushed_lsn,
+            previous: position.previous,
+            header_blocks: header as u16,
+            payload_blocks: self.frames.len() as u32,
+            entries_bytes: entries.len() as u32,
+            entry_count: self.entries.len() as u32,
+            next_segment: position.next_segment,
+            copied_bytes: before.len() as u32,
+            seal: Seal::default(),
+        };
+        let seal = fields.seal(&mut bytes, &medium.keys);
+        let frames = bytes
+            .chunks_exact(BLOCK_BYTES as usize)
+            .map(|block| FrameMut::from_bytes(block).freeze())
+            .collect();
+        Sealed { frames, own: bytes[..behind].into(), seal }
+    }
+}
+
+/// Says that blocks are what `first` is: consecutive chunks from there on, or all alike.
+fn run_entry(volume: VolumeId, start: u64, count: u64, first: MapEntry) -> Entry {
+    match first {
+        MapEntry::Chunk(first) => Entry::Map { volume, start, count: count as u32, first },
+        entry => Entry::Fill { volume, start, count, entry },
+    }
+}
+
+/// Blocks that one entry of the log says: those that are all alike, or consecutive chunks.
+pub(crate) fn entry_runs(mut entries: &[MapEntry]) -> impl Iterator<Item = &[MapEntry]> {
+    let same: fn(&MapEntry, &MapEntry) -> bool = |a, b| a == b;
+    let next: fn(&MapEntry, &MapEntry) -> bool = |a, b| match (a, b) {
+        (MapEntry::Chunk(a), MapEntry::Chunk(b)) => a.0 + 1 == b.0,
+        _ => false,
+    };
+    std::iter::from_fn(move || {
+        let [first, rest @ ..] = entries else { return None };
+        let joins = if rest.first() == Some(first) { same } else { next };
+        let (run, rest) = entries.split_at(entries.chunk_by(joins).next()?.len());
+        entries = rest;
+        Some(run)
+    })
+}
+
+/// What all blocks of a run are, where one entry says it of any number of them.
+pub(crate) fn repeated(run: &[MapEntry]) -> Option<MapEntry> {
+    let first = *run.first()?;
+    (first.is_uniform() || run.get(1) == Some(&first)).then_some(first)
+}
+
+pub(crate) fn overlap(a: BlockRange, b: BlockRange) -> bool {
+    a.start < b.end() && b.start < a.end()
+}
+
+pub(crate) fn contains(range: BlockRange, block: BlockNumber) -> bool {
+    block >= range.start && block < range.end()
+}
+
+/// The volumes that some entries end, or give another size.
+pub(crate) fn reshaped(entries: &[Entry]) -> impl Iterator<Item = VolumeId> + '_ {
+    entries.iter().filter_map(|entry| match entry {
+        Entry::VolumeResize { volume, .. }
+        | Entry::VolumeDestroy { volume }
+        | Entry::VolumeOverwrite { volume, .. } => Some(*volume),
+        _ => None,
+    })
+}
+
+/// What an entry changes.
+pub(crate) fn entry_target(entry: &Entry) -> Option<(VolumeId, BlockRange)> {
+    Some(match entry {
+        Entry::Map { volume, start, count, .. } => {
+            (*volume, BlockRange::new(*start, u64::from(*count)))
+        }
+        Entry::Fill { volume, start, count, .. } => (*volume, BlockRange::new(*start, *count)),
+        Entry::Copy { destination, destination_start, count, .. } => {
+            (*destination, BlockRange::new(*destination_start, *count))
+        }
+        Entry::VolumeResize { volume, .. }
+        | Entry::VolumeDestroy { volume }
+        | Entry::VolumeOverwrite { volume, .. } => (*volume, BlockRange::new(0, u64::MAX)),
+        _ => return None,
+    })
+}
+
+/// A bound on what an edit's entries take in a record.
+pub(crate) fn entries_bytes_max(edit: &Edit) -> usize {
+    let steps = edit.steps.iter().map(|step| match step {
+        // A block may be a group of its own, and have an entry of the map.
+        Step::Put(put) => 64 + put.frames.len() * 72,
+        Step::Linked { runs, .. } => runs.len() * LINKED_RUN_BYTES_MAX,
+        _ => 128,
+    });
+    let is_compared = edit.compare.as_ref().is_some_and(|compare| compare.compared.is_some());
+    steps.sum::<usize>() + usize::from(is_compared) * (1 + ENTRY_LENGTH_BYTES + COMPARED_BYTES)
+}

@@ -1,0 +1,332 @@
+//! Making a pool, and opening one: the newest checkpoint, and the log behind it.
+//!
+//! | found | done |
+//! |---|---|
+//! | two valid superblocks | the one with the higher sequence counts |
+//! | one valid superblock | it counts; the other was torn while it was written |
+//! | none | this is not a pool, or damaged beyond what can be opened |
+//! | a record with the expected LSN, chain and seal | its entries are applied |
+//! | no such record here, but at the start of the following segment | the log went on there |
+//! | no such record at either place | the log ends here |
+//! | records behind the last known flush whose payload is wrong | the log ends before the first |
+//! | and a record of a later epoch in the following segment | the log went on there instead |
+
+use std::sync::Arc;
+
+use block::VolumeId;
+use format::codec::Reader;
+use format::{
+    ChunkId, Compared, FormatError, FormatVersion, Geometry, NodeId, Place, Superblock, VolumeRow,
+};
+use segments::{Local, Shared};
+
+use crate::chunks::medium::Medium;
+use crate::chunks::memory::Budgets;
+use crate::chunks::table::LostPage;
+use crate::log::incarnation;
+use crate::log::plausible::{self, check_run};
+use crate::log::replay::replay;
+use crate::log::writer::Writer;
+use crate::space::grow::{extend, grown_geometry};
+use crate::space::relief::Relief;
+use crate::space::segments::Segments;
+use crate::store::Store;
+use crate::sync::RwLock;
+use crate::upkeep::checkpoint::Checkpointer;
+use crate::upkeep::placer::NO_CHUNK;
+use crate::upkeep::upgrade::to_latest;
+use crate::world::{State, Volume, World};
+use crate::{OpenOptions, StoreError};
+
+/// What a pool is recovered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To be looked at: nothing is written.
+    Look,
+    /// To be used.
+    Use,
+    /// To be used, with more capacity.
+    Grow { capacity_bytes: u64 },
+}
+
+fn damaged(error: FormatError) -> StoreError {
+    StoreError::Damaged(error.to_string())
+}
+
+impl Store {
+    /// Makes a pool on `disk`. `entropy` is random: the pool's name and its keys come from it.
+    pub fn create(disk: &dyn sys::Disk, entropy: &[u8; 64]) -> Result<(), StoreError> {
+        let geometry = Geometry::for_capacity(disk.len_bytes());
+        Self::create_divided(disk, entropy, geometry, FormatVersion::default())
+    }
+
+    /// Makes a pool of segments of this size, however many that are, for tests: with small ones
+    /// each boundary is met soon. It opens with options that fit it ([`crate::Tuning`]) and no
+    /// others.
+    pub fn create_with_segments(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        segment_bytes: u64,
+    ) -> Result<(), StoreError> {
+        Self::create_as(disk, entropy, segment_bytes, FormatVersion::default())
+    }
+
+    /// As [`Store::create_with_segments`], of this version: for tests of upgrading.
+    pub fn create_as(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        segment_bytes: u64,
+        version: FormatVersion,
+    ) -> Result<(), StoreError> {
+        let geometry = Geometry::of_segments(segment_bytes, disk.len_bytes());
+        Self::create_divided(disk, entropy, geometry, version)
+    }
+
+    fn create_divided(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        geometry: Result<Geometry, FormatError>,
+        version: FormatVersion,
+    ) -> Result<(), StoreError> {
+        let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
+        let mut pool_id = [0; 16];
+        pool_id.copy_from_slice(&entropy[..16]);
+        let mut root_key = [0; 32];
+        root_key.copy_from_slice(&entropy[16..48]);
+        let superblock = Superblock {
+            version,
+            ..Superblock::of_new_pool(pool_id, root_key, disk.len_bytes(), geometry)
+        };
+        // The first record must not be found by accident: what was there before is wiped.
+        let first_records = [1, 2].map(|segment| Place::of_block(segment, 0));
+        Ok(Local::make(disk, &superblock, &first_records)?)
+    }
+
+    /// Opens a pool: recovers it, and takes the next epoch.
+    pub fn open(disk: impl Into<Shared>, options: OpenOptions) -> Result<Store, StoreError> {
+        let disk = disk.into();
+        // What a crash has left in the device's own cache becomes durable before it is believed.
+        // Nothing was read yet, so that after a flush that fails another one is as good.
+        disk.write_and_flush(&mut || Ok(()))?;
+        let mut store = Self::recover(disk, options, Purpose::Use)?;
+        store.begin_epoch()?;
+        Ok(store)
+    }
+
+    /// Opens a pool that nobody uses and makes it hold `capacity_bytes`, and its disk longer where
+    /// it is shorter. All that recovery has to write goes to the new segments first: so this also
+    /// works where a pool is so full that [`Store::open`] finds no way on.
+    ///
+    /// # Errors
+    /// As [`Store::grow`], and those of opening.
+    pub fn open_grown(
+        disk: impl Into<Shared>,
+        options: OpenOptions,
+        capacity_bytes: u64,
+    ) -> Result<Store, StoreError> {
+        let disk = disk.into();
+        disk.write_and_flush(&mut || Ok(()))?;
+        let mut store = Self::recover(disk, options, Purpose::Grow { capacity_bytes })?;
+        store.finish_growing()?;
+        store.begin_epoch()?;
+        Ok(store)
+    }
+
+    /// Recovers a pool in memory, and writes nothing.
+    pub fn load(disk: impl Into<Shared>, options: OpenOptions) -> Result<Store, StoreError> {
+        Self::recover(disk.into(), options, Purpose::Look)
+    }
+
+    fn recover(disk: Shared, options: OpenOptions, purpose: Purpose) -> Result<Store, StoreError> {
+        let superblock = disk.read_root()?;
+        plausible::check_superblock(&superblock)?;
+        let geometry = superblock.geometry;
+        disk.lay_out(geometry);
+        options.tuning.check(geometry)?;
+        if purpose != Purpose::Look && superblock.features.unknown().read_compatible != 0 {
+            let text = "it has a feature that is not known, and can only be looked at";
+            return Err(StoreError::Newer(text.into()));
+        }
+        let medium = Medium::new(disk, &superblock, options.tuning);
+        let mut checkpointer = Checkpointer::new(superblock.clone());
+        let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
+        let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
+        let epoch = superblock.epoch;
+        let mut writer = Writer::new(state, epoch, &options, superblock.log, &world.medium);
+        writer.note_checkpoint(&checkpointer);
+        if let Purpose::Grow { capacity_bytes } = purpose {
+            let grown = grown_geometry(geometry, capacity_bytes)?;
+            world.medium.disk.grow(capacity_bytes)?;
+            extend(&world, &mut writer, &mut checkpointer, capacity_bytes, grown);
+        }
+        writer.find_ids((&world).into(), 0, 1);
+        let keep =
+            [superblock.log.segment, superblock.log.next_segment, superblock.metadata_segment];
+        let dead = writer.state.segments.dead(&keep.into());
+        let may_write = purpose != Purpose::Look;
+        let mut relief =
+            Relief::new(may_write.then_some(&mut checkpointer), options.checkpoint_log_bytes, dead);
+        replay(&world, &mut writer, &superblock, &mut relief)?;
+        release_staged(&world, &mut writer.state);
+        world.comparisons.forget_sessions();
+        writer.state.segments.know_from(writer.position.lsn);
+        world.begin_refill(writer.state.next_chunk);
+        Ok(Store::assemble(world, writer, checkpointer, options))
+    }
+
+    /// From here on records of the epoch before are refused, and the pool is of the version that it
+    /// is to have, in its next incarnation. Both copies say so before the first record is written:
+    /// the loss of one must not make these records those of a later epoch.
+    fn begin_epoch(&mut self) -> Result<(), StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let old = checkpointer.superblock().clone();
+        let (sequence, epoch) = (old.sequence + 1, old.epoch + 1);
+        let mut superblock = Superblock { sequence, epoch, ..old };
+        let incarnation = incarnation::begin(&mut superblock);
+        let upgrades = self.options.upgrade && superblock.version < FormatVersion::default();
+        if upgrades {
+            to_latest(&mut superblock, incarnation);
+        }
+        self.world.medium.disk.fence(superblock.epoch)?;
+        let mut writer = self.writer.lock();
+        writer.epoch = epoch;
+        checkpointer.write_superblock(&self.world.medium, superblock)?;
+        if upgrades {
+            self.world.upgraded(&mut writer);
+        }
+        self.incarnation = incarnation.into();
+        Ok(())
+    }
+}
+
+fn load_state(
+    medium: &Medium,
+    superblock: &Superblock,
+    checkpointer: &mut Checkpointer,
+) -> Result<(State, Vec<Compared>), StoreError> {
+    let streams = [superblock.config, superblock.pending, superblock.segments];
+    let mut contents = Vec::new();
+    for (stream, placed) in streams.into_iter().zip(&mut checkpointer.streams) {
+        contents.push(medium.read_stream(stream, placed)?);
+    }
+    let segments = match superblock.segments.length_bytes {
+        0 => Segments::new(medium.geometry(), superblock.version),
+        _ => Segments::decode(medium.geometry(), superblock.version, &contents[2])?,
+    };
+    plausible::check_metadata_segment(superblock, &segments)?;
+    let mut state = State {
+        segments,
+        next_chunk: superblock.next_chunk.0,
+        next_node: superblock.next_node.0,
+        next_volume: superblock.next_volume.0,
+        pending: Vec::new(),
+        stuck: Vec::new(),
+        staged: Default::default(),
+        pins: Default::default(),
+        replaying: true,
+        losses: 0,
+        config: Default::default(),
+        provisioned_blocks: 0,
+    };
+    decode_config(&contents[0], &mut state).map_err(damaged)?;
+    let compared = decode_pending(&contents[1], &mut state).map_err(damaged)?;
+    state.staged.iter().try_for_each(|(first, count)| check_run(*first, *count))?;
+    Ok((state, compared))
+}
+
+fn decode_config(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
+    let mut reader = Reader::new(bytes);
+    while reader.remaining() > 0 {
+        let key_bytes = usize::from(reader.u8()?);
+        let value_bytes = reader.u32()? as usize;
+        let key = reader.bytes(key_bytes)?.to_vec();
+        let value = reader.bytes(value_bytes)?.to_vec();
+        state.config.insert(key, value);
+    }
+    Ok(())
+}
+
+fn decode_pending(bytes: &[u8], state: &mut State) -> Result<Vec<Compared>, FormatError> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut reader = Reader::new(bytes);
+    for _ in 0..reader.u64()? {
+        state.pending.push(NodeId(reader.u64()?));
+    }
+    while reader.remaining() > 0 {
+        let (first, count) = (reader.u64()?, reader.u32()?);
+        if first == NO_CHUNK {
+            return (0..count).map(|_| Compared::decode(&mut reader)).collect();
+        }
+        state.staged.insert(first, count);
+    }
+    Ok(Vec::new())
+}
+
+/// The state as a checkpoint has it, without the log behind it.
+pub(crate) fn load_checkpoint(
+    medium: Medium,
+    budgets: Budgets,
+    checkpointer: &mut Checkpointer,
+) -> Result<(World, State), StoreError> {
+    let superblock = checkpointer.superblock().clone();
+    let (mut state, compared) = load_state(&medium, &superblock, checkpointer)?;
+    let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+    let world = World::new(medium, budgets, roots);
+    compared.iter().for_each(|compared| world.comparisons.note(compared));
+    load_volumes(&world, &mut state)?;
+    Ok((world, state))
+}
+
+/// Volumes whose rows can't be read are lost, and the others are there.
+fn load_volumes(world: &World, state: &mut State) -> Result<(), StoreError> {
+    let mut lost = read_volumes(world, state)?;
+    if !lost.is_empty() {
+        // What fails once may be the way there, not the page.
+        lost = read_volumes(world, state)?;
+    }
+    // Ids that were not given yet are nobody's loss.
+    lost.retain(|page| page.rows.start < state.next_volume);
+    let ids =
+        lost.iter().map(|page| (page.key, page.rows.start..state.next_volume.min(page.rows.end)));
+    *world.lost_volumes.write() = ids.collect();
+    Ok(())
+}
+
+fn read_volumes(world: &World, state: &mut State) -> Result<Vec<LostPage>, StoreError> {
+    let mut volumes = world.volumes.write();
+    let mut lost_rows = world.lost_rows.write();
+    volumes.clear();
+    lost_rows.clear();
+    state.provisioned_blocks = 0;
+    let mut failed = None;
+    let lost = world.volume_table.visit(&world.medium, &mut |_| {}, &mut |id, raw| {
+        let id = VolumeId(id);
+        match VolumeRow::decode(raw, world.medium.tuning.fanout) {
+            Some(VolumeRow::LOST) => drop(lost_rows.insert(id.0)),
+            Some(row) => {
+                state.provisioned_blocks += crate::map::volumes::provisioned(&row);
+                volumes.insert(id, Arc::new(Volume { id, map: RwLock::new(Some(row)) }));
+            }
+            None => failed = Some(id),
+        }
+    });
+    match failed {
+        Some(id) => Err(StoreError::Damaged(format!("the row of volume {id} is impossible"))),
+        None => Ok(lost),
+    }
+}
+
+/// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:
+/// they go. One whose row can't be read stays staged, and its space in use.
+fn release_staged(world: &World, state: &mut State) {
+    state.replaying = false;
+    for (first, count) in std::mem::take(&mut state.staged) {
+        for id in first..first + u64::from(count) {
+            if world.free_unnamed_chunk(state, ChunkId(id)).is_err() {
+                state.staged.insert(id, 1);
+            }
+        }
+    }
+}

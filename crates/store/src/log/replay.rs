@@ -1,0 +1,330 @@
+//! Following the log from the newest checkpoint to its end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use block::BLOCK_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
+use format::{Entry, Geometry, Place, RecordHeader, SegmentState, Superblock};
+
+use crate::StoreError;
+use crate::chunks::bring::Payload;
+use crate::chunks::medium::Medium;
+use crate::log::apply::apply_all;
+use crate::log::log_reader::{LogReader, ReadRecord};
+use crate::log::plausible::{check_log_segments, check_record, payload_is_intact};
+use crate::log::writer::Writer;
+use crate::space::relief::Relief;
+use crate::world::World;
+
+/// A record that was found, and where.
+pub(crate) struct Found {
+    pub(crate) at: LogPosition,
+    pub(crate) header: RecordHeader,
+    pub(crate) entries: Vec<Entry>,
+    /// What the next record has a copy of.
+    own: Arc<[u8]>,
+}
+
+impl Found {
+    /// A record that was found at a position, if it says what can be.
+    fn at(geometry: Geometry, at: LogPosition, found: ReadRecord) -> Result<Self, StoreError> {
+        let ReadRecord { header, entries, own } = found;
+        check_record(geometry, &header, &entries)?;
+        let at = LogPosition { next_segment: header.next_segment, ..at };
+        Ok(Self { at, header, entries, own })
+    }
+
+    /// Where the next record is to be.
+    pub(crate) fn behind(&self) -> LogPosition {
+        LogPosition {
+            block: self.at.block + self.header.total_blocks() as u32,
+            lsn: self.header.lsn + 1,
+            previous: self.header.seal,
+            ..self.at
+        }
+    }
+}
+
+/// Follows the log from the checkpoint's position to its end.
+pub(crate) fn replay(
+    world: &World,
+    writer: &mut Writer,
+    superblock: &Superblock,
+    relief: &mut Relief<'_>,
+) -> Result<(), StoreError> {
+    let mut reader = LogReader::new(&world.medium);
+    let mut position = superblock.log;
+    let mut epoch = 0;
+    open_segments(writer, &position)?;
+    loop {
+        // Records whose payload may be torn: they wait until a later one says that it was flushed.
+        let mut unsure: Vec<Found> = Vec::new();
+        while let Some(found) = next_record(&mut reader, &position, epoch)? {
+            no_superblock_is_lost(&found.header, superblock.epoch)?;
+            epoch = found.header.epoch;
+            position = found.behind();
+            let flushed = found.header.flushed_lsn;
+            unsure.push(found);
+            let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
+            for record in unsure.drain(..sure) {
+                apply_record(world, writer, &record)?;
+                relief.relieve(world, writer)?;
+            }
+        }
+        let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
+        // An earlier recovery may have ended here, and the log gone on in the next segment where
+        // its first record did not fit behind the last whole one: the torn one is there still.
+        (position, epoch) = (writer.position, torn_epoch + 1);
+    }
+    no_record_is_lost(&mut reader, &writer.position)
+}
+
+/// Applies records up to the first whose payload is torn; the epoch of that.
+fn apply_intact(
+    world: &World,
+    writer: &mut Writer,
+    records: Vec<Found>,
+    relief: &mut Relief<'_>,
+) -> Result<Option<u64>, StoreError> {
+    for record in records {
+        let is_intact = payload_is_intact(&world.medium, payload_place(&record), &record.entries);
+        if let Err(StoreError::Io(_)) = is_intact {
+            world.medium.answers()?;
+            let lsn = record.header.lsn;
+            let text = format!("the payload of record {lsn} of the log can't be read");
+            return Err(StoreError::Damaged(text));
+        }
+        if !is_intact? {
+            return Ok(Some(record.header.epoch));
+        }
+        apply_record(world, writer, &record)?;
+        relief.relieve(world, writer)?;
+    }
+    Ok(None)
+}
+
+/// An epoch is durable in a superblock before any record is of it. So a record of a later one tells
+/// that a newer superblock has gone, and with it the state that these records build on.
+fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreError> {
+    if header.epoch <= epoch {
+        return Ok(());
+    }
+    Err(StoreError::Damaged(format!(
+        "record {} of the log is of epoch {}, but the newest readable superblock of {epoch}",
+        header.lsn, header.epoch
+    )))
+}
+
+/// At the log's end: whether a later record says that one was flushed which is not there. A crash
+/// can't leave that; a damaged record does, and must not pass for the end.
+fn no_record_is_lost(reader: &mut LogReader<'_>, end: &LogPosition) -> Result<(), StoreError> {
+    let Some(witness) = find_witness(reader, end) else { return Ok(()) };
+    Err(StoreError::Damaged(format!(
+        "record {} of the log was flushed but can't be read, at block {} of segment {} or at the \
+         start of segment {}; record {} is there and proves it",
+        end.lsn, end.block, end.segment, end.next_segment, witness.lsn
+    )))
+}
+
+/// The first record found behind `end` that says that the one which is missing there was flushed.
+pub(crate) fn find_witness(reader: &mut LogReader<'_>, end: &LogPosition) -> Option<RecordHeader> {
+    let mut witness = None;
+    search_behind(reader, end, &mut |header| {
+        witness = (header.flushed_lsn >= end.lsn).then_some(*header);
+        witness.is_some()
+    });
+    witness
+}
+
+/// Calls `visit` for each record that is found behind `end`, where one is missing, until it returns
+/// true; returns the segments that were searched.
+///
+/// The missing one is either here or the first of the next segment, and what followed it is behind
+/// it, or in a segment that a later record names. All of that is searched, to the last block: a
+/// record that is not found proves nothing. Older records that still stand there have lower LSNs,
+/// and those of an epoch that was given up know of no flush that far.
+pub(crate) fn search_behind(
+    reader: &mut LogReader<'_>,
+    end: &LogPosition,
+    visit: &mut dyn FnMut(&RecordHeader) -> bool,
+) -> BTreeSet<u32> {
+    let blocks = reader.medium.geometry().blocks_per_segment();
+    let mut seen = BTreeSet::from([end.segment, end.next_segment]);
+    let mut search = vec![(end.next_segment, 0), (end.segment, end.block)];
+    while let Some((segment, first)) = search.pop() {
+        for block in first..blocks {
+            // What can't be read is no witness.
+            let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, block) else {
+                continue;
+            };
+            if header.lsn <= end.lsn {
+                continue;
+            }
+            if visit(&header) {
+                return seen;
+            }
+            if seen.insert(header.next_segment) {
+                search.push((header.next_segment, 0));
+            }
+        }
+    }
+    seen
+}
+
+/// The record at a position, of this epoch or a later one: here, or the first of the next segment.
+///
+/// Where several claim to be it, one of a later epoch is right: that epoch began where the others
+/// were given up. Of the same epoch it is the last, because the device refused those in front of it
+/// ([`crate::log::elsewhere`]).
+///
+/// A block that can't be read may hold the record, and so is damage, unless the record is found
+/// whole at another place, or can't be in that block: the log leaves a segment only where a record
+/// does not fit the rest of it, or was refused.
+pub(crate) fn next_record(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+    epoch: u64,
+) -> Result<Option<Found>, StoreError> {
+    let mut best = Best::of(position, epoch);
+    let mut unreadable: Option<LogPosition> = None;
+    for at in reader.places(position) {
+        let found = match reader.record(&at) {
+            Err(StoreError::Io(_)) => {
+                let may_be_here = match unreadable {
+                    _ if at == *position => true,
+                    None => at.block == 0 && may_not_fit(reader.medium, position),
+                    Some(before) => at.block == 0 || before.segment == at.segment,
+                };
+                unreadable = if may_be_here { Some(at) } else { unreadable };
+                continue;
+            }
+            found => found?,
+        };
+        best.take(reader.medium.geometry(), at, found)?;
+    }
+    let mut best = best.found;
+    if best.is_none() {
+        best = next_record_by_copy(reader, position, epoch)?;
+        if best.is_some() {
+            return Ok(best);
+        }
+    }
+    let Some(LogPosition { lsn, segment, block, .. }) = unreadable else { return Ok(best) };
+    if let Some(found) = &best
+        && payload_is_intact(reader.medium, payload_place(found), &found.entries).unwrap_or(false)
+    {
+        return Ok(best);
+    }
+    reader.medium.answers()?;
+    let text = "can't be read, and may hold record";
+    Err(StoreError::Damaged(format!("block {block} of segment {segment} {text} {lsn} of the log")))
+}
+
+/// As [`next_record`], where no header is right.
+fn next_record_by_copy(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+    epoch: u64,
+) -> Result<Option<Found>, StoreError> {
+    let mut best = Best::of(position, epoch);
+    for at in LogReader::places_of_copies(position) {
+        // Only a record behind others is known to name the same segment as they do.
+        let found = reader.record_by_copy(&at, at == *position)?;
+        best.take(reader.medium.geometry(), at, found)?;
+    }
+    Ok(best.found)
+}
+
+/// Of what claims to be the record at a position, what counts.
+struct Best<'a> {
+    position: &'a LogPosition,
+    least_epoch: u64,
+    found: Option<Found>,
+}
+
+impl<'a> Best<'a> {
+    /// Nothing was found yet; what is to be found is of this epoch or a later one.
+    fn of(position: &'a LogPosition, least_epoch: u64) -> Self {
+        Self { position, least_epoch, found: None }
+    }
+
+    /// Something was found at one of the places, which come in the order of the log.
+    fn take(
+        &mut self,
+        geometry: Geometry,
+        at: LogPosition,
+        found: Option<ReadRecord>,
+    ) -> Result<(), StoreError> {
+        if let Some(found) = found
+            && found.header.epoch >= self.least_epoch
+            && (at == *self.position || can_be_first(&found.header, &at))
+        {
+            self.least_epoch = found.header.epoch;
+            self.found = Some(Found::at(geometry, at, found)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whether there are records that don't fit what is left of a segment.
+fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
+    let tuning = &medium.tuning;
+    let rest = medium.geometry().blocks_per_segment().saturating_sub(position.block);
+    tuning.header_blocks_max() + tuning.payload_blocks_max() > rest
+}
+
+/// Whether a record can be the first of its segment, where it is: not one that names that segment
+/// as the next. That is of the one before, and a write or a read was misdirected.
+fn can_be_first(header: &RecordHeader, at: &LogPosition) -> bool {
+    let is_link = header.entry_count == 0 && header.payload_blocks == 0;
+    header.next_segment != at.segment && is_link == (at.block > 0)
+}
+
+/// The record with which the log goes on at a position, and whether its payload is as written.
+///
+/// If it is torn, a recovery may have ended before it, and the log gone on in the next segment, in
+/// a later epoch: then that record counts, and the torn one does not exist.
+pub(crate) fn next_of_log(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+) -> Result<Option<(Found, bool)>, StoreError> {
+    let (mut epoch, mut torn) = (0, None);
+    while let Some(found) = next_record(reader, position, epoch)? {
+        if payload_is_intact(reader.medium, payload_place(&found), &found.entries).unwrap_or(false)
+        {
+            return Ok(Some((found, true)));
+        }
+        epoch = found.header.epoch + 1;
+        torn.get_or_insert(found);
+    }
+    Ok(torn.map(|found| (found, false)))
+}
+
+/// The log is in one segment, and goes on in another.
+fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError> {
+    for segment in [at.segment, at.next_segment] {
+        writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
+        writer.log_segments.insert(segment);
+    }
+    check_log_segments(at, &writer.state.segments)
+}
+
+fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
+    open_segments(writer, &record.at)?;
+    let payload = Payload::stored(payload_place(record));
+    apply_all(world, &mut writer.state, &record.entries, payload).map_err(|error| {
+        // To go on without it would count references wrongly, and so free what is in use.
+        let lsn = record.header.lsn;
+        StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
+    })?;
+    writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
+    writer.recovered(record.behind(), record.own.clone());
+    Ok(())
+}
+
+pub(crate) fn payload_place(record: &Found) -> Place {
+    let block = record.at.block + u32::from(record.header.header_blocks);
+    Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
+}

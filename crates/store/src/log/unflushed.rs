@@ -1,0 +1,179 @@
+//! Records that are written, and that no flush has covered yet (`durability = "flush"`).
+//!
+//! A flush that fails may have lost any of them, and the next one succeeds all the same, since it
+//! has nothing left to do. So they stay in memory until a flush has covered them, and what they
+//! bring is read from there ([`crate::chunks::unplaced`]). When a flush has failed, all of them are
+//! sent again, at their places, in their order; the one that asks for the flush is the last, and so
+//! flushes again. The same if a flush of somebody else has failed in the meantime, which is why
+//! each remembers how many had failed before it was written.
+//!
+//! Where that fails as well, it may be the places: some of the further tries go elsewhere, as what
+//! is refused does (`elsewhere`). After [`TRIES_MAX`] of them writing ends.
+//!
+//! What is kept is bounded: a record with which it becomes too much flushes
+//! ([`crate::Tuning::unflushed_bytes_max`]). A checkpoint is captured when nothing is kept, so that
+//! it names no place that could be lost.
+
+use std::collections::VecDeque;
+
+use block::BLOCK_BYTES;
+use format::{Entry, LogPosition};
+
+use crate::Commit;
+use crate::log::commit::InFlight;
+use crate::log::writer::Writer;
+use crate::world::World;
+
+/// How often in a row a flush fails before writing ends: for some 30 s, with the pauses that the
+/// disk makes between them.
+pub(crate) const TRIES_MAX: u32 = 36;
+/// After so many failures in a row the records go elsewhere. Each time takes segments.
+const ELSEWHERE_AFTER: [u32; 2] = [2, 8];
+
+/// At how many places links must be possible for that: a record that is behind a link already
+/// stays.
+const WAYS_LEFT_MIN: usize = 3;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Unflushed {
+    /// Oldest first.
+    records: VecDeque<InFlight>,
+    /// Where the log goes on behind what is durable, if there are any.
+    from: Option<LogPosition>,
+    bytes: u64,
+    /// Flushes of the log that have failed in a row.
+    tries: u32,
+}
+
+impl Unflushed {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+}
+
+impl InFlight {
+    /// Memory that it takes until it is durable.
+    fn kept_bytes(&self) -> u64 {
+        u64::from(self.blocks()) * BLOCK_BYTES + self.record.originals.len() as u64 * BLOCK_BYTES
+    }
+}
+
+impl Writer {
+    /// Whether the record at `index` is sent with a flush, though nobody waits for one: it makes
+    /// too much of what is kept, or is the last that a checkpoint waits for.
+    pub(crate) fn must_flush(&self, index: usize) -> bool {
+        let bytes = self.unflushed.bytes + self.sealed[index].kept_bytes();
+        let is_last = index + 1 == self.sealed.len();
+        self.barrier && is_last || bytes >= self.tuning.unflushed_bytes_max
+    }
+
+    /// Whether a checkpoint waits for nothing but a flush.
+    pub(crate) fn wants_flush(&self) -> bool {
+        self.barrier && self.is_idle() && !self.unflushed.is_empty()
+    }
+
+    /// Memory that is taken by records which no flush has covered.
+    pub(crate) fn unflushed_bytes(&self) -> u64 {
+        self.unflushed.bytes + self.sealed.iter().map(InFlight::kept_bytes).sum::<u64>()
+    }
+
+    /// A commit has ended that was answered early. It was the only one on its way.
+    pub(crate) fn land_early(&mut self, world: &World, commit: &Commit, written: bool) {
+        let Some(index) = self.sealed.iter().position(InFlight::is_flying) else { return };
+        self.sealed[index].written = Some(written);
+        let oldest = self.unflushed.records.front().unwrap_or(&self.sealed[index]);
+        let has_lost = world.medium.disk.flush_failures() != oldest.flushes_failed;
+        let is_mere_flush = self.sealed[index].header.is_empty();
+        let flushes = commit.persist == sys::Persist::All;
+        match (flushes, has_lost) {
+            (true, true) => self.flush_failed(world, index),
+            (true, false) if written => self.flushed_to(world, commit.lsn),
+            (true, false) if is_mere_flush => self.flush_failed(world, index),
+            (false, true) => drop(self.send_again(index)),
+            // Refused at its place, or well: see `elsewhere`.
+            _ => {}
+        }
+    }
+
+    /// All up to `lsn` is durable: it need not be kept.
+    fn flushed_to(&mut self, world: &World, lsn: u64) {
+        assert!(lsn >= self.flushed_lsn, "what was durable stays so");
+        self.flushed_lsn = lsn;
+        self.unflushed.tries = 0;
+        self.unflushed.from = None;
+        self.unflushed.bytes = 0;
+        for record in std::mem::take(&mut self.unflushed.records) {
+            release(world, &record);
+        }
+    }
+
+    fn flush_failed(&mut self, world: &World, index: usize) {
+        self.unflushed.tries += 1;
+        if self.unflushed.tries >= TRIES_MAX {
+            self.failed = true;
+            self.sealed[index].written = Some(false);
+            return;
+        }
+        let first = self.send_again(index);
+        let wanted = ELSEWHERE_AFTER.contains(&self.unflushed.tries);
+        if wanted && !self.sealed[first].header.is_empty() && self.has_elsewhere(world, first) {
+            let refused = &mut self.sealed[first];
+            (refused.unsent, refused.written) = (false, Some(false));
+        }
+    }
+
+    /// Sends all again that no flush has covered, up to the one at `index`, which has ended. Says
+    /// which is the first.
+    fn send_again(&mut self, index: usize) -> usize {
+        let flushed_lsn = self.flushed_lsn;
+        let lost = |sealed: &InFlight| sealed.lsn > flushed_lsn;
+        let first = self.sealed.iter().position(lost).map_or(index, |first| first.min(index));
+        let behind = self.sealed.split_off(first);
+        self.sealed.append(&mut self.unflushed.records);
+        self.sealed.extend(behind);
+        for sealed in self.sealed.range_mut(first..) {
+            (sealed.unsent, sealed.written) = (true, None);
+        }
+        self.unflushed.bytes = 0;
+        if let Some(from) = self.unflushed.from.take() {
+            self.position = from;
+        }
+        first
+    }
+
+    /// Whether the records from `first` on can go elsewhere, and leave what checkpoints need, and
+    /// other ways for when that is refused: where they are, their places have taken them.
+    fn has_elsewhere(&mut self, world: &World, first: usize) -> bool {
+        if self.entries_left(first) < WAYS_LEFT_MIN {
+            return false;
+        }
+        let segments = self.segments_to_move(first);
+        self.state.segments.free_count() >= segments + self.reserve_now(world)
+    }
+
+    /// A record has landed behind `before` and was answered: it is kept until it is durable.
+    pub(crate) fn keep_until_flushed(
+        &mut self,
+        world: &World,
+        mut done: InFlight,
+        before: LogPosition,
+    ) {
+        if done.header.is_empty() {
+            return;
+        }
+        if done.lsn <= self.flushed_lsn {
+            return release(world, &done);
+        }
+        done.record.waiting.clear();
+        self.unflushed.bytes += done.kept_bytes();
+        self.unflushed.from.get_or_insert(before);
+        self.unflushed.records.push_back(done);
+    }
+}
+
+/// A record is durable: the cache may lose what it brought.
+fn release(world: &World, done: &InFlight) {
+    let brought = done.record.entries.iter().flat_map(Entry::brought);
+    world.unplaced.release(brought.map(|brought| brought.chunk));
+}

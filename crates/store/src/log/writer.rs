@@ -1,0 +1,406 @@
+//! The writer: the one owner of the log's tail and of all that changes.
+//!
+//! Requests join the *open record*. When the device may get another, the record is sealed and
+//! becomes a *commit* in flight; when that is durable, and all in front of it are, its entries are
+//! applied and its requests answered. With `durability = "flush"` entries are applied and answered
+//! when they join, and the record follows.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
+use format::log::header_blocks;
+use format::{ChunkId, Entry, LogPosition};
+
+use crate::asking::View;
+use crate::chunks::medium::Medium;
+use crate::edits::edit::Edit;
+use crate::edits::places::Placeless;
+use crate::edits::plans::Held;
+use crate::log::commit::InFlight;
+use crate::log::record::{Originals, Record, contains, entry_target};
+use crate::log::unflushed::Unflushed;
+use crate::map::grafts::Applied;
+use crate::map::walk::entry_of;
+use crate::space::need::{Need, Wait};
+use crate::space::pace::Pace;
+use crate::space::starved::Exhausted;
+use crate::world::{State, World};
+use crate::{Durability, OpenOptions, StoreError, Token, Tuning, WrittenBytes};
+
+/// Something that changes the pool.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// A request of a host.
+    Edit(Box<Edit>),
+    /// An administrator's change, which may wait for space.
+    Entries { entries: Vec<Entry>, wait: Option<Wait>, plan: Held },
+    /// A part of a long copy: the edit goes on once it is durable.
+    Stage(Box<Edit>),
+    /// SYNCHRONIZE CACHE: nothing but durability.
+    Flush,
+    /// Chunks that move to a new place, with their content.
+    Relocate(Relocation),
+}
+
+/// Chunks that move.
+#[derive(Debug, Default)]
+pub(crate) struct Relocation {
+    /// Places are from the start of `frames`, or of `packed` where they are groups.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) packed: Vec<u8>,
+    pub(crate) originals: Originals,
+    /// Keeps the rows that it changes in memory; set when it is submitted.
+    pub(crate) plan: Option<Held>,
+}
+
+impl Relocation {
+    /// 4 KiB blocks that it takes in a record.
+    pub(crate) fn payload_blocks(&self) -> usize {
+        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
+    }
+}
+
+/// An answer to be given once no lock is held.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Reply(Token, Result<VolumeReply, VolumeError>),
+    Again(Token, Box<Edit>),
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    /// It joined, and is answered by a later commit.
+    Queued,
+    /// Answered.
+    Done(Result<VolumeReply, VolumeError>),
+    /// A block has changed since it was read: read again.
+    Stale(Box<Edit>),
+}
+
+impl Submitted {
+    /// What is to be answered now.
+    pub(crate) fn answer(self, token: Token) -> Option<Answer> {
+        match self {
+            Self::Queued => None,
+            Self::Done(reply) => Some(Answer::Reply(token, reply)),
+            Self::Stale(edit) => Some(Answer::Again(token, edit)),
+        }
+    }
+}
+
+/// The writer.
+pub(crate) struct Writer {
+    pub(crate) state: State,
+    pub(crate) epoch: u64,
+    pub(crate) durability: Durability,
+    pub(crate) tuning: Tuning,
+    pub(crate) open: Record,
+    /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
+    /// or landed.
+    pub(crate) sealed: VecDeque<InFlight>,
+    /// Jobs that did not fit the open record, or wait for a checkpoint, in order.
+    pub(crate) overflow: VecDeque<(Token, Job)>,
+    /// The same of those that bring much.
+    pub(crate) bulk: VecDeque<(Token, Job)>,
+    /// Copies that wait for a place for their next part.
+    pub(crate) placeless: Placeless,
+    /// Edits that would make the open record take too long to apply, in order. Others go past them:
+    /// what costs nothing does not wait for what many long requests cost together.
+    pub(crate) heavy: VecDeque<(Token, Box<Edit>)>,
+    /// Edits that read blocks which the open record or a sealed one changes.
+    pub(crate) deferred: Vec<(Token, Box<Edit>)>,
+    /// Jobs that wait for space, oldest first.
+    pub(crate) starved: VecDeque<(Token, Job)>,
+    /// When reclaim found nothing to bring back, for each need.
+    pub(crate) exhausted_at: [Option<Exhausted>; Need::ALL.len()],
+    /// What was done to win space: see `starved`.
+    pub(crate) work_bytes: u64,
+    /// How much of that when a job that had waited joined the last time, for each need.
+    pub(crate) fed_at_work_bytes: [u64; Need::ALL.len()],
+    /// Blocks that were looked at to tell replacements from new data, since the start.
+    pub(crate) needs_looked_at: u64,
+    /// How fast hosts may write, while space is short.
+    pub(crate) pace: Option<Pace>,
+    /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
+    pub(crate) reclaim_rest: Option<(u64, u64)>,
+    pub(crate) written: WrittenBytes,
+    pub(crate) applied_grafts: Applied,
+    /// Where the first record is, or will be, that is not applied yet.
+    pub(crate) position: LogPosition,
+    /// Where the next record will be.
+    pub(crate) tail: LogPosition,
+    /// Header and entries of the records before these two: the next record has a copy.
+    pub(crate) position_own: Arc<[u8]>,
+    pub(crate) tail_own: Arc<[u8]>,
+    /// Whether the last record has entries: see `quiet`.
+    pub(crate) ends_with_entries: bool,
+    /// Where the log ended at the last turn of maintenance that found nothing else to do.
+    pub(crate) rested_at_lsn: Option<u64>,
+    pub(crate) blocks_per_segment: u32,
+    /// Blocks of a segment that a checkpoint can fill.
+    pub(crate) metadata_blocks: u32,
+    /// The last record that is known to be durable, with all in front of it.
+    pub(crate) flushed_lsn: u64,
+    /// What was answered early and is not durable yet.
+    pub(crate) unflushed: Unflushed,
+    /// The store has failed; nothing is taken any more.
+    pub(crate) failed: bool,
+    /// A record was lost, or could not be applied: so are all behind it.
+    pub(crate) broken: bool,
+    /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
+    pub(crate) barrier: bool,
+    /// Bytes of log since the last checkpoint.
+    pub(crate) log_bytes: u64,
+    /// Segments that recovery would read.
+    pub(crate) log_segments: BTreeSet<u32>,
+    pub(crate) commit_count: u64,
+    /// How often the log went on elsewhere because the device refused to write.
+    pub(crate) moved_count: u64,
+    /// Segments that could not be emptied: what is live in them is damaged.
+    pub(crate) unreclaimable: BTreeSet<u32>,
+    /// Chunks that were staged for nothing and are still to be released: first id and count.
+    pub(crate) released: Vec<(ChunkId, u32)>,
+    /// Blocks that are left of the segment in which the next checkpoint goes on.
+    pub(crate) metadata_rest_blocks: u32,
+    /// Blocks of metadata segments that the next checkpoint may write over, at least.
+    pub(crate) holes_blocks: u64,
+    /// Segments of metadata that are being emptied: no checkpoint fills their holes.
+    pub(crate) compacted: BTreeSet<u32>,
+    /// Compaction has gained nothing: it rests until so many bytes of log were written.
+    pub(crate) compaction_rest: Option<u64>,
+    /// Bytes of the key-value space in a checkpoint, at most.
+    pub(crate) config_bytes: u64,
+    /// Stands in for the code before `room`: what has changed claims no segments.
+    #[cfg(test)]
+    pub(crate) claims_nothing: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        state: State,
+        epoch: u64,
+        options: &OpenOptions,
+        position: LogPosition,
+        medium: &Medium,
+    ) -> Self {
+        Self {
+            state,
+            epoch,
+            durability: options.durability,
+            tuning: options.tuning,
+            open: Record::default(),
+            sealed: VecDeque::new(),
+            overflow: VecDeque::new(),
+            bulk: VecDeque::new(),
+            placeless: Placeless::new(),
+            heavy: VecDeque::new(),
+            deferred: Vec::new(),
+            starved: VecDeque::new(),
+            exhausted_at: Default::default(),
+            work_bytes: 0,
+            fed_at_work_bytes: Default::default(),
+            needs_looked_at: 0,
+            pace: None,
+            reclaim_rest: None,
+            written: WrittenBytes::default(),
+            applied_grafts: Applied::default(),
+            flushed_lsn: position.lsn - 1,
+            position,
+            tail: position,
+            position_own: Arc::default(),
+            tail_own: Arc::default(),
+            ends_with_entries: false,
+            rested_at_lsn: None,
+            blocks_per_segment: medium.geometry().blocks_per_segment(),
+            metadata_blocks: medium.metadata_blocks(),
+            unflushed: Unflushed::default(),
+            failed: false,
+            broken: false,
+            barrier: false,
+            log_bytes: 0,
+            log_segments: BTreeSet::from([position.segment, position.next_segment]),
+            commit_count: 0,
+            moved_count: 0,
+            unreclaimable: BTreeSet::new(),
+            released: Vec::new(),
+            metadata_rest_blocks: 0,
+            holes_blocks: 0,
+            compacted: BTreeSet::new(),
+            compaction_rest: None,
+            config_bytes: 0,
+            #[cfg(test)]
+            claims_nothing: false,
+        }
+    }
+
+    /// Recovery has applied all before `position`; `own` is what the next record has a copy of.
+    pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>) {
+        self.position = position;
+        self.tail = position;
+        (self.position_own, self.tail_own) = (own.clone(), own);
+        self.ends_with_entries = true;
+        self.flushed_lsn = position.lsn - 1;
+    }
+
+    pub(crate) fn early(&self) -> bool {
+        self.durability == Durability::Flush
+    }
+
+    /// Whether nothing waits and nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.sealed.is_empty() && self.open.is_empty()
+    }
+
+    /// Whether something is to be freed that nothing names.
+    pub(crate) fn has_to_free(&self) -> bool {
+        !self.state.pending.is_empty() || !self.released.is_empty()
+    }
+
+    /// Lets metadata leave memory that only changes were planned with which are applied.
+    pub(crate) fn turn_plans(&self, world: &World) {
+        let sealed = self.sealed.iter().filter(|commit| !commit.applied);
+        let records = sealed.map(|commit| &commit.record).chain([&self.open]);
+        world.memory.plans.turn(records.filter_map(|record| record.plan).min());
+    }
+
+    /// Whether a commit is in flight, or still to be applied.
+    pub(crate) fn is_leading(&self) -> bool {
+        !self.sealed.is_empty()
+    }
+
+    /// Whether a commit can be taken.
+    pub(crate) fn wants_commit(&self) -> bool {
+        if self.failed {
+            return false;
+        }
+        if self.sealed.iter().any(|sealed| sealed.unsent) {
+            return !self.early() || !self.sealed.iter().any(InFlight::is_flying);
+        }
+        self.wants_flush() || !self.open.is_empty() && !self.has_refused() && self.has_free_slot()
+    }
+
+    /// Whether the device may get another commit: while one is on its way, the next one goes when
+    /// it is as large. Many small ones would cost more than they gain.
+    fn has_free_slot(&self) -> bool {
+        let flying = self.sealed.iter().filter(|commit| commit.is_flying());
+        let sizes = flying.map(|commit| commit.record.waiting.len());
+        let (count, largest) =
+            sizes.fold((0, 0), |(count, most), size| (count + 1, usize::max(most, size)));
+        // A flush covers what was written before it began: with early answers, which flush only now
+        // and then, nothing may overtake.
+        let most = if self.early() { 1 } else { self.tuning.commits_in_flight_max };
+        count == 0 || count < most && self.open.waiting.len() >= largest
+    }
+
+    /// Whether requests wait because the device does not keep up.
+    pub(crate) fn is_pressed(&self) -> bool {
+        !self.overflow.is_empty() || !self.bulk.is_empty() || !self.starved.is_empty()
+    }
+
+    /// Whether requests wait for more than the next commit.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.is_pressed() || !self.heavy.is_empty() || !self.deferred.is_empty()
+    }
+
+    /// Who could be asked to take the next commit.
+    pub(crate) fn first_waiting(&self) -> Option<Token> {
+        self.open.waiting.first().copied()
+    }
+
+    /// Takes a job.
+    pub(crate) fn submit(&mut self, world: &World, token: Token, job: Job) -> Submitted {
+        if self.failed {
+            return Submitted::Done(Err(VolumeError::WriteFailed));
+        }
+        if self.must_wait(world) || self.is_behind_others(&job) {
+            self.put_off(token, job);
+            return Submitted::Queued;
+        }
+        self.join(world, token, job)
+    }
+
+    /// Whether nothing may join before a checkpoint was captured, or is written.
+    pub(crate) fn must_wait(&self, world: &World) -> bool {
+        self.barrier || world.memory.is_full()
+    }
+
+    pub(crate) fn has_room(&self, blocks: usize, bytes: usize) -> bool {
+        let empty = self.open.is_empty();
+        let rest = self.segment_rest_blocks();
+        let (most, header) = (self.tuning.record_blocks_max, self.tuning.header_blocks_max());
+        let cut = rest >= self.tuning.segment_rest_blocks_min + header;
+        let limit = if cut { (rest - header) as usize } else { most };
+        empty
+            || self.open.payload_blocks() + blocks <= limit.min(most)
+                && self.open.entries_bytes + bytes <= self.tuning.record_entries_bytes_max
+    }
+
+    /// Blocks of the next record, if it has so many bytes of entries, each with its length, and
+    /// such a payload.
+    pub(crate) fn next_record_blocks(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
+        header_blocks(entries_bytes, self.tail_own.len()) + payload_blocks as u32
+    }
+
+    pub(crate) fn segment_rest_blocks(&self) -> u32 {
+        self.blocks_per_segment - self.tail.block
+    }
+
+    /// Whether the edit has read a block that a record changes which is not applied yet, or has to
+    /// do with a volume that gets another size there, or its end.
+    pub(crate) fn awaits_others(&self, edit: &Edit) -> bool {
+        if self.early() {
+            return false;
+        }
+        let records = self.sealed.iter().map(|commit| &commit.record).chain([&self.open]);
+        if records.flat_map(|record| &record.reshaped).any(|volume| edit.concerns(*volume)) {
+            return true;
+        }
+        if edit.expectations.is_empty() {
+            return false;
+        }
+        let unapplied = self.sealed.iter().flat_map(|commit| &commit.record.entries);
+        let mut changed = unapplied.chain(&self.open.entries).filter_map(entry_target);
+        changed.any(|(volume, range)| {
+            edit.expectations
+                .iter()
+                .any(|(wanted, block, _)| *wanted == volume && contains(range, *block))
+        })
+    }
+
+    /// Whether the map still says what it said when the edit's blocks were read.
+    pub(crate) fn is_current(&self, world: &World, edit: &Edit) -> Result<bool, VolumeError> {
+        let view = View::asking(world, &edit.asked);
+        for (id, block, expected) in &edit.expectations {
+            let Some(volume) = world.volume(*id) else { return Ok(false) };
+            let guard = volume.map.read();
+            let Some(map) = guard.as_ref() else { return Ok(false) };
+            let lost = VolumeError::Medium { sector: block.sector() };
+            if block.0 >= map.size_blocks {
+                return Ok(false);
+            }
+            match entry_of(view, map, block.0) {
+                Ok(found) if found == *expected => {}
+                // It has left memory since: it is read again, like all that has changed.
+                Ok(_) | Err(StoreError::Absent) => return Ok(false),
+                Err(_) => return Err(lost),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The answers to all that waits, if the store has failed and no commit is in flight whose end
+    /// would answer them.
+    pub(crate) fn abandon(&mut self, world: &World) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        if self.failed && self.sealed.iter().any(|sealed| sealed.unsent) {
+            answers = self.apply_landed(world);
+        }
+        if self.failed && !self.is_leading() {
+            self.take_waiting(world, &mut answers);
+        }
+        answers
+    }
+}

@@ -1,0 +1,227 @@
+//! Grafts that were not there, or not yet, when what an edit touches was read (`preload`).
+//!
+//! A copy, a clone and an overwritten volume make nodes stand where others stood, or share them. So
+//! an edit that looks into nodes there waits until they are applied, and looks again if one was
+//! applied since it looked. What names or drops whole leaves looks into none: it minds only grafts
+//! that put inner nodes in its way.
+
+use std::collections::VecDeque;
+
+use block::{BlockCount, BlockRange, VolumeId};
+use format::Entry;
+use format::map::Fanout;
+use smallvec::SmallVec;
+
+use crate::edits::edit::{Edit, Step};
+use crate::edits::preload::{Looker, Unreadable};
+use crate::log::record::{entry_target, overlap};
+use crate::log::writer::Writer;
+use crate::world::World;
+
+/// Leaves of a copy that may be broken up, at most: if there may be more it is done in pieces.
+const BROKEN_LEAVES_MAX: u64 = 64;
+
+/// Grafts that are remembered behind their applying: an edit that is slower than that looks again.
+const APPLIED_MAX: usize = 1024;
+
+/// Blocks of a volume whose nodes come to stand there, or are shared from there on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Graft {
+    volume: VolumeId,
+    range: BlockRange,
+    /// They come to stand there; else they are shared.
+    sets: bool,
+}
+
+/// Blocks of a volume that a change looks into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    volume: VolumeId,
+    range: BlockRange,
+    /// It sets them; else it takes them.
+    sets: bool,
+    /// As whole leaves.
+    whole: bool,
+}
+
+impl Graft {
+    /// What is shared with another volume, or comes from one, as a whole: both where a volume is
+    /// overwritten, and the source of a clone.
+    pub(crate) fn of_entry(entry: &Entry) -> impl Iterator<Item = Self> + use<> {
+        let all = BlockRange::new(0, u64::MAX);
+        let graft = |volume, sets| Some(Self { volume, range: all, sets });
+        let grafts = match entry {
+            Entry::VolumeClone { source, .. } => [graft(*source, false), None],
+            Entry::VolumeOverwrite { source, volume } => {
+                [graft(*source, false), graft(*volume, true)]
+            }
+            _ => [None, None],
+        };
+        grafts.into_iter().flatten()
+    }
+
+    /// What a copy takes, and what it sets.
+    pub(crate) fn of_copy(
+        source: (VolumeId, BlockRange),
+        target: (VolumeId, BlockRange),
+    ) -> [Self; 2] {
+        let graft = |(volume, range), sets| Self { volume, range, sets };
+        [graft(source, false), graft(target, true)]
+    }
+
+    fn concern_any(&self, touched: &[Touch], fanout: Fanout) -> bool {
+        touched.iter().any(|touch| self.concerns(touch, fanout))
+    }
+
+    fn concerns(&self, touch: &Touch, fanout: Fanout) -> bool {
+        self.volume == touch.volume
+            && overlap(self.range, touch.range)
+            && (self.sets || touch.sets)
+            && !(touch.whole && self.range.count.0 < fanout.span_blocks(2))
+    }
+}
+
+fn is_whole_leaves(range: BlockRange, fanout: Fanout) -> bool {
+    let leaf = fanout.span_blocks(1);
+    range.start.0.is_multiple_of(leaf) && range.count.0.is_multiple_of(leaf)
+}
+
+impl Looker<'_> {
+    /// Looks into what a copy sets in the place of blocks around which `earlier` steps set some:
+    /// they may break up what is one entry of its source now. `false`: that is too much.
+    pub(crate) fn broken_up(&mut self, step: &Step, earlier: &[Step]) -> Result<bool, Unreadable> {
+        let (Some((source, from)), (destination, to)) = (step.source(), step.target()) else {
+            return Ok(true);
+        };
+        for (volume, range) in earlier.iter().map(Step::target) {
+            let around = leaves_around(range, self.fanout());
+            let (start, end) = (from.start.max(around.start).0, from.end().min(around.end()).0);
+            if volume != source || start >= end {
+                continue;
+            }
+            if end - start > BROKEN_LEAVES_MAX * self.fanout().span_blocks(1) {
+                return Ok(false);
+            }
+            let at = to.start.0 + (start - from.start.0);
+            self.set(destination, BlockRange::new(at, end - start), 0)?;
+        }
+        Ok(true)
+    }
+}
+
+/// All blocks of the leaves that hold some of a range.
+fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
+    let leaf = fanout.span_blocks(1);
+    let start = range.start.0 - range.start.0 % leaf;
+    BlockRange::new(start, range.end().0.next_multiple_of(leaf) - start)
+}
+
+impl Step {
+    /// What it takes from, while it is applied.
+    pub(crate) fn source(&self) -> Option<(VolumeId, BlockRange)> {
+        match self {
+            Self::Copy { source, from, to, .. } => {
+                Some((*source, BlockRange { start: *from, count: to.count }))
+            }
+            _ => None,
+        }
+    }
+
+    fn touched(&self, fanout: Fanout) -> impl Iterator<Item = Touch> + use<> {
+        let (volume, range) = self.target();
+        let source = self.source();
+        let whole = is_whole_leaves(range, fanout)
+            && match self {
+                Self::Fill { .. } | Self::Repeat { .. } => true,
+                Self::Copy { .. } => source.is_some_and(|(_, from)| is_whole_leaves(from, fanout)),
+                _ => false,
+            };
+        let taken = source.map(|(volume, range)| Touch { volume, range, sets: false, whole });
+        [Some(Touch { volume, range, sets: true, whole }), taken].into_iter().flatten()
+    }
+}
+
+impl Edit {
+    /// Whether it takes from what volumes hold when it is applied.
+    pub(crate) fn copies(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Copy { .. }))
+    }
+
+    /// What it looks into.
+    pub(crate) fn touched(&self, fanout: Fanout) -> SmallVec<[Touch; 2]> {
+        self.steps.iter().flat_map(|step| step.touched(fanout)).collect()
+    }
+}
+
+/// What an administrator's change looks into. Most of them change roots only.
+pub(crate) fn touched_by(entries: &[Entry], fanout: Fanout) -> Vec<Touch> {
+    entries.iter().filter_map(|entry| touched_by_entry(entry, fanout)).collect()
+}
+
+fn touched_by_entry(entry: &Entry, fanout: Fanout) -> Option<Touch> {
+    match entry {
+        Entry::VolumeResize { volume, size_blocks } => {
+            let start = size_blocks - size_blocks % fanout.span_blocks(1);
+            let count = BlockCount(u64::MAX - start);
+            let range = BlockRange { count, ..BlockRange::new(start, 0) };
+            Some(Touch { volume: *volume, range, sets: true, whole: false })
+        }
+        _ => None,
+    }
+}
+
+/// The grafts that were applied last, oldest first.
+#[derive(Default)]
+pub(crate) struct Applied(VecDeque<Graft>);
+
+impl Writer {
+    /// Grafts were applied.
+    pub(crate) fn grafted(&mut self, world: &World, grafts: Vec<Graft>) {
+        world.grafted(grafts.len() as u64);
+        let applied = &mut self.applied_grafts.0;
+        applied.extend(grafts);
+        applied.drain(..applied.len().saturating_sub(APPLIED_MAX));
+    }
+
+    /// Whether a graft that is not applied yet changes what is looked into.
+    pub(crate) fn awaits_grafts(&self, world: &World, touched: &[Touch]) -> bool {
+        let fanout = world.medium.tuning.fanout;
+        !self.early() && self.unapplied_grafts().any(|graft| graft.concern_any(touched, fanout))
+    }
+
+    /// Whether one was applied since there were `seen`, and has changed what was looked into.
+    pub(crate) fn was_grafted(&self, world: &World, touched: &[Touch], seen: u64) -> bool {
+        let count = (world.grafts() - seen) as usize;
+        let applied = &self.applied_grafts.0;
+        let mut since = applied.iter().rev().take(count);
+        let fanout = world.medium.tuning.fanout;
+        count > applied.len() || since.any(|graft| graft.concern_any(touched, fanout))
+    }
+
+    /// Whether a change that is not applied yet, and is no graft, sets blocks in leaves that a copy
+    /// takes from. It may break up what is one entry now, and then the copy would set something
+    /// else than it was planned with, though its blocks are the same.
+    pub(crate) fn awaits_sources(&self, world: &World, edit: &Edit) -> bool {
+        if self.early() || !edit.copies() {
+            return false;
+        }
+        let fanout = world.medium.tuning.fanout;
+        let taken: SmallVec<[(VolumeId, BlockRange); 2]> = edit
+            .steps
+            .iter()
+            .filter_map(Step::source)
+            .map(|(of, range)| (of, leaves_around(range, fanout)))
+            .collect();
+        let sealed = self.sealed.iter().filter(|commit| !commit.applied);
+        let records = sealed.map(|commit| &commit.record).chain([&self.open]);
+        let mut set = records.flat_map(|record| &record.entries).filter_map(entry_target);
+        set.any(|(volume, range)| {
+            taken.iter().any(|(source, taken)| *source == volume && overlap(*taken, range))
+        })
+    }
+
+    fn unapplied_grafts(&self) -> impl Iterator<Item = &Graft> {
+        let sealed = self.sealed.iter().map(|commit| &commit.record);
+        sealed.chain([&self.open]).flat_map(|record| &record.grafts)
+    }
+}

@@ -1,0 +1,23 @@
+//! The maps of volumes: radix trees of nodes, shared by copies and snapshots.
+//!
+//! * `tree`: changing one, `walk`: looking at one, `nodes`, `node_slots`: the nodes in memory,
+//! * `grafts`, `gather`, `take`, `origins`: what copies take from their sources,
+//! * `volumes`: the volumes as a whole, `extents`: what of one is mapped, `value`, `counts`: what
+//!   entries say.
+//!
+//! Invariants:
+//! 1. A node with several references is never changed: who changes it takes a copy.
+//! 2. The references of a node are the entries of live nodes and volumes that name it.
+
+pub(crate) mod counts;
+pub(crate) mod extents;
+pub(crate) mod gather;
+pub(crate) mod grafts;
+pub(crate) mod node_slots;
+pub(crate) mod nodes;
+pub(crate) mod origins;
+pub(crate) mod take;
+pub(crate) mod tree;
+pub(crate) mod value;
+pub(crate) mod volumes;
+pub(crate) mod walk;

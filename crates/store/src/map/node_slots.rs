@@ -1,0 +1,126 @@
+//! The nodes that are in memory: who may leave, and when.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use format::NodeId;
+use format::map::Node;
+
+use crate::chunks::memory::{Counted, Kept, NODE_COST_BYTES, Sweep, Swept, Tally};
+use crate::chunks::pages::{FastState, SHARDS};
+use crate::edits::plans::Mark;
+use crate::sync::RwLock;
+
+/// How many nodes a hand looks at in one move.
+const NODES_SWEPT: usize = 16;
+
+pub(crate) struct Slot {
+    pub(crate) id: NodeId,
+    pub(crate) node: Arc<Node>,
+    pub(crate) level: u8,
+    pub(crate) dirty: bool,
+    /// Whether somebody has looked at it since the hand went by.
+    used: AtomicBool,
+    /// The last capture that has taken it: it stays here until that is written.
+    pub(crate) capture: u32,
+    pub(crate) plan: Mark,
+}
+
+/// Nodes under one lock.
+#[derive(Default)]
+pub(crate) struct Shard {
+    index: HashMap<NodeId, u32, FastState>,
+    pub(crate) slots: Vec<Slot>,
+    /// The slot that the hand is at.
+    hand: usize,
+    /// Goes up whenever a node of the shard gets another version on the medium, or ends.
+    pub(crate) generation: u64,
+    hits: Tally,
+}
+
+impl Shard {
+    pub(crate) fn get(&self, id: NodeId) -> Option<&Slot> {
+        let slot = &self.slots[*self.index.get(&id)? as usize];
+        if !slot.used.load(Ordering::Relaxed) {
+            slot.used.store(true, Ordering::Relaxed);
+        }
+        self.hits.add();
+        Some(slot)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: NodeId) -> Option<&mut Slot> {
+        let slot = &mut self.slots[*self.index.get(&id)? as usize];
+        *slot.used.get_mut() = true;
+        Some(slot)
+    }
+
+    pub(crate) fn add(&mut self, id: NodeId, node: Arc<Node>, level: u8, dirty: bool) {
+        let before = self.index.insert(id, self.slots.len() as u32);
+        debug_assert!(before.is_none(), "a node is put in twice");
+        let used = AtomicBool::new(true);
+        let plan = Mark::default();
+        self.slots.push(Slot { id, node, level, dirty, used, capture: 0, plan });
+    }
+
+    pub(crate) fn remove(&mut self, id: NodeId) -> Option<Slot> {
+        let at = self.index.remove(&id)? as usize;
+        let removed = self.slots.swap_remove(at);
+        if let Some(moved) = self.slots.get(at) {
+            self.index.insert(moved.id, at as u32);
+        }
+        Some(removed)
+    }
+
+    fn sweep(&mut self, kept: Kept) -> Swept {
+        let mut swept = Swept::default();
+        for _ in 0..NODES_SWEPT.min(self.slots.len()) {
+            if self.hand >= self.slots.len() {
+                self.hand = 0;
+            }
+            let Some(slot) = self.slots.get_mut(self.hand) else { break };
+            let used = std::mem::take(slot.used.get_mut());
+            let needed = slot.capture > kept.written || !slot.plan.is_before(kept.oldest_plan);
+            if used || slot.dirty || needed {
+                self.hand += 1;
+                continue;
+            }
+            let id = slot.id;
+            self.remove(id);
+            swept.count += 1;
+            swept.bytes += NODE_COST_BYTES;
+        }
+        swept
+    }
+}
+
+/// The nodes that are in memory.
+pub(crate) struct Shards(Vec<RwLock<Shard>>);
+
+impl Shards {
+    pub(crate) fn new() -> Self {
+        Self((0..SHARDS).map(|_| RwLock::default()).collect())
+    }
+
+    /// The shard of a node.
+    pub(crate) fn of(&self, id: NodeId) -> &RwLock<Shard> {
+        &self.0[id.0 as usize % SHARDS]
+    }
+}
+
+impl Sweep for Shards {
+    fn sweep(&self, shard: usize, kept: Kept) -> Swept {
+        let shard = self.0[shard].try_write();
+        shard.map_or_else(Swept::default, |mut shard| shard.sweep(kept))
+    }
+
+    fn count(&self) -> Counted {
+        let mut counted = Counted::default();
+        for shard in &self.0 {
+            let shard = shard.read();
+            counted.nodes += shard.slots.len() as u64;
+            counted.hits += shard.hits.get();
+        }
+        counted
+    }
+}

@@ -1,0 +1,352 @@
+//! The nodes of all maps, by id: in memory while they are wanted, with their rows in a table.
+
+use std::sync::Arc;
+
+use format::map::Node;
+use format::page::{PageRef, TableRoot};
+use format::row::ROW_BYTES;
+use format::{NodeId, NodeRow, Place};
+
+use crate::StoreError;
+use crate::asking::Source;
+use crate::chunks::medium::{Copied, Medium};
+use crate::chunks::memory::{Memory, NODE_COST_BYTES};
+use crate::chunks::table::Table;
+use crate::map::counts::Counts;
+use crate::map::node_slots::{Shard, Shards, Slot};
+use crate::sync::{Mutex, RwLock};
+use crate::upkeep::repairs::BadCopies;
+
+/// All nodes.
+pub(crate) struct Nodes {
+    pub(crate) table: Table,
+    shards: Arc<Shards>,
+    memory: Arc<Memory>,
+    pub(crate) dirty: Mutex<Vec<NodeId>>,
+    /// Nodes that were found bad in their first copy.
+    pub(crate) bad_copies: BadCopies<NodeId>,
+}
+
+fn missing(id: NodeId) -> StoreError {
+    StoreError::Damaged(format!("node {} is named but does not exist", id.0))
+}
+
+/// A node that an entry is to name, and what is below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Referenced {
+    pub(crate) id: NodeId,
+    pub(crate) counts: Counts,
+}
+
+impl Referenced {
+    /// A node whose row was not looked at yet.
+    pub(crate) fn unread(id: NodeId) -> Self {
+        Self { id, counts: Counts::default() }
+    }
+}
+
+fn counts_in(raw: &[u8]) -> Option<Counts> {
+    NodeRow::block_counts(raw).map(|(mapped, data)| Counts { mapped, data })
+}
+
+impl Nodes {
+    /// The nodes whose rows are in the table at `root`.
+    pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
+        let shards = Arc::new(Shards::new());
+        memory.join(shards.clone());
+        Self {
+            table: Table::new(root, memory),
+            shards,
+            memory: memory.clone(),
+            dirty: Mutex::new(Vec::new()),
+            bad_copies: BadCopies::default(),
+        }
+    }
+
+    fn shard(&self, id: NodeId) -> &RwLock<Shard> {
+        self.shards.of(id)
+    }
+
+    /// The row of a node that must exist.
+    pub(crate) fn row<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        id: NodeId,
+    ) -> Result<NodeRow, StoreError> {
+        let source = source.into();
+        let row = self.table.get(source, id.0, NodeRow::decode)?;
+        let possible = |row: &NodeRow| row.level <= source.tuning.fanout.level_max();
+        row.filter(possible).ok_or_else(|| missing(id))
+    }
+
+    /// Changes the row of a node that must exist.
+    pub(crate) fn update_row<T>(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        change: impl FnOnce(&mut NodeRow) -> T,
+    ) -> Result<T, StoreError> {
+        let result = self.table.update(medium, id.0, |raw| {
+            let mut row = NodeRow::decode(raw)?;
+            let result = change(&mut row);
+            row.encode(raw);
+            Some(result)
+        })?;
+        result.ok_or_else(|| missing(id))
+    }
+
+    /// One reference more for each of some nodes that must exist; what is below each.
+    pub(crate) fn reference_all(
+        &self,
+        medium: &Medium,
+        nodes: &mut [Referenced],
+    ) -> Result<(), StoreError> {
+        let mut rows = self.table.cursor(medium);
+        for node in nodes {
+            let raw = rows.row(node.id.0)?;
+            node.counts = counts_in(raw).ok_or_else(|| missing(node.id))?;
+            NodeRow::count_references(raw, 1).ok_or_else(|| missing(node.id))?;
+        }
+        Ok(())
+    }
+
+    /// One reference less for each of some nodes that must exist; what is below them, together.
+    /// Those that nothing names any more go to `unnamed`.
+    pub(crate) fn release_all(
+        &self,
+        medium: &Medium,
+        ids: impl Iterator<Item = NodeId>,
+        unnamed: &mut Vec<NodeId>,
+    ) -> Result<Counts, StoreError> {
+        let mut counts = Counts::default();
+        let mut rows = self.table.cursor(medium);
+        for id in ids {
+            let raw = rows.row(id.0)?;
+            counts += counts_in(raw).ok_or_else(|| missing(id))?;
+            let left = NodeRow::count_references(raw, -1).ok_or_else(|| missing(id))?;
+            if left == 0 {
+                unnamed.push(id);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The node, from memory or from the medium, where an entry names it that only a node of this
+    /// level can stand for: so no map leads in a circle, whatever its bytes are.
+    pub(crate) fn get<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        id: NodeId,
+        level: u8,
+    ) -> Result<Arc<Node>, StoreError> {
+        let (node, found) = self.find(source, id)?;
+        if found == level {
+            return Ok(node);
+        }
+        let text = format!("node {} of level {found} is named as one of level {level}", id.0);
+        Err(StoreError::Damaged(text))
+    }
+
+    /// The node, whatever its level, and that.
+    pub(crate) fn find<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        id: NodeId,
+    ) -> Result<(Arc<Node>, u8), StoreError> {
+        let source = source.into();
+        loop {
+            let seen = {
+                let shard = self.shard(id).read();
+                if let Some(slot) = shard.get(id) {
+                    slot.plan.set(source.plan());
+                    return Ok((slot.node.clone(), slot.level));
+                }
+                shard.generation
+            };
+            if let Some(found) = self.load(source, id, seen)? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Reads a node from the medium, that was not in memory when its shard had the generation
+    /// `seen`; nothing if it is to be looked for again. What is put in is the newest version, as
+    /// for pages ([`Table`], `load`): the row is the parent here. It names the version that a
+    /// capture has made before that is written, and the node does not leave before.
+    fn load(
+        &self,
+        source: Source<'_>,
+        id: NodeId,
+        seen: u64,
+    ) -> Result<Option<(Arc<Node>, u8)>, StoreError> {
+        let row = self.row(source, id)?;
+        let level = row.level;
+        if source.waits() {
+            self.memory.missed();
+        }
+        let reference = PageRef { place: row.place, checksum: row.checksum };
+        let read = source.node(reference, level);
+        if let Err(StoreError::Absent) = read {
+            return Err(StoreError::Absent);
+        }
+        self.memory.make_room(NODE_COST_BYTES);
+        let mut shard = self.shard(id).write();
+        if let Some(slot) = shard.get(id) {
+            slot.plan.set(source.plan());
+            return Ok(Some((slot.node.clone(), slot.level)));
+        }
+        if shard.generation != seen {
+            return Ok(None);
+        }
+        let Copied { content: node, is_second } = read?;
+        shard.add(id, node.clone(), level, false);
+        if source.plan() > 0
+            && let Some(slot) = shard.get(id)
+        {
+            slot.plan.set(source.plan());
+        }
+        if is_second {
+            self.bad_copies.note(id);
+        }
+        self.memory.hold(NODE_COST_BYTES);
+        Ok(Some((node, level)))
+    }
+
+    /// Changes a node that is named once (a copy is made only if a reader holds it just now).
+    pub(crate) fn change<T>(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        change: impl FnOnce(&mut Node) -> T,
+    ) -> Result<T, StoreError> {
+        loop {
+            if let Some(slot) = self.shard(id).write().get_mut(id) {
+                self.mark(slot);
+                return Ok(change(Arc::make_mut(&mut slot.node)));
+            }
+            // It may leave again before the lock is taken, but not often: it counts as used.
+            drop(self.find(medium, id)?);
+        }
+    }
+
+    /// Adds a node that was never stored.
+    pub(crate) fn insert(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        node: Node,
+        row: NodeRow,
+    ) -> Result<(), StoreError> {
+        self.table.update(medium, id.0, |raw| row.encode(raw))?;
+        self.memory.make_room(NODE_COST_BYTES);
+        self.memory.hold(NODE_COST_BYTES);
+        self.memory.dirtied(NODE_COST_BYTES, 0);
+        let mut shard = self.shard(id).write();
+        // Ids are never used twice; a log that says otherwise is damaged, and must not be counted
+        // wrongly.
+        if let Some(before) = shard.remove(id) {
+            self.dropped(&before);
+        }
+        shard.add(id, Arc::new(node), row.level, true);
+        if let Some(slot) = shard.get_mut(id) {
+            // As for one that changes (`mark`).
+            slot.plan.set(self.memory.plans.now());
+        }
+        self.dirty.lock().push(id);
+        Ok(())
+    }
+
+    /// Has the next checkpoint write a node anew that is damaged on the device; `false` if it is
+    /// not in memory. One that was removed meanwhile needs no more than that checkpoint.
+    pub(crate) fn write_anew(&self, medium: &Medium, id: NodeId) -> bool {
+        match self.table.get(medium, id.0, NodeRow::decode) {
+            Ok(None) => return true,
+            // The row changes with the place.
+            Ok(Some(_)) if self.shard(id).read().get(id).is_some() => {}
+            _ => return false,
+        }
+        if self.table.update(medium, id.0, |_| ()).is_err() {
+            return false;
+        }
+        // It may have left since.
+        let mut shard = self.shard(id).write();
+        let Some(slot) = shard.get_mut(id) else { return false };
+        self.mark(slot);
+        true
+    }
+
+    /// A node that was captured is where it was before, and has changed. `false`: it was removed.
+    pub(crate) fn give_back(
+        &self,
+        medium: &Medium,
+        id: NodeId,
+        captured: Place,
+        before: (Place, u64),
+    ) -> Result<bool, StoreError> {
+        let is_there = self.table.get(medium, id.0, NodeRow::decode)?;
+        if is_there.is_none_or(|row| row.place != captured) {
+            return Ok(false);
+        }
+        self.update_row(medium, id, |row| (row.place, row.checksum) = before)?;
+        Ok(self.write_anew(medium, id))
+    }
+
+    /// Notes that a node is to be written.
+    fn mark(&self, slot: &mut Slot) {
+        if !slot.dirty {
+            slot.dirty = true;
+            // Another change may have been planned with it, that is applied behind a checkpoint.
+            slot.plan.set(self.memory.plans.now());
+            self.memory.dirtied(NODE_COST_BYTES, slot.capture);
+            self.dirty.lock().push(slot.id);
+        }
+    }
+
+    fn dropped(&self, slot: &Slot) {
+        self.memory.drop_held(NODE_COST_BYTES);
+        if slot.dirty {
+            self.memory.drop_dirty(NODE_COST_BYTES);
+        }
+    }
+
+    /// Removes a node, and returns where it was stored.
+    pub(crate) fn remove(&self, medium: &Medium, id: NodeId) -> Result<Place, StoreError> {
+        let row = self.row(medium, id)?;
+        self.table.update(medium, id.0, |raw| raw[..ROW_BYTES].fill(0))?;
+        let mut shard = self.shard(id).write();
+        shard.generation += 1;
+        if let Some(removed) = shard.remove(id) {
+            self.dropped(&removed);
+        }
+        Ok(row.place)
+    }
+
+    /// Puts those that have changed by now into the order of their ids.
+    pub(crate) fn sort_changed(&self) {
+        self.dirty.lock().sort_unstable();
+    }
+
+    /// Nodes that have changed since the last capture, the first `count_max` of them, in the order
+    /// of their ids; from here on they count as unchanged. The caller holds the writer's lock.
+    pub(crate) fn take_changed(&self, count_max: usize) -> Vec<(NodeId, Arc<Node>)> {
+        let mut ids: Vec<NodeId> = {
+            let mut dirty = self.dirty.lock();
+            let count = dirty.len().min(count_max);
+            dirty.drain(..count).collect()
+        };
+        ids.sort_unstable();
+        ids.dedup();
+        let mut nodes = Vec::with_capacity(ids.len());
+        for id in ids {
+            // A node that was removed since is not in memory any more.
+            let mut shard = self.shard(id).write();
+            shard.generation += 1;
+            if let Some(slot) = shard.get_mut(id).filter(|slot| slot.dirty) {
+                slot.dirty = false;
+                slot.capture = self.memory.capture(NODE_COST_BYTES);
+                nodes.push((id, slot.node.clone()));
+            }
+        }
+        nodes
+    }
+}

@@ -1,0 +1,172 @@
+//! What a copy takes from its source, looked at before it is taken: what it costs, and how much of
+//! it one commit may take.
+//!
+//! The cost is counted in units of *work*: an entry of a leaf that is named takes one, and what is
+//! walked through or set with a way down of its own takes some. Holes, zeros, patterns and repeated
+//! blocks of any length are one such thing, and so is a node that the destination can name as it
+//! is. So the length of a copy says nothing of what it costs.
+
+use std::ops::Range;
+
+use format::map::{Fanout, LEVEL_MAX};
+use format::{MapEntry, VolumeRow};
+
+use crate::edits::edit::Edit;
+use crate::edits::preload::{Looker, Unreadable};
+
+/// What a node costs that is walked through, or blocks that are set with a way down of their own.
+pub(crate) const NODE_WORK: u64 = 16;
+/// What a node costs that is named as it is, beside others.
+const GRAFT_WORK: u64 = 2;
+/// Reads of the device for one piece: some milliseconds.
+const LOADS_MAX: u64 = 64;
+
+/// What a step costs that is looked at: two ways down to the blocks at its ends.
+pub(crate) const STEP_WORK: u64 = 64;
+
+impl Edit {
+    /// What it costs to look at it once more, in units of work.
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.work.max(STEP_WORK * self.steps.len() as u64)
+    }
+}
+
+/// The most that a copy of so many blocks can cost, whatever its source is.
+pub(crate) fn work_max(fanout: Fanout, blocks: u64) -> u64 {
+    let leaves = blocks / fanout.span_blocks(1) + 2;
+    blocks + NODE_WORK * 2 * (leaves + u64::from(fanout.level_max()))
+}
+
+/// Blocks of the destination that become one thing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TakenRun {
+    pub(crate) start: u64,
+    pub(crate) count: u64,
+    /// What spans this many levels in the destination is replaced as a whole.
+    pub(crate) whole_level: u8,
+    /// What all of them are, where they are alike.
+    alike: Option<MapEntry>,
+}
+
+/// What was looked at.
+pub(crate) struct Taken {
+    pub(crate) runs: Vec<TakenRun>,
+    pub(crate) work: u64,
+    /// How many blocks it is, from the end where it was begun.
+    pub(crate) blocks: u64,
+}
+
+struct Taker<'l, 'a> {
+    looker: &'l mut Looker<'a>,
+    range: Range<u64>,
+    to: u64,
+    budget: u64,
+    loads_end: u64,
+    /// From the end, not from the beginning.
+    backwards: bool,
+    taken: Taken,
+}
+
+impl Looker<'_> {
+    /// Looks at what a copy takes of a range, whose first block comes to stand at `to`, until the
+    /// budget is spent. Of a copy that is done in `pieces` something is taken in any case.
+    pub(crate) fn take(
+        &mut self,
+        map: &VolumeRow,
+        range: Range<u64>,
+        to: u64,
+        budget: u64,
+        pieces: Option<bool>,
+    ) -> Result<Taken, Unreadable> {
+        let loads = self.world.load_count();
+        // What is one commit must not become several because memory is short.
+        let loads_end = pieces.map_or(u64::MAX, |_| loads + LOADS_MAX);
+        let mut taker = Taker {
+            looker: self,
+            range,
+            to,
+            budget,
+            loads_end,
+            backwards: pieces == Some(true),
+            taken: Taken { runs: Vec::new(), work: 0, blocks: 0 },
+        };
+        if !taker.range.is_empty() {
+            taker.entry(map.root, map.level, 0)?;
+        }
+        Ok(taker.taken)
+    }
+}
+
+impl Taker<'_, '_> {
+    fn is_spent(&self) -> bool {
+        self.taken.work >= self.budget
+            || self.taken.blocks > 0 && self.looker.world.load_count() > self.loads_end
+    }
+
+    /// Takes what is wanted of an entry; `false`: the budget is spent, and what follows is not
+    /// taken.
+    fn entry(&mut self, entry: MapEntry, level: u8, base: u64) -> Result<bool, Unreadable> {
+        let world = self.looker.world;
+        let span = world.span_blocks(level);
+        let (start, end) = (self.range.start.max(base), self.range.end.min(base + span));
+        if start >= end {
+            return Ok(true);
+        }
+        let at = block::BlockNumber(start);
+        let to = self.to + (start - self.range.start);
+        let MapEntry::Node(id) = entry else {
+            self.looker.row(entry, at)?;
+            match level {
+                0 => self.push(to, 1, 0, None, 1),
+                _ => self.push(to, end - start, LEVEL_MAX, Some(entry), NODE_WORK),
+            }
+            return Ok(true);
+        };
+        if end - start == span && to.is_multiple_of(span) {
+            self.looker.row(entry, at)?;
+            self.looker.grafted.insert(id);
+            self.push(to, span, level, None, GRAFT_WORK);
+            return Ok(true);
+        }
+        self.taken.work += NODE_WORK;
+        let node = world.nodes.get(world.medium, id, level);
+        let Some(node) = self.looker.found(node, at)? else { return Ok(true) };
+        let child_span = world.span_blocks(level - 1);
+        let (first, last) = ((start - base) / child_span, (end - 1 - base) / child_span);
+        for step in 0..=last - first {
+            let index = if self.backwards { last - step } else { first + step };
+            // A leaf that was begun is taken, so that it need not be walked through again.
+            if level > 1 && self.is_spent() && self.taken.blocks > 0 {
+                return Ok(false);
+            }
+            let child = node.get(index as usize);
+            if !self.entry(child, level - 1, base + index * child_span)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds blocks that follow those before.
+    fn push(
+        &mut self,
+        start: u64,
+        count: u64,
+        whole_level: u8,
+        alike: Option<MapEntry>,
+        work: u64,
+    ) {
+        self.taken.blocks += count;
+        if let Some(last) = self.taken.runs.last_mut()
+            && (last.whole_level, last.alike) == (whole_level, alike)
+        {
+            // What is set together has one way down.
+            last.start = last.start.min(start);
+            last.count += count;
+            self.taken.work += work.min(GRAFT_WORK);
+            return;
+        }
+        self.taken.work += work.max(NODE_WORK);
+        self.taken.runs.push(TakenRun { start, count, whole_level, alike });
+    }
+}

@@ -1,0 +1,273 @@
+//! Counting for whom everything is stored, in a world that does not change meanwhile and in bounded
+//! memory.
+//!
+//! 1. *Owners.* Every map is walked from its root down to the leaves, which are not looked into. A
+//!    node that is named once belongs to who owns the node above it. One that is named more often
+//!    is remembered with its owner so far; it is entered again only where that changes, three times
+//!    at most.
+//! 2. *Chunks.* Now each node's owner is known, and each is looked into once. A chunk that is named
+//!    once belongs to the owner of its leaf. One that is named more often, by leaves or by aliases,
+//!    is remembered with its owner so far, and counted in the end. What does not fit memory is
+//!    counted in further rounds, each for a part of the chunks.
+//!
+//! Where more nodes are shared than can be remembered, those that are not are entered from each
+//! place that names them; all chunks below are remembered then, so that none counts twice.
+//!
+//! An owner's *share* comes from the same walk: what names a chunk or a node, each time, takes an
+//! equal part of it.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use block::VolumeId;
+use format::map::Node;
+use format::{ChunkId, MapEntry, NodeId, VolumeRow};
+
+use super::owner::{Owner, Tally};
+use crate::StoreError;
+use crate::chunks::pages::FastState;
+use crate::map::tree::node_of;
+use crate::upkeep::part::Part;
+use crate::world::World;
+
+/// What may be remembered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Nodes that are named more than once: some 64 bytes each.
+    pub(crate) nodes: usize,
+    /// Chunks that are, at least 1: some 64 bytes each.
+    pub(crate) chunks: usize,
+}
+
+/// Why there is no count.
+pub(super) enum Halt {
+    /// More chunks are shared than can be remembered in one round.
+    Full,
+    /// Who asked for it does not want it any more.
+    Unwanted,
+    /// Something can't be read.
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The volumes and snapshots of a world, in the order of their ids: their places here are the
+/// indices of [`Owner`].
+pub(super) fn owners_of(world: &World) -> Vec<(VolumeId, VolumeRow)> {
+    let volumes = world.volumes.read();
+    let rows = volumes.values().filter_map(|volume| Some((volume.id, (*volume.map.read())?)));
+    let mut owners: Vec<_> = rows.collect();
+    owners.sort_unstable_by_key(|(id, _)| *id);
+    owners
+}
+
+/// The owner that a volume is of what it names.
+pub(super) fn owner_at(index: usize, row: &VolumeRow) -> Owner {
+    Owner::One { index: index as u32, snapshot: row.snapshot }
+}
+
+/// Counts. `proceed` is asked before each node is looked at.
+pub(super) fn count(
+    world: &World,
+    owners: &[(VolumeId, VolumeRow)],
+    limits: Limits,
+    proceed: &mut dyn FnMut() -> bool,
+) -> Result<Tally, Halt> {
+    let mut counter = Counter {
+        world,
+        limits,
+        proceed,
+        nodes: HashMap::default(),
+        chunks: HashMap::default(),
+        tally: Tally::default(),
+        part: Part::ALL,
+        round: 0,
+    };
+    for (index, (_, row)) in owners.iter().enumerate() {
+        if let Some(root) = node_of(row.root) {
+            counter.own(root, row.level, owner_at(index, row))?;
+        }
+    }
+    let mut total = Tally::new(owners.len());
+    let mut parts = vec![Part::ALL];
+    while let Some(part) = parts.pop() {
+        match counter.round(owners, part) {
+            Ok(tally) => total.add_all(&tally),
+            Err(Halt::Full) => parts.extend(part.halves()),
+            Err(halt) => return Err(halt),
+        }
+    }
+    Ok(total)
+}
+
+/// A node that is named more than once.
+struct Remembered {
+    owner: Owner,
+    /// The last round in which it was looked into, and what is below it in that.
+    round: u32,
+    units: f64,
+}
+
+/// A chunk that is named more than once.
+struct Named {
+    owner: Owner,
+    units: u32,
+}
+
+struct Counter<'a> {
+    world: &'a World,
+    limits: Limits,
+    proceed: &'a mut dyn FnMut() -> bool,
+    nodes: HashMap<NodeId, Remembered, FastState>,
+    chunks: HashMap<ChunkId, Named, FastState>,
+    tally: Tally,
+    /// The chunks that this round counts.
+    part: Part,
+    round: u32,
+}
+
+/// From where something is come to.
+#[derive(Clone, Copy)]
+struct Above {
+    owner: Owner,
+    /// It may be come to again: a node above it is shared and not remembered.
+    again: bool,
+}
+
+impl Counter<'_> {
+    fn proceed(&mut self) -> Result<(), Halt> {
+        if (self.proceed)() { Ok(()) } else { Err(Halt::Unwanted) }
+    }
+
+    /// A node is named by what `owner` owns.
+    fn own(&mut self, id: NodeId, level: u8, owner: Owner) -> Result<(), Halt> {
+        let mut owner = owner;
+        let medium = &self.world.medium;
+        if self.world.nodes.row(medium, id)?.reference_count > 1 {
+            let is_full = self.nodes.len() >= self.limits.nodes;
+            match self.nodes.entry(id) {
+                Entry::Occupied(mut entry) => {
+                    let joined = entry.get().owner.join(owner);
+                    if joined == entry.get().owner {
+                        return Ok(());
+                    }
+                    entry.get_mut().owner = joined;
+                    owner = joined;
+                }
+                Entry::Vacant(_) if is_full => {}
+                Entry::Vacant(entry) => {
+                    entry.insert(Remembered { owner, round: 0, units: 0.0 });
+                }
+            }
+        }
+        if level == 1 {
+            return Ok(());
+        }
+        self.proceed()?;
+        let node = self.world.nodes.get(medium, id, level)?;
+        for child in node.entries().filter_map(node_of) {
+            self.own(child, level - 1, owner)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a part of the chunks.
+    fn round(&mut self, owners: &[(VolumeId, VolumeRow)], part: Part) -> Result<Tally, Halt> {
+        self.part = part;
+        self.round += 1;
+        self.chunks.clear();
+        self.tally = Tally::new(owners.len());
+        for (index, (_, row)) in owners.iter().enumerate() {
+            if let Some(root) = node_of(row.root) {
+                let from = Above { owner: owner_at(index, row), again: false };
+                self.tally.share_units[index] = self.node(root, row.level, from)?;
+            }
+        }
+        for named in self.chunks.values() {
+            self.tally.add(named.owner, named.units);
+        }
+        Ok(std::mem::take(&mut self.tally))
+    }
+
+    /// Looks into a node, unless this round has; what one that names it takes of what is below.
+    fn node(&mut self, id: NodeId, level: u8, from: Above) -> Result<f64, Halt> {
+        let medium = &self.world.medium;
+        let references = self.world.nodes.row(medium, id)?.reference_count;
+        let mut from = from;
+        if references > 1 {
+            match self.nodes.get_mut(&id) {
+                Some(node) if node.round == self.round => {
+                    return Ok(node.units / f64::from(references));
+                }
+                Some(node) => {
+                    node.round = self.round;
+                    from = Above { owner: node.owner, again: false };
+                }
+                None => from.again = true,
+            }
+        }
+        self.proceed()?;
+        let node = self.world.nodes.get(medium, id, level)?;
+        let units = self.entries(&node, level, from)?;
+        if let Some(node) = self.nodes.get_mut(&id) {
+            node.units = units;
+        }
+        Ok(units / f64::from(references.max(1)))
+    }
+
+    fn entries(&mut self, node: &Node, level: u8, from: Above) -> Result<f64, Halt> {
+        let mut units = 0.0;
+        for entry in node.entries() {
+            units += match entry {
+                MapEntry::Chunk(ChunkId::LOST) => 0.0,
+                MapEntry::Chunk(id) => self.chunk(id, from)?,
+                MapEntry::Node(id) => self.node(id, level - 1, from)?,
+                _ => 0.0,
+            };
+        }
+        Ok(units)
+    }
+
+    /// An entry of a leaf names a chunk; what it takes of it.
+    fn chunk(&mut self, id: ChunkId, from: Above) -> Result<f64, Halt> {
+        let (mut id, mut row) = (id, self.world.chunk(id)?);
+        let mut named = f64::from(row.reference_count);
+        while let Some(original) = row.original {
+            if original >= id {
+                let text = format!("chunk {} is an alias of a younger one", id.0);
+                return Err(Halt::Failed(StoreError::Damaged(text)));
+            }
+            (id, row) = (original, self.world.chunk(original)?);
+            named *= f64::from(row.reference_count);
+        }
+        if row.place.is_none() || !self.part.contains(id.0) {
+            return Ok(0.0);
+        }
+        let units = row.share_units();
+        if named > 1.0 || from.again {
+            self.remember(id, from.owner, units)?;
+        } else {
+            self.tally.add(from.owner, units);
+        }
+        Ok(f64::from(units) / named.max(1.0))
+    }
+
+    fn remember(&mut self, id: ChunkId, owner: Owner, units: u32) -> Result<(), Halt> {
+        let is_full = self.chunks.len() >= self.limits.chunks;
+        match self.chunks.entry(id) {
+            Entry::Occupied(mut entry) => {
+                let named = entry.get_mut();
+                named.owner = named.owner.join(owner);
+            }
+            Entry::Vacant(_) if is_full => return Err(Halt::Full),
+            Entry::Vacant(entry) => {
+                entry.insert(Named { owner, units });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! The metadata of a checkpoint, to be read at leisure while the array works.
+//!
+//! What a checkpoint has written is of one moment, and nothing is written over it: later ones write
+//! what has changed to other places. So all that is needed to keep it is that its segments are not
+//! used again, which the token sees to.
+
+use std::sync::Arc;
+
+use crate::StoreError;
+use crate::chunks::medium::Medium;
+use crate::chunks::memory::Budgets;
+use crate::log::recovery::load_checkpoint;
+use crate::space::readers::ReaderToken;
+use crate::store::Store;
+use crate::upkeep::checkpoint::Checkpointer;
+use crate::world::{State, World};
+
+/// What a checkpoint says.
+pub(super) struct Image {
+    pub(super) world: World,
+    pub(super) state: State,
+    /// The LSN of the first record behind it.
+    pub(super) lsn: u64,
+    _token: Arc<ReaderToken>,
+}
+
+impl Store {
+    /// The image of this moment: writes a checkpoint if anything has changed since the last one.
+    /// Looking at it takes up to `memory_bytes`.
+    pub(super) fn image(&self, memory_bytes: u64) -> Result<Image, StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let behind = checkpointer.superblock().log.lsn;
+        let is_old = self.writer.lock().position.lsn != behind || !self.world.memory.is_clean();
+        if is_old {
+            self.checkpoint_with(&mut checkpointer)?;
+        }
+        let superblock = checkpointer.superblock().clone();
+        let token = self.world.images.token();
+        drop(checkpointer);
+        let (disk, lsn) = (self.world.medium.disk.clone(), superblock.log.lsn);
+        let medium = Medium::new(disk, &superblock, self.options.tuning);
+        let budgets = Budgets::of_metadata(memory_bytes);
+        let (world, state) = load_checkpoint(medium, budgets, &mut Checkpointer::new(superblock))?;
+        if !world.lost_volumes.read().is_empty() || !world.lost_rows.read().is_empty() {
+            // What only these own would be counted as nobody's.
+            return Err(StoreError::Damaged("rows of volumes can't be read".into()));
+        }
+        Ok(Image { world, state, lsn, _token: token })
+    }
+}

@@ -1,0 +1,318 @@
+//! Space accounting: for whom the bytes are stored that are in use.
+//!
+//! Every stored byte that is live is exactly one of these:
+//!
+//! * *unique* to a volume: what ending that volume, and nothing else, would free;
+//! * of *snapshots*: named by snapshots only, by one or by several;
+//! * *shared*: named by a volume, and by another volume or a snapshot;
+//! * of the *system*: metadata, and data that nothing names any more and that is about to be freed.
+//!
+//! Bytes are those of the medium, after reduction, in the units of 64 in which segments count what
+//! is live. Metadata that stands twice takes its space twice, and counts so. Of a chunk that was
+//! compressed with others that is its part of the group, which is what is freed with it. Map nodes
+//! that go with a volume are metadata: they count as the system's.
+//!
+//! A chunk or a node does not know who names it. So a *pass* walks all maps (`count`). It reads the
+//! last checkpoint (`image`), never what is changing, takes no lock and holds up nobody; its
+//! figures are exact, for the moment of that checkpoint. They are not durable: after a start there
+//! are none before the first pass. `check` makes the same figures in another way and compares
+//! (`proof`).
+
+mod count;
+mod image;
+mod owner;
+mod proof;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use block::{BLOCK_BYTES, VolumeId};
+use format::VolumeRow;
+
+use crate::StoreError;
+use crate::chunks::pages::FastState;
+use crate::store::Store;
+use crate::sync::{Mutex, RwLock};
+use crate::upkeep::checkpoint::Checkpointer;
+use crate::world::{State, World};
+pub(crate) use count::Limits;
+use count::{Halt, count, owners_of};
+use owner::{Tally, bytes};
+pub(crate) use proof::findings;
+
+/// A pass takes a sixteenth of the store's memory on top of it, at least 1 MiB and at most 256 MiB.
+const MEMORY_DIVISOR: u64 = 16;
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+const MEMORY_BYTES_MAX: u64 = 256 << 20;
+/// What remembering a node or a chunk takes at most, its place in the table included.
+const REMEMBERED_BYTES: u64 = 64;
+/// Nodes between two looks at whether the pass stands in the way of space.
+const NODES_PER_LOOK: u32 = 1024;
+
+/// What is stored for one volume or snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeSpace {
+    /// Whether it is a snapshot.
+    pub snapshot: bool,
+    /// Its size in bytes.
+    pub size_bytes: u64,
+    /// Bytes mapped: written and not unmapped since, zeros and patterns too.
+    pub mapped_bytes: u64,
+    /// Of those, bytes that name stored data: neither zeros nor a pattern.
+    pub mapped_data_bytes: u64,
+    /// Stored bytes that ending it would free, if nothing else ends.
+    pub unique_bytes: u64,
+    /// Its part of what is stored: all that is unique to it, and of what is shared a part as large
+    /// as that of everything else that names it. The shares of all volumes and snapshots add up to
+    /// what they name together.
+    pub share_bytes: u64,
+}
+
+/// For whom everything is stored, at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpaceFigures {
+    /// When that was, in seconds since 1970.
+    pub as_of_s: u64,
+    /// Bytes that volumes were provisioned for, together, without snapshots.
+    pub provisioned_bytes: u64,
+    /// Bytes mapped in all volumes, together, without snapshots.
+    pub mapped_bytes: u64,
+    /// Of those, bytes that name stored data: neither zeros nor a pattern.
+    pub mapped_data_bytes: u64,
+    /// Stored bytes that are unique to volumes, together.
+    pub unique_bytes: u64,
+    /// Stored bytes that only snapshots name.
+    pub snapshots_bytes: u64,
+    /// Stored bytes that a volume names, and another volume or a snapshot.
+    pub shared_bytes: u64,
+    /// Stored bytes of metadata: both copies, where it stands twice.
+    pub metadata_bytes: u64,
+    /// Stored bytes of data that nothing names any more.
+    pub unnamed_bytes: u64,
+    /// All stored bytes that were live then: what the others add up to.
+    pub live_bytes: u64,
+    volumes: HashMap<VolumeId, VolumeSpace, FastState>,
+    lsn: u64,
+}
+
+impl SpaceFigures {
+    /// Those of a volume or a snapshot, if it was there then.
+    pub fn volume(&self, id: VolumeId) -> Option<&VolumeSpace> {
+        self.volumes.get(&id)
+    }
+
+    /// Stored bytes of the system: metadata, and data that is about to be freed.
+    pub fn system_bytes(&self) -> u64 {
+        self.metadata_bytes + self.unnamed_bytes
+    }
+
+    /// Stored bytes of data that volumes and snapshots name.
+    pub fn named_bytes(&self) -> u64 {
+        self.unique_bytes + self.snapshots_bytes + self.shared_bytes
+    }
+}
+
+/// How accounting stands.
+#[derive(Clone, Debug, Default)]
+pub struct SpaceStatus {
+    /// What the last pass found; `None` before the first one has ended.
+    pub figures: Option<Arc<SpaceFigures>>,
+    /// Whether they are still exact: nothing has changed since.
+    pub current: bool,
+    /// Whether a pass is under way, or was asked for.
+    pub pending: bool,
+}
+
+/// How a pass has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpacePass {
+    /// There are new figures.
+    Complete,
+    /// It was stopped by who began it.
+    Stopped,
+    /// It gave up: what it holds back is needed, as the pool is nearly full and hosts write.
+    GaveWay,
+}
+
+/// What is known of space.
+#[derive(Default)]
+pub(crate) struct Accounting {
+    figures: RwLock<Option<Arc<SpaceFigures>>>,
+    /// One pass at a time.
+    pass: Mutex<()>,
+    /// Whether one is under way, and whether one was asked for since it began.
+    running: AtomicBool,
+    wanted: AtomicBool,
+    /// Whether it is to give way: a checkpoint finds no room beside what it holds back.
+    is_in_the_way: AtomicBool,
+}
+
+/// Says that a pass is under way, for as long as it is.
+struct Running<'a>(&'a Accounting);
+
+impl<'a> Running<'a> {
+    fn begin(accounting: &'a Accounting) -> Self {
+        accounting.running.store(true, Ordering::Release);
+        accounting.wanted.store(false, Ordering::Release);
+        accounting.is_in_the_way.store(false, Ordering::Release);
+        Self(accounting)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.store(false, Ordering::Release);
+    }
+}
+
+impl Limits {
+    /// For a pass that may take so much memory, and the image half of it.
+    fn of_memory(memory_bytes: u64) -> Self {
+        let each = (memory_bytes / 4 / REMEMBERED_BYTES) as usize;
+        Self { nodes: each, chunks: each }
+    }
+}
+
+impl Store {
+    /// How accounting stands.
+    pub fn space_status(&self) -> SpaceStatus {
+        let figures = self.accounting.figures.read().clone();
+        let current = figures.as_ref().is_some_and(|figures| {
+            let writer = self.writer.lock();
+            let data_bytes = figures.named_bytes() + figures.unnamed_bytes;
+            writer.position.lsn == figures.lsn
+                && writer.state.segments.live_log_bytes() == data_bytes
+        });
+        let Accounting { running, wanted, .. } = &self.accounting;
+        let pending = wanted.load(Ordering::Acquire) || running.load(Ordering::Acquire);
+        SpaceStatus { figures, current, pending }
+    }
+
+    /// What the last pass found, as in [`Store::space_status`].
+    pub fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
+        self.accounting.figures.read().clone()
+    }
+
+    /// Asks whoever does the passes for one that begins from now on.
+    pub fn ask_for_space_figures(&self) {
+        self.accounting.wanted.store(true, Ordering::Release);
+    }
+
+    /// Whether a pass was asked for, and none has begun since.
+    pub fn are_space_figures_asked_for(&self) -> bool {
+        self.accounting.wanted.load(Ordering::Acquire)
+    }
+
+    /// Makes new figures, as of this moment (`now_s`, in seconds since 1970): writes a checkpoint
+    /// if anything has changed, and walks all maps in it. Takes long in a large pool; for a
+    /// background thread. `proceed` is called for each map node, may sleep, and says whether to go
+    /// on.
+    ///
+    /// # Errors
+    /// Those of the store: what can't be read can't be counted.
+    pub fn account_space(
+        &self,
+        now_s: u64,
+        proceed: &mut dyn FnMut() -> bool,
+    ) -> Result<SpacePass, StoreError> {
+        let memory = self.options.memory_bytes / MEMORY_DIVISOR;
+        let memory = memory.clamp(MEMORY_BYTES_MIN, MEMORY_BYTES_MAX);
+        self.account_within(now_s, memory / 2, Limits::of_memory(memory), proceed)
+    }
+
+    pub(crate) fn account_within(
+        &self,
+        now_s: u64,
+        image_bytes: u64,
+        limits: Limits,
+        proceed: &mut dyn FnMut() -> bool,
+    ) -> Result<SpacePass, StoreError> {
+        let _pass = self.accounting.pass.lock();
+        let _running = Running::begin(&self.accounting);
+        let image = self.image(image_bytes)?;
+        let (mut nodes, mut ended) = (0, SpacePass::Stopped);
+        let mut proceed = || {
+            nodes += 1;
+            let asked = self.accounting.is_in_the_way.load(Ordering::Acquire);
+            if asked || nodes % NODES_PER_LOOK == 0 && self.is_in_the_way() {
+                ended = SpacePass::GaveWay;
+                return false;
+            }
+            proceed()
+        };
+        let owners = owners_of(&image.world);
+        let tally = match count(&image.world, &owners, limits, &mut proceed) {
+            Ok(tally) => tally,
+            Err(Halt::Failed(error)) => return Err(error),
+            Err(_) => return Ok(ended),
+        };
+        let figures = figures(&image.world, &image.state, &owners, &tally)?;
+        let figures = SpaceFigures { as_of_s: now_s, lsn: image.lsn, ..figures };
+        *self.accounting.figures.write() = Some(Arc::new(figures));
+        Ok(SpacePass::Complete)
+    }
+
+    /// A checkpoint finds no room. Whether a pass is why, which reads an earlier one whose holes
+    /// are not to be filled: it gives way at its next node then.
+    pub(crate) fn is_pass_why(&self, checkpointer: &Checkpointer) -> bool {
+        let is_why = checkpointer.is_earlier_image_read();
+        if is_why {
+            self.accounting.is_in_the_way.store(true, Ordering::Release);
+        }
+        is_why
+    }
+
+    /// Whether segments run short that a pass holds back.
+    fn is_in_the_way(&self) -> bool {
+        let wanted = self.world.medium.segments_wanted();
+        let segments = &mut self.writer.lock().state.segments;
+        segments.metadata_in_limbo() > 0 && segments.free_count() < wanted
+    }
+}
+
+fn figures(
+    world: &World,
+    state: &State,
+    owners: &[(VolumeId, VolumeRow)],
+    tally: &Tally,
+) -> Result<SpaceFigures, StoreError> {
+    let mut volumes: HashMap<VolumeId, VolumeSpace, FastState> = HashMap::default();
+    for (index, (id, row)) in owners.iter().enumerate() {
+        let counts = world.counts(row.root, row.level)?;
+        let space = VolumeSpace {
+            snapshot: row.snapshot,
+            size_bytes: row.size_blocks * BLOCK_BYTES,
+            mapped_bytes: counts.mapped * BLOCK_BYTES,
+            mapped_data_bytes: counts.data * BLOCK_BYTES,
+            unique_bytes: bytes(tally.unique_units[index]),
+            share_bytes: (tally.share_units[index] * bytes(1) as f64).round() as u64,
+        };
+        volumes.insert(*id, space);
+    }
+    let data_bytes = state.segments.live_log_bytes();
+    let live_bytes = state.segments.live_bytes();
+    let named_bytes = bytes(tally.named_units());
+    let unnamed_bytes = data_bytes.checked_sub(named_bytes).ok_or_else(|| {
+        StoreError::Damaged(format!(
+            "maps name {named_bytes} bytes, and log segments count {data_bytes} of {live_bytes} \
+             as live"
+        ))
+    })?;
+    let sum = |bytes: fn(&VolumeSpace) -> u64| -> u64 {
+        volumes.values().filter(|space| !space.snapshot).map(bytes).sum()
+    };
+    Ok(SpaceFigures {
+        provisioned_bytes: sum(|space| space.size_bytes),
+        mapped_bytes: sum(|space| space.mapped_bytes),
+        mapped_data_bytes: sum(|space| space.mapped_data_bytes),
+        unique_bytes: bytes(tally.volumes_units),
+        snapshots_bytes: bytes(tally.snapshots_units),
+        shared_bytes: bytes(tally.shared_units),
+        metadata_bytes: live_bytes - data_bytes,
+        unnamed_bytes,
+        live_bytes,
+        volumes,
+        ..SpaceFigures::default()
+    })
+}

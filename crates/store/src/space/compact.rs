@@ -1,0 +1,298 @@
+//! Metadata that stands scattered: each checkpoint writes what has changed to a new place, and what
+//! has not keeps a whole segment from being freed. Where that adds up, and free segments run short,
+//! what is left in such segments is marked as changed, a little at a time, so that the next
+//! checkpoint writes it elsewhere: to free segments, or where these are few to the holes of other
+//! segments of metadata (`holes`). What gains nothing is not tried again at once.
+//!
+//! In a pool that was upgraded, segments whose metadata stands once are emptied in the same way.
+
+use std::collections::BTreeMap;
+
+use block::BLOCK_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
+
+use crate::StoreError;
+use crate::asking::View;
+use crate::chunks::pages::PageKey;
+use crate::chunks::table::Table;
+use crate::log::writer::Writer;
+use crate::space::holes::KEPT_SEGMENTS;
+use crate::store::Store;
+use crate::upkeep::scrub::TableName;
+
+/// Pages of references that one turn looks at.
+const PAGES_PER_TURN: usize = 16;
+/// Units of 64 bytes that one pass moves, at most: 64 MiB.
+const MOVED_UNITS_MAX: u64 = 1 << 20;
+
+/// A pass over all that refers to metadata.
+pub(crate) struct Compactor {
+    /// The segments that are to be emptied, and when they were opened.
+    segments: BTreeMap<u32, u64>,
+    /// Pages that refer to others and are still to be looked at: of which table, and which.
+    pages: Vec<(TableName, PageKey)>,
+    /// Segments that were in use when it began, and those of metadata that is to stand twice and
+    /// stood once.
+    used_before: u32,
+    of_one_copy_before: usize,
+}
+
+impl Compactor {
+    fn empties(&self, place: Place) -> bool {
+        !place.is_none() && self.segments.contains_key(&place.segment)
+    }
+}
+
+impl Store {
+    /// One turn of emptying segments of metadata, if enough of them are nearly empty. Whether there
+    /// was anything to do.
+    ///
+    /// # Errors
+    /// Those of a checkpoint. What can't be read keeps its place.
+    pub(crate) fn compact_turn(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
+        if pass.is_some() && self.writer.lock().compacted.is_empty() {
+            // A checkpoint needed the holes of what it was to empty.
+            *pass = None;
+            self.writer.lock().rest_from_compaction();
+            return Ok(true);
+        }
+        if pass.is_none() {
+            *pass = self.begin_compaction();
+        }
+        let Some(compactor) = pass else { return Ok(false) };
+        for _ in 0..PAGES_PER_TURN {
+            if self.must_write_first() {
+                return Ok(true);
+            }
+            let Some((table, key)) = compactor.pages.pop() else { break };
+            if key.0 == 0 {
+                self.write_nodes_anew(compactor, key.1);
+            } else {
+                self.write_pages_anew(compactor, table, key);
+            }
+        }
+        if compactor.pages.is_empty() {
+            let segments = std::mem::take(&mut compactor.segments);
+            let Compactor { used_before, of_one_copy_before, .. } = *compactor;
+            *pass = None;
+            let result = self.checkpoint();
+            let mut writer = self.writer.lock();
+            let is_given_up = std::mem::take(&mut writer.compacted).is_empty();
+            result?;
+            if !is_given_up {
+                writer.leave_alone(&segments);
+            }
+            let has_gained = writer.state.segments.used_count() < used_before
+                || writer.state.segments.of_one_copy().count() < of_one_copy_before;
+            if is_given_up || !has_gained {
+                writer.rest_from_compaction();
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin_compaction(&self) -> Option<Compactor> {
+        // While a checkpoint is written, where the next one goes on is not known.
+        let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
+        let mut compactor = {
+            let mut writer = self.writer.lock();
+            let segments = writer.scattered(open, self.metadata_units())?;
+            writer.compacted = segments.keys().copied().collect();
+            let used_before = writer.state.segments.used_count();
+            let of_one_copy_before = writer.state.segments.of_one_copy().count();
+            Compactor { segments, pages: Vec::new(), used_before, of_one_copy_before }
+        };
+        for name in TableName::ALL {
+            let table = self.world.table(name);
+            let root = *table.root.read();
+            let key = (root.height, 0);
+            if compactor.empties(root.page.place) {
+                self.write_page_anew(table, key);
+            }
+            if root.height > 0 || name == TableName::Nodes {
+                compactor.pages.push((name, key));
+            }
+        }
+        Some(compactor)
+    }
+
+    /// Whether a checkpoint is due before more is marked. That jobs wait for the room that it takes
+    /// is no reason while there is plenty, or each page would have a checkpoint of its own.
+    fn must_write_first(&self) -> bool {
+        let mut writer = self.writer.lock();
+        let claim = writer.claim(&self.world).segments.saturating_add(KEPT_SEGMENTS);
+        self.checkpoint_due_of(&mut writer)
+            && (claim > writer.state.segments.free_for_metadata()
+                || self.world.memory.is_checkpoint_due())
+    }
+
+    /// How many units of 64 bytes of metadata a segment has room for.
+    pub(crate) fn metadata_units(&self) -> u64 {
+        u64::from(self.world.medium.metadata_blocks()) * BLOCK_BYTES / PLACE_UNIT_BYTES
+    }
+
+    /// One turn of writing metadata twice that stands once, in a pool that was upgraded. Whether
+    /// there was anything to do.
+    pub(crate) fn mirror_turn(&self) -> Result<bool, StoreError> {
+        let reclaimer = &mut *self.reclaiming.lock();
+        let is_due = || self.writer.lock().is_mirroring_due(self.metadata_units());
+        Ok((reclaimer.compaction.is_some() || is_due())
+            && self.compact_turn(&mut reclaimer.compaction)?)
+    }
+
+    /// Looks at a directory: at the pages that it refers to, and which of these refer to others.
+    fn write_pages_anew(
+        &self,
+        compactor: &mut Compactor,
+        name: TableName,
+        (level, number): PageKey,
+    ) {
+        let table = self.world.table(name);
+        let below = |page: &[u8]| -> Vec<(PageKey, Place)> {
+            let children = 0..REFS_PER_DIRECTORY;
+            let key = |child| (level - 1, number * REFS_PER_DIRECTORY + child);
+            let place = |child: u64| PageRef::in_directory(page, child as usize).place;
+            children.map(|child| (key(child), place(child))).collect()
+        };
+        let Ok(below) = table.read_page(&self.world.medium, (level, number), below) else { return };
+        for (key, place) in &below {
+            if !compactor.empties(*place) {
+                continue;
+            }
+            if self.must_write_first() {
+                // The rest of it behind that.
+                compactor.pages.push((name, (level, number)));
+                return;
+            }
+            self.write_page_anew(table, *key);
+        }
+        if level > 1 || name == TableName::Nodes {
+            let there = below.into_iter().filter(|(_, place)| !place.is_none());
+            compactor.pages.extend(there.map(|(key, _)| (name, key)));
+        }
+    }
+
+    /// Has the next checkpoint write a page at a new place; `false` if it can't be read.
+    pub(crate) fn write_page_anew(&self, table: &Table, (level, number): PageKey) -> bool {
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        let height = table.root.read().height;
+        // It is read, with all above it, before the lock is taken.
+        let are_read = (level..=height).all(|above| {
+            let number = number / REFS_PER_DIRECTORY.pow(u32::from(above - level));
+            table.read_page(view.medium, (above, number), |_| ()).is_ok()
+        });
+        let _writer = self.writer.lock();
+        are_read && table.write_anew((level, number))
+    }
+
+    /// As [`Store::write_page_anew`], of a node.
+    pub(crate) fn write_node_anew(&self, id: NodeId) -> bool {
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        let is_read = self.world.nodes.find(view.medium, id).is_ok();
+        let _writer = self.writer.lock();
+        is_read && self.world.nodes.write_anew(&self.world.medium, id)
+    }
+
+    /// Looks at a page of the rows of nodes: at those nodes.
+    fn write_nodes_anew(&self, compactor: &Compactor, number: u64) {
+        let (nodes, medium) = (&self.world.nodes, &self.world.medium);
+        let first = number * ROWS_PER_PAGE;
+        let mut found = Vec::new();
+        let rows = nodes.table.rows_of_page(medium, first, |at, raw| {
+            let row = NodeRow::decode(raw).filter(|row| compactor.empties(row.place));
+            found.extend(row.map(|_| NodeId(first + at)));
+        });
+        for id in found.into_iter().filter(|_| rows.is_ok()) {
+            self.write_node_anew(id);
+        }
+    }
+}
+
+impl Writer {
+    /// Segments of metadata that is to stand twice and stands once, and when they were opened: as
+    /// many as a quarter of what is free can take.
+    fn of_one_copy(&mut self, segment_units: u64) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let rests = self.compaction_rest.is_some_and(|bytes| self.written.log_bytes < bytes);
+        let free = u64::from(self.state.segments.free_count());
+        let mut room_units =
+            free.saturating_sub(u64::from(self.left_by_data())) * segment_units / 4;
+        if rests || self.failed {
+            room_units = 0;
+        }
+        let mut moved_units = 0;
+        let fitting = self.state.segments.of_one_copy().take_while(move |(_, row)| {
+            moved_units += u64::from(row.live_units);
+            moved_units <= room_units
+        });
+        let chosen = fitting.filter(|(segment, _)| !self.unreclaimable.contains(segment));
+        chosen.map(|(segment, row)| (segment, row.opened_lsn))
+    }
+
+    /// Whether metadata is to stand twice that stands once, and there is room for it.
+    pub(crate) fn is_mirroring_due(&mut self, segment_units: u64) -> bool {
+        self.of_one_copy(segment_units).next().is_some()
+    }
+
+    /// A pass has gained nothing: the next one is not begun before more was written.
+    fn rest_from_compaction(&mut self) {
+        self.compaction_rest = Some(self.written.log_bytes + self.eighth_segment_bytes());
+    }
+
+    /// Segments were emptied as far as that can be: what is left in them is damaged.
+    fn leave_alone(&mut self, segments: &BTreeMap<u32, u64>) {
+        let rows = &self.state.segments;
+        let left = segments.iter().filter(|(segment, opened_lsn)| {
+            let row = rows.row(**segment);
+            row.live_units > 0 && row.opened_lsn == **opened_lsn
+        });
+        self.unreclaimable.extend(left.map(|(segment, _)| *segment));
+    }
+
+    /// The segments of metadata of which less than half is live, the emptiest first as far as a
+    /// pass goes, if it would free more than it takes. Not `open`, where checkpoints go on. Where
+    /// jobs wait for space, of which less than seven eighths are, as far as what is free goes.
+    fn scattered(&mut self, open: u32, segment_units: u64) -> Option<BTreeMap<u32, u64>> {
+        let of_one_copy: BTreeMap<u32, u64> = self.of_one_copy(segment_units).collect();
+        if !of_one_copy.is_empty() {
+            return Some(of_one_copy);
+        }
+        if self.compaction_rest.is_some_and(|log_bytes| self.written.log_bytes < log_bytes) {
+            return None;
+        }
+        let starving = !self.starved.is_empty();
+        let most = if starving { segment_units / 8 * 7 } else { segment_units / 2 };
+        let table = &self.state.segments;
+        let rows = table.tally().metadata.iter().map(|segment| (*segment, table.row(*segment)));
+        let rows = rows.filter(|(segment, row)| {
+            *segment != open
+                && !self.unreclaimable.contains(segment)
+                && (1..most).contains(&u64::from(row.live_units))
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_unstable_by_key(|(_, row)| row.live_units);
+        let mut holes_units = self.holes_blocks * u64::from(UNITS_PER_BLOCK);
+        let free = u64::from(self.state.segments.free_count());
+        let free_units = free.saturating_sub(1) * segment_units;
+        let mut moved_units = 0;
+        let mut count = 0;
+        for (_, row) in &rows {
+            let moved = moved_units + u64::from(row.live_units);
+            let holes = holes_units.saturating_sub(segment_units - u64::from(row.live_units));
+            // What moves changes the row that says where it is, and the directories above that.
+            let fits = 3 * moved <= holes || moved <= free_units;
+            if moved > MOVED_UNITS_MAX || starving && !fits {
+                break;
+            }
+            (moved_units, holes_units, count) = (moved, holes, count + 1);
+        }
+        rows.truncate(count);
+        let in_holes = free <= u64::from(self.left_by_data()) && 3 * moved_units <= holes_units;
+        let gains = count > 0 && in_holes || count as u64 > moved_units.div_ceil(segment_units);
+        let opened = rows.into_iter().map(|(segment, row)| (segment, row.opened_lsn));
+        (gains && !self.failed).then(|| opened.collect())
+    }
+}

@@ -1,0 +1,162 @@
+//! What a job wants room for, and how much metadata it changes as a rule (`room`).
+
+use block::{BLOCK_BYTES, VolumeId};
+use format::Entry;
+use format::map::Fanout;
+use format::page::ROWS_PER_PAGE;
+
+use crate::edits::edit::{Edit, Step};
+use crate::log::writer::{Job, Relocation};
+use crate::space::room::Want;
+use crate::world::World;
+
+/// Blocks that a small entry of an administrator may change.
+const ENTRY_BLOCKS: u64 = 4;
+/// Blocks that a checkpoint writes for a change of one volume, and what is noted of it: those that
+/// the entries change, and as many directories.
+pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 1);
+/// Units of work of a copy (`take`) for each block that it changes, as a rule: a node that is set,
+/// or rows of so many chunks.
+const WORK_PER_BLOCK: u64 = 16;
+impl Job {
+    /// What it wants room for; nothing for a flush.
+    pub(crate) fn want(&self) -> Option<Want> {
+        match self {
+            Self::Edit(edit) if edit.data_blocks() == 0 => Some(Want::Metadata),
+            Self::Edit(_) | Self::Stage(_) => Some(Want::Data),
+            Self::Relocate(_) => Some(Want::Move),
+            Self::Entries { entries, .. } => Some(entries_want(entries)),
+            Self::Flush => None,
+        }
+    }
+
+    /// Blocks of metadata that it changes, as a rule.
+    pub(crate) fn changes_blocks(&self, world: &World) -> u64 {
+        match self {
+            Self::Edit(edit) => edit.changes_blocks(world),
+            Self::Stage(edit) => edit.staging.frames.len() as u64 / ROWS_PER_PAGE + 2,
+            Self::Relocate(relocation) => relocation.changes_blocks(),
+            Self::Entries { entries, .. } => entries_changes_blocks(world, entries),
+            Self::Flush => 0,
+        }
+    }
+}
+
+/// What a change of an administrator wants room for: whatever makes nothing that could grow is an
+/// end.
+pub(crate) fn entries_want(entries: &[Entry]) -> Want {
+    let grows = |entry: &Entry| {
+        matches!(
+            entry,
+            Entry::VolumeCreate { .. } | Entry::VolumeClone { .. } | Entry::VolumeResize { .. }
+        )
+    };
+    if entries.iter().any(grows) { Want::Metadata } else { Want::End }
+}
+
+fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
+    let of = |entry: &Entry| match entry {
+        Entry::VolumeResize { volume, size_blocks } => {
+            let old = world.map_of(*volume).map_or(0, |map| map.size_blocks);
+            ends_blocks(world, *volume, old.abs_diff(*size_blocks))
+        }
+        Entry::Config { .. } | Entry::TargetState { .. } => 0,
+        _ => ENTRY_BLOCKS,
+    };
+    // The key-value space grows as a whole.
+    entries.iter().map(of).sum::<u64>() + config_bytes(entries).div_ceil(BLOCK_BYTES)
+}
+
+/// What entries add to the key-value space, at most.
+pub(crate) fn config_bytes(entries: &[Entry]) -> u64 {
+    let of = |entry: &Entry| match entry {
+        Entry::Config { .. } | Entry::TargetState { .. } => entry.encoded_bytes() as u64,
+        _ => 0,
+    };
+    entries.iter().map(of).sum()
+}
+
+/// Blocks that a step of so many blocks changes beside the rows of each that it sets: the way down
+/// to both its ends. From where that divides there are two nodes of each level, and each node is
+/// half a block and has a row, which it shares a page with another that was made when it was. At
+/// each end a part of a leaf's entries is let go, whose chunks were made together as a rule.
+fn ends_blocks(world: &World, volume: VolumeId, count: u64) -> u64 {
+    let fanout = world.medium.tuning.fanout;
+    let level = world.map_of(volume).map_or(1, |map| map.level);
+    let nodes = u64::from(level) + u64::from(fanout.level_for(count.max(1)).min(level));
+    let leaf_blocks = (fanout.entries() as u64).div_ceil(ROWS_PER_PAGE);
+    let volume_blocks = 1;
+    nodes + 2 * leaf_blocks + volume_blocks
+}
+
+impl Edit {
+    /// Blocks of metadata that it changes, as a rule: of each block the row of what was there and
+    /// its own, and of each leaf the leaf and its row.
+    fn changes_blocks(&self, world: &World) -> u64 {
+        let of = |step: &Step| {
+            let (volume, range) = step.target();
+            let count = range.count.0;
+            match step {
+                Step::Put(_) if count == 1 => 6,
+                Step::Put(_) | Step::Linked { .. } => {
+                    ends_blocks(world, volume, count) + count + count / 32
+                }
+                Step::Fill { .. } | Step::Repeat { .. } | Step::Copy { .. } => {
+                    ends_blocks(world, volume, count)
+                }
+            }
+        };
+        let copies = self.steps.iter().any(|step| matches!(step, Step::Copy { .. }));
+        let copied = if copies { self.work / WORK_PER_BLOCK } else { 0 };
+        let is_compared = self.compare.as_ref().is_some_and(|compare| compare.compared.is_some());
+        self.steps.iter().map(of).sum::<u64>() + copied + u64::from(is_compared)
+    }
+}
+
+impl Edit {
+    /// How many nodes applying it makes, at most: on each way down to an end of what is set, in
+    /// front of all leaves that are set in part, and for what it costs beside that.
+    pub(crate) fn new_nodes_max(&self, fanout: Fanout) -> u64 {
+        let ways = 2 * u64::from(fanout.level_max());
+        let in_step = |step: &Step| match step {
+            Step::Put(_) | Step::Linked { .. } => {
+                ways + step.target().1.count.0 / fanout.span_blocks(1)
+            }
+            _ => ways,
+        };
+        self.steps.iter().map(in_step).sum::<u64>() + self.work / 16
+    }
+
+    /// How many chunks it makes, at most.
+    pub(crate) fn new_chunks_max(&self) -> usize {
+        let in_step = |step: &Step| match step {
+            Step::Put(put) => put.new_chunks(),
+            Step::Repeat { .. } => 1,
+            _ => 0,
+        };
+        self.steps.iter().map(in_step).sum()
+    }
+
+    /// How many blocks of data it brings, at most.
+    pub(crate) fn data_blocks(&self) -> usize {
+        self.steps
+            .iter()
+            .map(|step| match step {
+                Step::Put(put) => put.stored_blocks(),
+                Step::Repeat { .. } => 1,
+                _ => 0,
+            })
+            .sum()
+    }
+}
+
+impl Relocation {
+    fn changes_blocks(&self) -> u64 {
+        let of = |entry: &Entry| match entry {
+            Entry::Relocate { fingerprints, .. } => fingerprints.len() as u64 / ROWS_PER_PAGE + 2,
+            Entry::RelocateGroup { chunks, .. } => chunks.len() as u64,
+            _ => 1,
+        };
+        self.entries.iter().map(of).sum()
+    }
+}

@@ -1,0 +1,109 @@
+//! A pool that grows while it is used.
+//!
+//! | step | a crash after it leaves |
+//! |---|---|
+//! | 1. the disk has the new length, durably | the old pool on a longer disk |
+//! | 2. the segment table has rows for the new segments, which only metadata may go to yet | the
+//! same |
+//! | 3. a checkpoint, whose superblock names the new capacity | the new pool |
+//! | 4. the same checkpoint has written the other copy as well | the new pool |
+//! | 5. the new segments may be opened for anything | the new pool |
+//!
+//! The checkpoint of step 3 goes to the new segments first, so that a pool without a free one grows
+//! too. No record names a segment that the superblock from which it is found does not have.
+
+use format::Geometry;
+use format::geometry::SEGMENTS_MAX;
+
+use crate::StoreError;
+use crate::log::writer::Writer;
+use crate::space::starved::Room;
+use crate::store::Store;
+use crate::upkeep::checkpoint::Checkpointer;
+use crate::world::World;
+
+impl Store {
+    /// Makes the pool hold `capacity_bytes`, while it is used, and its disk longer where it is
+    /// shorter than that. Durable when it returns; what was refused for want of space can be tried
+    /// again.
+    ///
+    /// # Errors
+    /// [`StoreError::Size`] where that is no whole segment more than the pool has, or more segments
+    /// than a pool can have; [`StoreError::Io`] where the disk can't be so long;
+    /// [`StoreError::NoRoom`] where so few segments are new that what has changed does not fit
+    /// them.
+    pub fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let old = self.world.medium.geometry();
+        let old_capacity_bytes = checkpointer.superblock().capacity_bytes;
+        let geometry = grown_geometry(old, capacity_bytes)?;
+        self.world.medium.disk.grow(capacity_bytes)?;
+        let mut writer = self.writer.lock();
+        extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
+        drop(writer);
+        if let Err(error) = self.checkpoint_with(&mut checkpointer) {
+            // Where some of the new segments were used, there is no way back: the next checkpoint
+            // that fits makes the pool larger.
+            let is_refused = matches!(error, StoreError::NoRoom { .. });
+            if is_refused && self.writer.lock().state.segments.shrink(old.segment_count) {
+                self.world.medium.grown(old);
+                checkpointer.grow(old_capacity_bytes, old);
+            }
+            return Err(error);
+        }
+        drop(checkpointer);
+        self.is_starving();
+        Ok(())
+    }
+
+    /// Ends what recovery has begun for a pool that grows.
+    pub(crate) fn finish_growing(&self) -> Result<(), StoreError> {
+        self.checkpoint()
+    }
+
+    /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
+    /// is kept back so that deallocation and reclaim go on when the pool is full; not what is dead
+    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused,
+    /// because reclaim has found nothing to bring back.
+    /// Cheap enough to be asked often.
+    pub fn space_use(&self) -> (u64, u64) {
+        let geometry = self.world.medium.geometry();
+        let segment_bytes = geometry.segment_bytes;
+        let reserve = self.world.medium.reserve_segments();
+        let writer = &mut *self.writer.lock();
+        let capacity = geometry.usable_bytes();
+        if writer.room_for_data(&self.world) == Room::None {
+            return (capacity, capacity);
+        }
+        let kept_back = u64::from(reserve) * segment_bytes;
+        (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
+    }
+}
+
+/// The next checkpoint describes a pool of this capacity, and may use its new segments.
+pub(crate) fn extend(
+    world: &World,
+    writer: &mut Writer,
+    checkpointer: &mut Checkpointer,
+    capacity_bytes: u64,
+    geometry: Geometry,
+) {
+    writer.state.segments.extend(geometry.segment_count);
+    world.medium.grown(geometry);
+    checkpointer.grow(capacity_bytes, geometry);
+}
+
+pub(crate) fn grown_geometry(old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
+    let size = |text: String| Err(StoreError::Size(text));
+    let count = old.count_in(capacity_bytes);
+    let has = old.pool_bytes();
+    if count <= u64::from(old.segment_count) {
+        let step = old.segment_bytes;
+        return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
+    }
+    if count > SEGMENTS_MAX {
+        let most = Geometry { segment_count: SEGMENTS_MAX as u32, ..old }.pool_bytes();
+        return size(format!("a pool that was made this small holds at most {most} bytes"));
+    }
+    Ok(Geometry { segment_count: count as u32, ..old })
+}

@@ -1,0 +1,279 @@
+//! Holes: blocks of metadata segments that the last checkpoint does not need.
+//!
+//! A checkpoint goes to segments of its own as long as enough are free. Where they are not, it goes
+//! to blocks in which the checkpoint before has nothing: what was there is dead, and neither that
+//! checkpoint nor the log after it names it. So metadata never takes more space than its own size
+//! and that of what has changed, however scattered it is, and compaction (`compact`) needs no free
+//! segment to empty some.
+//!
+//! Which blocks those are is not known in memory, where what was removed since is forgotten. So the
+//! last checkpoint is read: its directories, the rows of its nodes, and its streams.
+//!
+//! What is below a page that can't be read may be in any segment. The segment table of the same
+//! checkpoint counts what is live in each: a segment of which all that was found has holes, and one
+//! of which something is missing has none. So a bad page costs space at most.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::BLOCK_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+use format::{NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
+
+use crate::chunks::medium::Medium;
+use crate::chunks::memory::Budgets;
+use crate::chunks::pages::PageKey;
+use crate::chunks::table::Table;
+use crate::log::recovery::load_checkpoint;
+use crate::log::writer::Writer;
+use crate::upkeep::checkpointer::Checkpointer;
+use crate::world::World;
+use crate::{NODE_UNITS, StoreError};
+
+/// Memory that reading the last checkpoint may take.
+const MEMORY_BYTES: u64 = 16 << 20;
+const PAGE_UNITS: u32 = UNITS_PER_BLOCK;
+/// Segments that a checkpoint leaves free as long as there are holes for it: what reclaim needs to
+/// begin to win some.
+pub(crate) const KEPT_SEGMENTS: u32 = 3;
+
+/// Blocks that may be written over: runs of them, the last first.
+#[derive(Debug, Default)]
+pub(crate) struct Holes {
+    runs: Vec<Run>,
+    blocks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    segment: u32,
+    first: u32,
+    count: u32,
+}
+
+impl Holes {
+    /// Those of the last checkpoint, but for segments that are to be emptied; none while somebody
+    /// reads an earlier one, whose metadata is to stay, nor where the checkpoint can't be read. The
+    /// caller has the checkpointer, so no other checkpoint follows meanwhile.
+    pub(crate) fn find(
+        world: &World,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Self {
+        if checkpointer.is_earlier_image_read() {
+            return Self::default();
+        }
+        // Nothing was changed: without holes it may still fit, or fit later.
+        Self::of_last(world, checkpointer, emptied).unwrap_or_default()
+    }
+
+    fn of_last(
+        world: &World,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Result<Self, StoreError> {
+        // As it was: segments that were added since are in no checkpoint.
+        let superblock = checkpointer.stored_superblock();
+        let (disk, tuning) = (world.medium.disk.clone(), world.medium.tuning);
+        let medium = Medium::new(disk, &superblock, tuning);
+        let mut reader = Checkpointer::new(superblock);
+        let (image, state) =
+            load_checkpoint(medium, Budgets::of_metadata(MEMORY_BYTES), &mut reader)?;
+        let blocks = image.medium.geometry().blocks_per_segment();
+        let rows = state.segments.rows();
+        let rows =
+            rows.filter(|(_, row)| row.state == SegmentState::Metadata && row.live_units > 0);
+        let unmarked = |live_units| Marked {
+            blocks: vec![false; blocks as usize],
+            missing_units: u64::from(live_units),
+        };
+        let mut used =
+            Used(rows.map(|(segment, row)| (segment, unmarked(row.live_units))).collect());
+        let is_whole = used.mark_tables(&image);
+        for (place, units) in reader.streams.iter().flatten() {
+            used.mark(*place, *units);
+        }
+        used.0.retain(|segment, marked| {
+            !emptied.contains(segment)
+                && !checkpointer.refused.contains(segment)
+                && (is_whole || marked.missing_units == 0)
+        });
+        let open = checkpointer.superblock();
+        let usable = world.medium.metadata_blocks() as usize;
+        Ok(used.holes((open.metadata_segment, open.metadata_block), usable))
+    }
+
+    /// How many blocks there are.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The first of `blocks` blocks in a row.
+    pub(crate) fn take(&mut self, blocks: u32) -> Option<Place> {
+        let at = self.runs.iter().rposition(|run| run.count >= blocks)?;
+        let run = &mut self.runs[at];
+        let place = Place { segment: run.segment, offset_units: run.first * UNITS_PER_BLOCK };
+        run.first += blocks;
+        run.count -= blocks;
+        self.blocks -= u64::from(blocks);
+        if run.count == 0 {
+            self.runs.remove(at);
+        }
+        Some(place)
+    }
+}
+
+/// Whether what has changed fits the segments that are free and what is left of the one where the
+/// last checkpoint has ended, or those and the holes.
+pub(crate) fn make_sure_it_fits(
+    world: &World,
+    writer: &mut Writer,
+    holes: Option<Holes>,
+) -> Result<Option<(Holes, u32)>, StoreError> {
+    let free = writer.state.segments.free_for_metadata();
+    let leaves_some = |segments: u32| segments.saturating_add(KEPT_SEGMENTS) <= free;
+    if holes.is_none() && leaves_some(writer.claim(world).segments) {
+        return Ok(None);
+    }
+    let claim = writer.exact_claim(world);
+    if holes.is_none() && leaves_some(claim.segments) {
+        return Ok(None);
+    }
+    // One stays for the log, which goes on while the checkpoint is written.
+    let openings_max = free.saturating_sub(1);
+    let per_segment = u64::from(writer.metadata_blocks);
+    let in_holes = holes.as_ref().map_or(0, Holes::blocks);
+    let rest = u64::from(writer.metadata_rest_blocks);
+    let openings = claim.blocks.saturating_sub(rest + in_holes).div_ceil(per_segment);
+    match holes {
+        Some(holes) if openings <= u64::from(openings_max) => Ok(Some((holes, openings as u32))),
+        Some(_) if claim.segments <= free => Ok(None),
+        _ => Err(StoreError::NoRoom {
+            needed_bytes: claim.blocks * BLOCK_BYTES,
+            free_bytes: (rest + u64::from(openings_max) * per_segment + in_holes) * BLOCK_BYTES,
+        }),
+    }
+}
+
+/// What is in use of a segment of metadata, as far as it was found.
+struct Marked {
+    blocks: Vec<bool>,
+    /// What is live there and was not found.
+    missing_units: u64,
+}
+
+/// Which blocks of the segments of metadata are in use.
+struct Used(BTreeMap<u32, Marked>);
+
+impl Used {
+    fn mark(&mut self, place: Place, units: u32) {
+        let Some(Marked { blocks, missing_units }) = self.0.get_mut(&place.segment) else { return };
+        let first = (place.offset_units / UNITS_PER_BLOCK) as usize;
+        let end = (place.offset_units + units).div_ceil(UNITS_PER_BLOCK) as usize;
+        let end = end.min(blocks.len());
+        blocks[first.min(end)..end].fill(true);
+        *missing_units = missing_units.saturating_sub(u64::from(units));
+    }
+
+    /// Whether all could be read.
+    fn mark_tables(&mut self, image: &World) -> bool {
+        let mut is_whole = true;
+        for (table, has_places) in
+            [(&image.chunks, false), (&image.nodes.table, true), (&image.volume_table, false)]
+        {
+            let root = *table.root.read();
+            self.mark(root.page.place, PAGE_UNITS);
+            if !root.page.place.is_none() {
+                is_whole &= self.mark_below(image, table, (root.height, 0), has_places);
+            }
+        }
+        is_whole
+    }
+
+    /// What a page refers to, as far as that can be read; whether all can. Pages of rows that refer
+    /// to nothing are not read.
+    fn mark_below(&mut self, image: &World, table: &Table, key: PageKey, has_places: bool) -> bool {
+        if key.0 == 0 {
+            let mut mark = |raw: &[u8]| {
+                if let Some(row) = NodeRow::decode(raw) {
+                    self.mark(row.place, NODE_UNITS);
+                }
+            };
+            let first = key.1 * ROWS_PER_PAGE;
+            return !has_places
+                || table.rows_of_page(&image.medium, first, |_, raw| mark(raw)).is_ok();
+        }
+        let children = table.read_page(&image.medium, key, |page| {
+            let places = |index: u64| PageRef::in_directory(page, index as usize).place;
+            (0..REFS_PER_DIRECTORY).map(places).collect::<Vec<Place>>()
+        });
+        let Ok(children) = children else { return false };
+        let mut is_whole = true;
+        for (index, place) in (0..).zip(children) {
+            if !place.is_none() {
+                self.mark(place, PAGE_UNITS);
+                let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
+                is_whole &= self.mark_below(image, table, child, has_places);
+            }
+        }
+        is_whole
+    }
+
+    /// What is left of the first `usable` blocks of each segment, but for the end of the one in
+    /// which checkpoints go on. Where metadata stands twice, nothing may be in either place: in a
+    /// pool that was upgraded, segments that are not emptied yet have something in both halves.
+    fn holes(&self, (open, end): (u32, u32), usable: usize) -> Holes {
+        let mut holes = Holes::default();
+        for (segment, Marked { blocks, .. }) in &self.0 {
+            let (firsts, seconds) = blocks.split_at(usable.min(blocks.len()));
+            let seconds = seconds.iter().copied().chain(std::iter::repeat(false));
+            let mut used: Vec<bool> = firsts.iter().zip(seconds).map(|(a, b)| a | b).collect();
+            if *segment == open {
+                used.truncate(end as usize);
+            }
+            let mut first = 0;
+            for run in used.chunk_by(|a, b| a == b) {
+                let count = run.len() as u32;
+                if !run[0] {
+                    holes.runs.push(Run { segment: *segment, first, count });
+                    holes.blocks += u64::from(count);
+                }
+                first += count;
+            }
+        }
+        holes
+    }
+}
+
+const _: () = assert!(UNITS_PER_BLOCK as u64 * PLACE_UNIT_BYTES == BLOCK_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_marked_is_given_out_once() {
+        let unmarked = || Marked { blocks: vec![false; 8], missing_units: 8 };
+        let mut used = Used(BTreeMap::from([(3, unmarked()), (5, unmarked())]));
+        used.mark(Place { segment: 3, offset_units: 2 * UNITS_PER_BLOCK }, UNITS_PER_BLOCK + 1);
+        used.mark(Place { segment: 5, offset_units: UNITS_PER_BLOCK / 2 }, UNITS_PER_BLOCK / 2);
+        used.mark(Place { segment: 9, offset_units: 0 }, 1);
+        let mut holes = used.holes((5, 4), 8);
+        // Blocks 0, 1 and 4 to 7 of segment 3; 1 to 3 of segment 5, where checkpoints go on at 4.
+        assert_eq!(holes.blocks(), 9);
+        let place = |segment, block: u32| Place { segment, offset_units: block * UNITS_PER_BLOCK };
+        assert_eq!(holes.take(4), Some(place(3, 4)));
+        assert_eq!(holes.take(4), None);
+        let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
+        assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
+        assert_eq!(holes.blocks(), 0);
+        // With second copies a block of the first half is free if that of the second is as well.
+        let mut holes = used.holes((5, 4), 4);
+        used.mark(place(3, 5), 1);
+        let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
+        assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
+        let mut holes = used.holes((5, 4), 4);
+        let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
+        assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0)]);
+    }
+}

@@ -1,0 +1,29 @@
+//! Space: which segments are free, what they are free for, and winning them back.
+//!
+//! * `segments`, `tally`: what of each is live, `holes`: what of metadata segments is not,
+//! * `room`, `estimate`, `need`: what free segments are for, `starved`, `pace`, `revive`: who waits
+//!   for them, and goes on, `relief`: checkpoints in the midst of a recovery,
+//! * `reclaim`, `relocate`, `compact`: winning segments back, `grow`: more of them,
+//! * `readers`: who may still read what is freed, `accounting`: whose the space is.
+//!
+//! Invariants:
+//! 1. A segment is used again only when nothing durable names what is in it, and no reader may
+//!    still read it.
+//! 2. What makes space has room for itself: a full pool never stops (`room`).
+
+pub(crate) mod accounting;
+pub(crate) mod compact;
+pub(crate) mod estimate;
+pub(crate) mod grow;
+pub(crate) mod holes;
+pub(crate) mod need;
+pub(crate) mod pace;
+pub(crate) mod readers;
+pub(crate) mod reclaim;
+pub(crate) mod relief;
+pub(crate) mod relocate;
+pub(crate) mod revive;
+pub(crate) mod room;
+pub(crate) mod segments;
+pub(crate) mod starved;
+pub(crate) mod tally;

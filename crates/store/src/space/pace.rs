@@ -1,0 +1,112 @@
+//! Pacing: while free segments are very short, hosts write no faster than space is won for them.
+//!
+//! Moving what is live in a segment, and writing the checkpoint that frees it, win what was dead
+//! there. Without a pace hosts would run until the last free segment is gone, and then wait for a
+//! whole one; so they get what is won in small parts, as the work goes on. Their writes wait among
+//! those that wait for space (`starved`); what needs no space does not wait.
+
+use crate::log::writer::Writer;
+use crate::store::Store;
+
+/// From this shortage on (in thousandths) hosts are paced.
+pub(crate) const PACED_PERMILLE: u64 = 600;
+
+/// What hosts may write for each turn that frees nodes or compacts metadata, and moves no data.
+const TURN_BYTES: i64 = 8 << 10;
+
+/// What hosts may write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Bytes of log; below zero where a record took more than was left.
+    budget_bytes: i64,
+    /// Bytes that a thousand bytes of work win for them.
+    share_permille: u64,
+}
+
+/// What hosts get of what is won, in thousandths: one and a half times that where the shortage
+/// begins to be felt, a quarter where they would have to wait for a whole segment.
+fn generosity_permille(shortage_permille: u64) -> u64 {
+    let into = shortage_permille.clamp(PACED_PERMILLE, 1000) - PACED_PERMILLE;
+    1500 - 1250 * into / (1000 - PACED_PERMILLE)
+}
+
+impl Writer {
+    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
+    pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
+        let is_behind = !has_waited && !self.starved.is_empty();
+        self.pace.is_some_and(|pace| pace.budget_bytes <= 0 || is_behind)
+    }
+
+    /// What hosts may write now, where they are paced.
+    pub(crate) fn budget_bytes(&self) -> Option<i64> {
+        self.pace.map(|pace| pace.budget_bytes)
+    }
+
+    /// A segment is emptied in which so many units are live and dead, at such a shortage.
+    pub(crate) fn set_pace(&mut self, shortage_permille: u64, live_units: u64, dead_units: u64) {
+        if shortage_permille < PACED_PERMILLE {
+            self.pace = None;
+            return;
+        }
+        let share_permille =
+            generosity_permille(shortage_permille) * dead_units / live_units.max(1);
+        let budget_bytes = self.budget_bytes().unwrap_or(self.tuning.pace_bytes_max.into());
+        self.pace = Some(Pace { budget_bytes, share_permille });
+    }
+
+    /// There is nothing to be won: hosts may have what is left.
+    pub(crate) fn end_pace(&mut self) {
+        self.pace = None;
+    }
+
+    /// Hosts have taken so much of the log.
+    pub(crate) fn spend(&mut self, bytes: u64) {
+        if let Some(pace) = &mut self.pace {
+            pace.budget_bytes -= bytes as i64;
+        }
+    }
+
+    /// A turn has won space, but there is no figure for how much.
+    fn win_turn(&mut self) {
+        let most = i64::from(self.tuning.pace_bytes_max);
+        if let Some(pace) = &mut self.pace {
+            pace.budget_bytes = (pace.budget_bytes + TURN_BYTES).min(most);
+        }
+    }
+
+    fn win(&mut self, worked_bytes: u64) {
+        // While dropped nodes are being freed, space is still to come: see `starved`.
+        if self.state.pending.is_empty() {
+            self.work_bytes += worked_bytes;
+        }
+        let most = i64::from(self.tuning.pace_bytes_max);
+        if let Some(pace) = &mut self.pace {
+            let won = worked_bytes * pace.share_permille / 1000;
+            pace.budget_bytes = (pace.budget_bytes + won as i64).min(most);
+        }
+    }
+}
+
+impl Store {
+    /// A turn has freed dropped nodes, or compacted metadata. That may go on for seconds, so hosts
+    /// may write a little for each turn.
+    pub(crate) fn worked_a_turn(&self) {
+        self.writer.lock().win_turn();
+    }
+
+    /// So many bytes were written to bring back space: lets hosts have what that wins.
+    pub(crate) fn worked(&self, bytes: u64) {
+        self.writer.lock().win(bytes);
+        self.is_starving();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_get_less_of_what_is_won_the_shorter_it_is() {
+        assert_eq!([0, 600, 800, 1000, 2000].map(generosity_permille), [1500, 1500, 875, 250, 250]);
+    }
+}

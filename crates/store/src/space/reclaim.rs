@@ -1,0 +1,346 @@
+//! Reclaim: when free segments run short, the log segment with the least in it is emptied, so that
+//! the next checkpoint frees it (`relocate` moves what is live there).
+//!
+//! It goes on in small turns, in step with the hosts: for what they write, as much is moved as
+//! keeps the number of free segments where it is, and more the fewer there are. So it never comes
+//! in bursts, and a pool that is nearly full has its hosts go at the pace of reclaim (`pace`). Only
+//! while jobs wait for space, or no host writes, does it go as fast as it can.
+
+use std::collections::VecDeque;
+
+use block::BLOCK_BYTES;
+use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
+
+use crate::chunks::verify::Stored;
+use crate::log::writer::Writer;
+use crate::space::compact::Compactor;
+use crate::space::need::Need;
+use crate::space::pace::PACED_PERMILLE;
+use crate::store::Store;
+use crate::{Next, StoreError};
+
+/// The segment that the log is in, and the one that follows it.
+const LOG_SEGMENTS_MIN: usize = 2;
+
+/// What is emptied now, and how fast.
+#[derive(Default)]
+pub(crate) struct Reclaimer {
+    victim: Option<Victim>,
+    /// Bytes that hosts had written at the last turn.
+    seen_bytes: u64,
+    /// Bytes that may be moved for what hosts have written.
+    credit_bytes: u64,
+    /// The pass that empties segments of metadata, while there is one.
+    pub(crate) compaction: Option<Compactor>,
+}
+
+struct Victim {
+    segment: u32,
+    opened_lsn: u64,
+    /// Of its units, when it was chosen.
+    live_units: u64,
+    dead_units: u64,
+    live: VecDeque<Stored>,
+}
+
+/// How short free segments are.
+#[derive(Clone, Copy, Debug)]
+struct Shortage {
+    /// 0: enough are free. 1,000: hosts are about to wait.
+    permille: u64,
+    /// What jobs wait for that wait for space already, or for their pace.
+    need: Option<Need>,
+    /// Jobs wait because there is none.
+    exhausted: bool,
+}
+
+impl Shortage {
+    /// The dead units that a segment must have to be worth the moving: a quarter while there is no
+    /// need, as more dies by itself the longer it waits; less and less from where hosts are paced
+    /// on, down to what pays for new data (`need`); and as much less as the need of those allows
+    /// who wait because there is nothing else.
+    fn gain_units(self, segment_units: u64) -> u64 {
+        let least = Need::NewData.least_dead_divisor();
+        if self.exhausted {
+            return segment_units / self.need.map_or(least, Need::least_dead_divisor);
+        }
+        let into = self.permille.max(PACED_PERMILLE) - PACED_PERMILLE;
+        segment_units * 1000 / (4000 + (least - 4) * 1000 * into / (1000 - PACED_PERMILLE))
+    }
+
+    fn starving(self) -> bool {
+        self.need.is_some()
+    }
+
+    fn pace(self) -> Next {
+        if self.starving() { Next::AtOnce } else { Next::Soon }
+    }
+
+    /// What may be moved for `bytes` of the hosts'. Moving `live` gains `dead`: as much as they use
+    /// up at a quarter of the shortage, half of that at none, two and a half times at the most.
+    fn credit(self, bytes: u64, victim: &Victim) -> u64 {
+        let cost = bytes * victim.live_units / victim.dead_units.max(1);
+        cost * (500 + 2 * self.permille) / 1000
+    }
+}
+
+impl Store {
+    /// Whether so few segments are free that one should be emptied.
+    pub fn reclaim_due(&self) -> bool {
+        self.reclaim_due_of(&mut self.writer.lock())
+    }
+
+    pub(crate) fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
+        !writer.failed
+            && writer.state.segments.free_count() < self.world.medium.segments_wanted()
+            && !writer.is_reclaim_futile()
+    }
+
+    /// Moves some of what is live in the segment that is being emptied, if hosts have written
+    /// enough since. What waits for space is refused when nothing can be gained any more.
+    pub(crate) fn reclaim_turn(&self) -> Result<Next, StoreError> {
+        let reclaimer = &mut *self.reclaiming.lock();
+        let shortage = self.shortage();
+        match self.empty_some(reclaimer, shortage)? {
+            Some(next) => Ok(next),
+            None => self.gain_the_rest(reclaimer, shortage),
+        }
+    }
+
+    /// One turn beside the freeing of dropped nodes, while hosts wait. Freeing may take seconds and
+    /// wins no whole segment at first, so hosts get what moves win meanwhile. If this finds nothing
+    /// to win, nobody is refused yet.
+    pub(crate) fn reclaim_beside(&self) -> Result<Next, StoreError> {
+        let reclaimer = &mut *self.reclaiming.lock();
+        match self.empty_some(reclaimer, self.shortage()) {
+            Ok(_) | Err(StoreError::NoRoom { .. }) => Ok(Next::AtOnce),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Compacts metadata, or moves some of the segment that is being emptied. Returns `None` if
+    /// neither can win anything.
+    fn empty_some(
+        &self,
+        reclaimer: &mut Reclaimer,
+        shortage: Shortage,
+    ) -> Result<Option<Next>, StoreError> {
+        let tuning = &self.options.tuning;
+        if reclaimer.victim.is_none() && self.compact_turn(&mut reclaimer.compaction)? {
+            self.worked_a_turn();
+            return Ok(Some(shortage.pace()));
+        }
+        if reclaimer.victim.is_none() {
+            reclaimer.victim = self.choose_victim(shortage);
+        }
+        let Some(victim) = &mut reclaimer.victim else { return Ok(None) };
+        let (hosts_bytes, idle) = {
+            let mut writer = self.writer.lock();
+            writer.set_pace(shortage.permille, victim.live_units, victim.dead_units);
+            (writer.written.log_bytes - writer.written.moved_bytes, writer.is_idle())
+        };
+        let written = hosts_bytes.saturating_sub(reclaimer.seen_bytes);
+        let at_once = shortage.starving() || written == 0 && idle;
+        let credit = reclaimer.credit_bytes + shortage.credit(written, victim);
+        reclaimer.seen_bytes = hosts_bytes;
+        reclaimer.credit_bytes = credit.min(tuning.move_credit_bytes_max);
+        let batch_bytes = tuning.move_blocks_busy as u64 * BLOCK_BYTES;
+        if !at_once && reclaimer.credit_bytes < batch_bytes {
+            return Ok(Some(Next::Soon));
+        }
+        reclaimer.credit_bytes = reclaimer.credit_bytes.saturating_sub(batch_bytes);
+        let blocks =
+            if shortage.exhausted { tuning.move_blocks_max } else { tuning.move_blocks_busy };
+        Ok(self.move_some(reclaimer, blocks)?.then_some(Next::AtOnce))
+    }
+
+    /// Empties the log segment with the least live data, if that gains anything, at once. Returns
+    /// whether something was done.
+    ///
+    /// # Errors
+    /// Those of the store and of its device.
+    pub fn reclaim_segment(&self) -> Result<bool, StoreError> {
+        let mut reclaimer = self.reclaiming.lock();
+        if reclaimer.victim.is_none() {
+            reclaimer.victim = self.choose_victim(self.shortage());
+        }
+        if reclaimer.victim.is_none() {
+            return self.free_any();
+        }
+        while reclaimer.victim.is_some() {
+            if !self.move_some(&mut reclaimer, self.options.tuning.move_blocks_max)? {
+                return self.free_any();
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves up to `blocks` blocks of the segment that is being emptied. `false`: the writer has no
+    /// room for them.
+    fn move_some(&self, reclaimer: &mut Reclaimer, blocks: usize) -> Result<bool, StoreError> {
+        let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
+        let tuning = &self.options.tuning;
+        // What would not fit behind the log's end would leave the rest of its segment empty.
+        let rest =
+            self.writer.lock().segment_rest_blocks().saturating_sub(tuning.move_header_blocks());
+        let fitting =
+            if rest >= tuning.move_blocks_min { blocks.min(rest as usize) } else { blocks };
+        let batch: Vec<Stored> = victim.live.drain(..fitting.min(victim.live.len())).collect();
+        if !self.move_chunks(&batch)? {
+            return Ok(false);
+        }
+        let units: u64 = batch.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
+        self.worked(units * PLACE_UNIT_BYTES);
+        if !victim.live.is_empty() {
+            reclaimer.victim = Some(victim);
+            return Ok(true);
+        }
+        {
+            let mut writer = self.writer.lock();
+            let row = writer.state.segments.row(victim.segment);
+            if row.live_units > 0 && row.opened_lsn == victim.opened_lsn {
+                // Something in it can't be read, or is not told by its records: it is left alone.
+                writer.unreclaimable.insert(victim.segment);
+            }
+        }
+        self.weigh_again(victim.segment);
+        self.free_emptied(self.dead_segments_wanted())?;
+        Ok(true)
+    }
+
+    /// No segment is worth emptying, or there is no room to: what is empty already is freed, and if
+    /// there is nothing either, jobs do not wait for it.
+    fn gain_the_rest(
+        &self,
+        reclaimer: &mut Reclaimer,
+        shortage: Shortage,
+    ) -> Result<Next, StoreError> {
+        self.writer.lock().end_pace();
+        let freed = match shortage.starving() {
+            true => self.free_any()?,
+            false => self.free_emptied(self.dead_segments_wanted())?,
+        };
+        if freed {
+            return Ok(Next::AtOnce);
+        }
+        if self.compact_turn(&mut reclaimer.compaction)? {
+            return Ok(shortage.pace());
+        }
+        if !self.is_starving() {
+            self.writer.lock().rest_from_reclaim();
+            return Ok(Next::Nothing);
+        }
+        if self.writer.lock().state.segments.awaits_readers() {
+            return Ok(Next::Soon);
+        }
+        self.refuse_starving(shortage.need.unwrap_or(Need::NewData));
+        Ok(Next::AtOnce)
+    }
+
+    fn shortage(&self) -> Shortage {
+        let mut writer = self.writer.lock();
+        let reserve = writer.reserve_now(&self.world);
+        let least = u64::from(reserve + reserve / 2);
+        let most = u64::from(self.world.medium.segments_wanted()).max(least + 1);
+        let free = u64::from(writer.state.segments.free_count());
+        let permille = most.saturating_sub(free) * 1000 / (most - least);
+        let need = writer.greatest_need();
+        let exhausted = need.is_some() && free <= u64::from(reserve);
+        Shortage { permille: permille.min(1000), need, exhausted }
+    }
+
+    /// Writes a checkpoint if that frees `wanted` segments. Returns whether it did.
+    pub(crate) fn free_emptied(&self, wanted: usize) -> Result<bool, StoreError> {
+        if self.writer.lock().dead_segments() < wanted {
+            return Ok(false);
+        }
+        self.checkpoint()?;
+        Ok(true)
+    }
+
+    /// Writes a checkpoint if that frees any segment, or lets one be emptied that recovery would
+    /// read now. Returns whether it did.
+    fn free_any(&self) -> Result<bool, StoreError> {
+        let gains = {
+            let writer = self.writer.lock();
+            writer.dead_segments() > 0 || writer.log_segments.len() > LOG_SEGMENTS_MIN
+        };
+        if gains {
+            self.checkpoint()?;
+        }
+        Ok(gains)
+    }
+
+    /// How many emptied segments make a checkpoint worth its while.
+    pub(crate) fn dead_segments_wanted(&self) -> usize {
+        (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16)
+    }
+
+    /// The log segment with the least live data, and what is live in it. One whose records can't be
+    /// read is left alone.
+    fn choose_victim(&self, shortage: Shortage) -> Option<Victim> {
+        let segment_units = self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES;
+        let gain_units = shortage.gain_units(segment_units);
+        loop {
+            let (segment, row) = self.writer.lock().least_live(segment_units - gain_units)?;
+            match self.live_chunks(segment) {
+                Ok(live) => {
+                    let (live, live_units) = (live.into(), u64::from(row.live_units));
+                    let dead_units = segment_units - live_units;
+                    let opened_lsn = row.opened_lsn;
+                    return Some(Victim { segment, opened_lsn, live_units, dead_units, live });
+                }
+                Err(_) => drop(self.writer.lock().unreclaimable.insert(segment)),
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Segments that the next checkpoint frees.
+    fn dead_segments(&self) -> usize {
+        self.state.segments.dead(&self.log_segments).len()
+    }
+
+    /// The log segment with the least live units, if those are less than `most`. Segments that
+    /// recovery would read stay, and those that are nearly all live are not worth moving. All rows
+    /// are walked for it, once for each segment that is emptied: what else keeps one out is asked
+    /// only of what has less in it than all before.
+    fn least_live(&self, most: u64) -> Option<(u32, SegmentRow)> {
+        let weightless = &self.state.segments.weightless;
+        let mut least: Option<(u32, SegmentRow)> = None;
+        for (segment, row) in self.state.segments.rows() {
+            if row.state == SegmentState::Log
+                && least.is_none_or(|(_, found)| row.live_units < found.live_units)
+                && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
+                && !self.log_segments.contains(&segment)
+                && !self.unreclaimable.contains(&segment)
+            {
+                least = Some((segment, row));
+            }
+        }
+        least
+    }
+
+    /// An eighth of a segment. After that much more log another look for dead blocks may pay.
+    pub(crate) fn eighth_segment_bytes(&self) -> u64 {
+        u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8
+    }
+
+    /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was
+    /// written since, or has died.
+    fn rest_from_reclaim(&mut self) {
+        let eighth = self.eighth_segment_bytes();
+        let live_bytes = self.state.segments.live_log_bytes();
+        self.reclaim_rest =
+            Some((self.written.log_bytes + eighth, live_bytes.saturating_sub(eighth)));
+    }
+
+    fn is_reclaim_futile(&self) -> bool {
+        self.starved.is_empty()
+            && self.reclaim_rest.is_some_and(|(log_bytes, live_bytes)| {
+                self.written.log_bytes < log_bytes
+                    && self.state.segments.live_log_bytes() > live_bytes
+            })
+    }
+}

@@ -1,0 +1,126 @@
+//! Moving chunks to another place, whoever wants them moved: reclaim, or the background pass.
+//!
+//! The log describes itself: the records of a segment name the chunks that came with them, and a
+//! chunk is live there if its row still says so. Live chunks join a new record with a `Relocate`
+//! entry; their rows change, and no map is touched, however many clones share them.
+
+use block::Frame;
+use format::geometry::UNITS_PER_BLOCK;
+use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
+
+use crate::StoreError;
+use crate::chunks::pack::{Packed, leave, pack};
+use crate::chunks::verify::{Stored, read_chunks};
+use crate::log::log_reader::{LogReader, ReadRecord};
+use crate::log::writer::Relocation;
+use crate::store::Store;
+use crate::world::World;
+
+/// The live chunks that the records of a segment brought, in the order of their places.
+pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, StoreError> {
+    let medium = &world.medium;
+    let mut reader = LogReader::new(medium);
+    let mut live = Vec::new();
+    let mut block = 0;
+    while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, block)? {
+        let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
+        for brought in entries.iter().flat_map(Entry::brought) {
+            let offset_units = payload_units + brought.payload_units;
+            let place = Place { segment, offset_units };
+            // What can't be read stays where it is.
+            let row = world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
+            if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
+                live.push(Stored { id: brought.chunk, row });
+            }
+        }
+        block += header.total_blocks() as u32;
+    }
+    // Groups come behind the whole blocks of a record, but their entries between those.
+    live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
+    Ok(live)
+}
+
+impl Store {
+    /// As [`live_chunks`].
+    pub(crate) fn live_chunks(&self, segment: u32) -> Result<Vec<Stored>, StoreError> {
+        live_chunks(&self.world, segment)
+    }
+
+    /// Reads those of some chunks that are still in their place, and commits them to a new one.
+    /// `false`: the writer has no room.
+    pub(crate) fn move_chunks(&self, chunks: &[Stored]) -> Result<bool, StoreError> {
+        let relocation = {
+            // Before the rows are looked at: see `Fetch`.
+            let _token = self.world.reader_token();
+            let still: Vec<Stored> =
+                chunks.iter().copied().filter(|chunk| self.is_still(chunk)).collect();
+            self.relocation(&still)
+        };
+        if relocation.entries.is_empty() {
+            return Ok(true);
+        }
+        self.relocate(relocation)
+    }
+
+    /// Whether a chunk is still where it was found: it may have gone, or moved, since.
+    fn is_still(&self, chunk: &Stored) -> bool {
+        let row = self.world.chunks.get(&self.world.medium, chunk.id.0, ChunkRow::decode);
+        row.ok().flatten().is_some_and(|row| row.place == chunk.row.place)
+    }
+
+    /// The chunks that can be read and are what they should be, with their content; those that may
+    /// be compressed are, in groups of neighbours.
+    fn relocation(&self, chunks: &[Stored]) -> Relocation {
+        let mut relocation = Relocation::default();
+        let mut found: Vec<(Stored, Frame)> = Vec::with_capacity(chunks.len());
+        read_chunks(&self.world, chunks, &mut |chunk, read| {
+            found.extend(read.ok().map(|frame| (*chunk, frame)));
+        });
+        let alike = |a: &(Stored, Frame), b: &(Stored, Frame)| {
+            a.0.row.handling.uncompressed == b.0.row.handling.uncompressed
+        };
+        for run in found.chunk_by(alike) {
+            let frames: Vec<&Frame> = run.iter().map(|(_, frame)| frame).collect();
+            let packs = match run[0].0.row.handling.uncompressed {
+                true => leave(frames.len()),
+                false => pack(&frames, Codec::Zstd),
+            };
+            let mut rest = run;
+            for pack in packs {
+                let (blocks, behind) = rest.split_at(pack.blocks);
+                rest = behind;
+                match pack.packed {
+                    Some(packed) => relocation.add_group(blocks, &packed),
+                    None => relocation.add_blocks(blocks),
+                }
+            }
+        }
+        relocation
+    }
+}
+
+impl Relocation {
+    fn add_blocks(&mut self, blocks: &[(Stored, Frame)]) {
+        for (chunk, frame) in blocks {
+            let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
+            self.frames.push(frame.clone());
+            if let Some(Entry::Relocate { first, fingerprints, .. }) = self.entries.last_mut()
+                && first.0 + fingerprints.len() as u64 == chunk.id.0
+            {
+                fingerprints.push(chunk.row.fingerprint);
+                continue;
+            }
+            let fingerprints = vec![chunk.row.fingerprint];
+            self.entries.push(Entry::Relocate { first: chunk.id, payload_units, fingerprints });
+        }
+    }
+
+    fn add_group(&mut self, blocks: &[(Stored, Frame)], packed: &Packed) {
+        let payload_units = (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32;
+        self.packed.extend_from_slice(&packed.bytes);
+        self.originals.extend(blocks.iter().map(|(chunk, frame)| (chunk.id, frame.clone())));
+        let chunks = blocks.iter().map(|(chunk, _)| (chunk.id, chunk.row.fingerprint)).collect();
+        let (codec, stored_units) = (packed.codec, packed.units());
+        self.entries.push(Entry::RelocateGroup { payload_units, stored_units, codec, chunks });
+    }
+}

@@ -1,0 +1,306 @@
+//! Room: what the free segments are for, so that a pool never stops.
+//!
+//! A checkpoint writes all metadata that has changed to new places before it frees the old ones. So
+//! the room for it must be there beforehand, and nothing else may take that: without a checkpoint
+//! nothing is ever freed. How much it would write now is known at any time ([`Writer::claim`]).
+//!
+//! Let `F` be the segments that are free now, and `C` those that a checkpoint of all that has
+//! changed would open: of what is applied, and of what has joined the log and will be applied. What
+//! joins must leave, once it is in:
+//!
+//! | what joins | leaves of `F - C` | for |
+//! |---|---|---|
+//! | a host's data | `E + 2`, and never less than the reserve in `F` | what is below |
+//! | a host's data that takes the place of as much | `E + 1` | what is below |
+//! | what may make metadata: UNMAP, zeros, copies, clones | `E + 1` | what is below |
+//! | a move of reclaim | `E` | one record that ends a volume, or frees |
+//! | an end of a volume, what the layer above keeps | 0 | |
+//!
+//! `E` is what the changes of that one record open: 1, but for segments as tiny as those of tests.
+//!
+//! For the last two, which win space, `C` is what a checkpoint opens when it has filled the *holes*
+//! that there are at least (`holes`): blocks of metadata segments that the checkpoint before does
+//! not need.
+//!
+//! Invariants:
+//! 1. `F >= C` whenever a job has joined: the next checkpoint fits. It is checked before a capture
+//!    begins, so none fails in its midst for want of segments.
+//! 2. With `C` at zero, as a checkpoint leaves it, reclaim has a segment to copy what is live in
+//!    another to, and compaction one to copy what is left of several to: each leaves more free
+//!    segments behind than before, as long as something dead is in any.
+//! 3. Ending volumes needs one small record. What that frees makes nothing but changed rows, in
+//!    steps that stop where `C` would reach `F`, and go on behind a checkpoint.
+//!
+//! `C` counts what has joined by what it usually touches, not by the worst that it could: an edit
+//! of a shared leaf can touch 256 pages of rows that no other does. Where that was too little, the
+//! checkpoint fills holes. What has changed was somewhere before, so those are about as many.
+
+use std::collections::BTreeSet;
+
+use block::BLOCK_BYTES;
+use format::NodeId;
+use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
+
+use crate::chunks::pages::PageKey;
+use crate::chunks::table::Table;
+use crate::log::writer::Writer;
+use crate::map::nodes::Nodes;
+use crate::space::estimate::END_BLOCKS_MAX;
+use crate::upkeep::checkpoint::Checkpointer;
+use crate::world::World;
+
+/// What must be left of the free segments, beyond what a checkpoint takes, and beyond what one end
+/// of a volume takes.
+const LEFT_BY_DATA: u32 = 2;
+const LEFT_BY_METADATA: u32 = 1;
+
+/// So small a part of a segment is no reason for a checkpoint.
+const DUE_DIVISOR: u64 = 8;
+
+/// What a job wants room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// A host's data.
+    Data,
+    /// A host's data, of which as much dies at once.
+    Replacement,
+    /// What may make metadata.
+    Metadata,
+    /// What is moved by reclaim or the background pass.
+    Move,
+    /// What ends volumes, and what the layer above notes.
+    End,
+}
+
+/// What a checkpoint of this moment would take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// Blocks that it writes, at most.
+    pub(crate) blocks: u64,
+    /// Segments that it opens for them.
+    pub(crate) segments: u32,
+}
+
+impl Writer {
+    /// Segments that one end of a volume opens, with what the layer above notes of it.
+    fn end_segments(&self) -> u32 {
+        (END_BLOCKS_MAX as u32).div_ceil(self.metadata_blocks)
+    }
+
+    fn left_by(&self, want: Want) -> u32 {
+        match want {
+            Want::Data => self.left_by_data(),
+            Want::Replacement | Want::Metadata => self.end_segments() + LEFT_BY_METADATA,
+            Want::Move => self.end_segments(),
+            Want::End => 0,
+        }
+    }
+
+    /// What a host's data leaves of the free segments, beyond what a checkpoint takes.
+    pub(crate) fn left_by_data(&self) -> u32 {
+        self.end_segments() + LEFT_BY_DATA
+    }
+
+    /// What a checkpoint would take at most, of what has changed and of what will by what has
+    /// joined. Cheap: no page is looked at.
+    pub(crate) fn claim(&self, world: &World) -> Claim {
+        self.claim_with(world, 0)
+    }
+
+    /// As [`Writer::claim`], if so many more blocks change.
+    fn claim_with(&self, world: &World, more_blocks: u64) -> Claim {
+        #[cfg(test)]
+        if self.claims_nothing {
+            return Claim { blocks: 0, segments: 0 };
+        }
+        let changed = world.memory.dirty_bytes().div_ceil(BLOCK_BYTES);
+        let joined: u64 = if self.early() {
+            0
+        } else {
+            let sealed = self.sealed.iter().map(|commit| commit.record.changes_blocks);
+            sealed.sum::<u64>() + self.open.changes_blocks
+        };
+        // A node that moves changes its row, which may have been as it was.
+        let node_rows = world.nodes.changed_count().min(self.state.next_node / ROWS_PER_PAGE + 1);
+        let rows = changed + node_rows + joined + more_blocks;
+        let directories = rows.min(self.directories_max(world));
+        self.claim_of(rows + directories, self.streams_blocks(world))
+    }
+
+    /// As [`Writer::claim`], of what has changed only, page by page.
+    pub(crate) fn exact_claim(&self, world: &World) -> Claim {
+        let tables = [&world.chunks, &world.volume_table];
+        let pages: u64 =
+            tables.iter().map(|table| table.pages_to_capture(std::iter::empty())).sum();
+        self.claim_of(pages + world.nodes.blocks_to_capture(), self.streams_blocks(world))
+    }
+
+    fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
+        let per_segment = u64::from(self.metadata_blocks);
+        // What of a segment a piece that does not fit its end leaves empty.
+        let piece_blocks = self.tuning.stream_piece_bytes_max as u64 / BLOCK_BYTES + 1;
+        let waste = streams_blocks.min(piece_blocks).min(per_segment / 2);
+        let blocks = blocks + streams_blocks;
+        let beyond = (blocks + waste).saturating_sub(u64::from(self.metadata_rest_blocks));
+        let segments = beyond.div_ceil((per_segment - waste).max(1));
+        Claim { blocks, segments: u32::try_from(segments).unwrap_or(u32::MAX) }
+    }
+
+    /// What of a claim opens segments where holes are filled first.
+    fn beyond_holes(&self, claim: Claim) -> Claim {
+        let in_place = u64::from(self.metadata_rest_blocks) + self.holes_blocks;
+        let beyond = claim.blocks.saturating_sub(in_place);
+        let segments = beyond.div_ceil(u64::from(self.metadata_blocks)) as u32;
+        Claim { blocks: claim.blocks, segments: segments.min(claim.segments) }
+    }
+
+    /// The next checkpoint, or what follows of the one under way, goes on in a segment at a block.
+    pub(crate) fn note_open(&mut self, (segment, block): (u32, u32)) {
+        self.metadata_rest_blocks = match segment {
+            0 => 0,
+            _ => self.metadata_blocks - block,
+        };
+    }
+
+    /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
+    /// Each piece of a stream may be in a block of its own.
+    pub(crate) fn note_holes(&mut self, world: &World, open: u32) {
+        let tally = self.state.segments.tally();
+        let of_open = tally.holes_of(self.state.segments.row(open));
+        let streams_blocks = self.streams_blocks(world);
+        self.holes_blocks = (tally.holes_blocks - of_open).saturating_sub(streams_blocks);
+    }
+
+    /// Directories that there are above all pages of rows, at most.
+    fn directories_max(&self, world: &World) -> u64 {
+        let below = ROWS_PER_PAGE * REFS_PER_DIRECTORY;
+        let tables: [(&Table, u64); 3] = [
+            (&world.chunks, self.state.next_chunk),
+            (&world.nodes.table, self.state.next_node),
+            (&world.volume_table, self.state.next_volume),
+        ];
+        let count = |(table, next): (&Table, u64)| {
+            let first = next / below + 1;
+            first + first / REFS_PER_DIRECTORY + u64::from(table.root.read().height) + 1
+        };
+        tables.into_iter().map(count).sum()
+    }
+
+    /// Blocks of the streams: the segment table, what is pending, and the key-value space as it was
+    /// at the last checkpoint with what has joined since.
+    fn streams_blocks(&self, world: &World) -> u64 {
+        let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
+            + 12 * self.state.staged.len();
+        let pending = pending as u64 + world.comparisons.encoded_bytes();
+        let table = self.state.segments.encoded_bytes();
+        let bytes = pending + table as u64 + self.config_bytes;
+        // Each stream has a last block of its own, and each block may be a piece.
+        3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)
+    }
+
+    /// Whether something may join that wants room, and changes so many blocks of metadata. Where it
+    /// fits what is left of the log's segment, it opens none.
+    pub(crate) fn leaves_enough(
+        &mut self,
+        world: &World,
+        want: Want,
+        changes_blocks: u64,
+        fits_here: bool,
+    ) -> bool {
+        let opens = u32::from(!fits_here);
+        let mut claim = self.claim_with(world, changes_blocks);
+        if matches!(want, Want::Move | Want::End) {
+            claim = self.beyond_holes(claim);
+        }
+        let least = self.left_by(want).saturating_add(claim.segments);
+        let reserve = match want {
+            Want::Data => world.medium.reserve_segments() + 1,
+            _ => 0,
+        };
+        self.state.segments.free_count() >= reserve.max(least.saturating_add(opens))
+    }
+
+    /// Whether so much metadata has changed that it takes half of what the free segments have room
+    /// for beyond the log's need, or that jobs wait for the room that it takes.
+    pub(crate) fn is_checkpoint_due_for_room(&mut self, world: &World) -> bool {
+        let free = u64::from(self.state.segments.free_count());
+        let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
+        if free == 0 {
+            return changed > 0 || self.log_bytes > 0;
+        }
+        let claim = self.claim(world);
+        let streams_blocks = self.streams_blocks(world);
+        // What a checkpoint would take in any case, it takes behind the next one as well.
+        let least = self.claim_of(0, streams_blocks);
+        if !self.starved.is_empty() && free > u64::from(self.left_by(Want::Metadata)) {
+            return changed > 0 && claim.segments > least.segments;
+        }
+        let per_segment = u64::from(self.metadata_blocks);
+        let room = free.saturating_sub(u64::from(self.left_by_data())).max(1) * per_segment;
+        changed >= u64::from(self.blocks_per_segment) / DUE_DIVISOR
+            && 2 * (claim.blocks - least.blocks) >= room
+    }
+
+    /// How many of up to `most` dropped nodes may be freed before a checkpoint is written: that
+    /// changes rows. One, in any case, where next to nothing has changed.
+    pub(crate) fn nodes_to_free(&mut self, world: &World, most: usize) -> usize {
+        let free = self.state.segments.free_for_metadata();
+        // Each may name what is nowhere near anything else.
+        let each = world.medium.tuning.fanout.entries() as u64 + 2;
+        let fits = |count: &usize| self.claim_with(world, *count as u64 * each).segments <= free;
+        let halves = std::iter::successors(Some(most), |count| Some(count / 2));
+        let found = halves.take_while(|count| *count > 0).find(fits);
+        let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
+        let is_little = changed < u64::from(self.blocks_per_segment) / DUE_DIVISOR;
+        found.unwrap_or(usize::from(is_little))
+    }
+
+    /// What is known of the last checkpoint when a pool is opened.
+    pub(crate) fn note_checkpoint(&mut self, checkpointer: &Checkpointer) {
+        let superblock = checkpointer.superblock();
+        self.config_bytes = u64::from(superblock.config.length_bytes);
+        let units: u64 = checkpointer.streams[0].iter().map(|(_, units)| u64::from(*units)).sum();
+        self.config_bytes = self.config_bytes.max(units * format::PLACE_UNIT_BYTES);
+        self.metadata_rest_blocks = match superblock.metadata_segment {
+            0 => 0,
+            _ => self.metadata_blocks - superblock.metadata_block,
+        };
+    }
+
+    /// The reserve of the moment: hosts' data is taken while more segments are free.
+    pub(crate) fn reserve_now(&self, world: &World) -> u32 {
+        let reserve = world.medium.reserve_segments();
+        reserve.max(self.left_by_data() + self.claim(world).segments)
+    }
+}
+
+impl Table {
+    /// How many pages a capture would place, directories included, if the pages of these rows
+    /// change as well.
+    pub(crate) fn pages_to_capture(&self, rows: impl Iterator<Item = u64>) -> u64 {
+        let height = self.root.read().height;
+        let mut pages: BTreeSet<PageKey> = self.dirty.lock().iter().copied().collect();
+        pages.extend(rows.map(|row| (0, row / ROWS_PER_PAGE)));
+        for level in 0..height {
+            let here = pages.range((level, 0)..(level + 1, 0));
+            let above: BTreeSet<u64> = here.map(|key| key.1 / REFS_PER_DIRECTORY).collect();
+            pages.extend(above.into_iter().map(|number| (level + 1, number)));
+        }
+        pages.len() as u64
+    }
+}
+
+impl Nodes {
+    /// How many nodes have changed since the last capture, at most.
+    pub(crate) fn changed_count(&self) -> u64 {
+        self.dirty.lock().len() as u64
+    }
+
+    /// Blocks that a capture would write for nodes and for their rows, at most.
+    pub(crate) fn blocks_to_capture(&self) -> u64 {
+        let ids: Vec<NodeId> = self.dirty.lock().clone();
+        let nodes = ids.len() as u64;
+        // A node that moves changes its row.
+        nodes.div_ceil(2) + self.table.pages_to_capture(ids.into_iter().map(|id| id.0))
+    }
+}

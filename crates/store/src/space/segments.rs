@@ -1,0 +1,400 @@
+//! Which segments are free, and how much of each is live. Owned by the writer.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Weak};
+
+use format::row::SEGMENT_ROW_BYTES;
+use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
+
+use crate::StoreError;
+use crate::chunks::medium::metadata_blocks;
+use crate::space::readers::ReaderToken;
+use crate::space::tally::Tally;
+
+/// Segments that were freed, and who may read them still.
+struct Freed {
+    readers: [Weak<ReaderToken>; 2],
+    segments: Vec<u32>,
+}
+
+impl Freed {
+    fn is_unread(&self) -> bool {
+        self.readers.iter().all(|token| token.strong_count() == 0)
+    }
+}
+
+/// The segment table.
+pub(crate) struct Segments {
+    rows: Vec<SegmentRow>,
+    free: BTreeSet<u32>,
+    /// Added to the pool, but not in both superblocks yet: for metadata only.
+    fresh: BTreeSet<u32>,
+    /// The first segment that is not in both superblocks, if any is not.
+    fresh_from: Option<u32>,
+    /// Freed, but perhaps still read from: oldest first, log and metadata apart.
+    limbo: [VecDeque<Freed>; 2],
+    /// Whether metadata that is written from here on stands twice.
+    mirrors: bool,
+    /// What all rows add up to.
+    tally: Tally,
+    /// Segments that were opened from this LSN on hold nothing that counts as no unit.
+    known_from_lsn: u64,
+    /// Segments that count nothing live, and hold something all the same.
+    pub(crate) weightless: BTreeSet<u32>,
+    /// How often all rows were walked.
+    #[cfg(test)]
+    pub(crate) walks: std::cell::Cell<u64>,
+}
+
+/// So many rows are walked again in builds with assertions, each time they are asked for.
+const PROVED_ROWS_MAX: usize = 1024;
+
+impl Segments {
+    /// A table in which all but segment 0 are free.
+    pub(crate) fn new(geometry: Geometry, version: FormatVersion) -> Self {
+        let rows = vec![SegmentRow::default(); geometry.segment_count as usize];
+        Self {
+            rows,
+            free: (1..geometry.segment_count).collect(),
+            fresh: BTreeSet::new(),
+            fresh_from: None,
+            limbo: Default::default(),
+            mirrors: version.mirrors_metadata(),
+            tally: Tally::new(metadata_blocks(geometry, version)),
+            known_from_lsn: 0,
+            weightless: BTreeSet::new(),
+            #[cfg(test)]
+            walks: std::cell::Cell::default(),
+        }
+    }
+
+    /// The table that a checkpoint has stored.
+    pub(crate) fn decode(
+        geometry: Geometry,
+        version: FormatVersion,
+        bytes: &[u8],
+    ) -> Result<Self, StoreError> {
+        let mut segments = Self::new(geometry, version);
+        if bytes.len() != segments.rows.len() * SEGMENT_ROW_BYTES {
+            return Err(StoreError::Damaged("the segment table has another length".into()));
+        }
+        for (index, raw) in bytes.chunks_exact(SEGMENT_ROW_BYTES).enumerate() {
+            let row = SegmentRow::decode(raw)
+                .ok_or_else(|| StoreError::Damaged("an impossible segment row".into()))?;
+            if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes {
+                return Err(StoreError::Damaged(format!("segment {index} is more than full")));
+            }
+            if row.state != SegmentState::Free {
+                segments.free.remove(&(index as u32));
+            }
+            segments.set_row(index as u32, row);
+        }
+        Ok(segments)
+    }
+
+    /// As a checkpoint stores it.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.encoded_bytes());
+        self.rows.iter().for_each(|row| out.extend_from_slice(&row.encode()));
+        out
+    }
+
+    /// How long that is.
+    pub(crate) fn encoded_bytes(&self) -> usize {
+        self.rows.len() * SEGMENT_ROW_BYTES
+    }
+
+    /// Metadata stands twice from here on.
+    pub(crate) fn upgraded(&mut self, geometry: Geometry) {
+        self.mirrors = true;
+        let mut tally = Tally::new(metadata_blocks(geometry, FormatVersion::V3));
+        self.all_rows().for_each(|(id, row)| tally.change(id, SegmentRow::default(), row));
+        self.tally = tally;
+    }
+
+    /// Segments of metadata that stands once though it is to stand twice, and that are to be
+    /// emptied for that.
+    pub(crate) fn of_one_copy(&self) -> impl Iterator<Item = (u32, SegmentRow)> + '_ {
+        let segments = self.tally.of_one_copy.iter().filter(|_| self.mirrors);
+        segments.map(|segment| (*segment, self.row(*segment))).filter(|(_, row)| row.live_units > 0)
+    }
+
+    fn set_row(&mut self, segment: u32, row: SegmentRow) {
+        let old = std::mem::replace(&mut self.rows[segment as usize], row);
+        self.tally.change(segment, old, row);
+    }
+
+    /// What all rows add up to, without a look at them.
+    pub(crate) fn tally(&self) -> &Tally {
+        debug_assert!(self.rows.len() > PROVED_ROWS_MAX || self.tally.is_of(self.all_rows()));
+        &self.tally
+    }
+
+    /// Adds rows up to `segment_count`. Until [`Segments::open_up`] only metadata may go to these
+    /// segments: what a checkpoint writes there is named by its own superblock, which knows them,
+    /// but a record may be found from an older one.
+    pub(crate) fn extend(&mut self, segment_count: u32) {
+        self.fresh_from.get_or_insert(self.rows.len() as u32);
+        self.fresh.extend(self.rows.len() as u32..segment_count);
+        self.rows.resize(segment_count as usize, SegmentRow::default());
+    }
+
+    /// Takes back the last [`Segments::extend`]; `false` if something of it was used.
+    pub(crate) fn shrink(&mut self, segment_count: u32) -> bool {
+        let mut added = self.rows[segment_count as usize..].iter();
+        if added.any(|row| row.state != SegmentState::Free) {
+            return false;
+        }
+        self.fresh.split_off(&segment_count);
+        self.fresh_from = self.fresh_from.filter(|first| *first < segment_count);
+        self.rows.truncate(segment_count as usize);
+        true
+    }
+
+    /// All segments that were added may be opened for anything from here on.
+    pub(crate) fn open_up(&mut self) {
+        self.free.append(&mut self.fresh);
+        self.fresh_from = None;
+    }
+
+    /// What was freed can be opened again, for what it could be before.
+    fn offer(&mut self, segment: u32) {
+        let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
+        let of = if is_fresh { &mut self.fresh } else { &mut self.free };
+        of.insert(segment);
+    }
+
+    /// Segments that were opened for metadata that was not written are free again, at once: nothing
+    /// names a place in them, and nobody has read one.
+    pub(crate) fn give_back(&mut self, segments: impl IntoIterator<Item = u32>) {
+        for segment in segments {
+            assert_eq!(self.row(segment).live_units, 0, "a live segment was given back");
+            self.set_row(segment, SegmentRow::default());
+            self.offer(segment);
+        }
+    }
+
+    /// How many segments a checkpoint can open now.
+    pub(crate) fn free_for_metadata(&mut self) -> u32 {
+        self.free_count() + self.fresh.len() as u32
+    }
+
+    /// The row of a segment.
+    pub(crate) fn row(&self, segment: u32) -> SegmentRow {
+        self.rows[segment as usize]
+    }
+
+    /// How many segments can be opened now.
+    pub(crate) fn free_count(&mut self) -> u32 {
+        self.reap();
+        self.free.len() as u32
+    }
+
+    /// How many segments are neither free nor on the way to it.
+    pub(crate) fn used_count(&self) -> u32 {
+        self.tally.used
+    }
+
+    /// Bytes that are live in log segments: volume data.
+    pub(crate) fn live_log_bytes(&self) -> u64 {
+        self.tally.live_log_units * format::PLACE_UNIT_BYTES
+    }
+
+    /// Bytes that are live in all segments: volume data, and metadata with its second copies.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.tally.live_units * format::PLACE_UNIT_BYTES
+    }
+
+    /// Opens a free segment, the lowest (so that the same history gives the same places).
+    pub(crate) fn open(&mut self, state: SegmentState, lsn: u64) -> Option<u32> {
+        self.reap();
+        let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
+        let segment = fresh.or_else(|| self.free.pop_first())?;
+        let mirrored = self.mirrors && state == SegmentState::Metadata;
+        self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn, mirrored });
+        Some(segment)
+    }
+
+    /// Recovery found that this segment was opened behind the checkpoint. It was free there, or
+    /// dead: that was freed behind the checkpoint, and may have become something else.
+    pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, lsn: u64) {
+        let row = self.row(segment);
+        let was_free = self.free.remove(&segment);
+        if was_free || row.state != state && row.live_units == 0 {
+            self.set_row(segment, SegmentRow { state, opened_lsn: lsn, ..SegmentRow::default() });
+        }
+    }
+
+    /// The log that is still to be followed goes on in this segment, from this record on: nobody
+    /// may open it before that. It was free when the log took it, so nothing in it is live.
+    pub(crate) fn reserve_for_log(&mut self, segment: u32, lsn: u64) {
+        let Some(row) = self.rows.get(segment as usize) else { return };
+        if row.live_units == 0 {
+            self.free.remove(&segment);
+            let state = SegmentState::Log;
+            self.set_row(segment, SegmentRow { state, opened_lsn: lsn, ..SegmentRow::default() });
+        }
+    }
+
+    /// Some stored bytes are live.
+    pub(crate) fn add_live(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
+        self.count_live(place, |live| live.checked_add(units))
+    }
+
+    /// Some stored bytes are dead.
+    pub(crate) fn sub_live(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
+        self.count_live(place, |live| live.checked_sub(units))
+    }
+
+    /// Places and counts come from the medium: one that is impossible is damage that has a right
+    /// checksum, and no reason to die of.
+    fn count_live(
+        &mut self,
+        place: Place,
+        change: impl FnOnce(u32) -> Option<u32>,
+    ) -> Result<(), StoreError> {
+        let row = self.rows.get(place.segment as usize);
+        let counted = row.and_then(|row| Some((change(row.live_units)?, *row)));
+        let Some((live_units, row)) = counted else {
+            let text = format!("segment {} counts its live bytes wrongly", place.segment);
+            return Err(StoreError::Damaged(text));
+        };
+        self.set_row(place.segment, SegmentRow { live_units, ..row });
+        Ok(())
+    }
+
+    /// Segments that are opened from here on are written by who counts each chunk.
+    pub(crate) fn know_from(&mut self, lsn: u64) {
+        self.known_from_lsn = lsn;
+    }
+
+    /// Whether all that is live in a segment counts: it holds metadata, or what was written since
+    /// the pool was opened.
+    pub(crate) fn is_known(&self, segment: u32) -> bool {
+        let row = self.rows[segment as usize];
+        row.state != SegmentState::Log || row.opened_lsn >= self.known_from_lsn
+    }
+
+    /// The segments in which nothing is live, without those in `keep`.
+    pub(crate) fn dead(&self, keep: &BTreeSet<u32>) -> Vec<u32> {
+        let dead = self.tally().empty.range(1..);
+        dead.filter(|segment| !keep.contains(segment) && !self.weightless.contains(segment))
+            .copied()
+            .collect()
+    }
+
+    /// Frees segments, for when the readers that hold `readers` (an earlier token) are gone, and of
+    /// metadata those that hold `images` as well.
+    pub(crate) fn free(
+        &mut self,
+        segments: Vec<u32>,
+        readers: &Arc<ReaderToken>,
+        images: &Arc<ReaderToken>,
+    ) {
+        let is_metadata =
+            |segment: &u32| self.rows[*segment as usize].state == SegmentState::Metadata;
+        let (metadata, log): (Vec<u32>, Vec<u32>) = segments.iter().partition(|s| is_metadata(s));
+        for &segment in &segments {
+            assert_eq!(self.rows[segment as usize].live_units, 0, "a live segment was freed");
+            self.set_row(segment, SegmentRow::default());
+        }
+        let readers = Arc::downgrade(readers);
+        let images = Arc::downgrade(images);
+        let [of_log, of_metadata] = &mut self.limbo;
+        of_log.push_back(Freed { readers: [readers.clone(), Weak::new()], segments: log });
+        of_metadata.push_back(Freed { readers: [readers, images], segments: metadata });
+    }
+
+    /// Frees a segment that the checkpoint from which a pool was opened has freed, if nothing has
+    /// become live in it since. Nobody reads it.
+    pub(crate) fn free_dead_one(&mut self, segment: u32) {
+        let row = self.row(segment);
+        if row.state != SegmentState::Free && row.live_units == 0 {
+            self.set_row(segment, SegmentRow::default());
+            self.free.insert(segment);
+        }
+    }
+
+    /// Metadata segments that were freed and wait for their readers.
+    pub(crate) fn metadata_in_limbo(&mut self) -> usize {
+        self.reap();
+        self.limbo[1].iter().map(|freed| freed.segments.len()).sum()
+    }
+
+    /// Whether segments were freed that readers still hold.
+    pub(crate) fn awaits_readers(&mut self) -> bool {
+        self.reap();
+        self.limbo.iter().flatten().any(|freed| !freed.segments.is_empty())
+    }
+
+    fn reap(&mut self) {
+        let mut ready = Vec::new();
+        for limbo in &mut self.limbo {
+            while limbo.front().is_some_and(Freed::is_unread)
+                && let Some(freed) = limbo.pop_front()
+            {
+                ready.extend(freed.segments);
+            }
+        }
+        ready.into_iter().for_each(|segment| self.offer(segment));
+    }
+
+    /// All segments with what is live in each. There may be 65,536 of them, which takes some tenths
+    /// of a millisecond: nothing to be done under the writer's lock but once for a whole segment.
+    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
+        #[cfg(test)]
+        self.walks.set(self.walks.get() + 1);
+        self.all_rows()
+    }
+
+    fn all_rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
+        self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
+        let geometry = Geometry::for_capacity(1 << 30).unwrap();
+        let mut segments = Segments::new(geometry, FormatVersion::V3);
+        let segment = segments.open(SegmentState::Metadata, 1).unwrap();
+        segments.reopen(segment, SegmentState::Log, 2);
+        segments.add_live(Place { segment, offset_units: 0 }, 64).unwrap();
+        assert_eq!(segments.live_log_bytes(), 4096);
+    }
+
+    #[test]
+    fn sums_are_those_of_the_rows_whatever_happens_to_them() {
+        let geometry = Geometry::for_capacity(1 << 30).unwrap();
+        let mut segments = Segments::new(geometry, FormatVersion::V3);
+        let (readers, images) = Default::default();
+        let mut state = 1u64;
+        for step in 1..4000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let segment = 1 + (state >> 33) as u32 % (geometry.segment_count - 1);
+            let (row, place) = (segments.row(segment), Place { segment, offset_units: 0 });
+            let kind = [SegmentState::Log, SegmentState::Metadata][(state >> 60) as usize % 2];
+            match (state >> 40) % 8 {
+                0 => drop(segments.open(kind, step)),
+                1 => segments.reopen(segment, kind, step),
+                2 => segments.reserve_for_log(segment, step),
+                3 => segments.free(segments.dead(&BTreeSet::from([segment])), &readers, &images),
+                4 => segments.free_dead_one(segment),
+                5 if row.state != SegmentState::Free => {
+                    segments.sub_live(place, row.live_units.min(step as u32 * 32)).unwrap();
+                }
+                _ if row.state != SegmentState::Free && row.live_units < 200_000 => {
+                    segments.add_live(place, 60_000).unwrap();
+                }
+                _ => {}
+            }
+            assert!(segments.tally.is_of(segments.all_rows()), "step {step}");
+        }
+        let version = FormatVersion::V3;
+        let again = Segments::decode(geometry, version, &segments.encode()).unwrap();
+        assert_eq!(again.tally, segments.tally);
+    }
+}

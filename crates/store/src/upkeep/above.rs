@@ -1,0 +1,82 @@
+//! What a capture changes beside what has changed already: the directories above changed pages, and
+//! the rows of changed nodes, which get their new places.
+//!
+//! They may have left memory. So they are read before the writer's lock is taken, and stay
+//! (`plans`). What changes in between is little, and looked at once more under the lock; only if
+//! something of that is not in memory it is read in another turn.
+
+use std::collections::BTreeSet;
+
+use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+
+use crate::asking::{Asked, View};
+use crate::chunks::pages::PageKey;
+use crate::chunks::table::Table;
+use crate::edits::plans::Held;
+use crate::log::writer::Writer;
+use crate::store::Store;
+use crate::sync::MutexGuard;
+
+/// How often it is looked whether all is in memory; then the capture reads what is missing itself.
+const TURNS_MAX: usize = 16;
+
+/// How many changed pages of each table, and how many changed nodes, were looked at.
+pub(crate) type Seen = [usize; 4];
+
+impl Store {
+    /// The writer, with all in memory that a capture changes.
+    pub(crate) fn lock_for_capture(&self) -> (Held, MutexGuard<'_, Writer>) {
+        let plan = self.world.memory.plans.hold();
+        let waiting = View::from(&self.world).planning(plan.number);
+        let mut seen = Seen::default();
+        for _ in 0..TURNS_MAX {
+            // If a page can't be read, the capture reports the error.
+            seen = look_above_changed(waiting, seen);
+            let writer = self.writer.lock();
+            let asked = Asked::default();
+            look_above_changed(View::asking(&self.world, &asked).planning(plan.number), seen);
+            if !asked.is_waiting() {
+                return (plan, writer);
+            }
+        }
+        (plan, self.writer.lock())
+    }
+}
+
+/// Looks at what is above changes that were not `seen`. Which were seen then.
+pub(crate) fn look_above_changed(view: View<'_>, seen: Seen) -> Seen {
+    let tables = [&view.chunks, &view.nodes.table, &view.volume_table];
+    let mut now = seen;
+    let mut above: [BTreeSet<PageKey>; 3] = Default::default();
+    for (index, table) in tables.iter().enumerate() {
+        let dirty = table.dirty.lock();
+        let new = dirty.get(seen[index]..).unwrap_or(&dirty[..]);
+        above[index].extend(new.iter().map(|key| parent_of(*key)));
+        now[index] = dirty.len();
+    }
+    {
+        let dirty = view.nodes.dirty.lock();
+        let new = dirty.get(seen[3]..).unwrap_or(&dirty[..]);
+        above[1].extend(new.iter().map(|id| (0, id.0 / ROWS_PER_PAGE)));
+        now[3] = dirty.len();
+    }
+    for (table, keys) in tables.into_iter().zip(above) {
+        look_at_and_above(view, table, keys);
+    }
+    now
+}
+
+fn parent_of(key: PageKey) -> PageKey {
+    (key.0 + 1, key.1 / REFS_PER_DIRECTORY)
+}
+
+fn look_at_and_above(view: View<'_>, table: &Table, mut keys: BTreeSet<PageKey>) {
+    let height = table.root.read().height;
+    while let Some(key) = keys.pop_first() {
+        if key.0 > height {
+            continue;
+        }
+        let _ = table.read_page(view.medium, key, |_| ());
+        keys.insert(parent_of(key));
+    }
+}

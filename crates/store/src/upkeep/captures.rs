@@ -1,0 +1,150 @@
+//! How a checkpoint captures the pages of a table: each gets its next place, and the directory
+//! above it names that.
+
+use block::Frame;
+use format::page::{PageRef, REFS_PER_DIRECTORY, TableRoot};
+
+use crate::StoreError;
+use crate::chunks::medium::Medium;
+use crate::chunks::memory::PAGE_COST_BYTES;
+use crate::chunks::pages::PageKey;
+use crate::chunks::table::Table;
+
+/// What a checkpoint must write for a page.
+pub(crate) struct PageImage {
+    pub(crate) key: PageKey,
+    pub(crate) page: Frame,
+    pub(crate) reference: PageRef,
+    /// Where it was before.
+    pub(crate) before: PageRef,
+}
+
+/// Gives places to pages, and takes back those of the pages' earlier versions.
+pub(crate) trait PagePlacer {
+    /// A place for a page that was at `old` (perhaps nowhere).
+    fn place_page(&mut self, old: PageRef) -> Result<format::Place, StoreError>;
+    /// The page at `old` is not needed any more.
+    fn release_page(&mut self, old: PageRef) -> Result<(), StoreError>;
+}
+
+impl Table {
+    /// Gives every changed page its next place, bottom up, and returns what is to be written.
+    /// From here on the pages count as stored there. The caller holds the writer's lock.
+    pub(crate) fn capture(
+        &self,
+        medium: &Medium,
+        placer: &mut dyn PagePlacer,
+    ) -> Result<(TableRoot, Vec<PageImage>), StoreError> {
+        let mut images = Vec::new();
+        let height = self.root.read().height;
+        for level in 0..=height {
+            self.capture_level(medium, placer, level, usize::MAX, &mut images)?;
+        }
+        Ok((*self.root.read(), images))
+    }
+
+    /// As [`Table::capture`], of the first `count_max` changed pages of rows; the directories above
+    /// them change. Not the root: that is captured last.
+    pub(crate) fn capture_rows(
+        &self,
+        medium: &Medium,
+        placer: &mut dyn PagePlacer,
+        count_max: usize,
+    ) -> Result<Vec<PageImage>, StoreError> {
+        let mut images = Vec::new();
+        if self.root.read().height > 0 {
+            self.capture_level(medium, placer, 0, count_max, &mut images)?;
+        }
+        Ok(images)
+    }
+
+    fn capture_level(
+        &self,
+        medium: &Medium,
+        placer: &mut dyn PagePlacer,
+        level: u8,
+        count_max: usize,
+        images: &mut Vec<PageImage>,
+    ) -> Result<(), StoreError> {
+        let is_root = level == self.root.read().height;
+        let mut keys: Vec<PageKey> = Vec::new();
+        self.dirty.lock().retain(|key| {
+            let taken = key.0 == level && keys.len() < count_max;
+            if taken {
+                keys.push(*key);
+            }
+            !taken
+        });
+        keys.sort_unstable();
+        for key in keys {
+            let reference = self.capture_page(medium, key, placer, images)?;
+            if is_root {
+                self.root.write().page = reference;
+            } else {
+                let parent = (level + 1, key.1 / REFS_PER_DIRECTORY);
+                let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+                self.change_page(medium, parent, |directory| {
+                    reference.put_in_directory(directory, index);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Places one page; a page of zeros has no place, and leaves like all that nobody wants.
+    fn capture_page(
+        &self,
+        medium: &Medium,
+        key: PageKey,
+        placer: &mut dyn PagePlacer,
+        images: &mut Vec<PageImage>,
+    ) -> Result<PageRef, StoreError> {
+        let mut shard = self.shards.of(key).write();
+        shard.generation += 1;
+        let slot = shard.get_mut(key).expect("a page that has changed does not leave");
+        let mut reference = PageRef::NONE;
+        if slot.page.bytes() != &Frame::zeros()[..] {
+            let place = placer.place_page(slot.stored)?;
+            let page = slot.page.share();
+            reference = PageRef { place, checksum: medium.keys.page_sum(&page[..]) };
+            images.push(PageImage { key, page, reference, before: slot.stored });
+        } else if !slot.stored.is_none() {
+            placer.release_page(slot.stored)?;
+        }
+        slot.stored = reference;
+        slot.dirty = false;
+        slot.capture = self.memory.capture(PAGE_COST_BYTES);
+        Ok(reference)
+    }
+
+    /// A page that was captured is where it was before, and has changed. Whether it was as
+    /// it was captured: what has left since was a page of zeros.
+    pub(crate) fn give_back(
+        &self,
+        medium: &Medium,
+        key: PageKey,
+        (captured, before): (PageRef, PageRef),
+    ) -> Result<bool, StoreError> {
+        {
+            let mut shard = self.shards.of(key).write();
+            shard.generation += 1;
+            let Some(slot) = shard.get_mut(key).filter(|slot| slot.stored == captured) else {
+                return Ok(false);
+            };
+            slot.stored = before;
+            self.mark(slot, key);
+        }
+        {
+            let mut root = self.root.write();
+            // What was the root may have one above it since.
+            if key.0 == root.height {
+                root.page = before;
+                return Ok(true);
+            }
+        }
+        let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+        let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+        self.change_page(medium, parent, |directory| before.put_in_directory(directory, index))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,352 @@
+//! Proving that all adds up: every count is made again from the maps, and compared.
+
+use std::collections::HashMap;
+
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
+use format::row::REFERENCES_STUCK;
+use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
+
+use crate::chunks::groups::GroupReader;
+use crate::chunks::table::LostPage;
+use crate::chunks::verify::read_chunk;
+use crate::log::log_reader::LogReader;
+use crate::log::replay::next_of_log;
+use crate::map::counts::Counts;
+use crate::store::Store;
+use crate::world::{State, World};
+use crate::{NODE_UNITS, StoreError};
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CheckOptions {
+    /// Read every chunk and compare it with its fingerprint.
+    pub data: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct CheckReport {
+    /// What is wrong, a line each; empty if all adds up.
+    pub findings: Vec<String>,
+    /// How many volumes there are.
+    pub volumes: u64,
+    /// How many nodes.
+    pub nodes: u64,
+    /// How many chunks.
+    pub chunks: u64,
+    /// How many records of the log.
+    pub records: u64,
+    /// How many chunks were read and compared.
+    pub chunks_read: u64,
+}
+
+/// Findings beyond this are counted only: a damaged pool has more than anyone reads.
+const FINDINGS_MAX: usize = 1000;
+
+struct Checker<'a> {
+    world: &'a World,
+    report: CheckReport,
+    chunk_references: HashMap<ChunkId, u64>,
+    node_references: HashMap<NodeId, u64>,
+    node_counts: HashMap<NodeId, Counts>,
+    live_units: HashMap<u32, u64>,
+    /// Blocks that were given up in a recovery.
+    lost_blocks: u64,
+    /// Where log and checkpoints go on: nothing live stands in these segments from there on.
+    open: [(u32, u32); 3],
+}
+
+impl Store {
+    /// Counts everything again, and compares. Holds the writer's lock all the while: for a pool
+    /// that is not in use.
+    pub fn check(&self, options: CheckOptions) -> Result<CheckReport, StoreError> {
+        let (streams, metadata, begin) = {
+            let checkpointer = self.checkpointing.lock();
+            let superblock = checkpointer.superblock();
+            let metadata = (superblock.metadata_segment, superblock.metadata_block);
+            (checkpointer.streams.clone(), metadata, superblock.log)
+        };
+        let writer = self.writer.lock();
+        let log = writer.tail;
+        let mut checker = Checker {
+            world: &self.world,
+            report: CheckReport::default(),
+            chunk_references: HashMap::new(),
+            node_references: HashMap::new(),
+            node_counts: HashMap::new(),
+            live_units: HashMap::new(),
+            lost_blocks: 0,
+            open: [metadata, (log.segment, log.block), (log.next_segment, 0)],
+        };
+        checker.maps(&writer.state);
+        checker.node_rows(&writer.state)?;
+        checker.chunk_rows(&writer.state, options)?;
+        for (place, units) in streams.iter().flatten() {
+            checker.add_live(*place, *units);
+        }
+        checker.segments(&writer.state);
+        checker.log(begin, writer.position.lsn);
+        checker.space(&writer.state)?;
+        Ok(checker.report)
+    }
+}
+
+/// Whether a count is wrong of what has so many names; `waits`: none is what it may have. A count
+/// that is stuck says only that there may be many.
+fn is_miscounted(counted: u32, named: u64, waits: bool) -> bool {
+    counted != REFERENCES_STUCK && (u64::from(counted) != named || named == 0 && !waits)
+}
+
+impl Checker<'_> {
+    fn find(&mut self, finding: String) {
+        if self.report.findings.len() < FINDINGS_MAX {
+            self.report.findings.push(finding);
+        }
+    }
+
+    /// Pages of rows that can't be read: what is told of the rows in them follows from that.
+    fn lost_rows(&mut self, of: &str, pages: Vec<LostPage>) {
+        for LostPage { rows, error, .. } in pages {
+            let last = rows.end - 1;
+            self.find(format!("the rows of {of} {} to {last} can't be read: {error}", rows.start));
+        }
+    }
+
+    fn add_live(&mut self, place: Place, units: u32) {
+        if place.is_none() {
+            return;
+        }
+        *self.live_units.entry(place.segment).or_default() += u64::from(units);
+        let block = place.offset_units / UNITS_PER_BLOCK;
+        if self.open.iter().any(|(segment, next)| *segment == place.segment && block >= *next) {
+            let Place { segment, offset_units } = place;
+            self.find(format!(
+                "live bytes stand at {offset_units} in segment {segment}, which is written next"
+            ));
+        }
+    }
+
+    /// Walks all maps, and those parts that wait to be freed.
+    fn maps(&mut self, state: &State) {
+        let mut volumes: Vec<_> = self.world.volumes.read().values().cloned().collect();
+        volumes.sort_unstable_by_key(|volume| volume.id);
+        let mut provisioned = 0;
+        for volume in volumes {
+            let Some(map) = *volume.map.read() else { continue };
+            self.report.volumes += 1;
+            provisioned += crate::map::volumes::provisioned(&map);
+            self.entry(map.root, map.level);
+            if volume.id.0 >= state.next_volume {
+                self.find(format!("volume {} has an id that was not given yet", volume.id));
+            }
+            if self.world.span_blocks(map.level) < map.size_blocks {
+                self.find(format!("the map of volume {} is too low for its size", volume.id));
+            }
+        }
+        if self.lost_blocks > 0 {
+            let blocks = self.lost_blocks;
+            self.find(format!("{blocks} blocks were lost when a damaged pool was opened"));
+        }
+        for &id in state.pending.iter().chain(&state.stuck) {
+            match self.world.nodes.row(&self.world.medium, id) {
+                Ok(row) => drop(self.children(id, row.level)),
+                Err(error) => self.find(error.to_string()),
+            }
+        }
+        if provisioned != state.provisioned_blocks {
+            let counted = state.provisioned_blocks;
+            self.find(format!("{provisioned} blocks are provisioned, but {counted} are counted"));
+        }
+    }
+
+    /// One more entry says this; returns what is below it.
+    fn entry(&mut self, entry: MapEntry, level: u8) -> Counts {
+        match entry {
+            MapEntry::Chunk(ChunkId::LOST) => {
+                self.lost_blocks += self.world.span_blocks(level);
+                Counts::alike(entry, self.world.span_blocks(level))
+            }
+            MapEntry::Chunk(id) => {
+                *self.chunk_references.entry(id).or_default() += 1;
+                Counts::alike(entry, self.world.span_blocks(level))
+            }
+            MapEntry::Node(id) => {
+                *self.node_references.entry(id).or_default() += 1;
+                match self.node_counts.get(&id) {
+                    Some(counts) => *counts,
+                    None => self.children(id, level),
+                }
+            }
+            alike => Counts::alike(alike, self.world.span_blocks(level)),
+        }
+    }
+
+    /// Visits a node for the first time.
+    fn children(&mut self, id: NodeId, level: u8) -> Counts {
+        let node = match self.world.nodes.get(&self.world.medium, id, level) {
+            Ok(node) => node,
+            Err(error) => {
+                self.find(error.to_string());
+                return Counts::default();
+            }
+        };
+        let mut counts = Counts::default();
+        for child in node.entries() {
+            counts += self.entry(child, level - 1);
+        }
+        self.node_counts.insert(id, counts);
+        counts
+    }
+
+    fn node_rows(&mut self, state: &State) -> Result<(), StoreError> {
+        let world = self.world;
+        let mut rows = Vec::new();
+        let mut pages = Vec::new();
+        let lost = world.nodes.table.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |id, raw| rows.push((NodeId(id), NodeRow::decode(raw))),
+        );
+        self.lost_rows("nodes", lost);
+        let lost = world.volume_table.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |_, _| {},
+        );
+        self.lost_rows("volumes", lost);
+        pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
+        for (id, row) in rows {
+            self.report.nodes += 1;
+            let Some(row) = row else {
+                self.find(format!("the row of node {} is impossible", id.0));
+                continue;
+            };
+            if id.0 >= state.next_node {
+                self.find(format!("node {} has an id that was not given yet", id.0));
+            }
+            self.add_live(row.place, NODE_UNITS);
+            let named = self.node_references.remove(&id).unwrap_or(0);
+            if is_miscounted(row.reference_count, named, state.pending.contains(&id)) {
+                let counted = row.reference_count;
+                self.find(format!("node {} is named {named} times, but {counted} counted", id.0));
+            }
+            let counts = self.node_counts.get(&id).copied().unwrap_or_default();
+            if (counts.mapped, counts.data) != (row.mapped_blocks, row.data_blocks) {
+                self.find(format!("node {} counts its blocks wrongly: {counts:?}, {row:?}", id.0));
+            }
+        }
+        for (id, named) in std::mem::take(&mut self.node_references) {
+            self.find(format!("node {} is named {named} times, but has no row", id.0));
+        }
+        Ok(())
+    }
+
+    fn chunk_rows(&mut self, state: &State, options: CheckOptions) -> Result<(), StoreError> {
+        let world = self.world;
+        let mut rows = Vec::new();
+        let mut pages = Vec::new();
+        let lost = world.chunks.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |id, raw| rows.push((ChunkId(id), ChunkRow::decode(raw))),
+        );
+        self.lost_rows("chunks", lost);
+        pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
+        let mut reader = GroupReader::default();
+        for (_, row) in &rows {
+            if let Some(original) = row.as_ref().and_then(|row| row.original) {
+                *self.chunk_references.entry(original).or_default() += 1;
+            }
+        }
+        for (id, row) in rows {
+            self.report.chunks += 1;
+            let Some(row) = row else {
+                self.find(format!("the row of chunk {} is impossible", id.0));
+                continue;
+            };
+            self.add_live(row.place, row.share_units());
+            let named = self.chunk_references.remove(&id).unwrap_or(0);
+            let staged = state
+                .staged
+                .range(..=id.0)
+                .next_back()
+                .is_some_and(|(first, count)| id.0 < first + u64::from(*count));
+            if is_miscounted(row.reference_count, named, staged) {
+                let counted = row.reference_count;
+                self.find(format!("chunk {} is named {named} times, but {counted} counted", id.0));
+            }
+            if id.0 >= state.next_chunk {
+                self.find(format!("chunk {} has an id that was not given yet", id.0));
+            }
+            if options.data && !row.place.is_none() {
+                self.read_chunk(&mut reader, id, &row);
+            }
+        }
+        for (id, named) in std::mem::take(&mut self.chunk_references) {
+            self.find(format!("chunk {} is named {named} times, but has no row", id.0));
+        }
+        Ok(())
+    }
+
+    fn read_chunk(&mut self, reader: &mut GroupReader, id: ChunkId, row: &ChunkRow) {
+        self.report.chunks_read += 1;
+        if read_chunk(self.world, reader, row).is_err() {
+            let offset = self.world.medium.geometry().offset_bytes(row.place);
+            self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
+        }
+    }
+
+    /// Space adds up, if all else does: what is damaged can't be counted.
+    fn space(&mut self, state: &State) -> Result<(), StoreError> {
+        if !self.report.findings.is_empty() {
+            return Ok(());
+        }
+        match crate::space::accounting::findings(self.world, state) {
+            Ok(findings) => self.report.findings = findings,
+            Err(StoreError::Damaged(text)) => self.find(text),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Reads the records that recovery would, from the checkpoint's position to the log's end, and
+    /// compares all of their payload with its fingerprints.
+    fn log(&mut self, begin: LogPosition, end_lsn: u64) {
+        let mut reader = LogReader::new(&self.world.medium);
+        let mut at = begin;
+        while at.lsn < end_lsn {
+            let found = next_of_log(&mut reader, &at).ok().flatten();
+            let Some((found, is_intact)) = found else {
+                let LogPosition { segment, block, lsn, .. } = at;
+                self.find(format!(
+                    "record {lsn} of the log, at block {block} of segment {segment}, can't be read"
+                ));
+                return;
+            };
+            self.report.records += 1;
+            if !is_intact {
+                let LogPosition { segment, block, lsn, .. } = found.at;
+                self.find(format!(
+                    "the payload of record {lsn} of the log, at block {block} of segment \
+                     {segment}, is not what was written"
+                ));
+            }
+            at = found.behind();
+        }
+    }
+
+    fn segments(&mut self, state: &State) {
+        let rows: Vec<_> = state.segments.rows().collect();
+        for (segment, row) in rows {
+            let counted = self.live_units.remove(&segment).unwrap_or(0);
+            if counted != u64::from(row.live_units) {
+                let noted = row.live_units;
+                self.find(format!("segment {segment} has {counted} live units, but {noted} noted"));
+            }
+            if row.state == SegmentState::Free && counted > 0 {
+                self.find(format!("segment {segment} is free, but {counted} units are live"));
+            }
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! Checkpoints: from time to time the state goes to the medium as a whole, so that recovery has
+//! little to replay and the log's segments become free.
+//!
+//! 1. Under the writer's lock, *capture*: every changed node and page gets its next place, bottom
+//!    up, so that parents know places and checksums. What is captured is shared, not copied: the
+//!    first change behind the capture copies the page. Most of it is captured before, in slices
+//!    between which writing goes on (`slices`).
+//! 2. Without the lock, write all of it into metadata segments, and flush.
+//! 3. Write the superblock over the older of the two copies, and flush. From here on it is the
+//!    truth. Then write it over the other copy as well, and flush: no bit that turns in one of them
+//!    leads back to an earlier state.
+//! 4. Free the segments in which nothing was live at the capture.
+//!
+//! Before step 1 it is made sure that all of it fits (`room`): a checkpoint either is written or
+//! has changed nothing. So it is where the device refuses a part of it (`recapture`). Where it
+//! would leave too few segments free, it goes to holes first (`holes`), so that metadata does not
+//! spread where space is short.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use block::{BLOCK_BYTES, VolumeError};
+use format::map::{NODE_BYTES, Node};
+use format::{LogPosition, NodeId, Place, Superblock};
+
+use crate::log::writer::Writer;
+use crate::space::holes::{Holes, make_sure_it_fits};
+use crate::store::Store;
+pub(crate) use crate::upkeep::checkpointer::Checkpointer;
+use crate::upkeep::images::{Image, write_images};
+use crate::upkeep::placer::{
+    Placer, add_segment_stream, add_stream, encode_config, encode_pending,
+};
+use crate::upkeep::recapture::{Bad, Before, Refused};
+use crate::upkeep::scrub::TableName;
+use crate::upkeep::slices::Captured;
+use crate::world::World;
+use crate::{Durability, NODE_UNITS, StoreError};
+
+/// How many segments may refuse a checkpoint before it waits for its next turn: a device that takes
+/// nothing any more has others find that out.
+const TRIES_MAX: usize = 256;
+const NO_PLACE: &str = "no place is left that takes a checkpoint";
+
+/// All that a checkpoint writes, and what it makes free.
+pub(crate) struct Capture {
+    pub(crate) captured: Captured,
+    superblock: Superblock,
+    pub(crate) streams: [Vec<(Place, u32)>; 3],
+    pub(crate) before: Before,
+    dead: Vec<u32>,
+    log_segments: BTreeSet<u32>,
+}
+
+/// Nodes that share a block.
+const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
+
+impl Store {
+    /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRoom`] where it does not fit what is free, and [`StoreError::Io`] where too
+    /// many places refuse it: nothing has changed then, and it can be tried again. Other errors end
+    /// all writing.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.checkpoint_with(&mut self.checkpointing.lock())
+    }
+
+    /// As [`Store::checkpoint`], for who has the checkpointer.
+    pub(crate) fn checkpoint_with(
+        &self,
+        checkpointer: &mut Checkpointer,
+    ) -> Result<(), StoreError> {
+        let (mut is_refused, mut retired) = (false, Vec::new());
+        let mut result = Err(StoreError::Io(std::io::Error::other(NO_PLACE)));
+        for _ in 0..TRIES_MAX {
+            match self.try_checkpoint(checkpointer) {
+                // Each try takes another segment.
+                Ok(Some(bad)) => {
+                    is_refused = true;
+                    retired.extend(bad.is_retired.then_some(bad.segment));
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.writer.lock().state.segments.give_back(retired);
+        if is_refused && !self.has_failed() {
+            self.find_device_there(checkpointer)?;
+        }
+        result
+    }
+
+    /// Places refuse a checkpoint, and no more are left that it fits. If the device takes no
+    /// superblock either, there is none that takes anything.
+    fn find_device_there(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
+        if checkpointer.rewrite_superblock(&self.world.medium).is_ok() {
+            return Ok(());
+        }
+        let answers = {
+            let mut writer = self.writer.lock();
+            writer.failed = true;
+            writer.abandon(&self.world)
+        };
+        self.answer(answers);
+        Err(StoreError::Io(std::io::Error::other(NO_PLACE)))
+    }
+
+    /// Writes a checkpoint, or says which segment has refused a part of it: it has to be captured
+    /// anew.
+    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<Bad>, StoreError> {
+        let mut begun = self.capture_slices(checkpointer)?;
+        if self.options.durability == Durability::Flush
+            && let Err(error) = self.raise_barrier()
+        {
+            self.give_back(begun, checkpointer)?;
+            return Err(error);
+        }
+        let mut captured = self.try_capture(checkpointer, None, &mut begun);
+        if let Err(StoreError::NoRoom { .. }) = &captured {
+            self.give_back(begun, checkpointer)?;
+            // Looked for without the writer's lock: what a checkpoint needs changes with the next
+            // one only.
+            let emptied = self.writer.lock().compacted.clone();
+            captured = self.capture_into_holes(checkpointer, &emptied);
+            if let Err(StoreError::NoRoom { .. }) = &captured
+                && !emptied.is_empty()
+            {
+                // Better no compaction than no checkpoint.
+                self.writer.lock().compacted.clear();
+                captured = self.capture_into_holes(checkpointer, &BTreeSet::new());
+            }
+        }
+        let answers = {
+            let mut writer = self.writer.lock();
+            let is_fatal = !matches!(captured, Ok(_) | Err(StoreError::NoRoom { .. }));
+            writer.failed |= is_fatal;
+            let mut answers = writer.abandon(&self.world);
+            if std::mem::take(&mut writer.barrier) {
+                writer.take_waiting(&self.world, &mut answers);
+            }
+            answers
+        };
+        self.answer(answers);
+        let capture = captured?;
+        let written = self.write_capture(checkpointer, capture);
+        let (answers, waited) = {
+            let mut writer = self.writer.lock();
+            // Memory may have gone ahead of the medium for good.
+            writer.failed |= written.is_err();
+            let mut answers = writer.abandon(&self.world);
+            let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.failed;
+            if waited {
+                // What did not fit in memory does now, and what found no segment may find one.
+                writer.take_waiting(&self.world, &mut answers);
+            }
+            (answers, waited)
+        };
+        self.answer(answers);
+        if waited {
+            self.hand_over();
+        }
+        written
+    }
+
+    fn give_back(&self, begun: Captured, checkpointer: &Checkpointer) -> Result<(), StoreError> {
+        let mut writer = self.writer.lock();
+        let result = begun.give_back(&self.world, &mut writer, checkpointer, None);
+        writer.failed |= result.is_err();
+        result
+    }
+
+    fn capture_into_holes(
+        &self,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Result<Capture, StoreError> {
+        let holes = Holes::find(&self.world, checkpointer, emptied);
+        self.try_capture(checkpointer, Some(holes), &mut Captured::default())
+    }
+
+    fn try_capture(
+        &self,
+        checkpointer: &Checkpointer,
+        holes: Option<Holes>,
+        begun: &mut Captured,
+    ) -> Result<Capture, StoreError> {
+        let (_plan, mut writer) = self.lock_for_capture();
+        // After a failed write memory and medium differ: that must not become the truth.
+        if writer.failed {
+            return Err(StoreError::Volume(VolumeError::WriteFailed));
+        }
+        capture(&self.world, &mut writer, checkpointer, holes, begun)
+    }
+
+    fn write_capture(
+        &self,
+        checkpointer: &mut Checkpointer,
+        capture: Capture,
+    ) -> Result<Option<Bad>, StoreError> {
+        let mut told = |bytes| self.worked(bytes);
+        let mut written = match write(&self.world, checkpointer, capture, &mut told)? {
+            Ok(written) => written,
+            Err(refused) => {
+                let writer = &mut self.writer.lock();
+                return refused.take_back(&self.world, writer, checkpointer).map(Some);
+            }
+        };
+        self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        written.dead = self.without_weightless(written.dead);
+        let mut writer = self.writer.lock();
+        let in_both = written.in_both;
+        free_dead(&self.world, &mut writer, checkpointer, written);
+        if in_both {
+            // Whichever superblock the log is found by has all segments.
+            writer.state.segments.open_up();
+        }
+        drop(writer);
+        self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+}
+
+/// A checkpoint that is on the medium, and what it makes free.
+pub(crate) struct Written {
+    bytes: u64,
+    /// Whether both superblocks name it.
+    in_both: bool,
+    pub(crate) dead: Vec<u32>,
+    log_segments: BTreeSet<u32>,
+}
+
+/// Captures all that has changed, beside what was captured already, or nothing where it does not
+/// fit what is free.
+pub(crate) fn capture(
+    world: &World,
+    writer: &mut Writer,
+    checkpointer: &Checkpointer,
+    holes: Option<Holes>,
+    begun: &mut Captured,
+) -> Result<Capture, StoreError> {
+    let holes = make_sure_it_fits(world, writer, holes)?;
+    let old = checkpointer.superblock();
+    let position = writer.position;
+    let before = Before::of(writer);
+    let mut captured = std::mem::take(begun);
+    let mut placer = captured.placer(world, &mut writer.state.segments, position.lsn, checkpointer);
+    placer.holes = holes;
+    world.memory.begin_capture();
+    capture_nodes(world, &mut placer, world.nodes.take_changed(usize::MAX), &mut captured)?;
+    let mut roots = [old.chunks, old.nodes, old.volumes];
+    for ((root, table), name) in roots.iter_mut().zip(world.tables()).zip(TableName::ALL) {
+        let (new, pages) = table.capture(&world.medium, &mut placer)?;
+        *root = new;
+        captured.add_pages(name, pages);
+    }
+    let images = &mut captured.images;
+    for (place, units) in checkpointer.streams.iter().flatten() {
+        placer.release(*place, *units)?;
+    }
+    let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
+    let config = encode_config(writer.state.config.iter());
+    let config_bytes = config.len() as u64;
+    let config = add_stream(&world.medium, &mut placer, &config, images, &mut streams[0])?;
+    let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
+    let pending = encode_pending(&unnamed, &writer.state.staged, &world.comparisons.all());
+    let pending = add_stream(&world.medium, &mut placer, &pending, images, &mut streams[1])?;
+    let segments = add_segment_stream(&world.medium, &mut placer, images, &mut streams[2])?;
+    let (metadata_segment, metadata_block) = (placer.segment, placer.block);
+    captured.opened.append(&mut placer.opened);
+    captured.open = Some((metadata_segment, metadata_block));
+    writer.config_bytes = config_bytes;
+    writer.note_open((metadata_segment, metadata_block));
+    writer.log_bytes = 0;
+    writer.note_holes(world, metadata_segment);
+    keep_log_from(writer, position);
+    let mut keep = writer.log_segments.clone();
+    keep.insert(metadata_segment);
+    let dead = writer.state.segments.dead(&keep);
+    let superblock = Superblock {
+        sequence: old.sequence + 1,
+        metadata_segment,
+        metadata_block,
+        next_chunk: format::ChunkId(writer.state.next_chunk),
+        next_node: NodeId(writer.state.next_node),
+        next_volume: block::VolumeId(writer.state.next_volume),
+        log: position,
+        chunks: roots[0],
+        nodes: roots[1],
+        volumes: roots[2],
+        segments,
+        config,
+        pending,
+        ..old.clone()
+    };
+    let log_segments = writer.log_segments.clone();
+    Ok(Capture { captured, superblock, streams, before, dead, log_segments })
+}
+
+/// The log may have gone on already, behind what is applied: also through segments in which nothing
+/// is live yet.
+fn keep_log_from(writer: &mut Writer, position: LogPosition) {
+    let rows = &writer.state.segments;
+    writer.log_segments.retain(|segment| {
+        [position.segment, position.next_segment].contains(segment)
+            || rows.row(*segment).opened_lsn >= position.lsn
+    });
+}
+
+/// Places nodes that have changed, two to a block, and notes place and checksum in their rows.
+pub(crate) fn capture_nodes(
+    world: &World,
+    placer: &mut Placer<'_>,
+    changed: Vec<(NodeId, Arc<Node>)>,
+    captured: &mut Captured,
+) -> Result<(), StoreError> {
+    let medium = &world.medium;
+    let mut bytes = [0; NODE_BYTES];
+    for group in changed.chunks(NODES_PER_BLOCK) {
+        let first = placer.place(group.len() as u32 * NODE_UNITS)?;
+        for (index, (id, node)) in group.iter().enumerate() {
+            node.encode(&mut bytes);
+            let checksum = medium.keys.page_sum(&bytes);
+            let offset_units = first.offset_units + index as u32 * NODE_UNITS;
+            let place = Place { offset_units, ..first };
+            let before = world.nodes.update_row(medium, *id, |row| {
+                let before = (row.place, row.checksum);
+                (row.place, row.checksum) = (place, checksum);
+                before
+            })?;
+            placer.release(before.0, NODE_UNITS)?;
+            captured.add_node(*id, place, before);
+        }
+        let nodes = group.iter().map(|(_, node)| node.clone()).collect();
+        captured.images.push((first, Image::Nodes(nodes)));
+    }
+    Ok(())
+}
+
+/// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
+/// on. Where a write fails, the checkpoint is given back. Where a flush fails, what was captured is
+/// written again with it.
+pub(crate) fn write(
+    world: &World,
+    checkpointer: &mut Checkpointer,
+    capture: Capture,
+    told: &mut dyn FnMut(u64),
+) -> Result<Result<Written, Refused>, StoreError> {
+    let medium = &world.medium;
+    let (mut bytes, mut segment, mut is_refused) = (0, 0, false);
+    let mut write_all = || {
+        let written = write_images(medium, &capture.captured.images, &mut segment, told);
+        is_refused = written.is_err();
+        bytes = written? + BLOCK_BYTES;
+        Ok(())
+    };
+    let written = medium.disk.write_and_flush(&mut write_all);
+    if is_refused {
+        return Ok(Err(Refused { capture, segment }));
+    }
+    written?;
+    drop(capture.captured);
+    // From here on what was captured can be read again, and so leave memory.
+    world.memory.end_capture();
+    let in_both = checkpointer.write_superblock(medium, capture.superblock)?;
+    checkpointer.streams = capture.streams;
+    let open = checkpointer.superblock().metadata_segment;
+    checkpointer.refused.remove(&open);
+    Ok(Ok(Written { bytes, in_both, dead: capture.dead, log_segments: capture.log_segments }))
+}
+
+/// Frees what was dead when the checkpoint was captured. That is dead for good, unless the log has
+/// opened it since.
+pub(crate) fn free_dead(
+    world: &World,
+    writer: &mut Writer,
+    checkpointer: &mut Checkpointer,
+    written: Written,
+) {
+    let (readers, images) = (world.readers.turn(), world.images.turn());
+    checkpointer.earlier_images.retain(|token| token.strong_count() > 0);
+    checkpointer.earlier_images.push(Arc::downgrade(&images));
+    let Written { dead, log_segments, .. } = written;
+    let still: Vec<u32> = dead
+        .into_iter()
+        .filter(|segment| !log_segments.contains(segment) && !writer.log_segments.contains(segment))
+        .collect();
+    for segment in &still {
+        writer.unreclaimable.remove(segment);
+    }
+    writer.state.segments.free(still, &readers, &images);
+}

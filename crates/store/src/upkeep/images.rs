@@ -1,0 +1,84 @@
+//! What a checkpoint writes, as blocks.
+
+use std::io;
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::Place;
+use format::map::{NODE_BYTES, Node};
+
+use crate::chunks::medium::Medium;
+
+/// How much is written to the device at once.
+const WRITE_BLOCKS_MAX: usize = 256;
+
+/// Something to be written in whole blocks.
+pub(crate) enum Image {
+    Page(Frame),
+    Nodes(Vec<Arc<Node>>),
+    Bytes(Vec<u8>),
+}
+
+impl Image {
+    fn frames(&self) -> Vec<Frame> {
+        match self {
+            Image::Page(frame) => vec![frame.clone()],
+            Image::Nodes(nodes) => {
+                let mut frame = FrameMut::zeroed();
+                for (index, node) in nodes.iter().enumerate() {
+                    node.encode(&mut frame[index * NODE_BYTES..(index + 1) * NODE_BYTES]);
+                }
+                vec![frame.freeze()]
+            }
+            Image::Bytes(bytes) => bytes
+                .chunks(BLOCK_BYTES as usize)
+                .map(|part| FrameMut::from_bytes(part).freeze())
+                .collect(),
+        }
+    }
+}
+
+/// Writes images, those that stand in a row together; how many bytes that were. Tells `written` of
+/// them as it goes on, and `begun` of the segment that each write goes to.
+pub(crate) fn write_images(
+    medium: &Medium,
+    images: &[(Place, Image)],
+    begun: &mut u32,
+    written: &mut dyn FnMut(u64),
+) -> io::Result<u64> {
+    let mut start = Place::NONE;
+    let mut written_blocks = 0;
+    let mut batch: Vec<Frame> = Vec::new();
+    for (place, image) in images {
+        let follows = *place == start.plus_blocks(batch.len() as u32);
+        if !batch.is_empty() && (!follows || batch.len() >= WRITE_BLOCKS_MAX) {
+            write_batch(medium, start, &batch)?;
+            written(batch.len() as u64 * BLOCK_BYTES);
+            batch.clear();
+        }
+        if batch.is_empty() {
+            start = *place;
+            *begun = place.segment;
+        }
+        let frames = image.frames();
+        written_blocks += frames.len() as u64;
+        batch.extend(frames);
+    }
+    if !batch.is_empty() {
+        write_batch(medium, start, &batch)?;
+    }
+    let copies = if medium.version().mirrors_metadata() { 2 } else { 1 };
+    Ok(copies * written_blocks * BLOCK_BYTES)
+}
+
+/// Where there are second copies, a batch is in the first half of one segment, and stands in a row
+/// in the second half as well.
+fn write_batch(medium: &Medium, start: Place, batch: &[Frame]) -> io::Result<()> {
+    medium.disk.append(start, batch)?;
+    if !medium.version().mirrors_metadata() {
+        return Ok(());
+    }
+    let copy = medium.geometry().copy_of(start, batch.len() as u64 * BLOCK_BYTES);
+    let copy = copy.expect("metadata is placed in the first half of a segment");
+    medium.disk.append(copy, batch)
+}

@@ -1,0 +1,175 @@
+//! One turn of what goes on in the background, and what is done first.
+
+use crate::StoreError;
+use crate::asking::View;
+use crate::edits::preload;
+use crate::map::tree::Editor;
+use crate::space::need::Need;
+use crate::store::Store;
+
+/// What is left to do in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, for now.
+    Nothing,
+    /// Something that can be spread over time: hosts are busy, and each turn holds them up.
+    Gently,
+    /// Something that goes on as hosts go on: look again in a few milliseconds.
+    Soon,
+    /// Something that is urgent, or that nobody minds.
+    AtOnce,
+}
+
+/// Nodes freed in one turn of housekeeping: the writer is held for some tenths of a millisecond.
+/// Each is a leaf of 1 MiB or names 256 MiB and more, so a turn every 2 ms frees 1 TiB a second
+/// where volumes share, and 8 GiB of data that nobody does.
+const HOUSEKEEPING_NODES: usize = 16;
+/// How many such batches one turn frees while hosts wait for space: no space costs less to free.
+const HOUSEKEEPING_TIMES: usize = 8;
+
+impl Store {
+    /// One turn of what goes on in the background: freeing dropped parts of maps, bringing back the
+    /// index behind a start, a checkpoint that is due, moving some of a segment that is reclaimed.
+    /// Jobs that wait for space are answered by it.
+    ///
+    /// # Errors
+    /// Those of the store and of its device.
+    pub fn maintain(&self) -> Result<Next, StoreError> {
+        match self.maintain_turn() {
+            // Nothing has changed. What waits for space or memory is refused; reads go on, and
+            // writes do once the pool has grown or something was removed.
+            Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
+                if self.is_pass_why(&self.checkpointing.lock()) {
+                    return Ok(Next::Soon);
+                }
+                self.refuse_starving(Need::Upkeep);
+                self.refuse_for_memory();
+                Err(StoreError::NoRoom { needed_bytes, free_bytes })
+            }
+            result => result,
+        }
+    }
+
+    fn maintain_turn(&self) -> Result<Next, StoreError> {
+        self.refuse_overdue();
+        self.revive_forgotten();
+        let dropped = self.housekeep();
+        if dropped {
+            self.worked_a_turn();
+        }
+        let more = dropped | self.world.refill_index();
+        if self.has_bad_copies() {
+            self.repair_copies()?;
+            return Ok(Next::AtOnce);
+        }
+        if self.checkpoint_due() {
+            self.checkpoint()?;
+            return Ok(Next::AtOnce);
+        }
+        let starving = self.is_starving();
+        if starving && dropped && (1..HOUSEKEEPING_TIMES).all(|_| self.housekeep()) {
+            return self.reclaim_beside();
+        }
+        if starving || self.reclaim_due() {
+            match self.reclaim_turn()? {
+                Next::Nothing => {}
+                next => return Ok(next),
+            }
+        }
+        let mirrors = self.mirror_turn()?;
+        let more = more | mirrors;
+        let idle = self.writer.lock().is_idle();
+        if !more && idle {
+            self.note_rest();
+        }
+        Ok(match (more, idle) {
+            (false, _) => Next::Nothing,
+            (true, true) => Next::AtOnce,
+            (true, false) if dropped => Next::Soon,
+            (true, false) => Next::Gently,
+        })
+    }
+
+    fn revive_forgotten(&self) {
+        let mut answers = Vec::new();
+        {
+            let mut writer = self.writer.lock();
+            if !writer.forgets_some(&self.world) {
+                return;
+            }
+            writer.take_waiting(&self.world, &mut answers);
+        }
+        self.answer(answers);
+        self.hand_over();
+    }
+
+    /// Frees nodes that nothing names any more, some at a time; returns whether more are left. What
+    /// they name is read before the writer is held.
+    pub fn housekeep(&self) -> bool {
+        self.read_released();
+        let next = {
+            let mut writer = self.writer.lock();
+            if writer.failed || writer.state.pending.is_empty() {
+                return false;
+            }
+            let count = writer.nodes_to_free(&self.world, HOUSEKEEPING_NODES);
+            let pending = &writer.state.pending;
+            pending[pending.len().saturating_sub(count)..].to_vec()
+        };
+        if next.is_empty() {
+            // What a checkpoint frees lets more be freed. If it does not fit, that waits.
+            return self.checkpoint().is_ok();
+        }
+        let plan = self.world.memory.plans.hold();
+        for id in &next {
+            // What can't be read is put aside below.
+            let _ = preload::freeing(View::from(&self.world).planning(plan.number), *id);
+        }
+        let mut writer = self.writer.lock();
+        if writer.failed {
+            return false;
+        }
+        writer.turn_plans(&self.world);
+        // Commits may have freed some of them meanwhile, and dropped others.
+        let pending = &mut writer.state.pending;
+        let end = pending.split_off(pending.len().saturating_sub(next.len()));
+        let (found, others): (Vec<_>, Vec<_>) = end.into_iter().partition(|id| next.contains(id));
+        pending.extend(others);
+        let mut editor = Editor { world: &self.world, state: &mut writer.state };
+        if found.into_iter().rev().any(|id| editor.free_node(id).is_err()) {
+            writer.failed = true;
+            return false;
+        }
+        !writer.state.pending.is_empty()
+    }
+
+    /// Reads the rows of chunks that were staged for nothing, so that a record can release them.
+    /// Those that can't be read stay until a recovery.
+    fn read_released(&self) {
+        let released = self.writer.lock().released.clone();
+        if released.is_empty() {
+            return;
+        }
+        let plan = self.world.memory.plans.hold();
+        let view = View::from(&self.world).planning(plan.number);
+        let there = |(first, count): &(_, u32)| preload::are_rows_there(view, *first, *count);
+        let lost: Vec<_> = released.into_iter().filter(|run| !there(run)).collect();
+        let mut writer = self.writer.lock();
+        writer.released.retain(|run| !lost.contains(run));
+        if !writer.failed {
+            writer.log_released(&self.world);
+        }
+    }
+
+    /// Whether [`Store::maintain`] would find something to do.
+    pub fn maintenance_due(&self) -> bool {
+        let writer = &mut *self.writer.lock();
+        !writer.failed && (writer.has_to_free() || !writer.starved.is_empty())
+            || writer.forgets_some(&self.world)
+            || self.world.refill_due()
+            || self.has_bad_copies()
+            || writer.is_mirroring_due(self.metadata_units())
+            || self.checkpoint_due_of(writer)
+            || self.reclaim_due_of(writer)
+    }
+}

@@ -1,0 +1,33 @@
+//! What goes on beside hosts' work: checkpoints, passes over the pool, and tools.
+//!
+//! * `due`, `maintain`: what is to be done next,
+//! * `checkpoint`, `checkpointer`, `captures`, `slices`, `above`, `images`, `placer`, `recapture`:
+//!   checkpoints; `repairs`, `upgrade`: what they write anew,
+//! * `optimize`: the background pass of reduction, `scrub`: reading all that is stored,
+//! * `check`, `inspect`, `lost`, `salvage`: for administrators and their tools; `part`: passes in
+//!   rounds.
+//!
+//! Invariants:
+//! 1. What a checkpoint names is durable before the root names the checkpoint.
+//! 2. What the last checkpoint needs stays where it is until the next one is durable.
+//! 3. Nothing here holds a lock over I/O that a host waits for.
+
+pub(crate) mod above;
+pub(crate) mod captures;
+pub(crate) mod check;
+pub(crate) mod checkpoint;
+pub(crate) mod checkpointer;
+pub(crate) mod due;
+pub(crate) mod images;
+pub(crate) mod inspect;
+pub(crate) mod lost;
+pub(crate) mod maintain;
+pub(crate) mod optimize;
+pub(crate) mod part;
+pub(crate) mod placer;
+pub(crate) mod recapture;
+pub(crate) mod repairs;
+pub(crate) mod salvage;
+pub(crate) mod scrub;
+pub(crate) mod slices;
+pub(crate) mod upgrade;

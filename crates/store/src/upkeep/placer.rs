@@ -1,0 +1,195 @@
+//! Where a checkpoint goes: places in metadata segments, and the streams that are laid out there.
+//! What is placed in the first half of a segment is written to the same place of the second half
+//! too, which is nobody else's ([`format::Geometry::copy_of`]).
+
+use block::BLOCK_BYTES;
+use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_stream_piece};
+use format::{Compared, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
+
+use crate::StoreError;
+use crate::chunks::medium::Medium;
+use crate::space::holes::Holes;
+use crate::space::segments::Segments;
+use crate::upkeep::captures::PagePlacer;
+use crate::upkeep::images::Image;
+
+const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
+
+/// Hands out places in metadata segments.
+pub(crate) struct Placer<'a> {
+    pub(crate) segments: &'a mut Segments,
+    /// Blocks of a segment that can be filled.
+    pub(crate) blocks_per_segment: u32,
+    pub(crate) lsn: u64,
+    pub(crate) segment: u32,
+    pub(crate) block: u32,
+    /// Segments that were opened for it.
+    pub(crate) opened: Vec<u32>,
+    /// Where segments are short: blocks that no checkpoint needs, and how many segments may be
+    /// opened before they are used.
+    pub(crate) holes: Option<(Holes, u32)>,
+}
+
+impl Placer<'_> {
+    /// `units` units of 64 bytes in one piece, from the start of a block on.
+    pub(crate) fn place(&mut self, units: u32) -> Result<Place, StoreError> {
+        let units_per_block = format::geometry::UNITS_PER_BLOCK;
+        let blocks = units.div_ceil(units_per_block);
+        if self.segment == 0 || self.block + blocks > self.blocks_per_segment {
+            if let Some((holes, 0)) = &mut self.holes
+                && let Some(place) = holes.take(blocks)
+            {
+                self.segments.add_live(place, units)?;
+                return Ok(place);
+            }
+            let opened = self.segments.open(SegmentState::Metadata, self.lsn);
+            // Whether all fits was looked at before the first was placed.
+            self.segment = opened.ok_or_else(|| {
+                StoreError::Damaged("a checkpoint is larger than what it was counted as".into())
+            })?;
+            self.opened.push(self.segment);
+            self.block = 0;
+            if let Some((_, openings)) = &mut self.holes {
+                *openings = openings.saturating_sub(1);
+            }
+        }
+        let place = Place { segment: self.segment, offset_units: self.block * units_per_block };
+        self.block += blocks;
+        self.segments.add_live(place, units)?;
+        Ok(place)
+    }
+
+    pub(crate) fn release(&mut self, place: Place, units: u32) -> Result<(), StoreError> {
+        if place.is_none() {
+            return Ok(());
+        }
+        self.segments.sub_live(place, units)
+    }
+
+    /// The most bytes of content in a piece of a stream: a hole may be one block.
+    fn piece_bytes_max(&self, medium: &Medium) -> usize {
+        match self.holes {
+            Some(_) => BLOCK_BYTES as usize - STREAM_HEADER_BYTES,
+            None => medium.tuning.stream_piece_bytes_max,
+        }
+    }
+}
+
+impl PagePlacer for Placer<'_> {
+    fn place_page(&mut self, old: PageRef) -> Result<Place, StoreError> {
+        self.release(old.place, PAGE_UNITS)?;
+        self.place(PAGE_UNITS)
+    }
+
+    fn release_page(&mut self, old: PageRef) -> Result<(), StoreError> {
+        self.release(old.place, PAGE_UNITS)
+    }
+}
+
+/// Places a stream, its last piece first, because each names the one behind it.
+pub(crate) fn add_stream(
+    medium: &Medium,
+    placer: &mut Placer<'_>,
+    content: &[u8],
+    images: &mut Vec<(Place, Image)>,
+    placed: &mut Vec<(Place, u32)>,
+) -> Result<StreamRef, StoreError> {
+    let mut next = StreamRef::default();
+    let piece_bytes_max = placer.piece_bytes_max(medium);
+    let pieces: Vec<&[u8]> = content.chunks(piece_bytes_max).collect();
+    for part in pieces.into_iter().rev() {
+        let units = stream_units(part.len());
+        let place = placer.place(units)?;
+        placed.push((place, units));
+        next = push_piece(medium, place, next, part, images);
+    }
+    Ok(next)
+}
+
+fn stream_units(content_bytes: usize) -> u32 {
+    let bytes = content_bytes + format::page::STREAM_HEADER_BYTES;
+    bytes.div_ceil(PLACE_UNIT_BYTES as usize) as u32
+}
+
+fn push_piece(
+    medium: &Medium,
+    place: Place,
+    next: StreamRef,
+    part: &[u8],
+    images: &mut Vec<(Place, Image)>,
+) -> StreamRef {
+    let piece = encode_stream_piece(next, part);
+    let page = PageRef { place, checksum: medium.keys.page_sum(&piece) };
+    let reference = StreamRef { page, length_bytes: piece.len() as u32 };
+    images.push((place, Image::Bytes(piece)));
+    reference
+}
+
+/// The segment table describes the segments it is itself written to: so it is placed first, and
+/// encoded when nothing changes any more.
+pub(crate) fn add_segment_stream(
+    medium: &Medium,
+    placer: &mut Placer<'_>,
+    images: &mut Vec<(Place, Image)>,
+    placed: &mut Vec<(Place, u32)>,
+) -> Result<StreamRef, StoreError> {
+    let length = placer.segments.encoded_bytes();
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < length {
+        let bytes = (length - at).min(placer.piece_bytes_max(medium));
+        let units = stream_units(bytes);
+        let place = placer.place(units)?;
+        placed.push((place, units));
+        parts.push((place, at..at + bytes));
+        at += bytes;
+    }
+    let content = placer.segments.encode();
+    let mut next = StreamRef::default();
+    for (place, range) in parts.into_iter().rev() {
+        next = push_piece(medium, place, next, &content[range], images);
+    }
+    Ok(next)
+}
+
+/// Key length 1, value length 4, key, value; again and again.
+pub(crate) fn encode_config<'a>(
+    pairs: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (key, value) in pairs {
+        out.push(key.len() as u8);
+        out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        out.extend_from_slice(key);
+        out.extend_from_slice(value);
+    }
+    out
+}
+
+/// In the place of a staged run's first chunk: the commands follow. A version that does not know
+/// them refuses it, as no chunk.
+pub(crate) const NO_CHUNK: u64 = u64::MAX;
+
+/// The number of nodes 8, their ids 8 each; then first chunk 8 and count 4 of each staged run.
+/// Then, if there are any, [`NO_CHUNK`] 8, how many COMPARE AND WRITE commands 4, and these.
+pub(crate) fn encode_pending(
+    pending: &[NodeId],
+    staged: &std::collections::BTreeMap<u64, u32>,
+    compared: &[Compared],
+) -> Vec<u8> {
+    if pending.is_empty() && staged.is_empty() && compared.is_empty() {
+        return Vec::new();
+    }
+    let mut out = (pending.len() as u64).to_le_bytes().to_vec();
+    pending.iter().for_each(|id| out.extend_from_slice(&id.0.to_le_bytes()));
+    for (first, count) in staged {
+        out.extend_from_slice(&first.to_le_bytes());
+        out.extend_from_slice(&count.to_le_bytes());
+    }
+    if !compared.is_empty() {
+        out.extend_from_slice(&NO_CHUNK.to_le_bytes());
+        out.extend_from_slice(&(compared.len() as u32).to_le_bytes());
+        compared.iter().for_each(|compared| compared.encode(&mut out));
+    }
+    out
+}

@@ -1,0 +1,175 @@
+//! Where the content of chunks stands, by the log and by the rows of the checkpoint.
+//!
+//! A place that a chunk was once at keeps its bytes until a checkpoint does without it. So all that
+//! are known are tried, and the fingerprint says which is right.
+
+use std::collections::HashMap;
+
+use block::{BLOCK_BYTES, Frame};
+use format::geometry::UNITS_PER_BLOCK;
+use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, PLACE_UNIT_BYTES, Place, Shape};
+use smallvec::SmallVec;
+
+use super::LossReason;
+use crate::chunks::groups::GroupReader;
+use crate::chunks::pages::FastState;
+use crate::world::World;
+
+/// The most bytes that are read ahead at once.
+const AHEAD_BYTES_MAX: u64 = 1 << 20;
+/// The longest way from an alias to what holds its content; there is one step in any sound pool.
+const ALIAS_STEPS_MAX: usize = 16;
+
+/// What the log says of a chunk.
+#[derive(Debug, Default)]
+struct Told {
+    fingerprint: Option<Fingerprint>,
+    /// The newest last.
+    places: SmallVec<[(Place, Shape); 1]>,
+    originals: SmallVec<[ChunkId; 0]>,
+}
+
+/// What the log says of chunks.
+#[derive(Debug, Default)]
+pub(super) struct Chunks(HashMap<ChunkId, Told, FastState>);
+
+/// All that is known of a chunk.
+#[derive(Debug, Default)]
+struct Known {
+    fingerprint: Option<Fingerprint>,
+    places: SmallVec<[(Place, Shape); 2]>,
+    originals: SmallVec<[ChunkId; 1]>,
+}
+
+impl Chunks {
+    /// Notes what an entry of a record says, whose payload begins at `payload`.
+    pub(super) fn apply(&mut self, entry: &Entry, payload: Place) {
+        for brought in entry.brought() {
+            let offset_units = payload.offset_units + brought.payload_units;
+            let told = self.0.entry(brought.chunk).or_default();
+            told.fingerprint = Some(brought.fingerprint);
+            told.places.push((Place { offset_units, ..payload }, brought.shape));
+        }
+        if let Entry::Alias { chunk, original } = entry {
+            self.0.entry(*chunk).or_default().originals.push(*original);
+        }
+    }
+
+    /// Everything that is known of a chunk.
+    fn known(&self, world: &World, id: ChunkId) -> Known {
+        let mut known = Known::default();
+        if let Some(told) = self.0.get(&id) {
+            known.fingerprint = told.fingerprint;
+            known.places.extend(told.places.iter().rev().copied());
+            known.originals.extend(told.originals.iter().rev().copied());
+        }
+        let row = world.chunks.get(&world.medium, id.0, ChunkRow::decode);
+        if let Ok(Some(row)) = row {
+            known.fingerprint = known.fingerprint.or(Some(row.fingerprint));
+            match row.original {
+                Some(original) => known.originals.push(original),
+                None if !row.place.is_none() => known.places.push((row.place, row.shape())),
+                None => {}
+            }
+        }
+        known
+    }
+
+    /// The content of some chunks.
+    pub(super) fn read(
+        &self,
+        world: &World,
+        reader: &mut GroupReader,
+        ids: &[ChunkId],
+    ) -> Vec<Result<Frame, LossReason>> {
+        let known: Vec<Known> = ids.iter().map(|id| self.known(world, *id)).collect();
+        let mut behind = 0;
+        let mut contents = Vec::with_capacity(ids.len());
+        for (index, (id, one)) in ids.iter().zip(&known).enumerate() {
+            if index >= behind {
+                behind = index + read_ahead(world, reader, &known[index..]);
+            }
+            contents.push(self.read_one(world, reader, *id, one));
+        }
+        contents
+    }
+
+    fn read_one(
+        &self,
+        world: &World,
+        reader: &mut GroupReader,
+        id: ChunkId,
+        known: &Known,
+    ) -> Result<Frame, LossReason> {
+        let Some(fingerprint) = known.fingerprint else { return Err(LossReason::ChunkRow) };
+        if let Some(frame) = stored(world, reader, known, fingerprint) {
+            return Ok(frame);
+        }
+        let mut originals = known.originals.clone();
+        let mut reason = LossReason::Data;
+        for _ in 0..ALIAS_STEPS_MAX {
+            // Originals are older, so that this ends.
+            let Some(original) = originals.pop().filter(|original| *original < id) else { break };
+            let other = self.known(world, original);
+            if let Some(frame) = stored(world, reader, &other, fingerprint) {
+                return Ok(frame);
+            }
+            if other.fingerprint.is_none() {
+                reason = LossReason::ChunkRow;
+            }
+            originals.extend(other.originals);
+        }
+        Err(reason)
+    }
+}
+
+/// The first of a chunk's places that holds what the fingerprint says.
+fn stored(
+    world: &World,
+    reader: &mut GroupReader,
+    known: &Known,
+    fingerprint: Fingerprint,
+) -> Option<Frame> {
+    known.places.iter().find_map(|(place, shape)| {
+        // An alias has no place.
+        if shape.codec == Codec::Alias {
+            return None;
+        }
+        let frame = reader.read(&world.medium, *place, *shape).ok().flatten()?;
+        world.is_intact(&frame, fingerprint).then_some(frame)
+    })
+}
+
+/// Reads what the first of some chunks and those behind it hold with one operation, as far as they
+/// stand together. How many chunks that are, one at least.
+fn read_ahead(world: &World, reader: &mut GroupReader, chunks: &[Known]) -> usize {
+    let geometry = world.medium.geometry();
+    let span = |known: &Known| {
+        let (place, shape) = known.places.first().copied()?;
+        let bytes = u64::from(shape.stored_units) * PLACE_UNIT_BYTES;
+        let units = place.offset_units.checked_add(u32::from(shape.stored_units))?;
+        geometry.contains(place, bytes).then_some((place, units))
+    };
+    let Some((first, mut end_units)) = chunks.first().and_then(span) else { return 1 };
+    let start_units = first.offset_units / UNITS_PER_BLOCK * UNITS_PER_BLOCK;
+    let mut count = 1;
+    for known in &chunks[1..] {
+        let Some((place, end)) = span(known) else { break };
+        let bytes = u64::from(end.saturating_sub(start_units)) * PLACE_UNIT_BYTES;
+        if place.segment != first.segment
+            || place.offset_units < start_units
+            || bytes > AHEAD_BYTES_MAX
+        {
+            break;
+        }
+        end_units = end_units.max(end);
+        count += 1;
+    }
+    if count > 1 {
+        let place = Place { offset_units: start_units, ..first };
+        let length_bytes = u64::from(end_units - start_units) * PLACE_UNIT_BYTES;
+        let frames = length_bytes.div_ceil(BLOCK_BYTES) as usize;
+        reader.read_ahead(&world.medium, place, frames);
+    }
+    count
+}

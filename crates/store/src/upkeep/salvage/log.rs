@@ -1,0 +1,155 @@
+//! Following the log behind the checkpoint, as far as it can be read.
+
+use block::FrameMut;
+use format::log::LogPosition;
+use format::{Entry, Place, RecordHeader};
+
+use super::{LogCut, Salvage};
+use crate::chunks::medium::Medium;
+use crate::log::log_reader::{LogReader, ReadRecord};
+use crate::log::plausible::payload_is_intact;
+use crate::log::replay::{Found, next_record, payload_place};
+
+impl Salvage {
+    /// Follows the log, and says where it had to stop before its end.
+    pub(super) fn follow_log(&mut self) -> Option<LogCut> {
+        let mut position = self.superblock.log;
+        let mut epoch = 0;
+        loop {
+            let (found, end) = self.chain(&position, epoch);
+            if found.iter().any(|record| record.header.epoch > self.superblock.epoch) {
+                self.note_of_epoch();
+            }
+            if let Some(last_lsn) = last_flushed_behind(&self.world.medium, &end) {
+                // So all records before the damage were flushed.
+                found.iter().for_each(|record| self.apply(record));
+                let LogPosition { lsn, segment, block, .. } = end;
+                return Some(LogCut { lsn, segment, block, last_lsn, followed: self.followed });
+            }
+            let flushed = found.iter().map(|record| record.header.flushed_lsn).max().unwrap_or(0);
+            let torn = found
+                .iter()
+                .find(|record| record.header.lsn > flushed && !self.payload_is_intact(record));
+            let torn = torn.map(|record| (record.header.lsn, record.header.epoch));
+            for record in &found {
+                if torn.is_none_or(|(lsn, _)| record.header.lsn < lsn) {
+                    position = record.behind();
+                    self.apply(record);
+                }
+            }
+            // An earlier recovery may have ended here, and the log gone on in the next segment.
+            match torn {
+                Some((_, torn_epoch)) => epoch = torn_epoch + 1,
+                None => return None,
+            }
+        }
+    }
+
+    /// The records from a position on, and where the one behind them has to be.
+    fn chain(&mut self, from: &LogPosition, mut epoch: u64) -> (Vec<Found>, LogPosition) {
+        let mut reader = LogReader::new(&self.world.medium);
+        let mut position = *from;
+        let mut found = Vec::new();
+        loop {
+            match next_record(&mut reader, &position, epoch) {
+                Ok(Some(record)) => {
+                    epoch = record.header.epoch;
+                    position = record.behind();
+                    found.push(record);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    let lsn = position.lsn;
+                    self.losses.push(format!("record {lsn} of the log: {error}"));
+                    break;
+                }
+            }
+        }
+        (found, position)
+    }
+
+    fn note_of_epoch(&mut self) {
+        let text = "the log goes on behind a newer superblock, which can't be read; it is followed";
+        if !self.notes.iter().any(|note| note == text) {
+            self.notes.push(text.to_string());
+        }
+    }
+
+    fn payload_is_intact(&self, record: &Found) -> bool {
+        payload_is_intact(&self.world.medium, payload_place(record), &record.entries)
+            .unwrap_or(false)
+    }
+
+    fn apply(&mut self, record: &Found) {
+        let payload = payload_place(record);
+        for entry in &record.entries {
+            self.chunks.apply(entry, payload);
+            self.volumes.apply(entry);
+            if let Entry::Config { key, value } | Entry::TargetState { key, value } = entry {
+                match value {
+                    Some(value) => drop(self.config.insert(key.clone(), value.clone())),
+                    None => drop(self.config.remove(key)),
+                }
+            }
+        }
+        self.followed += 1;
+    }
+}
+
+/// Looks behind the log's end for records which say that one was flushed that is not there: in the
+/// rest of its segment, in all of the next one, and at the beginning of every other one. The LSN of
+/// the last record that is found, if one proves the damage.
+fn last_flushed_behind(medium: &Medium, end: &LogPosition) -> Option<u64> {
+    let mut search = Search { medium, reader: LogReader::new(medium), end, proven: false, last: 0 };
+    let blocks = medium.geometry().blocks_per_segment();
+    search.segment(end.segment, end.block..blocks);
+    search.segment(end.next_segment, 0..blocks);
+    let mut newest = (0, 0);
+    for segment in 1..medium.geometry().segment_count {
+        if search.is_record(segment)
+            && let Some(header) = search.record(segment, 0)
+        {
+            newest = newest.max((header.lsn, segment));
+        }
+    }
+    if search.proven && newest.0 > end.lsn {
+        search.segment(newest.1, 0..blocks);
+    }
+    search.proven.then_some(search.last)
+}
+
+struct Search<'a> {
+    medium: &'a Medium,
+    reader: LogReader<'a>,
+    end: &'a LogPosition,
+    proven: bool,
+    last: u64,
+}
+
+impl Search<'_> {
+    fn segment(&mut self, segment: u32, blocks: std::ops::Range<u32>) {
+        let mut block = blocks.start;
+        while block < blocks.end {
+            // One of an earlier lap may stand where a write was lost, and reach over what follows.
+            let found = self.record(segment, block).filter(|header| header.lsn > self.end.lsn);
+            block += found.map_or(1, |header| header.total_blocks() as u32).max(1);
+        }
+    }
+
+    fn record(&mut self, segment: u32, block: u32) -> Option<RecordHeader> {
+        let ReadRecord { header, .. } = self.reader.record_at(segment, block).ok()??;
+        if header.lsn > self.end.lsn {
+            self.last = self.last.max(header.lsn);
+            self.proven |= header.flushed_lsn >= self.end.lsn;
+        }
+        Some(header)
+    }
+
+    /// Whether a record may begin with a segment: looks at one block, and reads nothing ahead.
+    fn is_record(&self, segment: u32) -> bool {
+        let mut frames = [FrameMut::stale()];
+        let at = Place::of_block(segment, 0);
+        let read = self.medium.disk.read_patiently(at, &mut frames);
+        read.is_ok() && RecordHeader::decode(&frames[0][..]).is_ok()
+    }
+}

@@ -1,0 +1,48 @@
+//! The records that recovery would read if the store ended now.
+
+use format::LogPosition;
+
+use super::{Repair, Step, What};
+use crate::log::log_reader::LogReader;
+use crate::log::replay::next_of_log;
+
+impl Step<'_> {
+    /// Reads some records from `at` on, or from where recovery would begin, and says which is the
+    /// next. What they say was applied: a checkpoint makes them needless.
+    pub(super) fn log(&mut self, at: Option<LogPosition>) -> Option<LogPosition> {
+        let begin = self.checkpointer.superblock().log;
+        // Behind a checkpoint recovery begins later than before it.
+        let mut at = at.filter(|at| at.lsn >= begin.lsn).unwrap_or(begin);
+        let end = {
+            let writer = self.store.writer.lock();
+            // What no flush has covered may be gone after one that has failed: it is written again.
+            writer.position.lsn.min(writer.flushed_lsn + 1)
+        };
+        let mut reader = LogReader::new(&self.store.world.medium);
+        while at.lsn < end {
+            if self.is_spent() {
+                return Some(at);
+            }
+            let found = next_of_log(&mut reader, &at).ok().flatten();
+            let Some((found, is_intact)) = found else {
+                // Nothing names the records behind one that is gone.
+                self.find_record(&at);
+                break;
+            };
+            let by_header = reader.record(&found.at).is_ok_and(|record| record.is_some());
+            if !is_intact || !by_header {
+                self.find_record(&found.at);
+            }
+            self.count(found.header.total_blocks());
+            at = found.behind();
+        }
+        None
+    }
+
+    fn find_record(&mut self, at: &LogPosition) {
+        let offset_units = at.block.saturating_mul(format::geometry::UNITS_PER_BLOCK);
+        let place = format::Place { segment: at.segment, offset_units };
+        let offset_bytes = self.offset_bytes(place);
+        self.find(What::Record(at.lsn), offset_bytes, Repair::Underway);
+    }
+}

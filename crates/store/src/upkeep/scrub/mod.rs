@@ -1,0 +1,419 @@
+//! Scrubbing: a pass over every durable byte that is live, some at a time.
+//!
+//! | phase | what is read | redundancy |
+//! |---|---|---|
+//! | superblocks | both copies | each other |
+//! | streams | segment table, key-value space, what waits to be freed: both copies | memory |
+//! | pages | both copies of each page of the tables, and of each node | each other, memory |
+//! | log | the records that recovery would read, and their payload | what they did was applied |
+//! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
+//! | chunks | every block that a row names | the cache, if there |
+//! | names | chunk rows and maps, if something is damaged for good: which blocks of volumes | |
+//!
+//! Everything is read from the device, also what is in memory. A step holds the checkpointer: no
+//! checkpoint is under way meanwhile, so nothing that was stored moves and no segment is freed. If
+//! one is, the step does nothing. The writer goes on: it changes memory and the log's end only.
+//!
+//! A pass sees what was stored when it began, and what was moved or written since was read or made
+//! then. Where it stands does not outlive a restart.
+
+mod aliases;
+mod findings;
+mod log;
+mod names;
+mod pages;
+mod repair;
+mod superblocks;
+
+use std::collections::BTreeSet;
+
+use block::BLOCK_BYTES;
+use format::{ChunkId, ChunkRow, Place};
+
+pub use findings::{DamageList, DamagedRange, Finding, Repair, TableName, What};
+
+use crate::StoreError;
+use crate::chunks::groups::GroupReader;
+use crate::chunks::verify::{Stored, read_chunk, read_chunks};
+use crate::store::Store;
+use crate::sync::MutexGuard;
+use crate::upkeep::checkpoint::Checkpointer;
+use crate::world::World;
+use findings::Findings;
+use names::Naming;
+use pages::StoredTree;
+use repair::Rescued;
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScrubStep {
+    /// No pass is under way.
+    Idle,
+    /// A checkpoint is being written: try again.
+    Busy,
+    /// It read so many blocks, and there is more to do.
+    More {
+        /// Blocks of 4 KiB.
+        blocks: u64,
+    },
+    /// The pass is over.
+    Complete,
+}
+
+/// How scrubbing stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubStatus {
+    /// Whether a pass is under way.
+    pub running: bool,
+    /// The number of the pass, since the store was opened; 0 before the first.
+    pub pass: u64,
+    /// When it began, in seconds since 1970.
+    pub started_s: u64,
+    /// When the last complete pass ended, in seconds since 1970; 0 if none did since the start.
+    pub completed_s: u64,
+    /// Blocks of 4 KiB that the pass has read.
+    pub blocks_done: u64,
+    /// How many it will read, about.
+    pub blocks_total: u64,
+    /// Blocks that all passes have read since the store was opened.
+    pub blocks_scrubbed: u64,
+    /// How often damage was found since the store was opened.
+    pub findings: u64,
+    /// How often it was repaired since the store was opened.
+    pub repairs: u64,
+    /// What is listed now.
+    pub listed: u64,
+    /// What of that is damaged still.
+    pub damaged: u64,
+}
+
+enum Phase {
+    Superblocks,
+    Streams,
+    /// Rows from this page on of this table, and nodes.
+    Pages(usize, u64),
+    Log(Option<format::LogPosition>),
+    Rewrite,
+    /// Chunks whose rows are in this page and behind.
+    Chunks(u64),
+    Names(Box<Naming>),
+}
+
+struct Pass {
+    phase: Phase,
+    now_s: u64,
+    /// Something is to be written anew by a checkpoint.
+    rewrite: bool,
+    rescued: Vec<Rescued>,
+}
+
+/// Where scrubbing stands, and what it found.
+#[derive(Default)]
+pub(crate) struct Scrub {
+    pass: Option<Pass>,
+    findings: Findings,
+    status: ScrubStatus,
+}
+
+impl Scrub {
+    /// What opening the pool has found already: pages of the volume table that can't be read, and
+    /// whether the log had to change what can't be.
+    pub(crate) fn of_opening(world: &World, losses: u64) -> Self {
+        let mut scrub = Self::default();
+        for ((level, number), _) in &*world.lost_volumes.read() {
+            let table = TableName::Volumes;
+            let stored = world.volume_table.stored_at(&world.medium, (*level, *number));
+            let place = stored.map_or(Place::NONE, |page| page.place);
+            let what = What::Page { table, level: *level, number: *number };
+            scrub.found_at_opening(what, offset_bytes_of(world, place));
+        }
+        if losses > 0 || !world.lost_rows.read().is_empty() {
+            scrub.found_at_opening(What::Lost, 0);
+        }
+        scrub
+    }
+
+    fn found_at_opening(&mut self, what: What, offset_bytes: u64) {
+        self.note(what, offset_bytes, Repair::Impossible);
+    }
+
+    /// Something was found by who was no pass.
+    fn note(&mut self, what: What, offset_bytes: u64, repair: Repair) {
+        self.status.findings += 1;
+        let (ranges, ranges_more) = (Vec::new(), 0);
+        let (found_s, pass) = (0, self.status.pass);
+        let found = Finding { what, offset_bytes, found_s, repair, ranges, ranges_more, pass };
+        self.findings.add(found);
+    }
+}
+
+fn offset_bytes_of(world: &World, place: Place) -> u64 {
+    let bytes = u64::from(place.offset_units) * format::PLACE_UNIT_BYTES;
+    let geometry = world.medium.geometry();
+    geometry.offset_bytes(Place { offset_units: 0, ..place }).saturating_add(bytes)
+}
+
+impl Store {
+    /// Begins a pass; `false` if one is under way. `now_s` is the time, in seconds since 1970.
+    pub fn scrub_start(&self, now_s: u64) -> bool {
+        let live_bytes = {
+            let writer = self.writer.lock();
+            writer.state.segments.live_bytes() + writer.log_bytes
+        };
+        let scrub = &mut *self.scrub.lock();
+        if scrub.pass.is_some() {
+            return false;
+        }
+        let phase = Phase::Superblocks;
+        scrub.pass = Some(Pass { phase, now_s, rewrite: false, rescued: Vec::new() });
+        scrub.findings.begin();
+        scrub.status = ScrubStatus {
+            pass: scrub.status.pass + 1,
+            started_s: now_s,
+            blocks_done: 0,
+            blocks_total: live_bytes.div_ceil(BLOCK_BYTES) + 2,
+            ..scrub.status
+        };
+        true
+    }
+
+    /// Ends the pass that is under way, if one is. What it has found stays listed.
+    pub fn scrub_stop(&self) -> bool {
+        self.scrub.lock().pass.take().is_some()
+    }
+
+    /// How scrubbing stands.
+    pub fn scrub_status(&self) -> ScrubStatus {
+        let scrub = self.scrub.lock();
+        let (listed, damaged) = scrub.findings.counts();
+        let running = scrub.pass.is_some();
+        ScrubStatus { running, listed, damaged, ..scrub.status }
+    }
+
+    /// What is damaged, or was and is repaired, as the last pass found it and this one until now.
+    pub fn damage(&self) -> DamageList {
+        let stuck_nodes = self.writer.lock().state.stuck.len() as u64;
+        let (findings, findings_more) = self.scrub.lock().findings.list();
+        DamageList { findings, findings_more, stuck_nodes }
+    }
+
+    /// Goes on with the pass that is under way: about `budget_blocks` blocks of 4 KiB. Waits for
+    /// the device; for a background thread. `now_s` is the time, in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`StoreError::Volume`] where the store has failed: what it meant to write is not what the
+    /// device holds. A pass that was under way stays so.
+    pub fn scrub_step(&self, budget_blocks: u64, now_s: u64) -> Result<ScrubStep, StoreError> {
+        let Some(checkpointer) = self.checkpointing.try_lock() else { return Ok(ScrubStep::Busy) };
+        let mut scrub = self.scrub.lock();
+        let Some(mut pass) = scrub.pass.take() else { return Ok(ScrubStep::Idle) };
+        if self.has_failed() {
+            scrub.pass = Some(pass);
+            return Err(StoreError::Volume(block::VolumeError::WriteFailed));
+        }
+        pass.now_s = now_s;
+        let before = scrub.status.blocks_done;
+        let of_one_copy = self.segments_of_one_copy();
+        let mut step =
+            Step { store: self, checkpointer, scrub, pass, budget_blocks, before, of_one_copy };
+        let ended = step.run();
+        let Step { checkpointer, mut scrub, mut pass, .. } = step;
+        drop(checkpointer);
+        let rescued = std::mem::take(&mut pass.rescued);
+        let blocks = scrub.status.blocks_done - before;
+        let complete = match ended {
+            Ok(complete) => complete,
+            Err(error) => {
+                scrub.pass = Some(pass);
+                return Err(error);
+            }
+        };
+        scrub.status.blocks_scrubbed += blocks;
+        scrub.status.blocks_total = scrub.status.blocks_total.max(scrub.status.blocks_done);
+        if complete {
+            let number = scrub.status.pass;
+            scrub.findings.end(number);
+            scrub.status.completed_s = now_s;
+            scrub.status.blocks_total = scrub.status.blocks_done;
+        } else {
+            scrub.pass = Some(pass);
+        }
+        drop(scrub);
+        self.put_back(rescued)?;
+        if complete {
+            self.retry_stuck();
+        }
+        Ok(if complete { ScrubStep::Complete } else { ScrubStep::More { blocks } })
+    }
+
+    /// Segments of metadata that stands once.
+    fn segments_of_one_copy(&self) -> BTreeSet<u32> {
+        self.writer.lock().state.segments.tally().of_one_copy.clone()
+    }
+
+    /// What was read from its second copy was written anew from there.
+    pub(crate) fn note_repaired(&self, found: &[(What, Place)]) {
+        let scrub = &mut *self.scrub.lock();
+        for (what, place) in found {
+            scrub.status.repairs += 1;
+            let offset_bytes = offset_bytes_of(&self.world, *place);
+            scrub.note(*what, offset_bytes, Repair::Done);
+        }
+    }
+
+    /// What could not be freed may be readable again.
+    fn retry_stuck(&self) {
+        let state = &mut self.writer.lock().state;
+        let stuck = std::mem::take(&mut state.stuck);
+        state.pending.extend(stuck);
+    }
+}
+
+/// A step of a pass.
+struct Step<'a> {
+    store: &'a Store,
+    checkpointer: MutexGuard<'a, Checkpointer>,
+    scrub: MutexGuard<'a, Scrub>,
+    pass: Pass,
+    budget_blocks: u64,
+    before: u64,
+    /// Segments of metadata that stands once, in a pool that was upgraded.
+    of_one_copy: BTreeSet<u32>,
+}
+
+impl Step<'_> {
+    /// Goes on until the budget is used. `true`: the pass is over.
+    fn run(&mut self) -> Result<bool, StoreError> {
+        while !self.is_spent() {
+            let phase = std::mem::replace(&mut self.pass.phase, Phase::Superblocks);
+            self.pass.phase = match phase {
+                Phase::Superblocks => {
+                    self.superblocks()?;
+                    Phase::Streams
+                }
+                Phase::Streams => {
+                    self.streams();
+                    Phase::Pages(0, 0)
+                }
+                Phase::Pages(table, _) if table == TableName::ALL.len() => Phase::Log(None),
+                Phase::Pages(table, from) => match self.pages(table, from) {
+                    Some(next) => Phase::Pages(table, next),
+                    None => Phase::Pages(table + 1, 0),
+                },
+                Phase::Log(at) => match self.log(at) {
+                    Some(next) => Phase::Log(Some(next)),
+                    None => Phase::Rewrite,
+                },
+                Phase::Rewrite => {
+                    self.rewrite()?;
+                    Phase::Chunks(0)
+                }
+                Phase::Chunks(from) => match self.chunks(from) {
+                    Some(next) => Phase::Chunks(next),
+                    None => Phase::Names(Box::default()),
+                },
+                // What is in memory is written anew in between, and need not be named.
+                Phase::Names(naming) if !self.pass.rescued.is_empty() => {
+                    self.pass.phase = Phase::Names(naming);
+                    return Ok(false);
+                }
+                Phase::Names(naming) => match self.names(naming) {
+                    Some(naming) => Phase::Names(naming),
+                    None => return Ok(true),
+                },
+            };
+        }
+        Ok(false)
+    }
+
+    fn is_spent(&self) -> bool {
+        self.scrub.status.blocks_done - self.before >= self.budget_blocks
+    }
+
+    /// So many blocks were read.
+    fn count(&mut self, blocks: u64) {
+        self.scrub.status.blocks_done += blocks;
+    }
+
+    fn offset_bytes(&self, place: Place) -> u64 {
+        offset_bytes_of(&self.store.world, place)
+    }
+
+    fn find(&mut self, what: What, offset_bytes: u64, repair: Repair) {
+        self.pass.rewrite |= repair == Repair::Underway;
+        let (found_s, pass) = (self.pass.now_s, self.scrub.status.pass);
+        let (ranges, ranges_more) = (Vec::new(), 0);
+        let found = Finding { what, offset_bytes, found_s, repair, ranges, ranges_more, pass };
+        self.scrub.status.findings += u64::from(self.scrub.findings.add(found));
+        self.scrub.status.repairs += u64::from(repair == Repair::Done);
+    }
+
+    /// All that memory has and the device has not is written, if something is.
+    fn rewrite(&mut self) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.pass.rewrite) {
+            self.store.checkpoint_with(&mut self.checkpointer)?;
+            self.scrub.status.repairs += self.scrub.findings.written();
+        }
+        Ok(())
+    }
+
+    /// Reads the chunks of some row pages, and says which page is the next.
+    fn chunks(&mut self, mut from: u64) -> Option<u64> {
+        let store = self.store;
+        let mut tree = StoredTree::new(0, self.checkpointer.superblock().chunks);
+        while !self.is_spent() {
+            let (number, page) = tree.page(self, from)?;
+            let key = (0, number);
+            // What is in memory is newer: that is what readers go by.
+            let page = store.world.chunks.in_memory(key).or(page);
+            if let Some(page) = page {
+                self.chunk_rows(number, &page[..]);
+            }
+            from = number + 1;
+        }
+        Some(from)
+    }
+
+    fn chunk_rows(&mut self, page: u64, bytes: &[u8]) {
+        let world = &self.store.world;
+        let rows = bytes.chunks_exact(format::row::ROW_BYTES).enumerate();
+        let ids = rows.map(|(at, raw)| (page * format::page::ROWS_PER_PAGE + at as u64, raw));
+        let mut chunks: Vec<Stored> = ids
+            .filter_map(|(id, raw)| Some(Stored { id: ChunkId(id), row: ChunkRow::decode(raw)? }))
+            .filter(|chunk| !chunk.row.place.is_none())
+            .collect();
+        chunks.retain(|chunk| !world.unplaced.contains(chunk.id));
+        chunks.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
+        let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
+        self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
+        let mut suspects: Vec<Stored> = Vec::new();
+        read_chunks(world, &chunks, &mut |chunk, found| {
+            if found.is_err() {
+                suspects.push(*chunk);
+            }
+        });
+        for chunk in suspects {
+            self.suspect(chunk.id, &chunk.row);
+        }
+    }
+
+    /// A chunk that was not what it should be: is it so still, and is it still there?
+    fn suspect(&mut self, id: ChunkId, row: &ChunkRow) {
+        let world = &self.store.world;
+        let Ok(now) = world.chunk(id) else { return };
+        // First the place, then whether its bytes are under way: the other way round than readers.
+        if now.place != row.place || world.unplaced.contains(id) {
+            return;
+        }
+        if read_chunk(world, &mut GroupReader::default(), &now).is_ok() {
+            return;
+        }
+        let offset_bytes = self.offset_bytes(now.place);
+        self.find(What::Chunk(id.0), offset_bytes, Repair::Impossible);
+        if let Some(frame) = world.cached_chunk(id)
+            && world.is_intact(&frame, now.fingerprint)
+        {
+            self.pass.rescued.push(Rescued { id, fingerprint: now.fingerprint, frame });
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The tables as they are on the device: directories, rows, and the nodes that rows name.
+
+use block::Frame;
+use format::map::NODE_BYTES;
+use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TableRoot};
+use format::row::ROW_BYTES;
+use format::{NodeId, NodeRow, Place};
+
+use super::{Repair, Step, TableName, What};
+use crate::StoreError;
+use crate::chunks::pages::PageKey;
+
+/// A table as the superblock names it. Good for one step: while it is held no checkpoint is made.
+pub(super) struct StoredTree {
+    table: TableName,
+    root: TableRoot,
+    /// The directories on the way to the last page, by their level.
+    path: Vec<(PageKey, Option<Frame>)>,
+}
+
+impl StoredTree {
+    pub(super) fn new(table: usize, root: TableRoot) -> Self {
+        Self { table: TableName::ALL[table], root, path: Vec::new() }
+    }
+
+    /// The first row page from number `from` on that is stored, and its content if that can be
+    /// had. Damage on the way is told to `step`.
+    pub(super) fn page(
+        &mut self,
+        step: &mut Step<'_>,
+        mut from: u64,
+    ) -> Option<(u64, Option<Frame>)> {
+        'next: loop {
+            let mut reference = self.root.page;
+            for level in (0..=self.root.height).rev() {
+                let span = REFS_PER_DIRECTORY.pow(u32::from(level));
+                let number = from / span;
+                if level == self.root.height && number > 0 {
+                    return None;
+                }
+                let content = match reference.is_none() {
+                    true => None,
+                    false => self.content(step, (level, number), reference),
+                };
+                if level == 0 && !reference.is_none() {
+                    return Some((from, content));
+                }
+                let Some(content) = content else {
+                    from = (number + 1) * span;
+                    continue 'next;
+                };
+                let child = from / (span / REFS_PER_DIRECTORY) % REFS_PER_DIRECTORY;
+                reference = PageRef::in_directory(&content[..], child as usize);
+            }
+            return None;
+        }
+    }
+
+    fn content(&mut self, step: &mut Step<'_>, key: PageKey, reference: PageRef) -> Option<Frame> {
+        if let Some((_, content)) = self.path.iter().find(|(held, _)| *held == key) {
+            return content.clone();
+        }
+        let content = step.read_page(self.table, key, reference);
+        if key.0 > 0 {
+            self.path.retain(|((level, _), _)| *level != key.0);
+            self.path.push((key, content.clone()));
+        }
+        content
+    }
+}
+
+/// Reads all copies of something: its content, if one is right, and the first place of one that is
+/// not.
+pub(super) fn read_all<T>(
+    places: &[Place],
+    read: &dyn Fn(Place) -> Result<T, StoreError>,
+) -> (Option<T>, Option<Place>) {
+    let (mut content, mut bad) = (None, None);
+    for place in places {
+        // What fails once may be the way there, not what is there.
+        match read(*place).or_else(|_| read(*place)) {
+            Ok(found) => content = content.or(Some(found)),
+            Err(_) => bad = bad.or(Some(*place)),
+        }
+    }
+    (content, bad)
+}
+
+impl Step<'_> {
+    /// A page from the device, of which both copies are read; from memory if both are damaged.
+    fn read_page(&mut self, table: TableName, key: PageKey, page: PageRef) -> Option<Frame> {
+        let (store, places) = (self.store, self.places(page.place, PAGE_BYTES));
+        self.count(places.len() as u64);
+        let read = |place| store.world.medium.read_page_at(page, place);
+        let (content, bad) = read_all(&places, &read);
+        let rows = store.world.table(table);
+        if let Some(place) = bad {
+            let is_marked = store.write_page_anew(rows, key);
+            let repair = if is_marked { Repair::Underway } else { Repair::Impossible };
+            let (level, number) = key;
+            let offset_bytes = self.offset_bytes(place);
+            self.find(What::Page { table, level, number }, offset_bytes, repair);
+        }
+        content.or_else(|| rows.in_memory(key))
+    }
+
+    /// Where the copies of what is at a place are: one, in a segment that has one of each.
+    pub(super) fn places(&self, place: Place, bytes: usize) -> Vec<Place> {
+        let second = self.store.world.medium.geometry().copy_of(place, bytes as u64);
+        let second = second.filter(|_| !self.of_one_copy.contains(&place.segment));
+        std::iter::once(place).chain(second).collect()
+    }
+
+    /// Reads some row pages of a table, and the nodes that they name; says which page is the next.
+    pub(super) fn pages(&mut self, table: usize, mut from: u64) -> Option<u64> {
+        let superblock = self.checkpointer.superblock();
+        let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+        let mut tree = StoredTree::new(table, roots[table]);
+        while !self.is_spent() {
+            let (number, page) = tree.page(self, from)?;
+            if TableName::ALL[table] == TableName::Nodes
+                && let Some(page) = page
+            {
+                self.nodes(number, &page[..]);
+            }
+            from = number + 1;
+        }
+        Some(from)
+    }
+
+    fn nodes(&mut self, page: u64, bytes: &[u8]) {
+        let rows = bytes.chunks_exact(ROW_BYTES).enumerate();
+        let mut nodes: Vec<(NodeId, NodeRow)> = rows
+            .filter_map(|(at, raw)| {
+                let id = NodeId(page * ROWS_PER_PAGE + at as u64);
+                Some((id, NodeRow::decode(raw).filter(|row| !row.place.is_none())?))
+            })
+            .collect();
+        nodes.sort_unstable_by_key(|(_, row)| (row.place.segment, row.place.offset_units));
+        let copies = if self.store.world.medium.version().mirrors_metadata() { 2 } else { 1 };
+        self.count((copies * nodes.len() as u64).div_ceil(2));
+        for (id, row) in nodes {
+            self.node(id, &row);
+        }
+    }
+
+    fn node(&mut self, id: NodeId, row: &NodeRow) {
+        let store = self.store;
+        let reference = PageRef { place: row.place, checksum: row.checksum };
+        let read = |place| store.world.medium.read_node_at(reference, row.level, place);
+        let (_, bad) = read_all(&self.places(row.place, NODE_BYTES), &read);
+        let Some(place) = bad else { return };
+        let is_marked = store.write_node_anew(id);
+        let repair = if is_marked { Repair::Underway } else { Repair::Impossible };
+        let offset_bytes = self.offset_bytes(place);
+        self.find(What::Node(id.0), offset_bytes, repair);
+    }
+}

@@ -1,0 +1,85 @@
+//! Upgrading a pool of an earlier version of the format, while it is used.
+//!
+//! 1. A superblock says that the pool is of the new version, over the older copy, then over the
+//!    other. A crash in between leaves a pool of either version, with the same content.
+//! 2. Records and checkpoints are written as the new version has them, and those of before are read
+//!    as they are.
+//! 3. What checkpoints of before have written is written anew, some at a time, until no segment has
+//!    metadata that stands once.
+//!
+//! Step 1 takes as long as two writes. Step 3 is what compaction does (`compact`), and goes on as
+//! that does: beside the hosts, in small turns, and after a restart from what the segment table
+//! says. It waits while the pool has no room for it.
+//!
+//! Nothing of the new version is written before a superblock says that the pool is of it: earlier
+//! programs refuse that, and never read what they would take for damage.
+
+use format::{FormatVersion, PLACE_UNIT_BYTES, Superblock};
+
+use crate::log::writer::Writer;
+use crate::store::Store;
+use crate::world::World;
+use crate::{StoreError, UpgradeStatus};
+
+/// Has a superblock say that the pool is of the latest version, and goes on in this incarnation.
+/// Checkpoints go on in a new segment: the one that they are in has nothing in its second half that
+/// is a copy.
+pub(crate) fn to_latest(superblock: &mut Superblock, incarnation: u64) {
+    superblock.version = FormatVersion::default();
+    superblock.incarnation = incarnation;
+    (superblock.metadata_segment, superblock.metadata_block) = (0, 0);
+}
+
+impl World {
+    /// A superblock says that the pool is of the latest version.
+    pub(crate) fn upgraded(&self, writer: &mut Writer) {
+        self.medium.upgraded();
+        writer.state.segments.upgraded(self.medium.geometry());
+        writer.metadata_blocks = self.medium.metadata_blocks();
+        writer.note_open((0, 0));
+        writer.note_holes(self, 0);
+    }
+}
+
+impl Store {
+    /// Makes the pool one of the latest version, if it is of an earlier one; `false` if it is that
+    /// already. Durable when it returns. Earlier programs don't read it any more.
+    ///
+    /// # Errors
+    /// Those of the device: the pool is of either version then.
+    pub fn upgrade(&self) -> Result<bool, StoreError> {
+        let mut checkpointer = self.checkpointing.lock();
+        let mut superblock = checkpointer.superblock().clone();
+        if superblock.version == FormatVersion::default() {
+            return Ok(false);
+        }
+        superblock.sequence += 1;
+        to_latest(&mut superblock, self.incarnation().number);
+        if self.has_failed() {
+            return Err(StoreError::Volume(block::VolumeError::WriteFailed));
+        }
+        // Meanwhile the log goes on as before: its records are of the earlier version.
+        let written = checkpointer.write_superblock(&self.world.medium, superblock);
+        let mut writer = self.writer.lock();
+        if let Err(error) = written {
+            // Which version the next start finds is not known: nothing of either may follow.
+            writer.failed = true;
+            return Err(error);
+        }
+        self.world.upgraded(&mut writer);
+        Ok(true)
+    }
+
+    /// How far the pool is of the latest version.
+    pub fn upgrade_status(&self) -> UpgradeStatus {
+        self.upgrade_status_of(&self.writer.lock())
+    }
+
+    pub(crate) fn upgrade_status_of(&self, writer: &Writer) -> UpgradeStatus {
+        let version = self.world.medium.version().number();
+        let units: u64 =
+            writer.state.segments.of_one_copy().map(|(_, row)| u64::from(row.live_units)).sum();
+        let latest_version = FormatVersion::default().number();
+        UpgradeStatus { version, latest_version, left_bytes: units * PLACE_UNIT_BYTES }
+    }
+}
