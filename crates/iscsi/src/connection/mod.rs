@@ -366,8 +366,11 @@ impl Connection {
         }
     }
 
-    /// Sends an answer.
+    /// Sends an answer. The one to a logout is the last of its connection (RFC 7143, 11.15).
     fn send(&mut self, mut bhs: Bhs, data: OutData, stat_sn: StatSn) {
+        if self.logged_out {
+            return;
+        }
         if stat_sn != StatSn::Absent {
             bhs.put_u32(24, self.stat_sn);
         }

@@ -134,3 +134,28 @@ fn a_connection_that_is_cut_at_any_byte_leaves_nothing_taken() {
     }
     assert!(bytes > 4096, "{bytes}");
 }
+
+/// A write that waits for memory gets it when another has ended, and is asked for its data no more.
+#[test]
+fn behind_the_answer_to_a_logout_nothing_is_sent() {
+    let limits = Limits { data_out_bytes_per_connection: 4096, ..limits() };
+    let mut peer = Peer::logged_in(&target_with(limits), &[("ImmediateData", "No")]);
+    let data = pattern(4096);
+    let bhs = peer.command(0xa1, 1, 4096, 0x2a);
+    peer.send(bhs, b"");
+    let (r2t, _) = peer.expect(opcode::R2T);
+    let bhs = peer.data_out(1, r2t.u32(20), 0, 0, true);
+    peer.send(bhs, &data);
+    let delivered = peer.next_command().task;
+    let bhs = peer.command(0xa1, 2, 4096, 0x2a);
+    peer.send(bhs, b"");
+    peer.expect_silence();
+    let mut logout = Bhs::answer(opcode::LOGOUT | 0x40, 0x80);
+    logout.put_u32(16, 3);
+    logout.put_u32(24, peer.cmd_sn);
+    peer.send(logout, b"");
+    peer.expect(opcode::LOGOUT_RESPONSE);
+    peer.connection.respond(delivered, TaskResponse::default());
+    peer.expect_silence();
+    assert!(peer.connection.is_closed() && !peer.connection.has_output());
+}
