@@ -2,6 +2,7 @@
 //! their store, and a disk.
 //!
 //! - [`world`]: one step after the other, with losses of power, kills, chores and cut connections,
+//! - [`host`]: hosts that ask for anything, on several paths each,
 //! - [`network`]: connections that delay, split, merge, stall and lose bytes,
 //! - [`controller`]: the array's side: front ends, with their `sockets` and their way to the disk
 //!   ([`channel`]); [`chores`]: what threads do beside them,
@@ -15,6 +16,7 @@
 pub mod channel;
 pub mod chores;
 pub mod controller;
+pub mod host;
 pub mod linear;
 pub mod network;
 pub mod reservations;

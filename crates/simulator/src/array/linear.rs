@@ -232,6 +232,11 @@ impl Linear {
         values
     }
 
+    /// Whether an operation is not over. A read is over when it is lost.
+    pub fn is_in_flight(&self, id: OpId) -> bool {
+        self.places.contains_key(&id)
+    }
+
     /// How many operations are not over.
     pub fn in_flight(&self) -> usize {
         self.places.len()

@@ -176,8 +176,11 @@ impl Reservations {
     pub fn restarted(&mut self) -> Result<(), Wrong> {
         let in_flight = self.ops.len();
         for id in std::mem::take(&mut self.ops).into_keys() {
-            let too_many = |_| Wrong::TooMany { most: self.most, in_flight };
-            self.durable.end(id).map_err(too_many)?;
+            // What only looks is not there.
+            if self.durable.op(id).is_some() {
+                let too_many = |_| Wrong::TooMany { most: self.most, in_flight };
+                self.durable.end(id).map_err(too_many)?;
+            }
         }
         let states: BTreeSet<State> = self.states_of_durable();
         self.search = Search::any_of(states.iter().cloned(), self.most);

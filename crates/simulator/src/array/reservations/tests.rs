@@ -282,6 +282,7 @@ fn a_restart_may_undo_what_was_not_answered() {
     monitor.good(A, kept);
     monitor.invoke(Op::Out(A, Action::Reserve { key: 10, kind }));
     assert!(monitor.now(Op::Command(C, Access::Write), Outcome::Conflict));
+    monitor.invoke(Op::ReadKeys);
     assert!(!monitor.is_open(C, Access::Write));
     assert_eq!(monitor.restarted(), Ok(()));
     assert!(monitor.is_open(C, Access::Write));

@@ -1,0 +1,383 @@
+//! Simulated hosts: whatever hosts ask, over several paths each, by chance and from a seed, with
+//! the monitors fed.
+//!
+//! A host has one initiator port (ISID) for each of its paths, which lead to the target ports in
+//! turn. A path sends reads, writes, WRITE SAME, UNMAP, COMPARE AND WRITE, EXTENDED COPY,
+//! PERSISTENT RESERVE IN and OUT, RESERVE and RELEASE; it aborts what is in flight, resets units,
+//! logs out, cuts its connection, or takes its session over with another connection. It does as
+//! hosts do: what is refused for the moment (BUSY, TASK SET FULL, UNIT ATTENTION) is sent once
+//! more; what is not answered is aborted, and if that is not answered either, the connection is
+//! given up.
+//!
+//! When nothing new is to begin, all blocks are read, and then the hosts are idle.
+//!
+//! # How to use it
+//! [`SimHosts::new`] with a [`Plan`], as the hosts of a [`super::world::World`] whose volumes have
+//! the sizes of the plan, with the names of [`Plan::names`].
+//!
+//! # What is taken for granted
+//! The answer to an abort comes when nothing of what it ends has an effect any more (RFC 7143,
+//! 4.2.3 and 11.6.1), and so does the answer to the first command of a session with regard to
+//! earlier sessions of the path. A command that is
+//! answered GOOD was let in by reservations at one moment between. What an error leaves behind may
+//! be any part of the command.
+
+mod answers;
+mod cdb;
+mod command;
+mod content;
+mod generate;
+mod monitors;
+mod path;
+mod plan;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use initiator::{Attribute, Function, Itt, LogoutReason, Options};
+
+use super::network::{Cut, Link, Network};
+use super::reservations::{Nexus, Op};
+use super::world::{Hosts, Step};
+use crate::rng::Rng;
+use cdb::{MoveTo, Naa};
+use command::{Command, Names, Place};
+use generate::Choice;
+use monitors::Monitors;
+use path::{Asked, Flight, Path, Request};
+use plan::any_options;
+pub use plan::{Counts, Mix, Plan};
+
+/// Blocks that are read at once in the end.
+const CHECKED_BLOCKS: u64 = 4;
+
+/// Hosts that do whatever hosts do.
+pub struct SimHosts {
+    plan: Plan,
+    rng: Rng,
+    monitors: Monitors,
+    paths: Vec<Path>,
+    /// What units are called in copies, once that is known.
+    naas: Vec<Option<Naa>>,
+    next_tag: u64,
+    /// Commands to be sent once more, by whatever path of the host is ready.
+    again: VecDeque<(usize, Command, u32)>,
+    /// What is still to be read in the end.
+    checks: Option<VecDeque<Place>>,
+    answers: u64,
+    trace: u64,
+    counts: Rc<Cell<Counts>>,
+    failure: Option<String>,
+}
+
+impl SimHosts {
+    /// Nobody has connected yet.
+    pub fn new(plan: Plan) -> Self {
+        let mut rng = Rng::new(plan.seed);
+        let names = plan.names();
+        let paths = (0..plan.hosts * plan.paths_per_host).map(|at| {
+            let (host, number) = (at / plan.paths_per_host, at % plan.paths_per_host);
+            let options = any_options(&names[host], number as u8, &mut rng);
+            let port = at % usize::from(plan.ports) + 1;
+            let reserved = plan.reserved_from..plan.units.len();
+            Path::new(host, Nexus(at as u32), port as u16, options, reserved)
+        });
+        Self {
+            paths: paths.collect(),
+            monitors: Monitors::new(plan.units.len()),
+            naas: vec![None; plan.units.len()],
+            plan,
+            rng,
+            next_tag: 0,
+            again: VecDeque::new(),
+            checks: None,
+            answers: 0,
+            trace: 0,
+            counts: Rc::default(),
+            failure: None,
+        }
+    }
+
+    /// What came of all commands, also while a world has the hosts.
+    pub fn counts(&self) -> Rc<Cell<Counts>> {
+        self.counts.clone()
+    }
+
+    fn count(&self, count: impl FnOnce(&mut Counts)) {
+        let mut counts = self.counts.get();
+        count(&mut counts);
+        self.counts.set(counts);
+    }
+
+    /// Does what is due on a path that has a connection.
+    fn go_on(
+        &mut self,
+        at: usize,
+        network: &mut Network,
+        now: Duration,
+        begins: bool,
+    ) -> Result<Option<Link>, String> {
+        let path = &mut self.paths[at];
+        let carried = path.carry(network, now, &mut self.rng);
+        self.events(at, network, now)?;
+        if carried? || self.paths[at].expire(now) {
+            self.give_up(at, network, now, true)?;
+            return Ok(None);
+        }
+        if !self.paths[at].is_logged_in() {
+            return Ok(None);
+        }
+        if begins {
+            let link = self.disturb(at, network, now)?;
+            if link.is_some() || self.paths[at].link.is_none() {
+                return Ok(link);
+            }
+        }
+        self.begin(at, now, begins);
+        Ok(None)
+    }
+
+    fn give_up(
+        &mut self,
+        at: usize,
+        network: &mut Network,
+        now: Duration,
+        closes: bool,
+    ) -> Result<(), String> {
+        let path = &mut self.paths[at];
+        path.connect_at = now + Duration::from_micros(self.rng.between(10, 20_000));
+        path.give_up(&mut self.monitors, network, now, closes)
+    }
+
+    /// Something other than a command, now and then. Returns a connection that was opened.
+    fn disturb(
+        &mut self,
+        at: usize,
+        network: &mut Network,
+        now: Duration,
+    ) -> Result<Option<Link>, String> {
+        let Mix { aborts, resets, pings, logouts, cuts, takeovers, .. } = self.plan.mix;
+        let usual = 10_000_u64.saturating_sub(aborts + resets + pings + logouts + cuts + takeovers);
+        let path = &mut self.paths[at];
+        match self.rng.weighted(&[usual, aborts, resets, pings, logouts, cuts, takeovers]) {
+            1 => {
+                let all: Vec<Itt> = path.flights.keys().copied().collect();
+                if !all.is_empty() {
+                    path.abort(all[self.rng.below(all.len() as u64) as usize], now);
+                }
+            }
+            2 => self.reset(at, now),
+            3 => {
+                let data = vec![7; self.rng.below(600) as usize];
+                self.ask(at, now, Asked::Ping, |initiator| initiator.nop_out(&data));
+            }
+            4 => {
+                let reason = LogoutReason::CloseSession;
+                self.ask(at, now, Asked::Logout, |initiator| initiator.logout(reason));
+            }
+            5 => {
+                if let Some(link) = path.link.filter(|_| self.rng.chance(50)) {
+                    network.cut(link, Cut::AfterSome, now);
+                } else {
+                    self.give_up(at, network, now, true)?;
+                }
+            }
+            6 => {
+                path.give_up(&mut self.monitors, network, now, false)?;
+                return Ok(Some(path.connect(network, now, &mut self.rng)));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn ask<E>(
+        &mut self,
+        at: usize,
+        now: Duration,
+        asked: Asked,
+        ask: impl FnOnce(&mut initiator::Initiator) -> Result<Itt, E>,
+    ) {
+        let path = &mut self.paths[at];
+        if let Ok(itt) = ask(&mut path.initiator) {
+            path.requests.insert(itt, Request { asked, deadline: Path::deadline(now) });
+        }
+    }
+
+    fn reset(&mut self, at: usize, now: Duration) {
+        let unit = self.rng.below(self.plan.units.len() as u64) as usize;
+        if self.rng.chance(50) {
+            let claim = self.monitors.claim(unit, Op::Reset);
+            let function = Function::LogicalUnitReset;
+            let asked = Asked::Reset(claim);
+            self.ask(at, now, asked, |path| path.task_management(function, lun(unit)));
+        } else {
+            let function = match self.rng.chance(50) {
+                true => Function::AbortTaskSet,
+                false => Function::ClearTaskSet,
+            };
+            self.ask(at, now, Asked::Set, |path| path.task_management(function, lun(unit)));
+        }
+    }
+
+    /// Sends a command, if there is one.
+    fn begin(&mut self, at: usize, now: Duration, begins: bool) {
+        let path = &self.paths[at];
+        let is_full = path.flights.len() >= self.plan.in_flight_max || path.initiator.room() == 0;
+        if is_full || !path.is_logged_in() {
+            return;
+        }
+        let host = path.host;
+        if let Some(found) = self.again.iter().position(|(of, ..)| *of == host) {
+            if let Some((_, command, tries)) = self.again.remove(found) {
+                self.send(at, now, command, tries);
+            }
+        } else if begins {
+            if self.rng.chance(40) {
+                let command = self.choose(at);
+                self.send(at, now, command, 4);
+            }
+        } else if let Some(place) = self.next_check() {
+            self.send(at, now, Command::Read { at: place, is_long: true }, 20);
+        }
+    }
+
+    fn choose(&mut self, at: usize) -> Command {
+        if let Some(unit) = self.naas.iter().position(Option::is_none) {
+            return Command::Identify { unit };
+        }
+        let choice = Choice {
+            mix: &self.plan.mix,
+            units: &self.plan.units,
+            reserved_from: self.plan.reserved_from,
+            paths: self.paths.len() as u32,
+            may_copy: self.naas.iter().all(Option::is_some),
+            nexus: self.paths[at].nexus,
+        };
+        choice.command(&mut self.rng, &self.monitors, &mut self.next_tag)
+    }
+
+    /// What is to be read when nothing else is in flight.
+    fn next_check(&mut self) -> Option<Place> {
+        if !self.paths.iter().all(Path::is_idle) {
+            return None;
+        }
+        self.checks.as_mut()?.pop_front()
+    }
+
+    fn send(&mut self, at: usize, now: Duration, command: Command, tries_left: u32) {
+        let wire = command.wire(&*self);
+        let attribute = match self.rng.weighted(&[80, 10, 5, 5]) {
+            0 => Attribute::Simple,
+            1 => Attribute::Untagged,
+            2 => Attribute::Ordered,
+            _ => Attribute::HeadOfQueue,
+        };
+        let path = &mut self.paths[at];
+        let watch = self.monitors.begin(path.nexus, &command);
+        let loss = path.begin_loss(&mut self.monitors);
+        let lun = lun(command.unit());
+        let (data, expected) = (wire.data_out, wire.expected_in_bytes);
+        let sent = path.initiator.command(lun, &wire.cdb, attribute, data, expected);
+        match sent {
+            Ok(itt) => {
+                let deadline = Path::deadline(now);
+                path.flights.insert(itt, Flight { command, watch, deadline, tries_left, loss });
+            }
+            // It was logged in, and there was room.
+            Err(busy) => self.failure = Some(format!("{command:?} could not be sent: {busy}")),
+        }
+    }
+
+    fn all_checks(&self) -> VecDeque<Place> {
+        let of_unit = |(unit, blocks): (usize, &u64)| {
+            let blocks = *blocks;
+            (0..blocks).step_by(CHECKED_BLOCKS as usize).map(move |block| Place {
+                unit,
+                block,
+                count: CHECKED_BLOCKS.min(blocks - block),
+            })
+        };
+        self.plan.units.iter().enumerate().flat_map(of_unit).collect()
+    }
+}
+
+impl Names for SimHosts {
+    fn naa(&self, unit: usize) -> Naa {
+        self.naas[unit].unwrap_or_default()
+    }
+
+    fn path(&self, nexus: Nexus) -> MoveTo {
+        let path = &self.paths[nexus.0 as usize];
+        let Options { initiator_name, isid, .. } = path.options.clone();
+        MoveTo { initiator_name, isid, port: path.port }
+    }
+}
+
+impl Hosts for SimHosts {
+    fn step(&mut self, network: &mut Network, now: Duration, begins: bool) -> Step {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        if !begins && self.checks.is_none() {
+            self.checks = Some(self.all_checks());
+        }
+        let at = self.rng.below(self.paths.len() as u64) as usize;
+        let path = &mut self.paths[at];
+        if self.rng.chance(5) {
+            path.close_an_old_one(network, now);
+        }
+        let opened = if path.link.is_some() {
+            let label = format!("path {at}");
+            self.go_on(at, network, now, begins).map_err(|why| format!("{label}: {why}"))?
+        } else if path.connect_at <= now && (begins || !self.is_idle()) {
+            Some(self.paths[at].connect(network, now, &mut self.rng))
+        } else {
+            None
+        };
+        let port = self.paths[at].port;
+        Ok(opened.into_iter().map(|link| (link, port)).collect())
+    }
+
+    fn due_at(&self) -> Option<Duration> {
+        self.paths
+            .iter()
+            .filter_map(|path| match path.link {
+                Some(_) => path.due_at(),
+                None => Some(path.connect_at),
+            })
+            .min()
+    }
+
+    fn is_idle(&self) -> bool {
+        let is_checked = self.checks.as_ref().is_some_and(VecDeque::is_empty);
+        is_checked && self.again.is_empty() && self.paths.iter().all(Path::is_idle)
+    }
+
+    fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    fn array_started(&mut self) {
+        let mut result = self.monitors.array_started();
+        for path in &mut self.paths {
+            result = result.and_then(|()| path.array_started(&mut self.monitors));
+        }
+        self.failure = self.failure.take().or(result.err());
+    }
+
+    fn trace(&self) -> u64 {
+        self.trace
+    }
+}
+
+/// The LUN of a unit, counted from 0.
+fn lun(unit: usize) -> [u8; 8] {
+    let [high, low] = (unit as u16 + 1).to_be_bytes();
+    [high, low, 0, 0, 0, 0, 0, 0]
+}
+
+#[cfg(test)]
+mod tests;

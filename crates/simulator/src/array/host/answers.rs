@@ -1,0 +1,170 @@
+//! What hosts make of what they are told.
+
+use std::time::Duration;
+
+use initiator::{Answer, Event, Itt, Nop};
+
+use super::command::Command;
+use super::path::{Asked, Flight};
+use super::{SimHosts, cdb};
+use crate::array::network::Network;
+use crate::rng::mix;
+
+/// Sense keys (SPC-4, 4.5.6).
+const NOT_READY: u8 = 0x2;
+const MEDIUM_ERROR: u8 = 0x3;
+const ILLEGAL_REQUEST: u8 = 0x5;
+const UNIT_ATTENTION: u8 = 0x6;
+const MISCOMPARE: u8 = 0xe;
+
+/// Status codes (SAM-5, 5.3.1).
+const GOOD: u8 = 0x00;
+const CHECK_CONDITION: u8 = 0x02;
+const BUSY: u8 = 0x08;
+const RESERVATION_CONFLICT: u8 = 0x18;
+const TASK_SET_FULL: u8 = 0x28;
+const TASK_ABORTED: u8 = 0x40;
+
+impl SimHosts {
+    /// Takes all that a path was told.
+    pub(super) fn events(
+        &mut self,
+        at: usize,
+        network: &mut Network,
+        now: Duration,
+    ) -> Result<(), String> {
+        while let Some(event) = self.paths[at].initiator.next_event() {
+            self.answers += 1;
+            self.note(at as u64);
+            match event {
+                Event::LoggedIn { .. } => self.count(|counts| counts.logins += 1),
+                // The array has no room for a session, or is about to end.
+                Event::LoginFailed { class: 3, .. } => self.give_up(at, network, now, true)?,
+                Event::Answered(answer) => self.answered(at, answer)?,
+                Event::TaskManagementAnswered { itt, response, ended } => {
+                    self.management_answered(at, itt, response, ended)?;
+                }
+                Event::LoggedOut { response: 0 } => {
+                    self.count(|counts| counts.logouts += 1);
+                    self.give_up(at, network, now, true)?;
+                    self.paths[at].lost_is_over(&mut self.monitors)?;
+                }
+                Event::Nop(Nop::Answered { itt }) => drop(self.paths[at].requests.remove(&itt)),
+                Event::Nop(_) => {}
+                other => return Err(format!("{other:?}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, what: u64) {
+        self.trace = mix(self.trace ^ what);
+    }
+
+    fn management_answered(
+        &mut self,
+        at: usize,
+        itt: Itt,
+        response: u8,
+        ended: Vec<Itt>,
+    ) -> Result<(), String> {
+        self.note(u64::from(response) << 32 | ended.len() as u64);
+        let request = self.paths[at].requests.remove(&itt);
+        let request = request.ok_or("an answer to no request")?;
+        match (request.asked, response) {
+            (Asked::Abort, 0 | 1) | (Asked::Set, 0) => {}
+            (Asked::Reset(claim), 0) => self.monitors.done(claim)?,
+            (asked, _) => return Err(format!("response {response} to {asked:?}")),
+        }
+        for itt in ended {
+            self.count(|counts| counts.aborted += 1);
+            if let Some(flight) = self.paths[at].flights.remove(&itt) {
+                self.monitors.over(flight.watch)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, at: usize, answer: Answer) -> Result<(), String> {
+        let flight = self.paths[at].flights.remove(&answer.itt);
+        let flight = flight.ok_or("an answer to no command")?;
+        self.paths[at].was_there(flight.loss, &mut self.monitors)?;
+        self.note(u64::from(answer.status) << 32 | answer.data_in.len() as u64);
+        for word in answer.data_in.chunks(4096).filter_map(<[u8]>::first_chunk) {
+            self.note(u64::from_le_bytes(*word));
+        }
+        let told = format!("{:?} was answered {}", flight.command, summary(&answer));
+        self.take(at, flight, &answer).map_err(|why| format!("{told}: {why}"))
+    }
+
+    fn take(&mut self, at: usize, flight: Flight, answer: &Answer) -> Result<(), String> {
+        let Flight { command, watch, tries_left, .. } = flight;
+        match (answer.response, answer.status) {
+            (0, GOOD) => {
+                self.count(|counts| counts.good += 1);
+                if let Command::Identify { unit } = command {
+                    self.naas[unit] = cdb::naa_of(&answer.data_in);
+                }
+                self.monitors.good(watch, &command, &answer.data_in)
+            }
+            (0, RESERVATION_CONFLICT) => {
+                self.count(|counts| counts.conflicts += 1);
+                self.monitors.conflict(watch)
+            }
+            (0, BUSY | TASK_SET_FULL) => {
+                self.monitors.refused(watch)?;
+                self.once_more(at, command, tries_left)
+            }
+            (0, TASK_ABORTED) => self.monitors.over(watch),
+            (0, CHECK_CONDITION) => match sense_key(&answer.sense) {
+                Some(UNIT_ATTENTION | NOT_READY) => {
+                    self.monitors.refused(watch)?;
+                    self.once_more(at, command, tries_left)
+                }
+                Some(MISCOMPARE) if matches!(command, Command::Swap { .. }) => {
+                    self.count(|counts| counts.miscompares += 1);
+                    self.monitors.miscompare(watch)
+                }
+                Some(ILLEGAL_REQUEST) if matches!(command, Command::Out { .. }) => {
+                    self.count(|counts| counts.failed += 1);
+                    self.monitors.failed(watch)
+                }
+                None | Some(ILLEGAL_REQUEST | MEDIUM_ERROR | MISCOMPARE) => {
+                    Err("no reason for that".to_owned())
+                }
+                Some(_) => {
+                    self.count(|counts| counts.failed += 1);
+                    self.monitors.over(watch)
+                }
+            },
+            _ => Err("no such status".to_owned()),
+        }
+    }
+
+    fn once_more(&mut self, at: usize, command: Command, tries_left: u32) -> Result<(), String> {
+        self.count(|counts| counts.refused += 1);
+        if tries_left > 0 {
+            self.again.push_back((self.paths[at].host, command, tries_left - 1));
+        }
+        Ok(())
+    }
+}
+
+/// What is worth being told of an answer.
+fn summary(answer: &Answer) -> String {
+    let Answer { response, status, sense, data_in, residual, .. } = answer;
+    let bytes = data_in.len();
+    format!(
+        "response {response}, status {status:#04x}, sense {sense:02x?}, {bytes} bytes, {residual:?}"
+    )
+}
+
+/// The sense key in either format (SPC-4, 4.5).
+fn sense_key(sense: &[u8]) -> Option<u8> {
+    let at = match sense.first()? & 0x7f {
+        0x70 | 0x71 => 2,
+        0x72 | 0x73 => 1,
+        _ => return None,
+    };
+    sense.get(at).map(|byte| byte & 0x0f)
+}

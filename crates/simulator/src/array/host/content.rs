@@ -1,0 +1,38 @@
+//! What hosts write: blocks of 4 KiB that tell which tag they have, and whether they are whole.
+
+use crate::rng::mix;
+
+/// Bytes in a block.
+pub(super) const BLOCK_BYTES: usize = 4096;
+
+/// The content of a tag. 0 is zeros; a third of the others is half zeros, so that it compresses.
+pub(super) fn content(tag: u64) -> Vec<u8> {
+    let words = if tag % 3 == 1 { 256 } else { 512 };
+    let word = |at: u64| match at {
+        0 => tag,
+        at if tag == 0 || at >= words => 0,
+        at => mix(tag ^ at << 40),
+    };
+    (0..512).flat_map(|at| word(at).to_le_bytes()).collect()
+}
+
+/// The tag of a block; `None` if no host has ever written it.
+pub(super) fn tag_of(block: &[u8]) -> Option<u64> {
+    let tag = u64::from_le_bytes(*block.first_chunk()?);
+    (content(tag) == block).then_some(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_tells_its_tag_if_it_is_whole() {
+        for tag in [0, 1, 2, 77] {
+            let mut block = content(tag);
+            assert_eq!((block.len(), tag_of(&block)), (BLOCK_BYTES, Some(tag)));
+            block[4000] ^= 1;
+            assert_eq!(tag_of(&block), None);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The monitors of blocks and reservations, fed with whole commands.
+
+use super::command::Command;
+use super::content::{BLOCK_BYTES, tag_of};
+use crate::array::linear::{self, Linear, Op};
+use crate::array::reservations::{self, Kind, Nexus, Reservations};
+
+/// What may be kept for a block or a unit.
+const CONFIGURATIONS_MAX: usize = 3000;
+
+type Settled = Result<(), reservations::Wrong>;
+
+/// What is told of the operations of a command.
+type Told = Result<(), String>;
+
+/// All that hosts know of an array.
+#[derive(Debug)]
+pub(super) struct Monitors {
+    pub(super) linear: Linear,
+    units: Vec<Reservations>,
+    /// How often the array has started: what was claimed before is over.
+    starts: u32,
+}
+
+/// The operations of a command.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    blocks: Vec<linear::OpId>,
+    claims: Vec<Claim>,
+}
+
+/// An operation on the reservations of a unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    unit: usize,
+    id: reservations::OpId,
+    starts: u32,
+}
+
+impl Monitors {
+    pub(super) fn new(units: usize) -> Self {
+        let units = (0..units).map(|_| Reservations::new(CONFIGURATIONS_MAX)).collect();
+        Self { linear: Linear::new(CONFIGURATIONS_MAX), units, starts: 0 }
+    }
+
+    /// A command is about to be sent.
+    pub(super) fn begin(&mut self, nexus: Nexus, command: &Command) -> Watch {
+        let effects = command.effects();
+        let blocks = effects.into_iter().map(|(block, op)| self.linear.invoke(block, op)).collect();
+        let claims = command.claims(nexus).into_iter();
+        let claims = claims.map(|(unit, op)| self.claim(unit, op)).collect();
+        Watch { blocks, claims }
+    }
+
+    /// Something is about to happen to the reservations of a unit.
+    pub(super) fn claim(&mut self, unit: usize, op: reservations::Op) -> Claim {
+        Claim { unit, id: self.units[unit].invoke(op), starts: self.starts }
+    }
+
+    /// A command was answered GOOD.
+    pub(super) fn good(&mut self, watch: Watch, command: &Command, data: &[u8]) -> Told {
+        let outcome = good_outcome(command, data)?;
+        for claim in &watch.claims {
+            self.settle(*claim, |unit, id| unit.answer(id, &outcome))?;
+        }
+        let mut pieces = data.chunks(BLOCK_BYTES);
+        for ((block, op), id) in command.effects().into_iter().zip(watch.blocks) {
+            let outcome = match op {
+                Op::Read => {
+                    let piece = pieces.next().unwrap_or_default();
+                    let tag = tag_of(piece);
+                    let tag = tag.ok_or_else(|| format!("{block:?} has bytes of nobody"))?;
+                    linear::Outcome::Read(tag)
+                }
+                Op::CompareAndWrite { .. } => linear::Outcome::Matched,
+                Op::Write(_) | Op::CopyOf(_) => linear::Outcome::Done,
+            };
+            self.linear.answer(id, outcome).map_err(text)?;
+        }
+        Ok(())
+    }
+
+    /// A COMPARE AND WRITE has found something else.
+    pub(super) fn miscompare(&mut self, watch: Watch) -> Told {
+        for claim in watch.claims {
+            self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Good))?;
+        }
+        for id in watch.blocks {
+            self.linear.answer(id, linear::Outcome::Miscompare).map_err(text)?;
+        }
+        Ok(())
+    }
+
+    /// RESERVATION CONFLICT.
+    pub(super) fn conflict(&mut self, watch: Watch) -> Told {
+        let mut claims = watch.claims.into_iter();
+        let first = claims.next().ok_or("a conflict with no reservation")?;
+        self.settle(first, |unit, id| unit.answer(id, &reservations::Outcome::Conflict))?;
+        // Of another unit that takes no part in the answer nothing was said.
+        for claim in claims {
+            self.settle(claim, Reservations::never_again)?;
+        }
+        self.had_no_effect(watch.blocks)
+    }
+
+    /// It was refused before anybody looked at it: BUSY, TASK SET FULL, UNIT ATTENTION.
+    pub(super) fn refused(&mut self, watch: Watch) -> Told {
+        for claim in watch.claims {
+            self.settle(claim, Reservations::refused)?;
+        }
+        self.had_no_effect(watch.blocks)
+    }
+
+    /// An action on reservations was refused for what it asks.
+    pub(super) fn failed(&mut self, watch: Watch) -> Told {
+        for claim in watch.claims {
+            self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Failed))?;
+        }
+        self.had_no_effect(watch.blocks)
+    }
+
+    fn had_no_effect(&mut self, blocks: Vec<linear::OpId>) -> Told {
+        blocks.into_iter().try_for_each(|id| self.linear.refused(id)).map_err(text)
+    }
+
+    /// The answer will never come: it may take effect until it is [`Monitors::over`].
+    pub(super) fn lost(&mut self, watch: &Watch) {
+        watch.blocks.iter().for_each(|id| self.linear.lost(*id));
+        watch.claims.iter().for_each(|claim| self.lost_claim(*claim));
+    }
+
+    /// The same for an operation on reservations.
+    pub(super) fn lost_claim(&mut self, claim: Claim) {
+        if claim.starts == self.starts {
+            self.units[claim.unit].lost(claim.id);
+        }
+    }
+
+    /// It has had its effect, or never will.
+    pub(super) fn over(&mut self, watch: Watch) -> Told {
+        for id in watch.blocks {
+            if self.linear.is_in_flight(id) {
+                self.linear.never_again(id).map_err(text)?;
+            }
+        }
+        let mut claims = watch.claims.into_iter();
+        claims.try_for_each(|claim| self.settle(claim, Reservations::never_again))
+    }
+
+    /// A reset or the loss of a session is over.
+    pub(super) fn done(&mut self, claim: Claim) -> Told {
+        self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Good))
+    }
+
+    /// It can't have happened.
+    pub(super) fn claim_is_none(&mut self, claim: Claim) -> Told {
+        self.settle(claim, Reservations::refused)
+    }
+
+    /// The same if nobody knows whether it was done.
+    pub(super) fn claim_is_over(&mut self, claim: Claim) -> Told {
+        self.settle(claim, Reservations::never_again)
+    }
+
+    /// The array has started anew.
+    pub(super) fn array_started(&mut self) -> Told {
+        self.starts += 1;
+        self.units.iter_mut().try_for_each(Reservations::restarted).map_err(text)
+    }
+
+    fn settle(
+        &mut self,
+        claim: Claim,
+        settle: impl FnOnce(&mut Reservations, reservations::OpId) -> Settled,
+    ) -> Told {
+        match claim.starts == self.starts {
+            true => settle(&mut self.units[claim.unit], claim.id).map_err(text),
+            // A start of the array has ended it.
+            false => Ok(()),
+        }
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// What GOOD says of reservations.
+fn good_outcome(command: &Command, data: &[u8]) -> Result<reservations::Outcome, String> {
+    let word = |at: usize| Some(u64::from_be_bytes(*data.get(at..)?.first_chunk()?));
+    let list = || {
+        let length = data.get(4..)?.first_chunk::<4>()?;
+        data.get(8..8 + u32::from_be_bytes(*length) as usize)
+    };
+    let wrong = || format!("{command:?} has brought {data:02x?}");
+    match command {
+        Command::ReadKeys { .. } => {
+            let list = list().ok_or_else(wrong)?;
+            let keys = list.chunks(8).map(|key| Some(u64::from_be_bytes(*key.first_chunk()?)));
+            let mut keys: Vec<u64> = keys.collect::<Option<_>>().ok_or_else(wrong)?;
+            keys.sort_unstable();
+            Ok(reservations::Outcome::Keys(keys))
+        }
+        Command::ReadReservation { .. } => {
+            let list = list().ok_or_else(wrong)?;
+            if list.is_empty() {
+                return Ok(reservations::Outcome::Held(None));
+            }
+            let code = list.get(13).copied().ok_or_else(wrong)?;
+            let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == code).ok_or_else(wrong)?;
+            Ok(reservations::Outcome::Held(Some((word(8).ok_or_else(wrong)?, kind))))
+        }
+        _ => Ok(reservations::Outcome::Good),
+    }
+}

@@ -1,0 +1,282 @@
+//! A path: one session of a host's initiator port with a target port, again and again.
+//!
+//! # The loss of a session
+//! A target loses a session at any time, and nobody is told: its host sees the end of the
+//! connection later. Only a command that is answered shows that the session was there still when
+//! it was sent. So a loss is in flight from each command on, and it is none if that was answered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use initiator::{Initiator, Itt, Options};
+
+use super::command::Command;
+use super::monitors::{Claim, Monitors, Watch};
+use crate::array::network::{Link, Network, Side};
+use crate::array::reservations::{Nexus, Op};
+use crate::rng::Rng;
+
+/// How long a host waits for an answer before it aborts, and for that before it gives the
+/// connection up.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A command in flight.
+pub(super) struct Flight {
+    pub(super) command: Command,
+    pub(super) watch: Watch,
+    pub(super) deadline: Duration,
+    /// How often it may be sent once more.
+    pub(super) tries_left: u32,
+    /// The number of the loss that may come from here on.
+    pub(super) loss: u64,
+}
+
+/// A request in flight that is no command.
+pub(super) struct Request {
+    pub(super) asked: Asked,
+    pub(super) deadline: Duration,
+}
+
+/// What was asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked {
+    Abort,
+    /// A reset of a unit, which ends what RESERVE has begun.
+    Reset(Claim),
+    Set,
+    Ping,
+    Logout,
+}
+
+/// A path.
+pub(super) struct Path {
+    pub(super) host: usize,
+    pub(super) nexus: Nexus,
+    /// The target port, counted from 1.
+    pub(super) port: u16,
+    pub(super) options: Options,
+    pub(super) initiator: Initiator,
+    pub(super) link: Option<Link>,
+    /// When it connects again.
+    pub(super) connect_at: Duration,
+    /// The array has started anew since: the session is gone, though its last bytes may not be.
+    pub(super) is_doomed: bool,
+    pub(super) flights: BTreeMap<Itt, Flight>,
+    pub(super) requests: BTreeMap<Itt, Request>,
+    /// What was in flight in sessions that may not have ended.
+    lost: Vec<Watch>,
+    lost_claims: Vec<Claim>,
+    /// The units that are reserved now and then.
+    reserved: Range<usize>,
+    /// The losses that may have come, by their numbers: for each unit that is reserved.
+    losses: VecDeque<(u64, Vec<Claim>)>,
+    next_loss: u64,
+    /// The number of the first loss of this session.
+    first_loss: u64,
+    /// Connections that were given up and are not closed yet.
+    old: Vec<Link>,
+}
+
+impl Path {
+    pub(super) fn new(
+        host: usize,
+        nexus: Nexus,
+        port: u16,
+        options: Options,
+        reserved: Range<usize>,
+    ) -> Self {
+        Self {
+            host,
+            nexus,
+            port,
+            reserved,
+            initiator: Initiator::new(options.clone()),
+            options,
+            link: None,
+            connect_at: Duration::ZERO,
+            is_doomed: false,
+            flights: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            lost: Vec::new(),
+            lost_claims: Vec::new(),
+            losses: VecDeque::new(),
+            next_loss: 0,
+            first_loss: 0,
+            old: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_logged_in(&self) -> bool {
+        self.link.is_some() && !self.is_doomed && self.initiator.is_logged_in()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.flights.is_empty() && self.requests.is_empty()
+    }
+
+    /// Opens a connection and begins to log in.
+    pub(super) fn connect(&mut self, network: &mut Network, now: Duration, rng: &mut Rng) -> Link {
+        let link = network.open(now);
+        self.link = Some(link);
+        self.first_loss = self.next_loss;
+        let first_cmd_sn = if rng.chance(10) { u32::MAX - rng.below(50) as u32 } else { 1 };
+        self.initiator = Initiator::new(Options { first_cmd_sn, ..self.options.clone() });
+        self.initiator.login();
+        link
+    }
+
+    /// Moves bytes in both directions. Returns whether the connection has ended.
+    pub(super) fn carry(
+        &mut self,
+        network: &mut Network,
+        now: Duration,
+        rng: &mut Rng,
+    ) -> Result<bool, String> {
+        let Some(link) = self.link else { return Ok(false) };
+        let most = rng.between(1, 100_000) as usize;
+        let output = self.initiator.output();
+        let sent = network.send(link, Side::Host, &output[..output.len().min(most)], now);
+        self.initiator.taken(sent);
+        let mut bytes = vec![0; rng.between(1, 20_000) as usize];
+        match network.receive(link, Side::Host, &mut bytes, now) {
+            None => Ok(false),
+            Some(0) => Ok(true),
+            Some(count) => {
+                let result = self.initiator.receive(&bytes[..count]);
+                result.map(|()| false).map_err(|violation| violation.to_string())
+            }
+        }
+    }
+
+    /// The session is given up. The connection is closed, or left for later.
+    pub(super) fn give_up(
+        &mut self,
+        monitors: &mut Monitors,
+        network: &mut Network,
+        now: Duration,
+        closes: bool,
+    ) -> Result<(), String> {
+        if let Some(link) = self.link.take() {
+            match closes {
+                true => network.close(link, Side::Host, now),
+                false => self.old.push(link),
+            }
+        }
+        for flight in std::mem::take(&mut self.flights).into_values() {
+            monitors.lost(&flight.watch);
+            self.lost.push(flight.watch);
+        }
+        for request in std::mem::take(&mut self.requests).into_values() {
+            if let Asked::Reset(claim) = request.asked {
+                monitors.lost_claim(claim);
+                self.lost_claims.push(claim);
+            }
+        }
+        if std::mem::take(&mut self.is_doomed) {
+            self.session_is_over(u64::MAX, monitors)?;
+        }
+        Ok(())
+    }
+
+    /// A command is about to be sent: the session may be lost from here on. Returns the number of
+    /// that loss.
+    pub(super) fn begin_loss(&mut self, monitors: &mut Monitors) -> u64 {
+        let number = self.next_loss;
+        self.next_loss += 1;
+        let loss = Op::Loss(self.nexus);
+        let claims = self.reserved.clone().map(|unit| monitors.claim(unit, loss)).collect();
+        self.losses.push_back((number, claims));
+        number
+    }
+
+    /// A command of this session was answered: when it was sent the session was not lost, and all
+    /// earlier ones have ended.
+    pub(super) fn was_there(&mut self, loss: u64, monitors: &mut Monitors) -> Result<(), String> {
+        if self.is_doomed {
+            return Ok(());
+        }
+        self.session_is_over(self.first_loss, monitors)?;
+        while let Some((_, claims)) = self.pop_loss_before(loss) {
+            claims.into_iter().try_for_each(|claim| monitors.claim_is_none(claim))?;
+        }
+        Ok(())
+    }
+
+    fn pop_loss_before(&mut self, end: u64) -> Option<(u64, Vec<Claim>)> {
+        let is_before = self.losses.front().is_some_and(|(number, _)| *number < end);
+        if is_before { self.losses.pop_front() } else { None }
+    }
+
+    /// What was in flight in earlier sessions has had its effect, or never will.
+    pub(super) fn lost_is_over(&mut self, monitors: &mut Monitors) -> Result<(), String> {
+        for watch in std::mem::take(&mut self.lost) {
+            monitors.over(watch)?;
+        }
+        for claim in std::mem::take(&mut self.lost_claims) {
+            monitors.claim_is_over(claim)?;
+        }
+        Ok(())
+    }
+
+    /// All sessions whose losses have numbers before `first` have ended for certain.
+    fn session_is_over(&mut self, first: u64, monitors: &mut Monitors) -> Result<(), String> {
+        self.lost_is_over(monitors)?;
+        while let Some((number, claims)) = self.pop_loss_before(first) {
+            // The last one has come at any rate.
+            let is_last = number + 1 == first;
+            claims.into_iter().try_for_each(|claim| match is_last {
+                true => monitors.done(claim),
+                false => monitors.claim_is_over(claim),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The array has started anew. What is on the wire may still come.
+    pub(super) fn array_started(&mut self, monitors: &mut Monitors) -> Result<(), String> {
+        self.is_doomed = self.link.is_some();
+        self.session_is_over(u64::MAX, monitors)
+    }
+
+    /// Closes a connection that was given up before.
+    pub(super) fn close_an_old_one(&mut self, network: &mut Network, now: Duration) {
+        if let Some(link) = self.old.pop() {
+            network.close(link, Side::Host, now);
+        }
+    }
+
+    /// When an answer has been waited for too long.
+    pub(super) fn deadline(now: Duration) -> Duration {
+        now + PATIENCE
+    }
+
+    /// When something has to be done by the clock, while there is a connection.
+    pub(super) fn due_at(&self) -> Option<Duration> {
+        let flights = self.flights.values().map(|flight| flight.deadline);
+        flights.chain(self.requests.values().map(|request| request.deadline)).min()
+    }
+
+    /// Commands whose answers were waited for too long are aborted. Returns whether the connection
+    /// is to be given up.
+    pub(super) fn expire(&mut self, now: Duration) -> bool {
+        if self.requests.values().any(|request| request.deadline <= now) {
+            return true;
+        }
+        let late = self.flights.iter().find(|(_, flight)| flight.deadline <= now);
+        let late = late.map(|(itt, _)| *itt);
+        late.is_some_and(|itt| !self.abort(itt, now))
+    }
+
+    /// Asks for the end of a command. Returns whether it could.
+    pub(super) fn abort(&mut self, itt: Itt, now: Duration) -> bool {
+        let Ok(request) = self.initiator.abort(itt) else { return false };
+        let deadline = Self::deadline(now);
+        // Whichever answer comes first.
+        if let Some(flight) = self.flights.get_mut(&itt) {
+            flight.deadline = deadline + PATIENCE;
+        }
+        self.requests.insert(request, Request { asked: Asked::Abort, deadline });
+        true
+    }
+}

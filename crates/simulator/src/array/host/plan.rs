@@ -1,0 +1,135 @@
+//! What hosts are to do, and what came of it.
+
+use initiator::Options;
+
+use crate::array::controller::TARGET_NAME;
+use crate::rng::Rng;
+
+/// How often hosts do what, as weights.
+#[derive(Clone, Copy, Debug)]
+pub struct Mix {
+    /// READ.
+    pub reads: u64,
+    /// WRITE.
+    pub writes: u64,
+    /// WRITE SAME with zeros.
+    pub zeros: u64,
+    /// UNMAP.
+    pub unmaps: u64,
+    /// COMPARE AND WRITE.
+    pub swaps: u64,
+    /// EXTENDED COPY.
+    pub copies: u64,
+    /// PERSISTENT RESERVE OUT.
+    pub persistent_out: u64,
+    /// PERSISTENT RESERVE IN.
+    pub persistent_in: u64,
+    /// RESERVE and RELEASE.
+    pub exclusive: u64,
+    /// TEST UNIT READY and INQUIRY.
+    pub looks: u64,
+    /// Of 10,000 steps of a path, so many times a command in flight is aborted.
+    pub aborts: u64,
+    /// … a unit is reset, or a task set aborted.
+    pub resets: u64,
+    /// … the target is pinged.
+    pub pings: u64,
+    /// … the session is logged out.
+    pub logouts: u64,
+    /// … the connection is cut.
+    pub cuts: u64,
+    /// … the session is taken over by another connection.
+    pub takeovers: u64,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self {
+            reads: 30,
+            writes: 30,
+            zeros: 6,
+            unmaps: 6,
+            swaps: 10,
+            copies: 8,
+            persistent_out: 8,
+            persistent_in: 3,
+            exclusive: 3,
+            looks: 4,
+            aborts: 60,
+            resets: 10,
+            pings: 20,
+            logouts: 8,
+            cuts: 8,
+            takeovers: 8,
+        }
+    }
+}
+
+/// The hosts of a world.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What all chance comes from.
+    pub seed: u64,
+    /// How many hosts there are.
+    pub hosts: usize,
+    /// How many paths each has.
+    pub paths_per_host: usize,
+    /// How many target ports there are.
+    pub ports: u16,
+    /// Commands in flight on each path, at most.
+    pub in_flight_max: usize,
+    /// The sizes of the volumes in blocks of 4 KiB, from LUN 1 on.
+    pub units: Vec<u64>,
+    /// From this one on, counted from 0, they are reserved now and then.
+    pub reserved_from: usize,
+    /// What hosts do.
+    pub mix: Mix,
+}
+
+impl Plan {
+    /// The iSCSI names of the hosts.
+    pub fn names(&self) -> Vec<String> {
+        (0..self.hosts).map(|host| format!("iqn.2026-01.example:host-{host}")).collect()
+    }
+}
+
+/// What came of a command, for who counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Commands that were answered GOOD.
+    pub good: u64,
+    /// RESERVATION CONFLICT.
+    pub conflicts: u64,
+    /// COMPARE AND WRITE that found something else.
+    pub miscompares: u64,
+    /// Refused for the moment.
+    pub refused: u64,
+    /// CHECK CONDITION of other kinds.
+    pub failed: u64,
+    /// Commands that task management ended.
+    pub aborted: u64,
+    /// Sessions that began.
+    pub logins: u64,
+    /// Logouts that were answered.
+    pub logouts: u64,
+}
+
+/// What a path offers at login.
+pub(super) fn any_options(name: &str, number: u8, rng: &mut Rng) -> Options {
+    let max_burst_bytes = rng.between(512, 300_000) as u32;
+    Options {
+        initiator_name: name.to_owned(),
+        target_name: TARGET_NAME.to_owned(),
+        isid: [0x80, 0, 0, 0, 0, number],
+        security_stage: rng.chance(70),
+        header_digest: rng.chance(30),
+        data_digest: rng.chance(30),
+        immediate_data: rng.chance(50),
+        initial_r2t: rng.chance(50),
+        max_recv_data_segment_bytes: rng.between(512, 70_000) as u32,
+        max_burst_bytes,
+        first_burst_bytes: rng.between(512, u64::from(max_burst_bytes)) as u32,
+        max_outstanding_r2t: rng.between(1, 4) as u16,
+        ..Options::default()
+    }
+}
