@@ -19,7 +19,22 @@ pub mod controller;
 pub mod host;
 pub mod linear;
 pub mod network;
+mod plan;
 pub mod reservations;
 mod search;
 mod sockets;
 pub mod world;
+
+use world::Summary;
+
+/// Steps of a world, unless somebody wants others.
+pub const STEPS: u64 = 20_000;
+
+/// Runs the world that a seed stands for.
+///
+/// # Errors
+/// What was wrong, and after how many steps.
+pub fn run(seed: u64, steps: u64) -> Result<Summary, (u64, String)> {
+    let (world, hosts) = plan::of_seed(seed, steps);
+    world.run(Box::new(host::SimHosts::new(hosts)))
+}

@@ -5,18 +5,19 @@
 //! simulator --seed N --trace
 //! simulator --seeds 1..1000 --small [--memory BYTES] [--reserve DIVISOR]
 //! simulator --seeds 1..1000 --misplaced
+//! simulator --seeds 1..1000 --array [--steps N]
 //! ```
 
 use std::process::ExitCode;
 
 use simulator::history::shrink;
 use simulator::misplaced::{Seen, misplace};
-use simulator::{Plan, Summary, run};
+use simulator::{Plan, Summary, array, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
                      [--steps N] [--full | --small] [--memory BYTES] [--reserve DIVISOR] [--trace] \
-                     [--misplaced]";
+                     [--misplaced | --array]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
@@ -32,6 +33,8 @@ struct Arguments {
     trace: bool,
     /// Histories in which a write is lost, or lands elsewhere or in part.
     misplaced: bool,
+    /// The whole array with its hosts.
+    array: bool,
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
@@ -46,6 +49,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         reserve_divisor: None,
         trace: false,
         misplaced: false,
+        array: false,
     };
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -75,6 +79,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             "--small" => arguments.small = true,
             "--trace" => arguments.trace = true,
             "--misplaced" => arguments.misplaced = true,
+            "--array" => arguments.array = true,
             _ => return None,
         }
     }
@@ -103,7 +108,11 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let failures = if arguments.misplaced { misplaced(&arguments) } else { histories(&arguments) };
+    let failures = match &arguments {
+        Arguments { array: true, .. } => worlds(&arguments),
+        Arguments { misplaced: true, .. } => misplaced(&arguments),
+        _ => histories(&arguments),
+    };
     let seeds = arguments.seeds.end.saturating_sub(arguments.seeds.start);
     println!("{seeds} seeds, {failures} failures");
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -134,6 +143,28 @@ fn histories(arguments: &Arguments) -> u64 {
                         println!("  with --steps {}: {failure}", shorter.steps);
                     }
                 }
+            }
+        }
+    }
+    println!("{all}");
+    failures
+}
+
+/// Worlds of the whole array; how many failed.
+fn worlds(arguments: &Arguments) -> u64 {
+    let mut failures = 0;
+    let mut all = array::world::Summary::default();
+    for seed in arguments.seeds.clone() {
+        match array::run(seed, arguments.steps.unwrap_or(array::STEPS)) {
+            Ok(summary) => {
+                all += summary;
+                if arguments.trace {
+                    println!("seed {seed}: {summary}");
+                }
+            }
+            Err((step, reason)) => {
+                failures += 1;
+                println!("FAILED, seed {seed}, step {step}: {reason}");
             }
         }
     }

@@ -237,7 +237,9 @@ impl SimHosts {
         } else if begins {
             if self.rng.chance(40) {
                 let command = self.choose(at);
-                self.send(at, now, command, 4);
+                if !self.monitors.is_crowded(&command) {
+                    self.send(at, now, command, 4);
+                }
             }
         } else if let Some(place) = self.next_check() {
             self.send(at, now, Command::Read { at: place, is_long: true }, 20);
@@ -370,6 +372,10 @@ impl Hosts for SimHosts {
 
     fn trace(&self) -> u64 {
         self.trace
+    }
+
+    fn gave_up(&self) -> bool {
+        self.monitors.gave_up.get()
     }
 }
 

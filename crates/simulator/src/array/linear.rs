@@ -237,6 +237,11 @@ impl Linear {
         self.places.contains_key(&id)
     }
 
+    /// How many operations on a block are not over.
+    pub fn in_flight_at(&self, block: Block) -> usize {
+        self.blocks.get(&block).map_or(0, |search| search.ops().count())
+    }
+
     /// How many operations are not over.
     pub fn in_flight(&self) -> usize {
         self.places.len()

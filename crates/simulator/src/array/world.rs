@@ -54,6 +54,11 @@ pub trait Hosts {
 
     /// A hash of all that they were told.
     fn trace(&self) -> u64;
+
+    /// Whether an error means no more than that too much may have happened to be judged.
+    fn gave_up(&self) -> bool {
+        false
+    }
 }
 
 /// What came of a step of the hosts.
@@ -106,6 +111,8 @@ pub struct Summary {
     pub cuts: u64,
     /// Writes and flushes of the disk.
     pub io_count: u64,
+    /// Worlds that ended early, as too much may have happened to be judged.
+    pub given_up: u64,
     /// A hash of every I/O and every answer.
     pub trace: u64,
 }
@@ -118,18 +125,19 @@ impl std::ops::AddAssign<Summary> for Summary {
         self.chores += other.chores;
         self.cuts += other.cuts;
         self.io_count += other.io_count;
+        self.given_up += other.given_up;
         self.trace = mix(self.trace ^ other.trace);
     }
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { answers, crashes, kills, chores, cuts, io_count, trace } = self;
+        let Self { answers, crashes, kills, chores, cuts, io_count, given_up, trace } = self;
         write!(
             f,
             "{answers} requests of hosts answered, {crashes} losses of power, {kills} kills, \
              {chores} chores, {cuts} cuts and stalls of connections, {io_count} writes and \
-             flushes, trace {trace:016x}"
+             flushes, {given_up} worlds given up, trace {trace:016x}"
         )
     }
 }
@@ -160,9 +168,17 @@ impl World {
     pub fn run(&self, hosts: Box<dyn Hosts>) -> Result<Summary, (u64, String)> {
         let mut run = Run::begin(self, hosts).map_err(|reason| (0, reason))?;
         for step in 0..self.steps {
-            run.step().map_err(|reason| (step, reason))?;
+            match run.step() {
+                Ok(()) => {}
+                Err(_) if run.gave_up() => return Ok(run.summary()),
+                Err(reason) => return Err((step, reason)),
+            }
         }
-        run.end().map_err(|reason| (self.steps, reason))
+        match run.end() {
+            Err(_) if run.gave_up() => Ok(run.summary()),
+            Err(reason) => Err((self.steps, reason)),
+            Ok(()) => Ok(run.summary()),
+        }
     }
 }
 
@@ -286,7 +302,7 @@ impl<'a> Run<'a> {
     }
 
     /// Finishes all that is under way.
-    fn end(mut self) -> Result<Summary, String> {
+    fn end(&mut self) -> Result<(), String> {
         self.inner()?.begins = false;
         let (mut answers, mut idle) = (0, 0);
         while !self.inner()?.hosts.is_idle() {
@@ -301,10 +317,19 @@ impl<'a> Run<'a> {
                 return Err("something is never answered".into());
             }
         }
-        let inner = self.inner()?;
+        Ok(())
+    }
+
+    fn gave_up(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.hosts.gave_up())
+    }
+
+    fn summary(&self) -> Summary {
+        let Some(inner) = &self.inner else { return self.done };
         let trace = mix(inner.disk.trace() ^ inner.hosts.trace());
         let (answers, io_count) = (inner.hosts.answers(), inner.disk.io_count());
-        Ok(Summary { answers, io_count, trace, ..self.done })
+        let given_up = u64::from(inner.hosts.gave_up());
+        Summary { answers, io_count, given_up, trace, ..self.done }
     }
 }
 

@@ -1,12 +1,17 @@
 //! The monitors of blocks and reservations, fed with whole commands.
 
+use std::cell::Cell;
+
 use super::command::Command;
 use super::content::{BLOCK_BYTES, tag_of};
 use crate::array::linear::{self, Linear, Op};
 use crate::array::reservations::{self, Kind, Nexus, Reservations};
 
 /// What may be kept for a block or a unit.
-const CONFIGURATIONS_MAX: usize = 3000;
+const CONFIGURATIONS_MAX: usize = 20_000;
+
+/// Operations on a block at which nobody begins another one.
+const CROWD: usize = 6;
 
 type Settled = Result<(), reservations::Wrong>;
 
@@ -20,6 +25,8 @@ pub(super) struct Monitors {
     units: Vec<Reservations>,
     /// How often the array has started: what was claimed before is over.
     starts: u32,
+    /// More could have happened than is kept: nothing can be judged any more.
+    pub(super) gave_up: Cell<bool>,
 }
 
 /// The operations of a command.
@@ -40,7 +47,22 @@ pub(super) struct Claim {
 impl Monitors {
     pub(super) fn new(units: usize) -> Self {
         let units = (0..units).map(|_| Reservations::new(CONFIGURATIONS_MAX)).collect();
-        Self { linear: Linear::new(CONFIGURATIONS_MAX), units, starts: 0 }
+        Self {
+            linear: Linear::new(CONFIGURATIONS_MAX),
+            units,
+            starts: 0,
+            gave_up: Cell::new(false),
+        }
+    }
+
+    /// Whether more is in flight to a block of a command than can be told apart for long: what
+    /// may have happened doubles with each.
+    pub(super) fn is_crowded(&self, command: &Command) -> bool {
+        let effects = command.effects();
+        // What a copy may bring is all that its source has had since it began.
+        let copies = effects.iter().any(|(_, op)| matches!(op, Op::CopyOf(_)));
+        let most = if copies { CROWD / 2 } else { CROWD };
+        effects.into_iter().any(|(block, _)| self.linear.in_flight_at(block) >= most)
     }
 
     /// A command is about to be sent.
@@ -75,7 +97,7 @@ impl Monitors {
                 Op::CompareAndWrite { .. } => linear::Outcome::Matched,
                 Op::Write(_) | Op::CopyOf(_) => linear::Outcome::Done,
             };
-            self.linear.answer(id, outcome).map_err(text)?;
+            self.linear.answer(id, outcome).map_err(|wrong| text(&self.gave_up, wrong))?;
         }
         Ok(())
     }
@@ -86,7 +108,8 @@ impl Monitors {
             self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Good))?;
         }
         for id in watch.blocks {
-            self.linear.answer(id, linear::Outcome::Miscompare).map_err(text)?;
+            let found = self.linear.answer(id, linear::Outcome::Miscompare);
+            found.map_err(|wrong| text(&self.gave_up, wrong))?;
         }
         Ok(())
     }
@@ -120,7 +143,8 @@ impl Monitors {
     }
 
     fn had_no_effect(&mut self, blocks: Vec<linear::OpId>) -> Told {
-        blocks.into_iter().try_for_each(|id| self.linear.refused(id)).map_err(text)
+        let refused = blocks.into_iter().try_for_each(|id| self.linear.refused(id));
+        refused.map_err(|wrong| text(&self.gave_up, wrong))
     }
 
     /// The answer will never come: it may take effect until it is [`Monitors::over`].
@@ -140,7 +164,8 @@ impl Monitors {
     pub(super) fn over(&mut self, watch: Watch) -> Told {
         for id in watch.blocks {
             if self.linear.is_in_flight(id) {
-                self.linear.never_again(id).map_err(text)?;
+                let over = self.linear.never_again(id);
+                over.map_err(|wrong| text(&self.gave_up, wrong))?;
             }
         }
         let mut claims = watch.claims.into_iter();
@@ -165,7 +190,8 @@ impl Monitors {
     /// The array has started anew.
     pub(super) fn array_started(&mut self) -> Told {
         self.starts += 1;
-        self.units.iter_mut().try_for_each(Reservations::restarted).map_err(text)
+        let started = self.units.iter_mut().try_for_each(Reservations::restarted);
+        started.map_err(|wrong| text(&self.gave_up, wrong))
     }
 
     fn settle(
@@ -174,15 +200,34 @@ impl Monitors {
         settle: impl FnOnce(&mut Reservations, reservations::OpId) -> Settled,
     ) -> Told {
         match claim.starts == self.starts {
-            true => settle(&mut self.units[claim.unit], claim.id).map_err(text),
+            true => settle(&mut self.units[claim.unit], claim.id)
+                .map_err(|wrong| text(&self.gave_up, wrong)),
             // A start of the array has ended it.
             false => Ok(()),
         }
     }
 }
 
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
+/// Something that may be too much to judge.
+trait Verdict: std::fmt::Display {
+    fn is_too_many(&self) -> bool;
+}
+
+impl Verdict for linear::Wrong {
+    fn is_too_many(&self) -> bool {
+        matches!(self, Self::TooMany { .. })
+    }
+}
+
+impl Verdict for reservations::Wrong {
+    fn is_too_many(&self) -> bool {
+        matches!(self, Self::TooMany { .. })
+    }
+}
+
+fn text(gave_up: &Cell<bool>, wrong: impl Verdict) -> String {
+    gave_up.set(gave_up.get() || wrong.is_too_many());
+    wrong.to_string()
 }
 
 /// What GOOD says of reservations.

@@ -1,0 +1,90 @@
+//! The world that a seed stands for.
+
+use std::time::Duration;
+
+use iscsi::Limits;
+use store::{Durability, OpenOptions, Tuning};
+
+use super::controller::Setup;
+use super::host;
+use super::network::Rules;
+use super::world::{Events, World};
+use crate::rng::{Rng, mix};
+
+const SEGMENT_BYTES: u64 = 64 << 10;
+/// Room for the superblocks, and segments for all that the volumes can hold many times over.
+const POOL_BYTES: u64 = (16 << 20) + 144 * SEGMENT_BYTES;
+/// Sets the seeds of worlds apart from those of other histories.
+const WORLDS: u64 = 0x0061_7272_6179;
+
+/// The world of a seed, and its hosts. Each size is drawn so small that its bound is met all the
+/// time: windows of commands, bursts, memory for data, segments, records, memory for metadata.
+pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
+    let rng = &mut Rng::new(mix(seed ^ WORLDS));
+    let hosts = rng.between(1, 3) as usize;
+    let ports = rng.between(1, 3) as u16;
+    let units: Vec<u64> = (0..rng.between(1, 3)).map(|_| rng.between(2, 40)).collect();
+    let hosts = host::Plan {
+        seed: rng.draw(),
+        hosts,
+        paths_per_host: rng.between(1, u64::from(ports)) as usize,
+        ports,
+        in_flight_max: rng.between(1, 5) as usize,
+        reserved_from: rng.below(units.len() as u64 + 1) as usize,
+        units,
+        mix: host::Mix::default(),
+    };
+    let options = OpenOptions {
+        durability: Durability::Commit,
+        tuning: Tuning::SMALL,
+        memory_bytes: if rng.chance(50) { 256 << 10 } else { 1 << 20 },
+        checkpoint_log_bytes: rng.between(1, 8) * SEGMENT_BYTES,
+        ..OpenOptions::default()
+    };
+    let setup = Setup {
+        options,
+        threads: rng.between(1, 3) as usize,
+        ports,
+        limits: limits(rng),
+        hosts: hosts.names(),
+        volume_bytes: hosts.units.iter().map(|blocks| blocks * block::BLOCK_BYTES).collect(),
+    };
+    let events = Events {
+        crashes: rng.between(1, 12),
+        kills: rng.between(0, 8),
+        chores: rng.between(0, 80),
+        cuts: rng.between(0, 12),
+    };
+    let pool_bytes = POOL_BYTES;
+    let segment_bytes = SEGMENT_BYTES;
+    let seed = rng.draw();
+    let rules = rules(rng);
+    (World { seed, setup, segment_bytes, pool_bytes, events, steps, rules }, hosts)
+}
+
+fn limits(rng: &mut Rng) -> Limits {
+    let burst_bytes = 4096 << rng.below(5);
+    Limits {
+        commands_per_session: rng.between(2, 16) as u32,
+        receive_segment_bytes: 8192 << rng.below(3),
+        burst_bytes,
+        first_burst_bytes: burst_bytes >> rng.below(3),
+        outstanding_r2t: rng.between(1, 4) as u16,
+        data_out_bytes_per_connection: 16 << 10 << rng.below(4),
+        pdus_per_call: rng.between(1, 16) as u32,
+        output_bytes: 4 << 10 << rng.below(6),
+        data_timeout: Duration::from_millis(rng.between(500, 30_000)),
+        login_timeout: Duration::from_secs(15),
+        ping_after: Duration::from_millis(rng.between(200, 30_000)),
+        ..Limits::default()
+    }
+}
+
+fn rules(rng: &mut Rng) -> Rules {
+    Rules {
+        window_bytes: 512 << rng.below(10),
+        piece_bytes_max: 64 << rng.below(11),
+        slow_percent: rng.below(10),
+        ..Rules::default()
+    }
+}
