@@ -5,7 +5,7 @@
 //! simulator --seed N --trace
 //! simulator --seeds 1..1000 --small [--memory BYTES] [--reserve DIVISOR]
 //! simulator --seeds 1..1000 --misplaced
-//! simulator --seeds 1..1000 --array [--steps N]
+//! simulator --seeds 1..1000 --array [--steps N] [--first]
 //! ```
 
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
                      [--steps N] [--full | --small] [--memory BYTES] [--reserve DIVISOR] [--trace] \
-                     [--misplaced | --array]";
+                     [--misplaced | --array [--first]]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
@@ -35,6 +35,8 @@ struct Arguments {
     misplaced: bool,
     /// The whole array with its hosts.
     array: bool,
+    /// No more seeds after the first failure.
+    first: bool,
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
@@ -50,6 +52,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         trace: false,
         misplaced: false,
         array: false,
+        first: false,
     };
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -80,6 +83,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             "--trace" => arguments.trace = true,
             "--misplaced" => arguments.misplaced = true,
             "--array" => arguments.array = true,
+            "--first" => arguments.first = true,
             _ => return None,
         }
     }
@@ -166,6 +170,9 @@ fn worlds(arguments: &Arguments) -> u64 {
                 failures += 1;
                 println!("FAILED, seed {seed}, step {step}: {reason}");
             }
+        }
+        if arguments.first && failures > 0 {
+            break;
         }
     }
     println!("{all}");
