@@ -1,7 +1,7 @@
 //! `cargo xtask sim`: the simulator from one seed on, for any length of time.
 //!
-//! A round is a run of its histories, one of those in small segments, and one of those with
-//! misplaced writes. Each prints what was done in it, and the seeds of failures: the same seed
+//! A round is a run of its histories, one of those in small segments, one of those with misplaced
+//! writes, and one of the worlds of the whole array. Each prints what was done in it, and the seeds of failures: the same seed
 //! gives the same history, to the byte.
 
 use std::path::Path;
@@ -25,8 +25,11 @@ pub struct Options {
     #[arg(long, default_value_t = 200)]
     seeds: u64,
     /// Only the worlds of small segments.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "array")]
     small: bool,
+    /// Only the worlds of the whole array.
+    #[arg(long)]
+    array: bool,
 }
 
 /// Runs rounds until the time is up or something fails.
@@ -37,15 +40,18 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     loop {
         let next = seed.saturating_add(options.seeds.max(1));
         println!("sim: seeds {seed}..{next}");
-        let small = if options.small { " --small" } else { "" };
-        let good = if options.small {
-            simulator(root, seed..next, &["--small"])?
-        } else {
-            round(root, seed..next)?
+        let only = match options {
+            Options { small: true, .. } => Some("--small"),
+            Options { array: true, .. } => Some("--array"),
+            _ => None,
+        };
+        let good = match only {
+            Some(kind) => simulator(root, seed..next, &[kind])?,
+            None => round(root, seed..next)?,
         };
         if !good {
-            let seeds = options.seeds.max(1);
-            println!("sim: failed; again with --seed {seed} --seeds {seeds}{small}");
+            let (seeds, kind) = (options.seeds.max(1), only.unwrap_or_default());
+            println!("sim: failed; again with --seed {seed} --seeds {seeds} {kind}");
             return Ok(false);
         }
         (rounds, seed) = (rounds + 1, next);
@@ -56,12 +62,13 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     }
 }
 
-/// The simulator over some seeds: histories, those in small segments, and those with misplaced
-/// writes.
+/// The simulator over some seeds: histories, those in small segments, those with misplaced writes,
+/// and worlds of the whole array.
 pub fn round(root: &Path, seeds: std::ops::Range<u64>) -> Result<bool> {
     Ok(simulator(root, seeds.clone(), &[])?
         && simulator(root, seeds.clone(), &["--small"])?
-        && simulator(root, seeds, &["--misplaced"])?)
+        && simulator(root, seeds.clone(), &["--misplaced"])?
+        && simulator(root, seeds, &["--array"])?)
 }
 
 fn simulator(root: &Path, seeds: std::ops::Range<u64>, more: &[&str]) -> Result<bool> {

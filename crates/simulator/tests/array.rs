@@ -1,0 +1,45 @@
+//! The whole array, from many seeds: hosts, their network, front ends, target, store and disk.
+
+use simulator::array::world::Summary;
+use simulator::array::{STEPS, run};
+
+/// Runs the worlds of some seeds.
+fn all(seeds: std::ops::Range<u64>) -> Summary {
+    let mut sum = Summary::default();
+    for seed in seeds {
+        match run(seed, STEPS) {
+            Ok(summary) => sum += summary,
+            Err((step, reason)) => panic!("seed {seed}, step {step}: {reason}"),
+        }
+    }
+    sum
+}
+
+#[test]
+fn hosts_get_what_some_order_of_their_commands_gives() {
+    let sum = all(0..60);
+    println!("{sum}");
+    assert!(sum.answers > 50_000 && sum.crashes > 400 && sum.kills > 200, "{sum}");
+    assert!(sum.chores > 5_000 && sum.cuts > 400 && sum.given_up < 6, "{sum}");
+}
+
+#[test]
+fn a_seed_gives_the_same_world() {
+    for seed in 0..4 {
+        let trace = || run(seed, STEPS).map(|summary| summary.trace);
+        assert_eq!(trace(), trace(), "seed {seed}");
+    }
+}
+
+/// Those that have found something.
+#[test]
+fn what_has_failed_once_passes() {
+    for line in include_str!("../seeds.txt").lines() {
+        let Some(seed) = line.strip_prefix("array ") else { continue };
+        let seed = seed.split_whitespace().next().and_then(|word| word.parse().ok());
+        let seed = seed.unwrap_or_else(|| panic!("{line:?} names no seed"));
+        if let Err((step, reason)) = run(seed, STEPS) {
+            panic!("seed {seed}, step {step}: {reason}");
+        }
+    }
+}
