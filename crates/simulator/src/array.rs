@@ -23,9 +23,10 @@ mod plan;
 pub mod reservations;
 mod search;
 mod sockets;
+pub mod summary;
 pub mod world;
 
-use world::Summary;
+use summary::Summary;
 
 /// Steps of a world, unless somebody wants others.
 pub const STEPS: u64 = 20_000;

@@ -157,7 +157,7 @@ fn histories(arguments: &Arguments) -> u64 {
 /// Worlds of the whole array; how many failed.
 fn worlds(arguments: &Arguments) -> u64 {
     let mut failures = 0;
-    let mut all = array::world::Summary::default();
+    let mut all = array::summary::Summary::default();
     for seed in arguments.seeds.clone() {
         match array::run(seed, arguments.steps.unwrap_or(array::STEPS)) {
             Ok(summary) => {

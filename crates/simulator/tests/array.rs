@@ -1,6 +1,6 @@
 //! The whole array, from many seeds: hosts, their network, front ends, target, store and disk.
 
-use simulator::array::world::Summary;
+use simulator::array::summary::Summary;
 use simulator::array::{STEPS, run};
 
 /// Runs the worlds of some seeds.

@@ -366,29 +366,6 @@ impl Connection {
         }
     }
 
-    /// Sends an answer. The one to a logout is the last of its connection (RFC 7143, 11.15).
-    fn send(&mut self, mut bhs: Bhs, data: OutData, stat_sn: StatSn) {
-        if self.logged_out {
-            return;
-        }
-        if stat_sn != StatSn::Absent {
-            bhs.put_u32(24, self.stat_sn);
-        }
-        if stat_sn == StatSn::Advance {
-            self.stat_sn = self.stat_sn.wrapping_add(1);
-        }
-        let (expected, max) = match (&self.session, &self.login) {
-            (Some(session), _) => (session.expected(), session.max()),
-            (None, Some(login)) => (login.cmd_sn(), login.cmd_sn()),
-            (None, None) => (0, 0),
-        };
-        bhs.put_u32(28, expected);
-        bhs.put_u32(32, max);
-        self.transmit.push(bhs, data);
-        self.clock.has_output();
-        self.share_output();
-    }
-
     /// Rejects a PDU.
     fn reject(&mut self, bhs: &Bhs, reason: RejectReason) {
         let data = OutData::Bytes(bhs.0.to_vec());

@@ -5,6 +5,7 @@ use block::DataIn;
 use super::{Connection, StatSn};
 use crate::budget::Grant;
 use crate::event::{TaskHandle, TaskResponse};
+use crate::pdu::Bhs;
 use crate::pdu::build::{self, Residual};
 use crate::session::Place;
 use crate::task::{DataFault, Task};
@@ -139,5 +140,28 @@ impl Connection {
             offset += bytes;
         }
         sn
+    }
+
+    /// Sends an answer. The one to a logout is the last of its connection (RFC 7143, 11.15).
+    pub(super) fn send(&mut self, mut bhs: Bhs, data: OutData, stat_sn: StatSn) {
+        if self.logged_out {
+            return;
+        }
+        if stat_sn != StatSn::Absent {
+            bhs.put_u32(24, self.stat_sn);
+        }
+        if stat_sn == StatSn::Advance {
+            self.stat_sn = self.stat_sn.wrapping_add(1);
+        }
+        let (expected, max) = match (&self.session, &self.login) {
+            (Some(session), _) => (session.expected(), session.max()),
+            (None, Some(login)) => (login.cmd_sn(), login.cmd_sn()),
+            (None, None) => (0, 0),
+        };
+        bhs.put_u32(28, expected);
+        bhs.put_u32(32, max);
+        self.transmit.push(bhs, data);
+        self.clock.has_output();
+        self.share_output();
     }
 }

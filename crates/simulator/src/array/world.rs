@@ -18,6 +18,7 @@ use std::time::Duration;
 use super::chores::Chore;
 use super::controller::{Controller, Setup, SimClock, make};
 use super::network::{Cut, Link, Network, Rules};
+use super::summary::Summary;
 use crate::disk::{SimDisk, Survival};
 use crate::rng::{Rng, mix};
 
@@ -94,52 +95,6 @@ pub struct World {
     pub steps: u64,
     /// How the network behaves.
     pub rules: Rules,
-}
-
-/// What came of a world in which nothing was wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Requests of hosts that were answered.
-    pub answers: u64,
-    /// Losses of power.
-    pub crashes: u64,
-    /// Processes that were killed.
-    pub kills: u64,
-    /// Chores.
-    pub chores: u64,
-    /// Connections that were cut or have stalled.
-    pub cuts: u64,
-    /// Writes and flushes of the disk.
-    pub io_count: u64,
-    /// Worlds that ended early, as too much may have happened to be judged.
-    pub given_up: u64,
-    /// A hash of every I/O and every answer.
-    pub trace: u64,
-}
-
-impl std::ops::AddAssign<Summary> for Summary {
-    fn add_assign(&mut self, other: Summary) {
-        self.answers += other.answers;
-        self.crashes += other.crashes;
-        self.kills += other.kills;
-        self.chores += other.chores;
-        self.cuts += other.cuts;
-        self.io_count += other.io_count;
-        self.given_up += other.given_up;
-        self.trace = mix(self.trace ^ other.trace);
-    }
-}
-
-impl std::fmt::Display for Summary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { answers, crashes, kills, chores, cuts, io_count, given_up, trace } = self;
-        write!(
-            f,
-            "{answers} requests of hosts answered, {crashes} losses of power, {kills} kills, \
-             {chores} chores, {cuts} cuts and stalls of connections, {io_count} writes and \
-             flushes, {given_up} worlds given up, trace {trace:016x}"
-        )
-    }
 }
 
 /// All but chores: what goes on while one waits.

@@ -6,7 +6,8 @@ use store::{Durability, OpenOptions, Tuning};
 use super::*;
 use crate::array::controller::Setup;
 use crate::array::network::Rules;
-use crate::array::world::{Events, Summary, World};
+use crate::array::summary::Summary;
+use crate::array::world::{Events, World};
 
 fn plan(seed: u64) -> Plan {
     Plan {
