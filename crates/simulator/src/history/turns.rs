@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use format::geometry::SEGMENT_BYTES_MIN;
-use store::{Durability, Next, ScrubStep, Store, StoreError, What};
+use store::{Durability, Finding, Next, Repair, ScrubStep, Store, StoreError, What};
 
 use super::{History, locked};
 use crate::desk::Desk;
@@ -91,7 +91,8 @@ impl History {
     }
 
     /// A step of a pass of scrubbing. All that was written is right, so it may find nothing but a
-    /// superblock that was not.
+    /// superblock that was not, and a record that a crash has torn: recovery has it from its copy
+    /// in the next one.
     fn scrub(&mut self, store: &Arc<Store>) -> Result<(), String> {
         self.disk.note("scrub");
         store.scrub_start(1);
@@ -103,8 +104,12 @@ impl History {
                 Err(format!("scrubbing was {step:?} though a pass was begun"))
             }
             Ok(_) => {
-                let may_be = |what| self.plan.bad_places && matches!(what, What::Superblock(_));
-                match store.damage().findings.iter().find(|finding| !may_be(finding.what)) {
+                let may_be = |finding: &Finding| match finding.what {
+                    What::Superblock(_) => self.plan.bad_places,
+                    What::Record(_) => self.done.crashes > 0 && finding.repair == Repair::Done,
+                    _ => false,
+                };
+                match store.damage().findings.iter().find(|finding| !may_be(finding)) {
                     Some(finding) => Err(format!("scrubbing found {finding:?}")),
                     None => Ok(()),
                 }
