@@ -17,6 +17,9 @@ const ILLEGAL_REQUEST: u8 = 0x5;
 const UNIT_ATTENTION: u8 = 0x6;
 const MISCOMPARE: u8 = 0xe;
 
+/// Reason of a reject (RFC 7143, 11.17.1).
+const TOO_MANY_IMMEDIATE: u8 = 6;
+
 /// Status codes (SAM-5, 5.3.1).
 const GOOD: u8 = 0x00;
 const CHECK_CONDITION: u8 = 0x02;
@@ -48,6 +51,14 @@ impl SimHosts {
                     self.count(|counts| counts.logouts += 1);
                     self.give_up(at, network, now, true)?;
                     self.paths[at].lost_is_over(&mut self.monitors)?;
+                }
+                Event::Rejected { reason: TOO_MANY_IMMEDIATE, header } => {
+                    let itt =
+                        header[16..20].iter().fold(0, |tag, byte| tag << 8 | u32::from(*byte));
+                    let request = self.paths[at].requests.remove(&Itt(itt));
+                    if let Asked::Reset(claim) = request.ok_or("a reject of no request")?.asked {
+                        self.monitors.claim_is_none(claim)?;
+                    }
                 }
                 Event::Nop(Nop::Answered { itt }) => drop(self.paths[at].requests.remove(&itt)),
                 Event::Nop(_) => {}

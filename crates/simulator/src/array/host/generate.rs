@@ -10,6 +10,8 @@ use crate::rng::Rng;
 const COMMON_TAGS: u64 = 8;
 /// Blocks that most commands are about, at most.
 const BLOCKS_MAX: u64 = 6;
+/// What a block may have that is copied.
+const COPIED_CONTENTS_MAX: usize = 4;
 /// Keys that are registered.
 const KEYS: u64 = 3;
 
@@ -70,6 +72,12 @@ impl Choice<'_> {
             5 => {
                 let from = self.place(rng, at.count);
                 let count = from.count.min(at.count);
+                let blocks = (from.block..from.block + count).map(|block| number(from.unit, block));
+                // What may be anything would be copied as anything.
+                let is_known = |block| monitors.linear.possible(block).len() <= COPIED_CONTENTS_MAX;
+                if !blocks.into_iter().all(is_known) {
+                    return Command::Read { at, is_long };
+                }
                 Command::Copy { from: Place { count, ..from }, at: Place { count, ..at } }
             }
             6 => Command::Out {

@@ -21,6 +21,9 @@ use crate::rng::Rng;
 /// connection up.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// How many losses of one session may be told apart.
+const LOSSES_MAX: u64 = 4;
+
 /// A command in flight.
 pub(super) struct Flight {
     pub(super) command: Command,
@@ -69,7 +72,8 @@ pub(super) struct Path {
     lost_claims: Vec<Claim>,
     /// The units that are reserved now and then.
     reserved: Range<usize>,
-    /// The losses that may have come, by their numbers: for each unit that is reserved.
+    /// The losses that may have come, by their numbers: for each unit that is reserved. Of earlier
+    /// sessions one each.
     losses: VecDeque<(u64, Vec<Claim>)>,
     next_loss: u64,
     /// The number of the first loss of this session.
@@ -173,6 +177,7 @@ impl Path {
                 self.lost_claims.push(claim);
             }
         }
+        self.keep_one_loss(monitors)?;
         if std::mem::take(&mut self.is_doomed) {
             self.session_is_over(u64::MAX, monitors)?;
         }
@@ -182,6 +187,10 @@ impl Path {
     /// A command is about to be sent: the session may be lost from here on. Returns the number of
     /// that loss.
     pub(super) fn begin_loss(&mut self, monitors: &mut Monitors) -> u64 {
+        // One that began before is as good, though less is known of it.
+        if self.next_loss - self.first_loss_left() >= LOSSES_MAX {
+            return self.next_loss - 1;
+        }
         let number = self.next_loss;
         self.next_loss += 1;
         let loss = Op::Loss(self.nexus);
@@ -198,6 +207,22 @@ impl Path {
         }
         self.session_is_over(self.first_loss, monitors)?;
         while let Some((_, claims)) = self.pop_loss_before(loss) {
+            claims.into_iter().try_for_each(|claim| monitors.claim_is_none(claim))?;
+        }
+        Ok(())
+    }
+
+    /// The first loss of this session that may have come, or the next number.
+    fn first_loss_left(&self) -> u64 {
+        let mut numbers = self.losses.iter().map(|(number, _)| *number);
+        numbers.find(|number| *number >= self.first_loss).unwrap_or(self.next_loss)
+    }
+
+    /// A session is lost for certain: one loss is enough, whenever it came.
+    fn keep_one_loss(&mut self, monitors: &mut Monitors) -> Result<(), String> {
+        let first = self.first_loss_left();
+        while self.losses.back().is_some_and(|(number, _)| *number > first) {
+            let claims = self.losses.pop_back().map(|(_, claims)| claims).unwrap_or_default();
             claims.into_iter().try_for_each(|claim| monitors.claim_is_none(claim))?;
         }
         Ok(())
@@ -222,13 +247,8 @@ impl Path {
     /// All sessions whose losses have numbers before `first` have ended for certain.
     fn session_is_over(&mut self, first: u64, monitors: &mut Monitors) -> Result<(), String> {
         self.lost_is_over(monitors)?;
-        while let Some((number, claims)) = self.pop_loss_before(first) {
-            // The last one has come at any rate.
-            let is_last = number + 1 == first;
-            claims.into_iter().try_for_each(|claim| match is_last {
-                true => monitors.done(claim),
-                false => monitors.claim_is_over(claim),
-            })?;
+        while let Some((_, claims)) = self.pop_loss_before(first) {
+            claims.into_iter().try_for_each(|claim| monitors.done(claim))?;
         }
         Ok(())
     }

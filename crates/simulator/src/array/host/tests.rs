@@ -9,21 +9,67 @@ use crate::array::network::Rules;
 use crate::array::summary::Summary;
 use crate::array::world::{Events, World};
 
+/// Every second world has other hosts, another network and other limits: what is small meets often.
 fn plan(seed: u64) -> Plan {
+    let rng = &mut Rng::new(seed ^ 0x5eed);
+    let is_usual = rng.chance(50);
+    let mut any = |usual: u64, low, high| if is_usual { usual } else { rng.between(low, high) };
     Plan {
         seed,
-        hosts: 2 + seed as usize % 2,
-        paths_per_host: 2,
-        ports: 2,
-        in_flight_max: 3,
-        units: vec![60, 30],
-        reserved_from: 1,
-        mix: Mix::default(),
+        hosts: any(2 + seed % 2, 1, 4) as usize,
+        paths_per_host: any(2, 1, 3) as usize,
+        ports: any(2, 1, 3) as u16,
+        in_flight_max: any(3, 1, 5) as usize,
+        units: vec![any(60, 30, 200), any(30, 30, 60)],
+        reserved_from: any(1, 0, 2) as usize,
+        mix: Mix {
+            swaps: any(10, 0, 60),
+            copies: any(8, 0, 40),
+            zeros: any(6, 0, 30),
+            unmaps: any(6, 0, 30),
+            aborts: any(60, 0, 600),
+            resets: any(10, 0, 60),
+            cuts: any(8, 0, 40),
+            takeovers: any(8, 0, 40),
+            ..Mix::default()
+        },
+    }
+}
+
+fn rules(rng: &mut Rng) -> Rules {
+    match rng.chance(50) {
+        true => Rules::default(),
+        false => Rules {
+            window_bytes: rng.between(100, 300_000) as usize,
+            piece_bytes_max: rng.between(1, 70_000) as usize,
+            slow_percent: rng.below(30),
+            short_read_percent: rng.below(90),
+            ..Rules::default()
+        },
+    }
+}
+
+fn limits(rng: &mut Rng) -> Limits {
+    let usual = Limits::default();
+    match rng.chance(60) {
+        true => usual,
+        false => Limits {
+            commands_per_session: rng.between(1, 8) as u32,
+            receive_segment_bytes: rng.between(8192, 70_000) as u32,
+            burst_bytes: rng.between(4096, 100_000) as u32,
+            first_burst_bytes: rng.between(512, 4096) as u32,
+            outstanding_r2t: rng.between(1, 3) as u16,
+            data_out_bytes_per_connection: rng.between(10_000, 100_000) as usize,
+            output_bytes: rng.between(1000, 100_000) as usize,
+            pdus_per_call: rng.between(1, 5) as u32,
+            ..usual
+        },
     }
 }
 
 fn world(plan: &Plan) -> World {
     let seed = plan.seed;
+    let rng = &mut Rng::new(seed ^ 0xa11);
     World {
         seed,
         setup: Setup {
@@ -36,15 +82,15 @@ fn world(plan: &Plan) -> World {
             },
             threads: 1 + seed as usize % 3,
             ports: plan.ports,
-            limits: Limits::default(),
+            limits: limits(rng),
             hosts: plan.names(),
             volume_bytes: plan.units.iter().map(|blocks| blocks * 4096).collect(),
         },
         segment_bytes: 64 << 10,
         pool_bytes: (16 << 20) + 144 * (64 << 10),
-        events: Events { crashes: 3, kills: 3, chores: 30, cuts: 10 },
+        events: Events { crashes: rng.below(8), kills: rng.below(8), chores: 30, cuts: 10 },
         steps: 20_000,
-        rules: Rules::default(),
+        rules: rules(rng),
     }
 }
 
