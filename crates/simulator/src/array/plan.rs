@@ -32,7 +32,7 @@ pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
         in_flight_max: rng.between(1, 5) as usize,
         reserved_from: rng.below(units.len() as u64 + 1) as usize,
         units,
-        mix: host::Mix::default(),
+        mix: mix_of(rng),
     };
     let options = OpenOptions {
         durability: Durability::Commit,
@@ -60,6 +60,25 @@ pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
     let seed = rng.draw();
     let rules = rules(rng);
     (World { seed, setup, segment_bytes, pool_bytes, events, steps, rules }, hosts)
+}
+
+/// In every second world some things come far more often than usual, and others never.
+fn mix_of(rng: &mut Rng) -> host::Mix {
+    let usual = host::Mix::default();
+    if rng.chance(50) {
+        return usual;
+    }
+    host::Mix {
+        zeros: rng.below(30),
+        unmaps: rng.below(30),
+        swaps: rng.below(60),
+        copies: rng.below(40),
+        aborts: rng.below(600),
+        resets: rng.below(60),
+        cuts: rng.below(40),
+        takeovers: rng.below(40),
+        ..usual
+    }
 }
 
 fn limits(rng: &mut Rng) -> Limits {
