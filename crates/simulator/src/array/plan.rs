@@ -54,6 +54,7 @@ pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
         kills: rng.between(0, 8),
         chores: rng.between(0, 80),
         cuts: rng.between(0, 12),
+        stalls: rng.between(0, 40),
     };
     let pool_bytes = POOL_BYTES;
     let segment_bytes = SEGMENT_BYTES;

@@ -76,6 +76,8 @@ pub struct Events {
     pub chores: u64,
     /// … a connection is cut, or stalls.
     pub cuts: u64,
+    /// … requests of a front end to the disk stall.
+    pub stalls: u64,
 }
 
 /// A world, apart from its hosts.
@@ -105,6 +107,8 @@ struct Inner {
     array: Controller,
     hosts: Box<dyn Hosts>,
     rng: Rng,
+    /// Until when requests of each front end to the disk stall.
+    stalled: Vec<Duration>,
     /// Whether hosts begin something new.
     begins: bool,
     failure: Option<String>,
@@ -154,7 +158,8 @@ impl<'a> Run<'a> {
         let array = Controller::open(&disk, &world.setup, &clock)?;
         let network = Network::new(rng.draw(), world.rules);
         let (begins, failure) = (true, None);
-        let inner = Inner { disk, clock, network, array, hosts, rng, begins, failure };
+        let stalled = vec![Duration::ZERO; world.setup.threads];
+        let inner = Inner { disk, clock, network, array, hosts, rng, stalled, begins, failure };
         Ok(Self { world, inner: Some(inner), done: Summary::default() })
     }
 
@@ -164,13 +169,13 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let Events { crashes, kills, chores, cuts } = self.world.events;
+        let Events { crashes, kills, chores, cuts, stalls } = self.world.events;
         let inner = self.inner()?;
         if inner.disk.has_failed() {
             return self.restart(true);
         }
-        let usual = 10_000_u64.saturating_sub(crashes + kills + chores + cuts);
-        match inner.rng.weighted(&[usual, crashes, kills, chores, cuts]) {
+        let usual = 10_000_u64.saturating_sub(crashes + kills + chores + cuts + stalls);
+        match inner.rng.weighted(&[usual, crashes, kills, chores, cuts, stalls]) {
             1 => self.restart(true),
             2 => self.restart(false),
             3 => {
@@ -187,6 +192,10 @@ impl<'a> Run<'a> {
             4 => {
                 self.done.cuts += 1;
                 self.inner()?.cut();
+                Ok(())
+            }
+            5 => {
+                self.inner()?.stall_disk();
                 Ok(())
             }
             _ => self.usual(),
@@ -230,6 +239,7 @@ impl<'a> Run<'a> {
             [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
         let Some(inner) = self.inner.take() else { return Err("the world is lost".into()) };
         let Inner { disk, clock, mut network, array, mut hosts, mut rng, begins, .. } = inner;
+        let stalled = vec![Duration::ZERO; self.world.setup.threads];
         drop(array);
         let now = clock.time();
         let links: Vec<Link> = network.links().collect();
@@ -252,7 +262,8 @@ impl<'a> Run<'a> {
             .map_err(|error| format!("a start: {error}"))?;
         hosts.array_started();
         let failure = None;
-        self.inner = Some(Inner { disk, clock, network, array, hosts, rng, begins, failure });
+        self.inner =
+            Some(Inner { disk, clock, network, array, hosts, rng, stalled, begins, failure });
         Ok(())
     }
 
@@ -306,7 +317,8 @@ impl Inner {
         let now = clock.time();
         let count = array.thread_count();
         let due: Vec<usize> = (0..count).filter(|index| array.is_due(*index, network)).collect();
-        let busy: Vec<usize> = (0..count).filter(|index| array.is_busy(*index)).collect();
+        let goes_on = |index: &usize| array.is_busy(*index) && self.stalled[*index] <= now;
+        let busy: Vec<usize> = (0..count).filter(goes_on).collect();
         let weight = |is_there: bool, weight| if is_there { weight } else { 0 };
         match rng.weighted(&[weight(!due.is_empty(), 4), weight(!busy.is_empty(), 3), 4]) {
             0 => {
@@ -331,10 +343,19 @@ impl Inner {
         let mut next = now + Duration::from_nanos(self.rng.below(STEP_NS_MAX));
         if is_quiet && self.rng.chance(30) {
             let network = self.network.next_event_at(now);
-            let all = [network, self.hosts.due_at(), Some(self.array.due_at())];
+            let stall = self.stalled.iter().copied().filter(|until| *until > now).min();
+            let all = [network, self.hosts.due_at(), Some(self.array.due_at()), stall];
             next = all.into_iter().flatten().min().map_or(next, |at| at.max(next));
         }
         self.clock.advance_to(next);
+    }
+
+    /// What a front end has asked of the disk takes long.
+    fn stall_disk(&mut self) {
+        let index = self.rng.below(self.stalled.len() as u64) as usize;
+        let most_us = 10_u64.pow(self.rng.between(2, 6) as u32);
+        let stall = Duration::from_micros(self.rng.below(most_us));
+        self.stalled[index] = self.clock.time() + stall;
     }
 
     /// A connection is cut, or stalls.

@@ -88,7 +88,13 @@ fn world(plan: &Plan) -> World {
         },
         segment_bytes: 64 << 10,
         pool_bytes: (16 << 20) + 144 * (64 << 10),
-        events: Events { crashes: rng.below(8), kills: rng.below(8), chores: 30, cuts: 10 },
+        events: Events {
+            crashes: rng.below(8),
+            kills: rng.below(8),
+            chores: 30,
+            cuts: 10,
+            stalls: 10,
+        },
         steps: 20_000,
         rules: rules(rng),
     }

@@ -36,7 +36,7 @@ fn world(seed: u64) -> World {
         },
         segment_bytes: 64 << 10,
         pool_bytes: (16 << 20) + 144 * (64 << 10),
-        events: Events { crashes: 10, kills: 10, chores: 40, cuts: 10 },
+        events: Events { crashes: 10, kills: 10, chores: 40, cuts: 10, stalls: 0 },
         steps: 20_000,
         rules: Rules::default(),
     }
