@@ -37,22 +37,32 @@ pub(super) enum Message {
 }
 
 /// Which tasks are to be ended: by their volume, whatever its number is for their hosts, and
-/// however
-/// that is written.
+/// however that is written, or by who has sent them.
 #[derive(Clone, Debug)]
 pub(super) enum AbortWhat {
     /// Those of any session on some volumes.
     Volumes(Arc<BTreeSet<VolumeId>>),
     /// Those of one session on a volume.
     OfSession(SessionId, VolumeId),
+    /// All of a session, whatever they are about.
+    Session(SessionId),
+    /// All of a connection.
+    Connection(ConnectionId),
 }
 
 impl AbortWhat {
-    /// Whether tasks on this volume are meant, of this session.
-    pub(super) fn has(&self, volume: VolumeId, session: SessionId) -> bool {
+    /// Whether a task is meant that is on this volume, if it is on any, and of this session.
+    pub(super) fn has(
+        &self,
+        volume: Option<VolumeId>,
+        session: SessionId,
+        connection: ConnectionId,
+    ) -> bool {
         match self {
-            Self::Volumes(volumes) => volumes.contains(&volume),
-            Self::OfSession(by, of) => (*by, *of) == (session, volume),
+            Self::Volumes(volumes) => volume.is_some_and(|volume| volumes.contains(&volume)),
+            Self::OfSession(by, of) => (Some(*of), *by) == (volume, session),
+            Self::Session(by) => *by == session,
+            Self::Connection(on) => *on == connection,
         }
     }
 }

@@ -146,7 +146,15 @@ impl FrontEnd {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
-            return peer.connection.respond_management(request.handle, ManagementOutcome::Rejected);
+            // It has no tasks whose end a logout would wait for.
+            let outcome = match request.function {
+                ManagementFunction::LogoutConnection { .. } | ManagementFunction::LogoutSession => {
+                    ManagementOutcome::Complete
+                }
+                _ => ManagementOutcome::Rejected,
+            };
+            peer.connection.respond_management(request.handle, outcome);
+            return self.touch(slot);
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         tracing::debug!("{} asks for {}", nexus.initiator().name, request.function.name());
@@ -159,6 +167,10 @@ impl FrontEnd {
                 let seen = luns.luns.values().map(|volume| volume.id);
                 Some(AbortWhat::Volumes(Arc::new(seen.collect())))
             }
+            (ManagementFunction::LogoutConnection { connection }, _) => {
+                Some(AbortWhat::Connection(connection))
+            }
+            (ManagementFunction::LogoutSession, _) => Some(AbortWhat::Session(request.session)),
             // All others are about a logical unit.
             (_, None) => {
                 let outcome = ManagementOutcome::LunDoesNotExist;
@@ -204,7 +216,7 @@ impl FrontEnd {
             let id = session.info.session;
             let mut ends = |task: TaskHandle, lun: [u8; 8]| {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
-                volume.is_some_and(|volume| what.has(volume, id))
+                what.has(volume, id, task.connection)
             };
             affected.extend(match by.filter(|by| by.connection == peer.id) {
                 Some(by) => peer.connection.abort_before(by, &mut ends),

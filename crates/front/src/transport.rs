@@ -121,6 +121,13 @@ pub enum ManagementFunction {
     LogicalUnitReset,
     /// The same for all logical units that the host sees.
     TargetWarmReset,
+    /// All commands of a connection of this session, which is logged out.
+    LogoutConnection {
+        /// Which.
+        connection: ConnectionId,
+    },
+    /// All commands of this session, which is logged out.
+    LogoutSession,
 }
 
 impl ManagementFunction {
@@ -132,6 +139,7 @@ impl ManagementFunction {
             Self::ClearTaskSet => "CLEAR TASK SET",
             Self::LogicalUnitReset => "LOGICAL UNIT RESET",
             Self::TargetWarmReset => "TARGET WARM RESET",
+            Self::LogoutConnection { .. } | Self::LogoutSession => "logout",
         }
     }
 }

@@ -171,6 +171,13 @@ pub enum ManagementFunction {
     /// TARGET WARM RESET: as LOGICAL UNIT RESET for all logical units that the initiator sees.
     /// (TARGET COLD RESET would end the sessions of all initiators, and is not supported.)
     TargetWarmReset,
+    /// A logout that ends a connection, with all its tasks (RFC 7143, 7.5 and 11.14).
+    LogoutConnection {
+        /// Which: this one or another one of the session.
+        connection: ConnectionId,
+    },
+    /// A logout that ends the session, with all its tasks.
+    LogoutSession,
 }
 
 impl ManagementFunction {
@@ -182,6 +189,7 @@ impl ManagementFunction {
             Self::ClearTaskSet => "CLEAR TASK SET",
             Self::LogicalUnitReset => "LOGICAL UNIT RESET",
             Self::TargetWarmReset => "TARGET WARM RESET",
+            Self::LogoutConnection { .. } | Self::LogoutSession => "logout",
         }
     }
 }

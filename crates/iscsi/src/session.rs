@@ -259,22 +259,20 @@ impl Session {
         Ok(())
     }
 
-    /// The name of a connection within the session.
-    pub(crate) fn cid_of(&self, id: ConnectionId) -> Option<u16> {
-        let state = self.state.lock();
-        state.members.iter().find(|member| member.id == id).map(|member| member.cid)
+    /// Tells a connection to close.
+    pub(crate) fn close_member(&self, id: ConnectionId, wake: &mut Vec<ConnectionId>) {
+        let mut state = self.state.lock();
+        if let Some(place) = state.members.iter().position(|member| member.id == id) {
+            let member = state.members.swap_remove(place);
+            member.closing.store(true, Ordering::Release);
+            wake.push(member.id);
+        }
     }
 
-    /// Tells the connection with this CID to close; false where there is none.
-    pub(crate) fn close_member(&self, cid: u16, wake: &mut Vec<ConnectionId>) -> bool {
-        let mut state = self.state.lock();
-        let Some(place) = state.members.iter().position(|member| member.cid == cid) else {
-            return false;
-        };
-        let member = state.members.swap_remove(place);
-        member.closing.store(true, Ordering::Release);
-        wake.push(member.id);
-        true
+    /// The connection with this name within the session.
+    pub(crate) fn member(&self, cid: u16) -> Option<ConnectionId> {
+        let state = self.state.lock();
+        state.members.iter().find(|member| member.cid == cid).map(|member| member.id)
     }
 
     /// Ends it: all its connections have to close.

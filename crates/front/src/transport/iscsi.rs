@@ -133,6 +133,10 @@ fn request_of(request: &iscsi::TaskManagement) -> TaskManagement {
         Asked::ClearTaskSet => ManagementFunction::ClearTaskSet,
         Asked::LogicalUnitReset => ManagementFunction::LogicalUnitReset,
         Asked::TargetWarmReset => ManagementFunction::TargetWarmReset,
+        Asked::LogoutConnection { connection } => {
+            ManagementFunction::LogoutConnection { connection: connection_of(connection) }
+        }
+        Asked::LogoutSession => ManagementFunction::LogoutSession,
     };
     TaskManagement {
         handle: management_of(request.handle),

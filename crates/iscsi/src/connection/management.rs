@@ -28,6 +28,9 @@ impl Connection {
         };
         let (_, place) = self.managements.swap_remove(at);
         drop(place); // the answer tells of it
+        if let Some((_, function)) = self.leaving.filter(|(leaving, _)| *leaving == handle) {
+            return self.log_out(handle.initiator_task_tag, function);
+        }
         let response = match outcome {
             ManagementOutcome::Complete => COMPLETE,
             ManagementOutcome::TaskDoesNotExist => NO_SUCH_TASK,
@@ -151,13 +154,13 @@ impl Connection {
         self.send(bhs, OutData::None, StatSn::Advance);
     }
 
-    fn pass_on(
+    pub(super) fn pass_on(
         &mut self,
         bhs: &Bhs,
         session: crate::event::SessionId,
         place: Place,
         function: ManagementFunction,
-    ) {
+    ) -> ManagementHandle {
         let handle = ManagementHandle {
             connection: self.id,
             initiator_task_tag: bhs.task_tag(),
@@ -171,5 +174,6 @@ impl Connection {
             function,
             lun,
         }));
+        handle
     }
 }

@@ -133,6 +133,8 @@ pub struct Connection {
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
+    /// A logout that is not answered yet.
+    leaving: Option<(crate::event::ManagementHandle, crate::event::ManagementFunction)>,
     /// Whether it was logged out, so that its end is not a loss.
     logged_out: bool,
     ended: bool,
@@ -177,6 +179,7 @@ impl Connection {
             managements: Vec::new(),
             text: None,
             closed: false,
+            leaving: None,
             logged_out: false,
             ended: false,
         }
@@ -396,7 +399,7 @@ impl Connection {
 
     /// Goes on with requests whose predecessors have come.
     fn release_held(&mut self) {
-        while !self.closed && !self.held.is_empty() {
+        while !self.closed && self.leaving.is_none() && !self.held.is_empty() {
             let Some(expected) = self.session.as_ref().map(|session| session.expected()) else {
                 return;
             };

@@ -25,7 +25,7 @@ impl Connection {
     fn take_pdus(&mut self) {
         let mut left = self.target.config().limits.pdus_per_call;
         self.input_left = false;
-        while !self.closed {
+        while !self.closed && self.leaving.is_none() {
             if left == 0 || self.is_output_full() {
                 self.input_left = true;
                 return;

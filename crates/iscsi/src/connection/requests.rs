@@ -1,6 +1,7 @@
 //! The requests that are not commands: ping, logout, and what else has its place in the order.
 
 use super::{Connection, StatSn};
+use crate::event::ManagementFunction;
 use crate::pdu::{Bhs, NO_TAG, build, opcode};
 use crate::receive::Body;
 use crate::session::Place;
@@ -23,12 +24,14 @@ impl Connection {
         if is_management {
             return self.manage(bhs, place);
         }
+        if bhs.opcode() == opcode::LOGOUT {
+            return self.logout(bhs, place);
+        }
         drop(place); // these are answered at once
         match bhs.opcode() {
             opcode::NOP_OUT if bhs.task_tag() == NO_TAG => {}
             opcode::NOP_OUT => self.ping(bhs, body),
             opcode::TEXT => self.text_request(bhs, body),
-            opcode::LOGOUT => self.logout(bhs),
             _ => {}
         }
     }
@@ -42,31 +45,52 @@ impl Connection {
         self.send(answer, data, StatSn::Advance);
     }
 
-    /// Logout (RFC 7143, 11.14): 1 reason, 20 CID.
-    fn logout(&mut self, bhs: &Bhs) {
+    /// Logout (RFC 7143, 11.14): 1 reason, 20 CID. It ends tasks (7.5), so that it is answered when
+    /// these have ended: the layer above is asked, and nothing more is taken meanwhile.
+    fn logout(&mut self, bhs: &Bhs, place: Place) {
         let Some(session) = self.session.clone() else { return };
         let cid = bhs.u16(20);
-        let mut close = false;
-        let response = match bhs.flags() & 0x7f {
-            CLOSE_SESSION => {
+        let (reason, tag) = (bhs.flags() & 0x7f, bhs.task_tag());
+        let function = match (reason, session.member(cid)) {
+            (CLOSE_SESSION, _) => ManagementFunction::LogoutSession,
+            (CLOSE_CONNECTION, Some(connection)) => {
+                ManagementFunction::LogoutConnection { connection }
+            }
+            (CLOSE_CONNECTION, None) => return self.answer_logout(tag, LOGOUT_NO_CID),
+            _ => return self.answer_logout(tag, LOGOUT_NO_RECOVERY),
+        };
+        if session.nexus.discovery {
+            return self.log_out(tag, function);
+        }
+        let handle = self.pass_on(bhs, session.nexus.session, place, function);
+        self.leaving = Some((handle, function));
+    }
+
+    fn answer_logout(&mut self, tag: u32, response: u8) {
+        self.send(build::logout(tag, response), OutData::None, StatSn::Advance);
+    }
+
+    /// What a logout ends has ended: connections close, and it is answered.
+    pub(super) fn log_out(&mut self, tag: u32, function: ManagementFunction) {
+        let Some(session) = self.session.clone() else { return };
+        self.leaving = None;
+        let closes = match function {
+            ManagementFunction::LogoutConnection { connection } if connection != self.id => {
+                session.close_member(connection, &mut self.wake);
+                false
+            }
+            ManagementFunction::LogoutConnection { .. } => true,
+            _ => {
                 self.target.kill(&session, &mut self.wake);
-                close = true;
-                LOGOUT_DONE
+                true
             }
-            CLOSE_CONNECTION if session.cid_of(self.id) == Some(cid) => {
-                close = true;
-                LOGOUT_DONE
-            }
-            CLOSE_CONNECTION if session.close_member(cid, &mut self.wake) => LOGOUT_DONE,
-            CLOSE_CONNECTION => LOGOUT_NO_CID,
-            _ => LOGOUT_NO_RECOVERY,
         };
         self.tell_wakes();
-        self.send(build::logout(bhs.task_tag(), response), OutData::None, StatSn::Advance);
-        if close {
-            self.logged_out = true;
-            self.closed = true;
-        }
+        self.answer_logout(tag, LOGOUT_DONE);
+        self.logged_out = closes;
+        self.closed |= closes;
+        // What has come behind it is looked at now.
+        self.input_left |= !closes;
     }
 
     /// Asks the initiator to log out within `seconds` (asynchronous message 1; RFC 7143, 11.9.1).

@@ -79,6 +79,7 @@ fn cut(bytes: usize, dropped: bool) -> bool {
     let mut logout = Bhs::answer(opcode::LOGOUT | 0x40, 0x81);
     logout.put(20, &[0, 1]);
     stays.send(logout, b"");
+    stays.end_logout();
     assert_eq!(stays.expect(opcode::LOGOUT_RESPONSE).0.0[2], 0);
     match dropped {
         true => drop(cut.peer.connection),
@@ -154,6 +155,7 @@ fn behind_the_answer_to_a_logout_nothing_is_sent() {
     logout.put_u32(16, 3);
     logout.put_u32(24, peer.cmd_sn);
     peer.send(logout, b"");
+    peer.end_logout();
     peer.expect(opcode::LOGOUT_RESPONSE);
     peer.connection.respond(delivered, TaskResponse::default());
     peer.expect_silence();

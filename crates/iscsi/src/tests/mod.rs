@@ -225,6 +225,15 @@ impl Peer {
         Some((bhs, data))
     }
 
+    /// Says that all tasks have ended that a logout ends, if one has come. Other events are lost.
+    pub(super) fn end_logout(&mut self) {
+        while let Some(event) = self.event() {
+            if let Event::TaskManagement(request) = event {
+                self.connection.respond_management(request.handle, ManagementOutcome::Complete);
+            }
+        }
+    }
+
     pub(super) fn expect(&mut self, opcode: u8) -> (Bhs, Vec<u8>) {
         let (bhs, data) = self.receive().expect("an answer");
         assert_eq!(bhs.opcode(), opcode, "{bhs:?}");

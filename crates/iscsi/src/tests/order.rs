@@ -190,6 +190,7 @@ fn a_task_waits_for_none_of_a_connection_that_has_ended() {
         let mut logout = Bhs::answer(opcode::LOGOUT | 0x40, 0x81);
         logout.put(20, &[0, 0]);
         two.send(logout, b"");
+        two.end_logout();
         assert_eq!(delivered(&mut two, &mut of_two), []);
         let ended = one.connection.end();
         assert_eq!(ended.wake, [two.connection.id()], "cut: {cut}");

@@ -200,6 +200,7 @@ fn logout(peer: &mut Peer, reason: u8, cid: u16, expected: u8) {
     bhs.put_u32(16, 99);
     bhs.put(20, &cid.to_be_bytes());
     peer.send(bhs, b"");
+    peer.end_logout();
     let (bhs, _) = peer.expect(opcode::LOGOUT_RESPONSE);
     assert_eq!((bhs.0[2], bhs.task_tag()), (expected, 99));
 }
@@ -215,6 +216,40 @@ fn logouts() {
     logout(&mut one, 0, 0, 0);
     assert!(one.connection.is_closed());
     assert!(two.event().is_none() && two.connection.is_closed());
+}
+
+/// RFC 7143, 7.5: a logout ends the tasks of what it closes.
+#[test]
+fn a_logout_is_answered_when_its_tasks_have_ended_and_nothing_is_taken_before_that() {
+    for reason in [0, 1] {
+        let target = target();
+        let mut peer = Peer::logged_in(&target, &[]);
+        let bhs = peer.command(0xc1, 1, 4, 0x28);
+        peer.send(bhs, b"");
+        let task = peer.next_command().task;
+        let mut bhs = Bhs::answer(opcode::LOGOUT | 0x40, 0x80 | reason);
+        bhs.put_u32(16, 99);
+        peer.send(bhs, b"");
+        // What no initiator sends behind a logout.
+        let bhs = peer.command(0xc1, 2, 4, 0x28);
+        peer.send(bhs, b"");
+        peer.expect_silence();
+        let Some(Event::TaskManagement(request)) = peer.event() else { panic!() };
+        let id = peer.connection.id();
+        let expected = match reason {
+            0 => ManagementFunction::LogoutSession,
+            _ => ManagementFunction::LogoutConnection { connection: id },
+        };
+        assert_eq!((request.function, peer.event().is_none()), (expected, true));
+        assert_eq!(peer.connection.abort_before(request.handle, |_, _| true), [task]);
+        peer.connection.respond(task, good(b"data"));
+        peer.expect_silence();
+        assert!(!peer.connection.is_closed());
+        peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
+        let (bhs, _) = peer.expect(opcode::LOGOUT_RESPONSE);
+        assert_eq!((bhs.0[2], bhs.task_tag()), (0, 99));
+        assert!(peer.connection.is_closed() && peer.event().is_none());
+    }
 }
 
 #[test]
