@@ -5,6 +5,7 @@ mod data;
 mod ends;
 mod fuzz;
 mod login;
+mod logouts;
 mod management;
 mod memory;
 mod order;

@@ -1,5 +1,6 @@
 //! The order of requests, the window, several connections, reinstatement, logout.
 
+use super::logouts::logout;
 use super::*;
 
 #[test]
@@ -133,7 +134,7 @@ fn joined(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
     peer
 }
 
-fn second(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
+pub(super) fn second(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
     let mut peer = joined(target, first, cid);
     assert!(matches!(peer.event(), Some(Event::ConnectionAdded { .. })));
     peer
@@ -192,63 +193,6 @@ fn a_lost_connection_takes_the_session_with_it_and_a_logged_out_one_does_not() {
         let session = one.connection.nexus().unwrap().session;
         assert_eq!(one.connection.end().session.unwrap().session, session);
         assert!(target.sessions().is_empty());
-    }
-}
-
-fn logout(peer: &mut Peer, reason: u8, cid: u16, expected: u8) {
-    let mut bhs = Bhs::answer(opcode::LOGOUT | 0x40, 0x80 | reason);
-    bhs.put_u32(16, 99);
-    bhs.put(20, &cid.to_be_bytes());
-    peer.send(bhs, b"");
-    peer.end_logout();
-    let (bhs, _) = peer.expect(opcode::LOGOUT_RESPONSE);
-    assert_eq!((bhs.0[2], bhs.task_tag()), (expected, 99));
-}
-
-#[test]
-fn logouts() {
-    let target = target();
-    let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
-    let mut two = second(&target, &one, 1);
-    logout(&mut one, 1, 7, 1);
-    logout(&mut one, 2, 0, 2);
-    assert!(!one.connection.is_closed());
-    logout(&mut one, 0, 0, 0);
-    assert!(one.connection.is_closed());
-    assert!(two.event().is_none() && two.connection.is_closed());
-}
-
-/// RFC 7143, 7.5: a logout ends the tasks of what it closes.
-#[test]
-fn a_logout_is_answered_when_its_tasks_have_ended_and_nothing_is_taken_before_that() {
-    for reason in [0, 1] {
-        let target = target();
-        let mut peer = Peer::logged_in(&target, &[]);
-        let bhs = peer.command(0xc1, 1, 4, 0x28);
-        peer.send(bhs, b"");
-        let task = peer.next_command().task;
-        let mut bhs = Bhs::answer(opcode::LOGOUT | 0x40, 0x80 | reason);
-        bhs.put_u32(16, 99);
-        peer.send(bhs, b"");
-        // What no initiator sends behind a logout.
-        let bhs = peer.command(0xc1, 2, 4, 0x28);
-        peer.send(bhs, b"");
-        peer.expect_silence();
-        let Some(Event::TaskManagement(request)) = peer.event() else { panic!() };
-        let id = peer.connection.id();
-        let expected = match reason {
-            0 => ManagementFunction::LogoutSession,
-            _ => ManagementFunction::LogoutConnection { connection: id },
-        };
-        assert_eq!((request.function, peer.event().is_none()), (expected, true));
-        assert_eq!(peer.connection.abort_before(request.handle, |_, _| true), [task]);
-        peer.connection.respond(task, good(b"data"));
-        peer.expect_silence();
-        assert!(!peer.connection.is_closed());
-        peer.connection.respond_management(request.handle, ManagementOutcome::Complete);
-        let (bhs, _) = peer.expect(opcode::LOGOUT_RESPONSE);
-        assert_eq!((bhs.0[2], bhs.task_tag()), (0, 99));
-        assert!(peer.connection.is_closed() && peer.event().is_none());
     }
 }
 
@@ -361,15 +305,6 @@ fn a_peer_that_takes_nothing_is_not_listened_to() {
         at += peer.push(&all[at..]);
     }
     assert_eq!((count, at), (100, all.len()));
-}
-
-#[test]
-fn a_logout_is_asked_for() {
-    let target = target();
-    let mut peer = Peer::logged_in(&target, &[]);
-    peer.connection.request_logout(10);
-    let (bhs, _) = peer.expect(opcode::ASYNC);
-    assert_eq!((bhs.0[36], bhs.u16(42), bhs.task_tag()), (1, 10, NO_TAG));
 }
 
 #[test]

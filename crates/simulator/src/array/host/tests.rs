@@ -138,3 +138,12 @@ fn hosts_that_ask_for_anything_get_what_some_order_gives() {
 fn a_seed_gives_the_same_run() {
     assert_eq!(run(plan(3)), run(plan(3)));
 }
+
+/// Logouts with commands in flight, which end with them.
+#[test]
+fn nothing_takes_effect_after_the_answer_to_a_logout() {
+    for seed in 0..12 {
+        let mix = Mix { logouts: 150, aborts: 0, ..Mix::default() };
+        whole(seed, run(Plan { in_flight_max: 5, mix, ..plan(seed) }));
+    }
+}
