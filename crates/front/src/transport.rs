@@ -253,6 +253,9 @@ pub trait Transports: Send + Sync {
 
     /// How long a command may find no memory for its data.
     fn data_timeout(&self) -> Duration;
+
+    /// The memory that data on its way takes now, of all connections, in bytes.
+    fn data_bytes(&self) -> usize;
 }
 
 /// Whether a command is meant, by its handle and its logical unit.

@@ -67,6 +67,10 @@ impl Transports for Iscsi {
     fn data_timeout(&self) -> Duration {
         self.0.config().limits.data_timeout
     }
+
+    fn data_bytes(&self) -> usize {
+        self.0.data_bytes()
+    }
 }
 
 /// A connection, and what it told of its session.

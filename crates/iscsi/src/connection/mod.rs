@@ -336,11 +336,11 @@ impl Connection {
         self.session.as_ref().map(|session| &session.share)
     }
 
-    /// Tells the share how much waits to be sent, where that has changed by much.
+    /// Tells the share how much waits to be sent, if that has changed by much or nothing waits.
     fn share_output(&mut self) {
         let waiting = self.transmit.waiting_bytes();
         let told = self.shared_output.bytes();
-        if waiting.abs_diff(told) < OUTPUT_STEP_BYTES {
+        if waiting.abs_diff(told) < OUTPUT_STEP_BYTES && waiting > 0 || waiting == told {
             return;
         }
         let Some(session) = &self.session else { return };

@@ -275,6 +275,11 @@ impl Controller {
         thread.due = now + thread.front.sleep_time();
     }
 
+    /// The memory that data of hosts on its way takes, in bytes.
+    pub fn data_bytes(&self) -> usize {
+        self.shared.transports.data_bytes()
+    }
+
     /// Whether requests of a front end are on their way to the disk.
     pub fn is_busy(&self, index: usize) -> bool {
         self.threads[index].way.is_busy()

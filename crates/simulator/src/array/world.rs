@@ -32,6 +32,9 @@ const TICK_NS_MAX: u64 = 20_000;
 /// Steps without an answer, while all that is under way is waited for, before it is taken for lost.
 const IDLE_STEPS_MAX: u64 = 400_000;
 
+/// Steps in which memory for data is given back, once nothing is under way.
+const REST_STEPS_MAX: u64 = 100_000;
+
 /// The hosts of a world.
 pub trait Hosts {
     /// One of them does something, by chance: something new only if `begins`. Returns connections
@@ -283,7 +286,21 @@ impl<'a> Run<'a> {
                 return Err("something is never answered".into());
             }
         }
-        Ok(())
+        self.rest()
+    }
+
+    /// Nobody wants anything any more: what data took of memory is given back.
+    fn rest(&mut self) -> Result<(), String> {
+        for _ in 0..REST_STEPS_MAX {
+            if self.inner()?.disk.has_failed() {
+                self.restart(true)?;
+            }
+            if self.inner()?.array.data_bytes() == 0 {
+                return Ok(());
+            }
+            self.usual()?;
+        }
+        Err(format!("{} bytes of memory for data stay taken", self.inner()?.array.data_bytes()))
     }
 
     fn gave_up(&self) -> bool {
