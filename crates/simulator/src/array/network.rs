@@ -182,6 +182,14 @@ impl Network {
         taken
     }
 
+    /// Whether what `side` sends goes nowhere, as the other side is gone or the connection is cut.
+    pub fn is_broken(&self, link: Link, side: Side) -> bool {
+        self.links.get(&link).is_none_or(|pair| match side {
+            Side::Host => pair.to_array.broken,
+            Side::Array => pair.to_host.broken,
+        })
+    }
+
     /// How many bytes [`Network::send`] would take from `side`.
     pub fn room(&self, link: Link, side: Side) -> usize {
         let Some(pair) = self.links.get(&link) else { return 0 };

@@ -23,7 +23,9 @@ impl Socket {
     }
 
     pub(super) fn is_writable(&self, network: &Network) -> bool {
-        self.clogged.get() && network.room(self.link, Side::Array) > 0
+        let link = self.link;
+        let goes_on = network.room(link, Side::Array) > 0 || network.is_broken(link, Side::Array);
+        self.clogged.get() && goes_on
     }
 
     pub(super) fn has_event(&self, network: &Network, now: Duration) -> bool {
@@ -73,6 +75,9 @@ impl Wires for Sockets<'_> {
 
     fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize> {
         let link = self.of(slot)?.link;
+        if self.network.is_broken(link, Side::Array) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         let mut total = 0;
         for slice in from {
             let taken = self.network.send(link, Side::Array, slice, self.now);
