@@ -52,18 +52,28 @@ impl Connection {
         let cid = bhs.u16(20);
         let (reason, tag) = (bhs.flags() & 0x7f, bhs.task_tag());
         let function = match (reason, session.member(cid)) {
-            (CLOSE_SESSION, _) => ManagementFunction::LogoutSession,
+            (CLOSE_SESSION, _) => Ok(ManagementFunction::LogoutSession),
             (CLOSE_CONNECTION, Some(connection)) => {
-                ManagementFunction::LogoutConnection { connection }
+                Ok(ManagementFunction::LogoutConnection { connection })
             }
-            (CLOSE_CONNECTION, None) => return self.answer_logout(tag, LOGOUT_NO_CID),
-            _ => return self.answer_logout(tag, LOGOUT_NO_RECOVERY),
+            (CLOSE_CONNECTION, None) => Err(LOGOUT_NO_CID),
+            _ => Err(LOGOUT_NO_RECOVERY),
         };
-        if session.nexus.discovery {
-            return self.log_out(tag, function);
+        match function {
+            Ok(function) if !session.nexus.discovery => {
+                let handle = self.pass_on(bhs, session.nexus.session, place, function);
+                self.leaving = Some((handle, function));
+            }
+            // The answer tells of the place.
+            Ok(function) => {
+                drop(place);
+                self.log_out(tag, function);
+            }
+            Err(response) => {
+                drop(place);
+                self.answer_logout(tag, response);
+            }
         }
-        let handle = self.pass_on(bhs, session.nexus.session, place, function);
-        self.leaving = Some((handle, function));
     }
 
     fn answer_logout(&mut self, tag: u32, response: u8) {

@@ -69,3 +69,21 @@ fn a_logout_is_asked_for() {
     let (bhs, _) = peer.expect(opcode::ASYNC);
     assert_eq!((bhs.0[36], bhs.u16(42), bhs.task_tag()), (1, 10, NO_TAG));
 }
+
+/// A logout in its turn that nothing comes of: its answer tells that its place is free again.
+#[test]
+fn a_refused_logout_leaves_the_window_as_wide_as_it_was() {
+    let limits = Limits { commands_per_session: 1, ..limits() };
+    let mut peer = Peer::logged_in(&target_with(limits), &[]);
+    for (reason, refusal) in [(1, 1), (2, 2)] {
+        let mut bhs = Bhs::answer(opcode::LOGOUT, 0x80 | reason);
+        bhs.put_u32(16, 99);
+        bhs.put(20, &[0, 7]);
+        bhs.put_u32(24, peer.cmd_sn);
+        peer.cmd_sn += 1;
+        peer.send(bhs, b"");
+        let (bhs, _) = peer.expect(opcode::LOGOUT_RESPONSE);
+        assert_eq!((bhs.0[2], bhs.u32(28)), (refusal, peer.cmd_sn));
+        assert_eq!(bhs.u32(32), peer.cmd_sn, "one more command may come");
+    }
+}
