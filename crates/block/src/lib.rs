@@ -8,13 +8,15 @@
 //! * [`data`]: what a host sends and receives, as runs of frames,
 //! * [`request`]: requests to volumes, and their replies,
 //! * [`offload`]: work that hosts can leave to the array, which can be switched off,
-//! * [`lun`]: what an initiator sees.
+//! * [`lun`]: what an initiator sees,
+//! * [`task`]: commands of hosts on their way: their names, answers and ends.
 
 pub mod data;
 pub mod frame;
 pub mod lun;
 pub mod offload;
 pub mod request;
+pub mod task;
 pub mod units;
 
 pub use data::{DataIn, DataOut};

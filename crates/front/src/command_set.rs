@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+pub use block::task::AnswerAfter;
 use block::{DataIn, DataOut, LunMap, VolumeError, VolumeId, VolumeReply, VolumeRequest};
 
 use crate::counters::Class;
@@ -110,18 +111,6 @@ pub enum Step<P = Pending> {
         /// The rest of the command.
         pending: P,
     },
-}
-
-/// When an answer may be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerAfter {
-    /// At once.
-    #[default]
-    Nothing,
-    /// When every command that is under way has ended, whichever session it came on.
-    All,
-    /// When every command has ended whose rest nobody wants ([`CommandSet::is_called_off`]).
-    CalledOff,
 }
 
 /// The end of a command.

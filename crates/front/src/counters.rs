@@ -288,7 +288,6 @@ impl Counters {
         (0..ports).map(one).collect()
     }
 
-    /// Those of one thread, which alone changes them.
     /// A connection was given to a front end.
     pub fn connection_opened(&self, thread: usize) {
         self.wire_of(thread).connections.fetch_add(1, Ordering::Relaxed);

@@ -15,41 +15,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{DataIn, DataOut, LunMap};
+pub use block::task::{
+    ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, SessionId, TaskHandle,
+    TaskManagement, TaskResponse,
+};
+use block::{DataOut, LunMap};
 
 use crate::command_set::CommandBytes;
 
 pub mod iscsi;
-
-/// Names a connection of the array, for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
-
-/// Names a session (NVMe: an association) of the array, for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u64);
-
-/// Names a command on its way. A handle whose command has ended is never valid again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskHandle {
-    /// The connection to which the answer goes.
-    pub connection: ConnectionId,
-    /// The host's tag for it.
-    pub tag: u32,
-    /// What the transport tells commands with the same tag apart by.
-    pub serial: u32,
-}
-
-/// Names a task management request that is not answered yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ManagementHandle {
-    /// The connection to which the answer goes.
-    pub connection: ConnectionId,
-    /// The host's tag for it.
-    pub tag: u32,
-    /// The serial number of the last command that came before it.
-    pub after: u32,
-}
 
 /// Who talks to whom: the I_T nexus (SAM-5, 4.7; NVMe: a host and a controller).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,87 +59,6 @@ pub struct Command {
     pub expected_out_bytes: u32,
     /// How many bytes the host expects.
     pub expected_in_bytes: u32,
-}
-
-/// The answer to a command.
-#[derive(Clone, Debug, Default)]
-pub struct TaskResponse {
-    /// The status, in the words of the command set.
-    pub status: u8,
-    /// What it says besides; empty if nothing.
-    pub sense: Vec<u8>,
-    /// What the host gets. What is behind its expected length is cut off.
-    pub data: DataIn,
-    /// How many bytes the command would have moved had the host's expected length allowed it.
-    /// `None` is the length of `data` for commands that read, and all that was announced for those
-    /// that write.
-    pub transfer_bytes_wanted: Option<u64>,
-    /// What [`Event::Acknowledged`] calls the answer, once the host has said that it got it.
-    pub acknowledge: Option<u64>,
-}
-
-/// What a task management request asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagementFunction {
-    /// One command. No answer of it will be sent any more.
-    AbortTask {
-        /// The command.
-        task: TaskHandle,
-    },
-    /// All commands of this session on the logical unit.
-    AbortTaskSet,
-    /// As [`Self::AbortTaskSet`], because each session has a task set of its own (TST 001b; SAM-5,
-    /// 7.5).
-    ClearTaskSet,
-    /// All commands on the logical unit, and what it keeps of hosts.
-    LogicalUnitReset,
-    /// The same for all logical units that the host sees.
-    TargetWarmReset,
-    /// All commands of a connection of this session, which is logged out.
-    LogoutConnection {
-        /// Which.
-        connection: ConnectionId,
-    },
-    /// All commands of this session, which is logged out.
-    LogoutSession,
-}
-
-impl ManagementFunction {
-    /// What the standards call it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::AbortTask { .. } => "ABORT TASK",
-            Self::AbortTaskSet => "ABORT TASK SET",
-            Self::ClearTaskSet => "CLEAR TASK SET",
-            Self::LogicalUnitReset => "LOGICAL UNIT RESET",
-            Self::TargetWarmReset => "TARGET WARM RESET",
-            Self::LogoutConnection { .. } | Self::LogoutSession => "logout",
-        }
-    }
-}
-
-/// A task management request.
-#[derive(Clone, Copy, Debug)]
-pub struct TaskManagement {
-    /// To answer it with.
-    pub handle: ManagementHandle,
-    /// The session it came on.
-    pub session: SessionId,
-    /// What is asked.
-    pub function: ManagementFunction,
-    /// The logical unit.
-    pub lun: [u8; 8],
-}
-
-/// The answer to a task management request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagementOutcome {
-    /// No command that it names has an effect from here on.
-    Complete,
-    /// The logical unit does not exist.
-    LunDoesNotExist,
-    /// The function is rejected.
-    Rejected,
 }
 
 /// What happened on a connection.

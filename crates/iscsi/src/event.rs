@@ -2,39 +2,13 @@
 
 use std::sync::Arc;
 
-use block::{DataIn, DataOut};
+use block::DataOut;
+pub use block::task::{
+    ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, SessionId, TaskHandle,
+    TaskManagement, TaskResponse,
+};
 
 use crate::budget::Grant;
-
-/// Names a connection of the target, for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
-
-/// Names a session of the target, for ever (a TSIH is used again).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SessionId(pub u64);
-
-/// Names a SCSI command on its way. A handle that has ended is never valid again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TaskHandle {
-    /// The connection to which the answer goes.
-    pub connection: ConnectionId,
-    /// The initiator's tag for it.
-    pub initiator_task_tag: u32,
-    /// Tells apart commands with the same tag.
-    pub serial: u32,
-}
-
-/// Names a task management request that is not answered yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ManagementHandle {
-    /// The connection to which the answer goes.
-    pub connection: ConnectionId,
-    /// The initiator's tag for it.
-    pub initiator_task_tag: u32,
-    /// The serial number of the last task that came before it.
-    pub after: u32,
-}
 
 /// Who talks to whom: the I_T nexus (RFC 7143, 4.4.1; SAM-5, 4.7).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,96 +106,6 @@ pub struct Command {
     pub expected_out_bytes: u32,
     /// How many bytes the initiator expects (Expected Data Transfer Length of a read).
     pub expected_in_bytes: u32,
-}
-
-/// The answer to a command.
-#[derive(Clone, Debug, Default)]
-pub struct TaskResponse {
-    /// The SCSI status: 00h GOOD, 02h CHECK CONDITION, 08h BUSY, 18h RESERVATION CONFLICT, ….
-    pub status: u8,
-    /// Sense data, with CHECK CONDITION; else empty. At most 252 bytes are sent.
-    pub sense: Vec<u8>,
-    /// What the initiator gets. What is behind its expected length is cut off.
-    pub data: DataIn,
-    /// How many bytes the CDB would have moved had the initiator's expected length allowed it: the
-    /// residual is the difference. `None` is the length of `data` for commands that read, and
-    /// all that was announced for those that write.
-    pub transfer_bytes_wanted: Option<u64>,
-    /// What [`Event::Acknowledged`] calls the status, once the initiator has said that it got it.
-    /// `None`: nobody wants to know.
-    pub acknowledge: Option<u64>,
-}
-
-/// What a task management request asks (RFC 7143, 11.5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagementFunction {
-    /// ABORT TASK. (Of a task that is not there, or has not all its data: answered here.) No
-    /// status of its will be sent any more.
-    AbortTask {
-        /// The task.
-        task: TaskHandle,
-    },
-    /// ABORT TASK SET: all tasks of this session on the logical unit.
-    AbortTaskSet,
-    /// CLEAR TASK SET: as ABORT TASK SET, because each session has a task set of its own (TST 001b;
-    /// SAM-5, 7.5).
-    ClearTaskSet,
-    /// LOGICAL UNIT RESET.
-    LogicalUnitReset,
-    /// TARGET WARM RESET: as LOGICAL UNIT RESET for all logical units that the initiator sees.
-    /// (TARGET COLD RESET would end the sessions of all initiators, and is not supported.)
-    TargetWarmReset,
-    /// A logout that ends a connection, with all its tasks (RFC 7143, 7.5 and 11.14).
-    LogoutConnection {
-        /// Which: this one or another one of the session.
-        connection: ConnectionId,
-    },
-    /// A logout that ends the session, with all its tasks.
-    LogoutSession,
-}
-
-impl ManagementFunction {
-    /// What RFC 7143, 11.5.1, calls it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::AbortTask { .. } => "ABORT TASK",
-            Self::AbortTaskSet => "ABORT TASK SET",
-            Self::ClearTaskSet => "CLEAR TASK SET",
-            Self::LogicalUnitReset => "LOGICAL UNIT RESET",
-            Self::TargetWarmReset => "TARGET WARM RESET",
-            Self::LogoutConnection { .. } | Self::LogoutSession => "logout",
-        }
-    }
-}
-
-/// A task management request.
-#[derive(Debug)]
-pub struct TaskManagement {
-    /// To answer it with.
-    pub handle: ManagementHandle,
-    /// The session it came on.
-    pub session: SessionId,
-    /// What is asked.
-    pub function: ManagementFunction,
-    /// The logical unit.
-    pub lun: [u8; 8],
-}
-
-/// The answer to a task management request (RFC 7143, 11.6.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagementOutcome {
-    /// Function complete: no task that it names has an effect from here on.
-    Complete,
-    /// The task does not exist.
-    TaskDoesNotExist,
-    /// The logical unit does not exist.
-    LunDoesNotExist,
-    /// The function is not supported.
-    NotSupported,
-    /// The initiator may not do that.
-    AuthorizationFailed,
-    /// The function is rejected.
-    Rejected,
 }
 
 /// What happened.

@@ -1,5 +1,6 @@
 //! What goes in and comes out: [`Command`], [`Step`], [`Response`].
 
+pub use block::task::AnswerAfter;
 use block::{DataIn, DataOut, VolumeAttributes, VolumeId, VolumeRequest};
 
 use crate::cdb::Cdb;
@@ -42,19 +43,6 @@ pub enum Status {
     TaskSetFull = 0x28,
     /// It was aborted by another initiator.
     TaskAborted = 0x40,
-}
-
-/// When an answer may be sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerAfter {
-    /// At once.
-    #[default]
-    Nothing,
-    /// When every command that was under way has ended, whichever session it came on: PREEMPT AND
-    /// ABORT promises that none takes effect later.
-    All,
-    /// When every copy has ended that was called off ([`Pending::is_called_off`]).
-    CalledOff,
 }
 
 /// The end of a command.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{LunMap, VolumeError, VolumeId, VolumeReply};
 use scsi::{Cdb, DeviceServer, InitiatorPort, Sense, Status};
 
-use super::{AnswerAfter, Asked, CommandBytes, CommandSet, Refusal, Response, Step, Traits};
+use super::{Asked, CommandBytes, CommandSet, Refusal, Response, Step, Traits};
 use crate::counters::Class;
 use crate::luns::attributes_at;
 use crate::transport::NexusInfo;
@@ -17,11 +17,6 @@ const RESERVES: [u8; 2] = [0x16, 0x56];
 
 impl From<scsi::Response> for Response {
     fn from(response: scsi::Response) -> Self {
-        let after = match response.after {
-            scsi::AnswerAfter::Nothing => AnswerAfter::Nothing,
-            scsi::AnswerAfter::All => AnswerAfter::All,
-            scsi::AnswerAfter::CalledOff => AnswerAfter::CalledOff,
-        };
         Self {
             status: response.status as u8,
             is_ok: matches!(response.status, Status::Good | Status::ConditionMet),
@@ -29,7 +24,7 @@ impl From<scsi::Response> for Response {
             sense: response.sense_bytes(),
             data_in: response.data_in,
             transfer_bytes_wanted: response.transfer_bytes_wanted,
-            after,
+            after: response.after,
         }
     }
 }

@@ -9,9 +9,8 @@ use block::LunMap;
 use iscsi::{Access, Limits, Portal, Target, TargetConfig};
 
 use super::{
-    Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle, ManagementOutcome,
-    Meant, Memory, NexusInfo, Opening, SessionId, TaskHandle, TaskManagement, TaskResponse,
-    Transport, Transports,
+    Command, ConnectionId, Ended, Event, ManagementHandle, ManagementOutcome, Meant, Memory,
+    NexusInfo, Opening, TaskHandle, TaskResponse, Transport, Transports,
 };
 use crate::command_set::CommandBytes;
 use crate::shared::PortOptions;
@@ -79,35 +78,9 @@ struct IscsiConnection {
     entered: Option<Arc<NexusInfo>>,
 }
 
-fn connection_of(id: iscsi::ConnectionId) -> ConnectionId {
-    ConnectionId(id.0)
-}
-
-fn task_of(task: iscsi::TaskHandle) -> TaskHandle {
-    let iscsi::TaskHandle { connection, initiator_task_tag, serial } = task;
-    TaskHandle { connection: connection_of(connection), tag: initiator_task_tag, serial }
-}
-
-fn to_task(task: TaskHandle) -> iscsi::TaskHandle {
-    let TaskHandle { connection, tag, serial } = task;
-    let connection = iscsi::ConnectionId(connection.0);
-    iscsi::TaskHandle { connection, initiator_task_tag: tag, serial }
-}
-
-fn management_of(handle: iscsi::ManagementHandle) -> ManagementHandle {
-    let iscsi::ManagementHandle { connection, initiator_task_tag, after } = handle;
-    ManagementHandle { connection: connection_of(connection), tag: initiator_task_tag, after }
-}
-
-fn to_management(handle: ManagementHandle) -> iscsi::ManagementHandle {
-    let ManagementHandle { connection, tag, after } = handle;
-    let connection = iscsi::ConnectionId(connection.0);
-    iscsi::ManagementHandle { connection, initiator_task_tag: tag, after }
-}
-
 fn nexus_of(info: &iscsi::NexusInfo) -> NexusInfo {
     NexusInfo {
-        session: SessionId(info.session.0),
+        session: info.session,
         host_name: info.initiator_name.clone(),
         host_port: info.isid,
         target_port: info.portal_tag,
@@ -119,34 +92,13 @@ fn nexus_of(info: &iscsi::NexusInfo) -> NexusInfo {
 fn command_of(command: iscsi::Command) -> Command {
     let iscsi::Command { task, lun, cdb, attribute, data_out, .. } = command;
     Command {
-        task: task_of(task),
+        task,
         lun,
         bytes: CommandBytes::new(cdb.bytes()),
         is_unsupported: attribute == iscsi::TaskAttribute::Aca,
         data_out,
         expected_out_bytes: command.expected_out_bytes,
         expected_in_bytes: command.expected_in_bytes,
-    }
-}
-
-fn request_of(request: &iscsi::TaskManagement) -> TaskManagement {
-    use iscsi::ManagementFunction as Asked;
-    let function = match request.function {
-        Asked::AbortTask { task } => ManagementFunction::AbortTask { task: task_of(task) },
-        Asked::AbortTaskSet => ManagementFunction::AbortTaskSet,
-        Asked::ClearTaskSet => ManagementFunction::ClearTaskSet,
-        Asked::LogicalUnitReset => ManagementFunction::LogicalUnitReset,
-        Asked::TargetWarmReset => ManagementFunction::TargetWarmReset,
-        Asked::LogoutConnection { connection } => {
-            ManagementFunction::LogoutConnection { connection: connection_of(connection) }
-        }
-        Asked::LogoutSession => ManagementFunction::LogoutSession,
-    };
-    TaskManagement {
-        handle: management_of(request.handle),
-        session: SessionId(request.session.0),
-        function,
-        lun: request.lun,
     }
 }
 
@@ -159,7 +111,7 @@ impl IscsiConnection {
 
 impl Transport for IscsiConnection {
     fn id(&self) -> ConnectionId {
-        connection_of(self.connection.id())
+        self.connection.id()
     }
 
     fn peer(&self) -> SocketAddr {
@@ -210,11 +162,9 @@ impl Transport for IscsiConnection {
                 Event::LoginRefused { host_name: initiator_name, status }
             }
             iscsi::Event::Command(command) => Event::Command(command_of(command)),
-            iscsi::Event::TaskManagement(request) => Event::TaskManagement(request_of(&request)),
+            iscsi::Event::TaskManagement(request) => Event::TaskManagement(request),
             iscsi::Event::Acknowledged { name } => Event::Acknowledged { name },
-            iscsi::Event::Wake { connection } => {
-                Event::Wake { connection: connection_of(connection) }
-            }
+            iscsi::Event::Wake { connection } => Event::Wake { connection },
         })
     }
 
@@ -243,38 +193,27 @@ impl Transport for IscsiConnection {
     }
 
     fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
-        self.connection.reserve(to_task(task), bytes)
+        self.connection.reserve(task, bytes)
     }
 
     fn respond(&mut self, task: TaskHandle, response: TaskResponse) {
-        let TaskResponse { status, sense, data, transfer_bytes_wanted, acknowledge } = response;
-        let response =
-            iscsi::TaskResponse { status, sense, data, transfer_bytes_wanted, acknowledge };
-        self.connection.respond(to_task(task), response);
+        self.connection.respond(task, response);
     }
 
     fn forget(&mut self, task: TaskHandle) {
-        self.connection.forget(to_task(task));
+        self.connection.forget(task);
     }
 
     fn abort(&mut self, is_meant: &mut Meant<'_>) -> Vec<TaskHandle> {
-        let ended = self.connection.abort(|task, lun| is_meant(task_of(task), lun));
-        ended.into_iter().map(task_of).collect()
+        self.connection.abort(is_meant)
     }
 
     fn abort_before(&mut self, by: ManagementHandle, is_meant: &mut Meant<'_>) -> Vec<TaskHandle> {
-        let is_meant = |task, lun| is_meant(task_of(task), lun);
-        let ended = self.connection.abort_before(to_management(by), is_meant);
-        ended.into_iter().map(task_of).collect()
+        self.connection.abort_before(by, is_meant)
     }
 
     fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome) {
-        let outcome = match outcome {
-            ManagementOutcome::Complete => iscsi::ManagementOutcome::Complete,
-            ManagementOutcome::LunDoesNotExist => iscsi::ManagementOutcome::LunDoesNotExist,
-            ManagementOutcome::Rejected => iscsi::ManagementOutcome::Rejected,
-        };
-        self.connection.respond_management(to_management(handle), outcome);
+        self.connection.respond_management(handle, outcome);
     }
 
     fn request_logout(&mut self) {
@@ -291,11 +230,7 @@ impl Transport for IscsiConnection {
 
     fn end(self: Box<Self>) -> Ended {
         let iscsi::Ended { tasks, memory, session, wake } = self.connection.end();
-        Ended {
-            tasks: tasks.into_iter().map(task_of).collect(),
-            memory: Memory::new(memory),
-            session: session.map(|info| SessionId(info.session.0)),
-            wake: wake.into_iter().map(connection_of).collect(),
-        }
+        let session = session.map(|info| info.session);
+        Ended { tasks, memory: Memory::new(memory), session, wake }
     }
 }

@@ -224,11 +224,7 @@ impl Connection {
         task.state = TaskState::Delivered;
         let empty = Cdb { fixed: task.cdb.fixed, extended: None };
         let command = Command {
-            task: crate::event::TaskHandle {
-                connection,
-                initiator_task_tag: tag,
-                serial: task.serial,
-            },
+            task: crate::event::TaskHandle { connection, tag, serial: task.serial },
             session,
             lun: task.lun,
             cdb: std::mem::replace(&mut task.cdb, empty),

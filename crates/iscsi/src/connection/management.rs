@@ -29,7 +29,7 @@ impl Connection {
         let (_, place) = self.managements.swap_remove(at);
         drop(place); // the answer tells of it
         if let Some((_, function)) = self.leaving.filter(|(leaving, _)| *leaving == handle) {
-            return self.log_out(handle.initiator_task_tag, function);
+            return self.log_out(handle.tag, function);
         }
         let response = match outcome {
             ManagementOutcome::Complete => COMPLETE,
@@ -40,7 +40,7 @@ impl Connection {
             ManagementOutcome::Rejected => 255,
         };
         if !self.closed {
-            let bhs = build::management(handle.initiator_task_tag, response);
+            let bhs = build::management(handle.tag, response);
             self.send(bhs, OutData::None, StatSn::Advance);
         }
     }
@@ -52,7 +52,7 @@ impl Connection {
     pub fn abort(&mut self, mut ends: impl FnMut(TaskHandle, [u8; 8]) -> bool) -> Vec<TaskHandle> {
         let connection = self.id;
         self.abort_where(|tag, task| {
-            let handle = TaskHandle { connection, initiator_task_tag: tag, serial: task.serial };
+            let handle = TaskHandle { connection, tag, serial: task.serial };
             ends(handle, task.lun)
         })
     }
@@ -161,11 +161,8 @@ impl Connection {
         place: Place,
         function: ManagementFunction,
     ) -> ManagementHandle {
-        let handle = ManagementHandle {
-            connection: self.id,
-            initiator_task_tag: bhs.task_tag(),
-            after: self.next_serial,
-        };
+        let handle =
+            ManagementHandle { connection: self.id, tag: bhs.task_tag(), after: self.next_serial };
         self.managements.push((handle, place));
         let lun = bhs.lun();
         self.events.push_back(Event::TaskManagement(TaskManagement {

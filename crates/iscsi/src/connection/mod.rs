@@ -278,7 +278,7 @@ impl Connection {
     }
 
     fn is_aborted(&self, handle: TaskHandle) -> bool {
-        let task = self.tasks.get(&handle.initiator_task_tag);
+        let task = self.tasks.get(&handle.tag);
         task.is_none_or(|task| task.serial != handle.serial || task.aborted)
     }
 
@@ -419,7 +419,7 @@ impl Connection {
     }
 
     fn handle(&self, tag: u32, serial: u32) -> TaskHandle {
-        TaskHandle { connection: self.id, initiator_task_tag: tag, serial }
+        TaskHandle { connection: self.id, tag, serial }
     }
 
     fn detach(&mut self) -> Ended {

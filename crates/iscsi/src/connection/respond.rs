@@ -24,7 +24,7 @@ impl Connection {
     pub fn respond(&mut self, task: TaskHandle, response: TaskResponse) {
         if let Some(done) = self.remove(task) {
             if !done.aborted && !self.closed {
-                self.answer(task.initiator_task_tag, &done, response);
+                self.answer(task.tag, &done, response);
             }
             self.feed_starved();
             self.deliver_waiting();
@@ -51,7 +51,7 @@ impl Connection {
     /// where there is none: to be tried again when the connection is woken
     /// ([`crate::Event::Wake`]).
     pub fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
-        let tag = task.initiator_task_tag;
+        let tag = task.tag;
         let Some(found) = self.tasks.get_mut(&tag).filter(|found| found.serial == task.serial)
         else {
             return true; // nobody waits for it any more
@@ -66,7 +66,7 @@ impl Connection {
     }
 
     fn remove(&mut self, handle: TaskHandle) -> Option<Task> {
-        let tag = handle.initiator_task_tag;
+        let tag = handle.tag;
         let there = self.tasks.get(&tag).is_some_and(|task| task.serial == handle.serial);
         if !there || handle.connection != self.id {
             return None;

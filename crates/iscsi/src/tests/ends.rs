@@ -123,7 +123,7 @@ fn data_that_is_half_received_goes_with_its_task() {
         peer.cmd_sn = 10 + u32::from(!is_held);
         let bhs = peer.command(0xc1, 2, 4, 0x28);
         peer.send(bhs, b"");
-        assert_eq!(peer.next_command().task.initiator_task_tag, 2);
+        assert_eq!(peer.next_command().task.tag, 2);
     }
 }
 

@@ -96,7 +96,7 @@ fn a_task_that_has_not_come_yet_never_will() {
     assert!(peer.no_command());
     let bhs = peer.command(0xc1, 2, 4, 0x28);
     peer.send(bhs, b"");
-    assert_eq!(peer.next_command().task.initiator_task_tag, 2);
+    assert_eq!(peer.next_command().task.tag, 2);
 }
 
 /// Requests beyond a hole are aborted again and again: the window must not move.
@@ -154,7 +154,7 @@ fn sets_and_resets_name_the_tasks_they_end() {
         let all = function >= 6;
         let ends = |_: TaskHandle, lun: [u8; 8]| all || lun == LUN;
         let mut affected = peer.connection.abort_before(request.handle, ends);
-        affected.sort_by_key(|task| task.initiator_task_tag);
+        affected.sort_by_key(|task| task.tag);
         assert_eq!(affected, if all { vec![one, two] } else { vec![one] });
         let late = peer.next_command().task;
         peer.connection.respond(late, good(b""));

@@ -19,7 +19,7 @@ fn delivered(peer: &mut Peer, tasks: &mut Vec<TaskHandle>) -> Vec<u32> {
     while let Some(event) = peer.event() {
         match event {
             Event::Command(command) => {
-                tags.push(command.task.initiator_task_tag);
+                tags.push(command.task.tag);
                 tasks.push(command.task);
             }
             Event::SessionStarted { .. } | Event::ConnectionAdded { .. } => {}
@@ -31,7 +31,7 @@ fn delivered(peer: &mut Peer, tasks: &mut Vec<TaskHandle>) -> Vec<u32> {
 }
 
 fn end(peer: &mut Peer, tasks: &[TaskHandle], tag: u32) {
-    let task = tasks.iter().find(|task| task.initiator_task_tag == tag).unwrap();
+    let task = tasks.iter().find(|task| task.tag == tag).unwrap();
     peer.connection.respond(*task, good(b"data"));
 }
 

@@ -17,7 +17,7 @@ fn numbers_outside_of_the_window_are_ignored() {
     peer.cmd_sn = 10;
     let bhs = peer.command(0xc1, 1, 4, 0x28);
     peer.send(bhs, b"");
-    assert_eq!(peer.next_command().task.initiator_task_tag, 1);
+    assert_eq!(peer.next_command().task.tag, 1);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn the_window_closes_with_each_command_and_opens_with_each_answer() {
     peer.cmd_sn = 18;
     let bhs = peer.command(0xc1, 20, 4, 0x28);
     peer.send(bhs, b"");
-    assert_eq!(peer.next_command().task.initiator_task_tag, 20);
+    assert_eq!(peer.next_command().task.tag, 20);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn two_connections_share_one_order() {
     two.send(bhs, b"");
     let Some(Event::Wake { connection }) = two.event() else { panic!() };
     assert_eq!(connection, one.connection.id());
-    assert_eq!(two.next_command().task.initiator_task_tag, 1);
-    assert_eq!(one.next_command().task.initiator_task_tag, 2);
+    assert_eq!(two.next_command().task.tag, 1);
+    assert_eq!(one.next_command().task.tag, 2);
     assert_eq!(one.next_command().data_out.to_vec(), b"data");
 }
 
@@ -325,7 +325,7 @@ fn the_same_connection_takes_the_place_of_its_predecessor() {
     assert!(one.event().is_none() && !one.connection.is_closed());
     let bhs = new.command(0xc1, 1, 4, 0x28);
     new.send(bhs, b"");
-    assert_eq!(new.next_command().task.initiator_task_tag, 1);
+    assert_eq!(new.next_command().task.tag, 1);
 }
 
 #[test]
