@@ -109,7 +109,7 @@ impl Bell {
         }
     }
 
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         self.state.lock().stop = true;
         self.rung.notify_one();
     }
@@ -146,14 +146,23 @@ impl Attendant {
         bell: Arc<Bell>,
         mut work: impl FnMut(&Bell) -> Duration + Send + 'static,
     ) -> io::Result<Self> {
-        let its_bell = bell.clone();
-        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+        Self::spawn(name, bell, move |bell| {
             step_back();
             let mut pause = LOOK_INTERVAL;
-            while its_bell.wait(pause) {
-                pause = work(&its_bell);
+            while bell.wait(pause) {
+                pause = work(bell);
             }
-        })?;
+        })
+    }
+
+    /// A thread that ends soon after its bell has been stopped.
+    pub(super) fn spawn(
+        name: &str,
+        bell: Arc<Bell>,
+        body: impl FnOnce(&Bell) + Send + 'static,
+    ) -> io::Result<Self> {
+        let its_bell = bell.clone();
+        let thread = thread::Builder::new().name(name.into()).spawn(move || body(&its_bell))?;
         Ok(Self { bell, thread: Some(thread) })
     }
 }

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{ArrayIdentity, SectorCount, VolumeId};
-use front::{Counters, LoadError, LunMaps, ReservationRecords};
+use front::{Counters, LoadError, LunMaps, PortOptions, ReservationRecords};
 use segments::Local;
 use store::{Store, StoreError};
 
@@ -120,18 +120,6 @@ impl Duties for array::Array {
     }
 }
 
-/// Where to listen, and as what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortalOptions {
-    /// The address. Port 0 takes a free one.
-    pub address: SocketAddr,
-    /// The target port group (ALUA) of the port.
-    pub group: u16,
-    /// The relative target port identifier, which no other portal has. It is to stay with the
-    /// address: registrations name it.
-    pub id: u16,
-}
-
 /// What to serve, and how.
 pub struct ServeOptions {
     /// Where the pool lives: what `store` was opened on.
@@ -144,8 +132,9 @@ pub struct ServeOptions {
     pub identity: ArrayIdentity,
     /// The target's alias, for people; empty for none.
     pub target_alias: String,
-    /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`].
-    pub portals: Vec<PortalOptions>,
+    /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`]. Port 0
+    /// of TCP takes a free one.
+    pub portals: Vec<PortOptions>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
@@ -234,8 +223,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let scrubber = scrub::start(options.scrub, &shared).map_err(ServeError::Start)?;
     let optimizer =
         optimize::start(options.optimize_interval, &shared).map_err(ServeError::Start)?;
-    let saver =
-        saver::Saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
+    let saver = saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
     let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
     ready(Running {

@@ -73,8 +73,12 @@ impl Runner {
                 self.listeners.set_pending();
             }
             self.listeners.accept(&self.shared, now);
-            self.open_accepted();
             self.front.turn(woken, now, &mut self.sockets);
+            // After the turn has taken note of the waking: what is accepted from then on wakes once
+            // more. Connections that are opened here have their turn at once.
+            if woken {
+                self.open_accepted();
+            }
         }
         self.front.close_all(&mut self.sockets);
     }

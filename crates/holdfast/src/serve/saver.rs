@@ -2,43 +2,23 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 
 use front::ReservationRecords;
 
-use super::background::LOOK_INTERVAL;
+use super::background::{Attendant, LOOK_INTERVAL};
 use super::shared::Shared;
 
-/// The thread. Ends when it is dropped, with nothing left to save.
-pub(super) struct Saver {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Saver {
-    pub(super) fn start(
-        shared: &Arc<Shared>,
-        records: Arc<dyn ReservationRecords>,
-    ) -> io::Result<Self> {
-        let its = shared.clone();
-        let save_all = move || while its.front.save_next(&*records) {};
-        let bell = shared.saver_bell.clone();
-        let thread = thread::Builder::new().name("reservations".into()).spawn(move || {
-            while bell.wait(LOOK_INTERVAL) {
-                save_all();
-            }
+/// Starts it. Hosts wait for it, so that it does not step back; it ends with nothing left to save.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    records: Arc<dyn ReservationRecords>,
+) -> io::Result<Attendant> {
+    let front = shared.front.clone();
+    Attendant::spawn("reservations", shared.saver_bell.clone(), move |bell| {
+        let save_all = || while front.save_next(&*records) {};
+        while bell.wait(LOOK_INTERVAL) {
             save_all();
-        })?;
-        Ok(Self { shared: shared.clone(), thread: Some(thread) })
-    }
-}
-
-impl Drop for Saver {
-    fn drop(&mut self) {
-        self.shared.saver_bell.stop();
-        if let Some(thread) = self.thread.take() {
-            // A panic of that thread was printed when it happened.
-            let _ = thread.join();
         }
-    }
+        save_all();
+    })
 }

@@ -47,12 +47,9 @@ impl Shared {
         }
         let (checkpoint_bell, saver_bell) = (Arc::<Bell>::default(), Arc::<Bell>::default());
         let clock = Clock::start();
-        let ports = options.portals.iter().zip(portals).map(|(port, address)| PortOptions {
-            address: *address,
-            group: port.group,
-            id: port.id,
-        });
-        let ports: Vec<PortOptions> = ports.collect();
+        let bound = options.portals.iter().zip(portals);
+        let ports: Vec<PortOptions> =
+            bound.map(|(port, address)| PortOptions { address: *address, ..*port }).collect();
         let transports = Arc::new(Iscsi::new(iscsi::Options {
             target_name: options.identity.target_name.clone(),
             target_alias: options.target_alias.clone(),

@@ -206,7 +206,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
             target_name: TARGET.into(),
         },
         target_alias: String::new(),
-        portals: [1, 2].map(|id| PortalOptions { address, group: 1, id }).to_vec(),
+        portals: [1, 2].map(|id| PortOptions { address, group: 1, id }).to_vec(),
         access: access.clone(),
         luns: access.clone(),
         duties: access.clone(),

@@ -1,5 +1,6 @@
 //! `serve`.
 
+use front::PortOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::cli::size;
-use crate::serve::PortalOptions;
 
 /// `serve`; the management address stands in `Common`, and the pool can.
 #[derive(Debug, Args)]
@@ -58,8 +58,8 @@ pub struct PortalArg {
 
 impl PortalArg {
     /// The portal, with the id that the array keeps for its address.
-    pub fn options(&self, id: u16) -> PortalOptions {
-        PortalOptions { address: self.address, group: self.group, id }
+    pub fn options(&self, id: u16) -> PortOptions {
+        PortOptions { address: self.address, group: self.group, id }
     }
 }
 
