@@ -144,7 +144,7 @@ pub enum Refusal {
     NoMemory,
     /// A reservation bars it.
     Barred,
-    /// It asks for a kind of queueing that there is none of.
+    /// Its task attribute (ACA) is not supported.
     Unsupported,
 }
 

@@ -352,7 +352,7 @@ impl FrontEnd {
         (0..self.peers.len()).for_each(|slot| self.close(slot, wires));
     }
 
-    /// Closes a connection, and tells what ended with it.
+    /// Closes a connection and aborts its tasks; its session ends if it was the last one.
     fn close(&mut self, slot: usize, wires: &mut dyn Wires) {
         let Some(mut peer) = self.peers[slot].take() else { return };
         if let Some(why) = peer.connection.take_complaint() {

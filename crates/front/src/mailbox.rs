@@ -36,8 +36,8 @@ pub(super) enum Message {
     Stop,
 }
 
-/// Which tasks are to be ended: by their volume, whatever its number is for their hosts, and
-/// however that is written, or by who has sent them.
+/// The tasks to abort: those on a volume, whatever LUN it has for their hosts, or those of a
+/// session or a connection.
 #[derive(Clone, Debug)]
 pub(super) enum AbortWhat {
     /// Those of any session on some volumes.

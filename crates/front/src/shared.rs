@@ -77,7 +77,7 @@ pub struct Shared {
     pub(super) senders: Senders,
     pub(super) sessions: Mutex<Sessions>,
     pub(super) ended: EndedSessions,
-    /// Held while it is told to SCSI that volumes are gone.
+    /// Only one thread at a time removes the state of eradicated volumes.
     forgetting: Mutex<()>,
     /// Which thread serves a connection.
     pub(super) places: Mutex<HashMap<ConnectionId, usize>>,

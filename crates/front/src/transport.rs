@@ -51,7 +51,7 @@ pub struct Command {
     pub lun: [u8; 8],
     /// What is to be done, in the words of its command set.
     pub bytes: CommandBytes,
-    /// Whether it is to be refused: it asks for a kind of queueing that there is none of (ACA).
+    /// Whether its task attribute is not supported (ACA), so that it is refused.
     pub is_unsupported: bool,
     /// What the host sent.
     pub data_out: DataOut,
@@ -87,7 +87,7 @@ pub enum Event {
     },
     /// Another connection may go on, or has to close: it is to be looked at.
     Wake {
-        /// Which.
+        /// The other connection.
         connection: ConnectionId,
     },
 }
@@ -156,7 +156,7 @@ pub type Meant<'a> = dyn FnMut(TaskHandle, [u8; 8]) -> bool + 'a;
 
 /// One connection.
 pub trait Transport {
-    /// Its name.
+    /// The name of this connection.
     fn id(&self) -> ConnectionId;
 
     /// The address at the other end.

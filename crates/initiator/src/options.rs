@@ -1,4 +1,4 @@
-//! What an initiator is told when it is made, and what the login agrees on.
+//! Options of an initiator, and the parameters that its login negotiates.
 
 /// Who it is, and what it offers.
 #[derive(Clone, Debug, PartialEq, Eq)]

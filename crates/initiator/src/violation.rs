@@ -44,7 +44,7 @@ pub enum Violation {
     /// ExpCmdSN or MaxCmdSN is less than it was on this connection.
     #[error("{name} went from {from} back to {to} (RFC 7143, 4.2.2.1)")]
     Backwards {
-        /// Which.
+        /// The field of the PDU that is wrong.
         name: &'static str,
         /// What it was.
         from: u32,

@@ -52,14 +52,14 @@ impl CommandSet for DeviceServer {
         let cdb = Cdb::new(bytes.get());
         let opcode = cdb.opcode();
         // Without a volume whatever moves data is refused.
-        let block_bytes = attributes_at(luns, lun).map_or(0, |volume| volume.logical_block.bytes());
+        let block_bytes = attributes_at(luns, lun).map(|volume| volume.logical_block.bytes());
+        let verified_bytes = |blocks: u64| blocks.saturating_mul(block_bytes.unwrap_or(0));
         Traits {
             class: Class::of_opcode(opcode),
             locks_volume: RESERVES.contains(&opcode),
             may_have_token: opcode == THIRD_PARTY_COPY_OUT,
-            verified_bytes: scsi::verified_blocks(&cdb)
-                .map(|blocks| blocks.saturating_mul(block_bytes)),
-            data_out_bytes: crate::luns::data_out_bytes(luns, lun, cdb.bytes()).unwrap_or(0),
+            verified_bytes: scsi::verified_blocks(&cdb).map(verified_bytes),
+            data_out_bytes: block_bytes.map_or(0, |bytes| scsi::data_out_bytes(cdb.bytes(), bytes)),
         }
     }
 

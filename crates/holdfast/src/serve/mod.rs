@@ -132,8 +132,8 @@ pub struct ServeOptions {
     pub identity: ArrayIdentity,
     /// The target's alias, for people; empty for none.
     pub target_alias: String,
-    /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`]. Port 0
-    /// of TCP takes a free one.
+    /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`]. TCP
+    /// port 0 takes a free one.
     pub portals: Vec<PortOptions>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,

@@ -19,8 +19,8 @@ const WORLDS: u64 = 0x0061_7272_6179;
 
 /// The world of a seed, and its hosts. Each size is drawn so small that its bound is met all the
 /// time: windows of commands, bursts, memory for data, segments, records, memory for metadata.
-pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
-    let rng = &mut Rng::new(mix(seed ^ WORLDS));
+pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
+    let rng = &mut Rng::new(mix(seed_number ^ WORLDS));
     let hosts = rng.between(1, 3) as usize;
     let ports = rng.between(1, 3) as u16;
     let units: Vec<u64> = (0..rng.between(1, 3)).map(|_| rng.between(2, 40)).collect();
@@ -41,7 +41,7 @@ pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
         checkpoint_log_bytes: rng.between(1, 8) * SEGMENT_BYTES,
         ..OpenOptions::default()
     };
-    let setup = Setup {
+    let mut setup = Setup {
         options,
         threads: rng.between(1, 3) as usize,
         ports,
@@ -59,7 +59,11 @@ pub fn of_seed(seed: u64, steps: u64) -> (World, host::Plan) {
     let pool_bytes = POOL_BYTES;
     let segment_bytes = SEGMENT_BYTES;
     let seed = rng.draw();
-    let rules = rules(rng);
+    let mut rules = rules(rng);
+    // Two of five have bounds and a network as in use.
+    if (1..=2).contains(&(seed_number % 5)) {
+        (setup.limits, rules) = (Limits::default(), Rules::default());
+    }
     (World { seed, setup, segment_bytes, pool_bytes, events, steps, rules }, hosts)
 }
 

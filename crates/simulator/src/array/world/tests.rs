@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use initiator::{Attribute, Event, Initiator, Itt, Options};
 use iscsi::Limits;
-use store::{Durability, OpenOptions, Tuning};
 
 use super::super::controller::TARGET_NAME;
 use super::super::linear::{Block, Linear, Op, OpId, Outcome};
 use super::super::network::Side;
+use super::super::plan::of_seed;
 use super::*;
+use crate::array::STEPS;
 
 const BLOCKS: u64 = 12;
 
@@ -17,29 +18,14 @@ fn name(number: usize) -> String {
     format!("iqn.2026-01.example:host-{number}")
 }
 
+/// The world of a seed, for hosts that ask for less, of one small volume, and answer no pings.
 fn world(seed: u64) -> World {
-    World {
-        seed,
-        setup: Setup {
-            options: OpenOptions {
-                durability: Durability::Commit,
-                tuning: Tuning::SMALL,
-                memory_bytes: if seed.is_multiple_of(2) { 256 << 10 } else { 0 },
-                checkpoint_log_bytes: 256 << 10,
-                ..OpenOptions::default()
-            },
-            threads: 1 + seed as usize % 3,
-            ports: 2,
-            limits: Limits::default(),
-            hosts: (0..3).map(name).collect(),
-            volume_bytes: vec![BLOCKS * 4096],
-        },
-        segment_bytes: 64 << 10,
-        pool_bytes: (16 << 20) + 144 * (64 << 10),
-        events: Events { crashes: 10, kills: 10, chores: 40, cuts: 10, stalls: 0 },
-        steps: 20_000,
-        rules: Rules::default(),
-    }
+    let (mut world, _) = of_seed(seed, STEPS);
+    world.setup.ports = 2;
+    world.setup.hosts = (0..3).map(name).collect();
+    world.setup.volume_bytes = vec![BLOCKS * 4096];
+    (world.setup.limits, world.rules) = (Limits::default(), Rules::default());
+    world
 }
 
 /// The content that a tag stands for.
