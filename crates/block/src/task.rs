@@ -1,6 +1,9 @@
 //! Commands of hosts on their way, whatever protocol carries them: how they are named, answered and
 //! ended.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use crate::data::DataIn;
 
 /// Names a connection of the array, for ever.
@@ -11,6 +14,21 @@ pub struct ConnectionId(pub u64);
 /// association of NVMe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
+
+/// How a connection came to be.
+#[derive(Clone)]
+pub struct Opening {
+    /// Which of the array's portals it came in at.
+    pub portal_index: usize,
+    /// The address at this end of the socket.
+    pub local: SocketAddr,
+    /// The address at the other end.
+    pub peer: SocketAddr,
+    /// Unpredictable bytes, used for nothing else: CHAP challenges come from them.
+    pub entropy: [u8; 32],
+    /// The time: since any moment, but the same for all calls.
+    pub now: Duration,
+}
 
 /// Names a command on its way. A handle whose command has ended is never valid again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use block::task::{
-    ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, SessionId, TaskHandle,
-    TaskManagement, TaskResponse,
+    ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, Opening, SessionId,
+    TaskHandle, TaskManagement, TaskResponse,
 };
 use block::{DataOut, LunMap};
 
@@ -119,21 +119,6 @@ pub struct Ended {
     pub session: Option<SessionId>,
     /// Connections that have to close: as [`Event::Wake`].
     pub wake: Vec<ConnectionId>,
-}
-
-/// How a connection came about.
-#[derive(Clone, Copy, Debug)]
-pub struct Opening {
-    /// Which of the array's portals it came in at.
-    pub portal_index: usize,
-    /// The address at this end.
-    pub local: SocketAddr,
-    /// The address at the other end.
-    pub peer: SocketAddr,
-    /// Unpredictable bytes, used for nothing else.
-    pub entropy: [u8; 32],
-    /// The time: since any moment, but the same for all calls.
-    pub now: Duration,
 }
 
 /// Makes the transports of connections.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use block::DataOut;
 pub use block::task::{
-    ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, SessionId, TaskHandle,
-    TaskManagement, TaskResponse,
+    ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, Opening, SessionId,
+    TaskHandle, TaskManagement, TaskResponse,
 };
 
 use crate::budget::Grant;

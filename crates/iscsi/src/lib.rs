@@ -65,11 +65,11 @@ mod text;
 mod transmit;
 
 pub use config::{Access, ChapCredentials, InitiatorAccess, Limits, Portal, TargetConfig};
-pub use connection::{Connection, Opening};
+pub use connection::Connection;
 pub use event::{
     Cdb, Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle,
-    ManagementOutcome, Memory, NexusInfo, SessionId, TaskAttribute, TaskHandle, TaskManagement,
-    TaskResponse, Terms,
+    ManagementOutcome, Memory, NexusInfo, Opening, SessionId, TaskAttribute, TaskHandle,
+    TaskManagement, TaskResponse, Terms,
 };
 pub use guesses::neighbourhood;
 pub use target::Target;

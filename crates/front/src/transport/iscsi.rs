@@ -53,8 +53,6 @@ impl Iscsi {
 
 impl Transports for Iscsi {
     fn open(&self, opening: Opening) -> Box<dyn Transport> {
-        let Opening { portal_index, local, peer, entropy, now } = opening;
-        let opening = iscsi::Opening { portal_index, local, peer, entropy, now };
         let connection = iscsi::Connection::new(self.0.clone(), opening);
         Box::new(IscsiConnection { connection, entered: None })
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use block::LunMap;
 
 use crate::budget::{Grant, Share};
-use crate::event::{ConnectionId, Ended, Event, NexusInfo, TaskHandle};
+use crate::event::{ConnectionId, Ended, Event, NexusInfo, Opening, TaskHandle};
 use crate::login::Login;
 use crate::negotiate::Params;
 use crate::pdu::{Bhs, RejectReason, build};
@@ -35,21 +35,6 @@ use crate::transmit::{OutData, Transmit};
 const OUTPUT_BYTES_FREE: usize = 262_144;
 /// From how many bytes on a change of what waits to be sent is told to the share.
 const OUTPUT_STEP_BYTES: usize = 16_384;
-
-/// How a connection came to be.
-#[derive(Clone)]
-pub struct Opening {
-    /// Which of the target's portals it came in at.
-    pub portal_index: usize,
-    /// The address at this end of the socket.
-    pub local: SocketAddr,
-    /// The address at the other end.
-    pub peer: SocketAddr,
-    /// Unpredictable bytes, used for nothing else: CHAP challenges come from them.
-    pub entropy: [u8; 32],
-    /// The time: since any moment, but the same for all calls.
-    pub now: Duration,
-}
 
 /// What is kept of a PDU between its header and its end.
 // A command is kept here and not boxed, as that would be an allocation for each.
