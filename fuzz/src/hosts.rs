@@ -9,7 +9,7 @@ use block::{
 };
 use scsi::{
     Cdb, Command, DeviceServer, InitiatorPort, Nexus, Response, RodVolume, SaveError, Statistics,
-    Status, Step, TargetPort, UnitStatistics,
+    Status, Step, Subject, TargetPort, TokenKey, UnitStatistics,
 };
 
 use crate::volumes::{OWN_SIZE, OWN_VOLUME, Volumes, data_out};
@@ -105,7 +105,7 @@ impl Hosts {
             group,
             name: format!("iqn.2026-01.example:array,t,0x{group:04x}"),
         };
-        let rods = RodVolume { id: OWN_VOLUME, size: OWN_SIZE, key: [5; 32] };
+        let rods = RodVolume { id: OWN_VOLUME, size: OWN_SIZE, key: TokenKey([5; 32]) };
         let ports = vec![port(1, 1), port(2, 2)];
         let server = DeviceServer::new(identity, ports, rods, Arc::new(Uncounted));
         let mut few = all_volumes();
@@ -145,13 +145,25 @@ impl Hosts {
                     };
                     step = self.server.resume(nexus, pending, result);
                 }
-                Step::Persist { volume, pending } => {
+                Step::Persist { subject: Subject::Volume(volume), pending } => {
                     self.save(&[volume]);
+                    step = self.server.resume_saved(pending);
+                }
+                Step::Persist { subject: Subject::Tokens, pending } => {
+                    self.save_tokens();
                     step = self.server.resume_saved(pending);
                 }
             }
         }
         panic!("a command without an end: {cdb:02x?}");
+    }
+
+    /// Makes durable what there is of ROD tokens, or fails to.
+    fn save_tokens(&mut self) {
+        if let Some(unsaved) = self.server.unsaved_tokens() {
+            let failed = self.failure.take().map(|_| SaveError::Failed);
+            self.server.saved_tokens(unsaved, failed.map_or(Ok(()), Err));
+        }
     }
 
     /// Makes durable what there is of these volumes, or fails to.

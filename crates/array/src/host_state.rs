@@ -52,6 +52,11 @@ impl HostStates {
         Ok(())
     }
 
+    /// The incarnation of the pool.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
     /// The pool is of this incarnation, or the one that was noted.
     pub(crate) fn set_incarnation(&mut self, number: u64) {
         self.incarnation = number.max(self.noted_incarnation.unwrap_or(0));

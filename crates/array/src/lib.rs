@@ -60,6 +60,7 @@ pub mod space;
 mod state;
 pub mod tags;
 mod time;
+mod token_rows;
 mod token_volume;
 pub mod users;
 mod volumes;

@@ -22,6 +22,7 @@ use crate::ports::Ports;
 use crate::snapshots::{Moment, SnapshotRecord};
 use crate::tags::{TagMap, Tags};
 use crate::time::ArrayTime;
+use crate::token_rows::TokenRows;
 use crate::users::Users;
 use crate::{Error, Settings};
 
@@ -64,6 +65,7 @@ pub(crate) struct State {
     pub(crate) time: ArrayTime,
     /// The array's own volume, unless the pool has none yet.
     pub(crate) token_volume: Option<VolumeId>,
+    pub(crate) token_rows: TokenRows,
     pub(crate) next_host_id: u64,
     /// Incremented with each change that an initiator could notice.
     pub(crate) generation: u64,
@@ -102,6 +104,7 @@ impl State {
             ports: Ports::new(),
             time: ArrayTime::default(),
             token_volume: None,
+            token_rows: TokenRows::default(),
             next_host_id: 1,
             generation: 1,
             removal_generation: 1,

@@ -15,6 +15,7 @@ mod snapshots;
 mod steps;
 mod tags;
 mod time;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub(crate) fn make(backing: &dyn Backing) -> Result<VolumeId, Error> {
 }
 
 impl Array {
-    /// The volume and its size. Data left from an earlier run is worthless.
+    /// The volume and its size. What is in it after a power on is worthless.
     pub fn token_volume(&self) -> (VolumeId, SectorCount) {
         (self.token_volume, SIZE)
     }

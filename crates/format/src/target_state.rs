@@ -4,6 +4,7 @@
 //! key (big endian)              value
 //! 'S' 'i'                       version 1, incarnation 8: see below
 //! 'S' 'v' volume 8, part 2      what is kept of a volume: one of the parts, from 0
+//! 'S' 'k', 'S' 't'              ROD tokens: see `target_state/tokens.rs`
 //!
 //! a part
 //!  0  1  version: 1
@@ -31,6 +32,8 @@
 //!
 //! A part has at most [`PART_REGISTRATIONS`] registrations, so that it fits a value of the
 //! key-value space, however long names are.
+
+pub mod tokens;
 
 use block::VolumeId;
 
@@ -76,6 +79,10 @@ pub enum StateKey {
         /// The part.
         part: u16,
     },
+    /// What makes ROD tokens.
+    TokenMaker,
+    /// The ROD token with this identifier.
+    Token(u64),
 }
 
 impl StateKey {
@@ -83,6 +90,8 @@ impl StateKey {
     pub fn encode(self) -> Vec<u8> {
         match self {
             Self::Incarnation => vec![TARGET_STATE_KEY, b'i'],
+            Self::TokenMaker => vec![TARGET_STATE_KEY, b'k'],
+            Self::Token(id) => [&[TARGET_STATE_KEY, b't'], &id.to_be_bytes()[..]].concat(),
             Self::Volume { volume, part } => {
                 let mut key = vec![TARGET_STATE_KEY, b'v'];
                 key.extend_from_slice(&volume.0.to_be_bytes());
@@ -100,6 +109,8 @@ impl StateKey {
         let mut reader = Reader::new(key);
         let found = match reader.array()? {
             [TARGET_STATE_KEY, b'i'] => Self::Incarnation,
+            [TARGET_STATE_KEY, b'k'] => Self::TokenMaker,
+            [TARGET_STATE_KEY, b't'] => Self::Token(u64::from_be_bytes(reader.array()?)),
             [TARGET_STATE_KEY, b'v'] => Self::Volume {
                 volume: VolumeId(u64::from_be_bytes(reader.array()?)),
                 part: u16::from_be_bytes(reader.array()?),

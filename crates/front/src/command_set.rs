@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 pub use block::task::AnswerAfter;
 use block::{DataIn, DataOut, LunMap, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use target::Subject;
 
 use crate::counters::Class;
 use crate::transport::NexusInfo;
@@ -103,11 +104,10 @@ pub enum Step<P = Pending> {
         /// The rest of the command.
         pending: P,
     },
-    /// Make durable what is kept of hosts for the volume, then go on by
-    /// [`CommandSet::resume_saved`].
+    /// Make durable what is kept of this, then go on by [`CommandSet::resume_saved`].
     Persist {
-        /// Whose.
-        volume: VolumeId,
+        /// Of what.
+        subject: Subject,
         /// The rest of the command.
         pending: P,
     },

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{LunMap, SectorRange, VolumeId, VolumeReply, VolumeRequest};
+use block::{LunMap, SectorRange, VolumeReply, VolumeRequest};
 use store::{Outcome, ReadOperation, Started, Token};
+use target::Subject;
 
 use super::command_set::{
     AnswerAfter, Asked, CommandSet, Commands, Nexus, Pending, Refusal, Response, Step, Traits,
@@ -93,7 +94,7 @@ impl FrontEnd {
         loop {
             let (request, pending) = match step {
                 Step::Done(response) => return self.finish(index, response),
-                Step::Persist { volume, pending } => return self.persist(index, volume, pending),
+                Step::Persist { subject, pending } => return self.persist(index, subject, pending),
                 Step::Request { request, pending } => (request, pending),
             };
             let token = self.token(index);
@@ -132,16 +133,16 @@ impl FrontEnd {
         }
     }
 
-    /// A command waits until reservations are durable.
-    fn persist(&mut self, index: usize, volume: VolumeId, pending: Pending) {
+    /// A command waits until what it has changed of the target's state is durable.
+    fn persist(&mut self, index: usize, subject: Subject, pending: Pending) {
         let name = self.tasks.name(index);
         let Some(task) = self.tasks.get_mut(index) else { return };
         task.pending = Some(pending);
-        self.shared.saver.save(volume, self.index, name);
+        self.shared.saver.save(subject, self.index, name);
     }
 
-    /// They are, or could not be made so.
-    pub(super) fn reservations_saved(&mut self, name: u64) {
+    /// It is, or could not be made so.
+    pub(super) fn state_saved(&mut self, name: u64) {
         let Some(index) = self.tasks.find(name) else { return };
         let pending = self.tasks.get_mut(index).and_then(|task| task.pending.take());
         if let Some(pending) = pending {
@@ -371,6 +372,8 @@ fn bytes_of(request: &VolumeRequest) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use block::VolumeId;
+
     use super::*;
 
     #[test]

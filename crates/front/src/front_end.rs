@@ -244,7 +244,7 @@ impl FrontEnd {
         for message in messages.drain(..) {
             match message {
                 Message::Outcome(id, outcome) => self.request_ended(id, outcome),
-                Message::Saved(task) => self.reservations_saved(task),
+                Message::Saved(task) => self.state_saved(task),
                 Message::Admitted(task) => self.begin_held(task),
                 Message::Wake(id) => self.wake(id),
                 Message::Abort(what, watch) => self.abort_here(&what, None, &watch),

@@ -3,12 +3,15 @@
 use array::Array;
 use block::VolumeId;
 use format::HostState;
+use format::target_state::tokens::{StoredToken, StoredTokenMaker};
 use format::target_state::{EVENTS, NexusName, Registration};
 use scsi::DeviceServer;
 use target::{
-    AccessState, Attention, HostPort, Kept, Kind, NexusId, Registrant, Reservation, SaveError,
-    Start,
+    AccessState, Attention, HostPort, Kept, KeptRod, KeptRods, KeptState, Kind, NexusId, Nonsense,
+    Registrant, Reservation, SaveError, Start, TokenKey, TokenMaker, UnsavedRods,
 };
+
+use super::shared::Shared;
 
 // What is counted has a place in what is stored.
 const _: () = assert!(Attention::KEPT.len() == EVENTS);
@@ -22,30 +25,67 @@ pub enum LoadError {
     /// What was kept of a volume's reservations can't be put in force.
     #[error("the stored reservations of volume {0} make no sense")]
     Nonsense(VolumeId),
+    /// What was kept of ROD tokens can't be put in force.
+    #[error("the stored ROD tokens make no sense: {0}")]
+    Tokens(&'static str),
 }
 
 /// Where it is kept what the target knows of hosts.
-pub trait ReservationRecords: Send + Sync {
+pub trait TargetRecords: Send + Sync {
     /// Begins to serve: as what, and all that is kept.
     ///
     /// # Errors
     /// If it can't be made durable that the array was started, or what is kept makes no sense.
-    fn load(&self) -> Result<(Start, Vec<(VolumeId, Kept)>), LoadError>;
+    fn load(&self) -> Result<(Start, KeptState), LoadError>;
 
     /// Keeps this of a volume, or nothing; durable when it returns. Waits.
     ///
     /// # Errors
     /// If nothing was changed.
     fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError>;
+
+    /// Keeps this of ROD tokens; durable when it returns. Waits.
+    ///
+    /// # Errors
+    /// If nothing was changed.
+    fn save_tokens(&self, unsaved: &UnsavedRods) -> Result<(), SaveError>;
 }
 
 /// All that an array keeps: what was written before the last power on, as far as that has left it.
-pub(crate) fn all_kept(array: &Array) -> Result<Vec<(VolumeId, Kept)>, LoadError> {
+pub(crate) fn all_kept(array: &Array) -> Result<KeptState, LoadError> {
     let now = array.incarnation();
     let one = |(volume, stored): (VolumeId, HostState)| {
         Ok((volume, in_force(now, stored).ok_or(LoadError::Nonsense(volume))?))
     };
-    array.host_states().into_iter().map(one).collect()
+    let volumes = array.host_states().into_iter().map(one).collect::<Result<_, LoadError>>()?;
+    let rods = array.tokens().map(|(maker, tokens)| KeptRods {
+        maker: TokenMaker { key: TokenKey(maker.key), next_id: maker.next_id },
+        rods: tokens.into_iter().map(|(id, token)| rod_of_stored(id, token)).collect(),
+    });
+    Ok(KeptState { volumes, rods })
+}
+
+fn rod_of_stored(id: u64, stored: StoredToken) -> KeptRod {
+    let StoredToken { source, inactivity_s, token, initiator, pieces, .. } = stored;
+    KeptRod { id, token, initiator, source, pieces, inactivity_s }
+}
+
+/// The array adds its incarnation.
+fn rod_to_stored(rod: &KeptRod) -> StoredToken {
+    let KeptRod { token, initiator, source, pieces, inactivity_s, .. } = rod.clone();
+    StoredToken { incarnation: 0, source, inactivity_s, token, initiator, pieces }
+}
+
+/// Stores what the target has to say of tokens.
+pub(crate) fn keep_tokens(array: &Array, unsaved: &UnsavedRods) -> Result<(), array::Error> {
+    let maker = unsaved.maker.map(|TokenMaker { key, next_id }| StoredTokenMaker {
+        incarnation: 0,
+        key: key.0,
+        next_id,
+    });
+    let rows = unsaved.rows.iter();
+    let rows = rows.map(|(id, row)| (*id, row.as_ref().map(rod_to_stored)));
+    array.keep_tokens(maker, rows.collect())
 }
 
 /// What is in force in this incarnation of what was stored; `None` if it makes no sense.
@@ -114,10 +154,18 @@ pub(crate) fn to_stored(kept: &Kept) -> HostState {
 /// Puts in force what was kept, before any session.
 ///
 /// # Errors
-/// See [`ReservationRecords::load`].
-pub fn restore(scsi: &DeviceServer, records: &dyn ReservationRecords) -> Result<(), LoadError> {
+/// See [`TargetRecords::load`].
+pub fn restore(shared: &Shared, records: &dyn TargetRecords) -> Result<(), LoadError> {
+    shared.set_time(); // that of tokens begins anew
+    put_in_force(&shared.scsi, records)
+}
+
+fn put_in_force(scsi: &DeviceServer, records: &dyn TargetRecords) -> Result<(), LoadError> {
     let (start, all) = records.load()?;
-    scsi.restore(start, all).map_err(|(volume, _)| LoadError::Nonsense(volume))
+    scsi.restore(start, all).map_err(|what| match what {
+        Nonsense::Volume(volume, _) => LoadError::Nonsense(volume),
+        Nonsense::Rods(why) => LoadError::Tokens(why),
+    })
 }
 
 #[cfg(test)]
@@ -186,11 +234,16 @@ mod tests {
     #[test]
     fn a_record_that_makes_no_sense_keeps_the_array_from_starting() {
         struct Bad;
-        impl ReservationRecords for Bad {
-            fn load(&self) -> Result<(Start, Vec<(VolumeId, Kept)>), LoadError> {
+        impl TargetRecords for Bad {
+            fn load(&self) -> Result<(Start, KeptState), LoadError> {
                 let reservation = Reservation { kind: Kind::WriteExclusive, holder: nexus(1) };
                 let kept = Kept { reservation: Some(reservation), ..Kept::default() };
-                Ok((Start::PowerOn, vec![(VolumeId(9), kept)]))
+                let volumes = vec![(VolumeId(9), kept)];
+                Ok((Start::PowerOn, KeptState { volumes, rods: None }))
+            }
+
+            fn save_tokens(&self, _: &UnsavedRods) -> Result<(), SaveError> {
+                Err(SaveError::Failed)
             }
 
             fn save(&self, _: VolumeId, _: Option<&Kept>) -> Result<(), SaveError> {
@@ -204,9 +257,9 @@ mod tests {
             target_name: String::new(),
         };
         let size = block::SectorCount(0);
-        let rods = scsi::RodVolume { id: VolumeId(99), size, key: [0; 32] };
+        let rods = scsi::RodVolume { id: VolumeId(99), size, key: TokenKey([0; 32]) };
         let counters = crate::Counters::new(1, vec![1]);
         let scsi = DeviceServer::new(identity, Vec::new(), rods, Arc::new(counters));
-        assert!(matches!(restore(&scsi, &Bad), Err(LoadError::Nonsense(VolumeId(9)))));
+        assert!(matches!(put_in_force(&scsi, &Bad), Err(LoadError::Nonsense(VolumeId(9)))));
     }
 }

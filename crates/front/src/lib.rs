@@ -64,7 +64,7 @@ mod wires;
 pub use counters::Counters;
 pub use device::{DeviceSnapshot, LATENCY_BOUNDS_US, Latencies, TransferSnapshot};
 pub use front_end::FrontEnd;
-pub use kept::{LoadError, ReservationRecords};
+pub use kept::{LoadError, TargetRecords};
 pub use mailbox::Mailbox;
 pub use managed::LunMaps;
 pub use shared::{Options, PortOptions, Shared};

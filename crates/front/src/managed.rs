@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use array::{Array, Kind as ErrorKind};
 use block::{LunMap, VolumeId, VolumeLimits};
-use target::{Kept, SaveError, Start};
+use target::{Kept, KeptState, SaveError, Start, UnsavedRods};
 
-use super::kept::{LoadError, ReservationRecords, all_kept, to_stored};
+use super::kept::{LoadError, TargetRecords, all_kept, keep_tokens, to_stored};
 
 /// Which volumes an initiator may reach: asked once a session, and again after each change.
 pub trait LunMaps: Send + Sync {
@@ -43,9 +43,9 @@ impl LunMaps for Array {
     }
 }
 
-impl ReservationRecords for Array {
+impl TargetRecords for Array {
     /// One controller serves the pool, so each start is a power on.
-    fn load(&self) -> Result<(Start, Vec<(VolumeId, Kept)>), LoadError> {
+    fn load(&self) -> Result<(Start, KeptState), LoadError> {
         self.power_on().map_err(|error| LoadError::Start(error.to_string()))?;
         Ok((Start::PowerOn, all_kept(self)?))
     }
@@ -53,7 +53,18 @@ impl ReservationRecords for Array {
     fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError> {
         self.keep_host_state(volume, kept.map(to_stored)).map_err(|error| {
             tracing::error!("what hosts have set on volume {volume} can't be kept: {error}");
-            if error.kind() == ErrorKind::Full { SaveError::NoRoom } else { SaveError::Failed }
+            save_error(&error)
         })
     }
+
+    fn save_tokens(&self, unsaved: &UnsavedRods) -> Result<(), SaveError> {
+        keep_tokens(self, unsaved).map_err(|error| {
+            tracing::error!("ROD tokens can't be kept: {error}");
+            save_error(&error)
+        })
+    }
+}
+
+fn save_error(error: &array::Error) -> SaveError {
+    if error.kind() == ErrorKind::Full { SaveError::NoRoom } else { SaveError::Failed }
 }

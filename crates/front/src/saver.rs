@@ -1,16 +1,17 @@
 //! Making durable what the target keeps of hosts, as a commit of the array waits: one volume after
-//! the other, by whoever calls [`Shared::save_next`].
+//! the other, and ROD tokens, by whoever calls [`Shared::save_next`].
 //!
-//! A command that waits is named by its front-end thread and task. What is saved is the state of
-//! the volume as it is when its turn comes, so several commands may be served by one commit, and as
-//! one call does it at a time, what is written later is newer.
+//! A command that waits is named by its front-end thread and task. What is saved is the state as it
+//! is when its turn comes, so several commands may be served by one commit, and as one call does it
+//! at a time, what is written later is newer.
 
 use std::collections::BTreeMap;
 
 use block::VolumeId;
 use parking_lot::Mutex;
+use target::Subject;
 
-use super::kept::ReservationRecords;
+use super::kept::TargetRecords;
 use super::mailbox::Message;
 use super::shared::Shared;
 use super::wires::Wake;
@@ -25,7 +26,7 @@ struct Waiting {
 pub(super) struct SaverQueue {
     /// Those of which commands wait, and those that a lost session or a reset has changed: none
     /// twice, and so bounded by the number of volumes.
-    volumes: Mutex<BTreeMap<VolumeId, Vec<Waiting>>>,
+    subjects: Mutex<BTreeMap<Subject, Vec<Waiting>>>,
     /// Has [`Shared::save_next`] called.
     filled: Box<dyn Wake>,
     /// Held while one is saved.
@@ -34,7 +35,7 @@ pub(super) struct SaverQueue {
 
 impl SaverQueue {
     pub(super) fn new(filled: Box<dyn Wake>) -> Self {
-        Self { volumes: Mutex::default(), filled, saving: Mutex::default() }
+        Self { subjects: Mutex::default(), filled, saving: Mutex::default() }
     }
 
     /// Has what is kept of these volumes saved. Nobody waits.
@@ -42,40 +43,65 @@ impl SaverQueue {
         if volumes.is_empty() {
             return;
         }
-        let mut all = self.volumes.lock();
+        let mut all = self.subjects.lock();
         for volume in volumes {
-            all.entry(volume).or_default();
+            all.entry(Subject::Volume(volume)).or_default();
         }
         drop(all);
         self.filled.wake();
     }
 
-    /// Has what is kept of a volume saved, and then lets the thread go on with the task.
-    pub(super) fn save(&self, volume: VolumeId, thread: usize, task: u64) {
-        self.volumes.lock().entry(volume).or_default().push(Waiting { thread, task });
+    /// Has the ends of ROD tokens saved. Nobody waits.
+    pub(super) fn save_tokens(&self) {
+        self.subjects.lock().entry(Subject::Tokens).or_default();
         self.filled.wake();
     }
 
-    fn next(&self) -> Option<(VolumeId, Vec<Waiting>)> {
-        self.volumes.lock().pop_first()
+    /// Has what is kept of something saved, and then lets the thread go on with the task.
+    pub(super) fn save(&self, subject: Subject, thread: usize, task: u64) {
+        self.subjects.lock().entry(subject).or_default().push(Waiting { thread, task });
+        self.filled.wake();
+    }
+
+    fn next(&self) -> Option<(Subject, Vec<Waiting>)> {
+        self.subjects.lock().pop_first()
     }
 }
 
 impl Shared {
-    /// Makes durable what hosts have changed on the next volume, and lets the commands go on that
-    /// waited for that. Waits for a commit. Returns false if there was nothing to save.
-    pub fn save_next(&self, records: &dyn ReservationRecords) -> bool {
+    /// Makes durable what hosts have changed on the next volume, or of ROD tokens, and lets the
+    /// commands go on that waited for that. Waits for commits. Returns false if there was nothing
+    /// to save.
+    pub fn save_next(&self, records: &dyn TargetRecords) -> bool {
         let _saving = self.saver.saving.lock();
-        let Some((volume, waiting)) = self.saver.next() else { return false };
-        // Nothing is left to do where an earlier turn has taken these changes along, or back.
-        if let Some(unsaved) = self.scsi.unsaved(volume) {
-            let result = records.save(volume, unsaved.record());
-            self.scsi.saved(unsaved, result);
+        let Some((subject, waiting)) = self.saver.next() else { return false };
+        match subject {
+            Subject::Volume(volume) => self.save_volume(volume, records),
+            Subject::Tokens => self.save_tokens(records),
         }
         for Waiting { thread, task } in waiting {
             self.mailboxes[thread].post(Message::Saved(task));
         }
         true
+    }
+
+    fn save_volume(&self, volume: VolumeId, records: &dyn TargetRecords) {
+        // Nothing is left to do where an earlier turn has taken these changes along, or back.
+        if let Some(unsaved) = self.scsi.unsaved(volume) {
+            let result = records.save(volume, unsaved.record());
+            self.scsi.saved(unsaved, result);
+        }
+    }
+
+    /// All that had changed when this began, or until a turn fails: several turns, if it is much.
+    fn save_tokens(&self, records: &dyn TargetRecords) {
+        while let Some(unsaved) = self.scsi.unsaved_tokens() {
+            let result = records.save_tokens(&unsaved);
+            self.scsi.saved_tokens(unsaved, result);
+            if result.is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -99,16 +125,20 @@ mod tests {
         let rung = Arc::new(AtomicU32::new(0));
         let queue = SaverQueue::new(Box::new(Rings(rung.clone())));
         for (volume, thread, task) in [(7, 0, 1), (3, 1, 2), (7, 2, 3)] {
-            queue.save(VolumeId(volume), thread, task);
+            queue.save(Subject::Volume(VolumeId(volume)), thread, task);
         }
         queue.save_all(vec![VolumeId(3), VolumeId(9)]);
         queue.save_all(Vec::new());
-        assert_eq!(rung.load(Ordering::Relaxed), 4, "not for nothing");
+        queue.save_tokens();
+        assert_eq!(rung.load(Ordering::Relaxed), 5, "not for nothing");
         let mut turns = Vec::new();
-        while let Some((volume, waiting)) = queue.next() {
+        while let Some((subject, waiting)) = queue.next() {
             let names: Vec<_> = waiting.iter().map(|w| (w.thread, w.task)).collect();
-            turns.push((volume.0, names));
+            turns.push((subject, names));
         }
-        assert_eq!(turns, [(3, vec![(1, 2)]), (7, vec![(0, 1), (2, 3)]), (9, vec![])]);
+        let of = |volume| Subject::Volume(VolumeId(volume));
+        let volumes = [(of(3), vec![(1, 2)]), (of(7), vec![(0, 1), (2, 3)]), (of(9), vec![])];
+        let all: Vec<_> = volumes.into_iter().chain([(Subject::Tokens, vec![])]).collect();
+        assert_eq!(turns, all);
     }
 }

@@ -132,11 +132,15 @@ impl Shared {
         }
     }
 
+    pub(crate) fn set_time(&self) {
+        let now_ms = self.clock.now().as_millis();
+        self.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
+    }
+
     /// Tells the target what time it is, and frees what ROD tokens stood for that have ended. Waits
     /// for commits: not for a front end.
     pub fn sweep_tokens(&self) {
-        let now_ms = self.clock.now().as_millis();
-        self.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
+        self.set_time();
         let run = |request| match self.store.execute(request) {
             Ok(_) => true,
             Err(error) => {
@@ -145,6 +149,10 @@ impl Shared {
             }
         };
         while self.scsi.sweep_tokens(run) {}
+        // What has ended is freed when that is durable.
+        if self.scsi.has_unsaved_tokens() {
+            self.saver.save_tokens();
+        }
     }
 
     /// All sessions that carry commands, in the order of initiators and portals.

@@ -1,6 +1,7 @@
 //! What goes on with a command when the volume has answered: its next request, or its end.
 
 use block::{DataIn, LbaExtent, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use target::{Change, Subject};
 
 use crate::long::{LongRead, LongWrite};
 use crate::nexus::Nexus;
@@ -15,6 +16,7 @@ use crate::{copy, log};
 /// Whether a command goes on.
 enum Next {
     Request(Rest, VolumeRequest),
+    Persist(Rest, Subject),
     Done(Response),
 }
 
@@ -28,7 +30,10 @@ pub(crate) fn finish(
     let Pending { wanted, volume, block_sectors, rest } = pending;
     let told = |error: VolumeError| error_sense(&error, block_sectors);
     let next = match rest {
-        Rest::Copy(rest) => return copy::finish(server, nexus, *rest, result.map_err(told)),
+        Rest::Copy(rest) => {
+            let pending = |rest| Pending { wanted, volume, block_sectors, rest };
+            return copy::finish(server, *rest, result.map_err(told), pending);
+        }
         Rest::OrWrite(write) => or_write(nexus, write, result, told)?,
         rest => go_on(server, nexus, volume, rest, result.map_err(told)?)?,
     };
@@ -36,6 +41,9 @@ pub(crate) fn finish(
         Next::Done(response) => Step::Done(response),
         Next::Request(rest, request) => {
             Step::Request { request, pending: Pending { wanted, volume, block_sectors, rest } }
+        }
+        Next::Persist(rest, subject) => {
+            Step::Persist { subject, pending: Pending { wanted, volume, block_sectors, rest } }
         }
     })
 }
@@ -56,10 +64,10 @@ fn go_on(
         (Rest::Write(write), VolumeReply::Done) => write_on(nexus, write),
         (Rest::WriteVerify(rest), reply) => write_verify(nexus, rest, reply)?,
         (Rest::LbaStatus(status), VolumeReply::Extents(extents)) => lba_status(status, extents)?,
-        (Rest::Sanitize, VolumeReply::Done) => {
-            server.target.rods().revoke(volume);
-            Next::Done(Response::good())
-        }
+        (Rest::Sanitize, VolumeReply::Done) => match server.target.rods().revoke(volume) {
+            Change::Durable => Next::Done(Response::good()),
+            Change::Unsaved(change) => Next::Persist(Rest::SaveRevoked { change }, Subject::Tokens),
+        },
         (Rest::SpaceLog { allocation_length }, VolumeReply::Space(space)) => {
             Next::Done(Response::parameters(&log::provisioning_data(space), allocation_length))
         }

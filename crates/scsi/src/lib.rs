@@ -54,7 +54,7 @@ pub use sense::{FieldPointer, Sense, SenseKey};
 pub use server::DeviceServer;
 pub use statistics::{Statistics, UnitStatistics};
 pub use table::commands;
-pub use target::{RodVolume, SaveError, TargetPort};
+pub use target::{RodVolume, SaveError, Subject, TargetPort, TokenKey};
 pub use transfer::data_out_bytes;
 pub use verify::verified_blocks;
 

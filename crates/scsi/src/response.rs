@@ -3,8 +3,10 @@
 pub use block::task::AnswerAfter;
 use block::{DataIn, DataOut, VolumeAttributes, VolumeId, VolumeRequest};
 
+use target::Subject;
+
 use crate::cdb::Cdb;
-use crate::copy::CopyRest;
+use crate::copy::{CopyRest, UnsavedToken};
 use crate::long::{LongRead, LongWrite};
 use crate::nexus::Nexus;
 use crate::or_write::OrWrite;
@@ -123,12 +125,12 @@ pub enum Step {
         /// The rest of the command.
         pending: Pending,
     },
-    /// Make the reservations of the volume durable
-    /// ([`crate::DeviceServer::unsaved_reservations`]), then go on with
+    /// Make durable what is kept of this ([`crate::DeviceServer::unsaved`],
+    /// [`crate::DeviceServer::unsaved_tokens`]), then go on with
     /// [`crate::DeviceServer::resume_saved`].
     Persist {
-        /// Whose.
-        volume: VolumeId,
+        /// Of what.
+        subject: Subject,
         /// The rest of the command.
         pending: Pending,
     },
@@ -198,6 +200,10 @@ pub(crate) enum Rest {
     Copy(Box<CopyRest>),
     /// Answer PERSISTENT RESERVE OUT when the change with this number is durable.
     Save { change: u64, after: AnswerAfter, registers: bool },
+    /// Answer POPULATE TOKEN when its token is durable, or WRITE USING TOKEN when its end is.
+    SaveToken(Box<UnsavedToken>),
+    /// Answer SANITIZE when the end of the volume's tokens is durable.
+    SaveRevoked { change: u64 },
 }
 
 /// Keeps a step readable where a command becomes one request.

@@ -43,9 +43,10 @@ pub use attention::Attention;
 pub use kept::{Kept, Registrant, Reservation};
 pub use nexus::{HostPort, Nexus, NexusId, PreemptionMark, TargetPort};
 pub use reservations::{Access, Action, Asked, Kind, REGISTRANTS_MAX, Refusal};
-pub use rods::{Rod, RodVolume, Rods, Token, TokenError};
-pub use saving::{Change, SaveError, Unsaved};
-pub use target::{Start, Target};
+pub use rods::saving::{KeptRod, KeptRods, TokenMaker, UnsavedRods};
+pub use rods::{Rod, RodVolume, Rods, Token, TokenError, TokenKey};
+pub use saving::{Change, SaveError, Subject, Unsaved};
+pub use target::{KeptState, Nonsense, Start, Target};
 
 #[cfg(test)]
 mod tests;

@@ -4,27 +4,36 @@
 //! host sees: what the ranges held at one moment ("point in time copy"). Writing it elsewhere is
 //! one more copy of that kind. A token lives until nobody has used it for its inactivity timeout,
 //! for [`LIFETIME_S_MAX`] at most, until it is deleted, until the volume that it was made of is
-//! sanitized or eradicated, or until the array ends: the next start finds RODs that no token names.
+//! sanitized or eradicated, or until a power on.
+//!
+//! * [`token`]: the 512 bytes that a host has, and what proves that they are genuine,
+//! * [`room`]: where RODs are in the array's own volume,
+//! * [`saving`]: what of this is durable, so that another controller can go on with it.
 //!
 //! Tokens are shared among initiators as they come: one may have as many as are left over for all
 //! others ([`State::has_room_for`]), so each initiator gets some, whatever another one takes.
+//!
+//! # Invariants
+//!
+//! 1. A token that a host was given is durable, and so is the end of one that a host was told of.
+//! 2. The room of a ROD is used again only after the end of its token is durable: what is found
+//!    after a takeover never stands for other data.
+
+mod room;
+pub mod saving;
+mod token;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use block::request::limits::LEAF_BYTES;
-use block::{SECTOR_BYTES, SectorCount, SectorRange, VolumeId, VolumeRequest};
+use block::{SectorCount, SectorRange, VolumeId, VolumeRequest};
 use parking_lot::Mutex;
 
-/// A token: 512 bytes, of which the last 32 are a keyed sum of all the rest.
-pub type Token = [u8; TOKEN_BYTES];
-/// Its length.
-pub const TOKEN_BYTES: usize = 512;
-/// Where the sum stands.
-pub const SUM_AT: usize = TOKEN_BYTES - 32;
-/// Where its identifier stands: the array's own number, big endian (SPC-4, 5.17.6.4).
-pub const ID_AT: usize = 8;
+use crate::saving::{Change, SaveError};
+use room::Room;
+use saving::Ledger;
+pub use token::{ID_AT, SUM_AT, TOKEN_BYTES, Token, TokenKey};
 
 /// Tokens of the whole array at once.
 pub const TOKENS_MAX: usize = 1024;
@@ -61,47 +70,15 @@ pub enum TokenError {
     Deleted,
 }
 
-/// What makes sums of tokens. Who shows a token gets at the data that it stands for, so it must not
-/// be possible to make one up: the key is random, and never leaves the array.
-struct TokenKey([u8; 32]);
-
-impl std::fmt::Debug for TokenKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TokenKey(…)")
-    }
-}
-
-impl TokenKey {
-    fn sum(&self, token: &Token) -> blake3::Hash {
-        blake3::keyed_hash(&self.0, &token[..SUM_AT])
-    }
-
-    /// The identifier in a token that this key has made, or nothing. Takes the same time for each.
-    fn check(&self, token: &Token) -> Option<u64> {
-        let told = blake3::Hash::from_slice(&token[SUM_AT..]).ok()?;
-        let mut id = [0; 8];
-        id.copy_from_slice(&token[ID_AT..ID_AT + 8]);
-        (self.sum(token) == told).then(|| u64::from_be_bytes(id))
-    }
-
-    /// Puts identifier and sum into a token.
-    fn sign(&self, mut token: Token, id: u64) -> Token {
-        token[ID_AT..ID_AT + 8].copy_from_slice(&id.to_be_bytes());
-        let sum = self.sum(&token);
-        token[SUM_AT..].copy_from_slice(sum.as_bytes());
-        token
-    }
-}
-
-/// The array's own volume, where RODs stand. Nothing in it outlives the process.
+/// The array's own volume, where RODs are.
 #[derive(Clone, Copy, Debug)]
 pub struct RodVolume {
     /// Its id, which no [`block::LunMap`] has.
     pub id: VolumeId,
     /// Its size.
     pub size: SectorCount,
-    /// 32 random bytes, new at each start: they prove that a token comes from this array.
-    pub key: [u8; 32],
+    /// 32 random bytes, new with each power on: they prove that a token comes from this array.
+    pub key: TokenKey,
 }
 
 /// What a token stands for.
@@ -118,9 +95,11 @@ pub struct Rod {
     source: VolumeId,
     /// What the volume held is gone for good, and with it what this stands for.
     is_revoked: AtomicBool,
-    inactivity_ms: u64,
+    inactivity_s: u32,
     made_ms: u64,
     last_used_ms: AtomicU64,
+    /// Why the token could not be made durable: then it never was one.
+    failure: OnceLock<SaveError>,
 }
 
 impl Rod {
@@ -133,34 +112,41 @@ impl Rod {
 /// All RODs.
 #[derive(Debug)]
 pub struct Rods {
-    volume: RodVolume,
-    key: TokenKey,
+    volume: VolumeId,
     now_ms: AtomicU64,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    key: TokenKey,
     next_id: u64,
-    /// Where the next search for room starts.
-    cursor: u64,
-    /// Pieces in use: start and end.
-    used: BTreeMap<u64, u64>,
+    room: Room,
     tokens: BTreeMap<u64, Arc<Rod>>,
     /// RODs without a token, not yet or no longer. Copies in progress from or to one hold a share.
     unnamed: Vec<Arc<Rod>>,
+    /// Tokens that begin or end when that is durable.
+    ledger: Ledger,
     ended: VecDeque<(u64, TokenError)>,
 }
 
 impl Rods {
     pub(crate) fn new(volume: RodVolume) -> Self {
-        let key = TokenKey(volume.key);
-        Self { volume, key, now_ms: AtomicU64::new(0), state: Mutex::default() }
+        let state = State {
+            key: volume.key,
+            next_id: 0,
+            room: Room::new(volume.size),
+            tokens: BTreeMap::new(),
+            unnamed: Vec::new(),
+            ledger: Ledger::default(),
+            ended: VecDeque::new(),
+        };
+        Self { volume: volume.id, now_ms: AtomicU64::new(0), state: Mutex::new(state) }
     }
 
     /// The array's own volume.
     pub fn volume(&self) -> VolumeId {
-        self.volume.id
+        self.volume
     }
 
     /// Tells the time, in milliseconds since anything.
@@ -182,61 +168,62 @@ impl Rods {
         if !state.has_room_for(initiator) {
             return Err(TokenError::NoRoom);
         }
-        let mut pieces = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let Some(piece) = state.allocate(*range, self.volume.size) else {
-                pieces.iter().for_each(|piece| state.free(piece));
-                return Err(TokenError::NoRoom);
-            };
-            pieces.push(piece);
-        }
+        let pieces = state.room.allocate(ranges).ok_or(TokenError::NoRoom)?;
         let id = state.next_id;
         state.next_id += 1;
         let rod = Arc::new(Rod {
             id,
             pieces,
-            token: self.key.sign(token, id),
+            token: state.key.sign(token, id),
             initiator: initiator.to_owned(),
             source,
             is_revoked: AtomicBool::new(false),
-            inactivity_ms: u64::from(inactivity_s) * 1000,
+            inactivity_s,
             made_ms: self.now_ms.load(Ordering::Relaxed),
             last_used_ms: AtomicU64::new(0),
+            failure: OnceLock::new(),
         });
         state.unnamed.push(rod.clone());
         Ok(rod)
     }
 
-    /// The copy is there: the token is good from now on.
-    pub fn publish(&self, rod: &Arc<Rod>) {
+    /// The copy is there: the token is good as soon as it is durable.
+    pub fn publish(&self, rod: &Arc<Rod>) -> Change {
         rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         let mut state = self.state.lock();
         state.unnamed.retain(|other| other.id != rod.id);
-        state.tokens.insert(rod.id, rod.clone());
         if rod.is_revoked.load(Ordering::Relaxed) {
-            state.end(rod.id, TokenError::Revoked);
+            state.unnamed.push(rod.clone());
+            state.note_ended(rod.id, TokenError::Revoked);
+            return Change::Durable;
         }
+        Change::Unsaved(state.ledger.note_begin(rod.clone()))
     }
 
     /// What a volume held is gone for good: the tokens that were made of it end, and those whose
-    /// copy is still under way.
-    pub fn revoke(&self, source: VolumeId) {
+    /// copy is still in progress.
+    pub fn revoke(&self, source: VolumeId) -> Change {
         let mut state = self.state.lock();
         // With the lock held, so that none is published between.
         let of_source = |rod: &&Arc<Rod>| rod.source == source;
         for rod in state.unnamed.iter().filter(of_source) {
             rod.is_revoked.store(true, Ordering::Relaxed);
         }
+        for rod in state.ledger.beginning().into_iter().filter(|rod| rod.source == source) {
+            rod.is_revoked.store(true, Ordering::Relaxed);
+            state.ledger.note_end(rod);
+        }
         let tokens = state.tokens.values().filter(of_source);
         for id in tokens.map(|rod| rod.id).collect::<Vec<_>>() {
             state.end(id, TokenError::Revoked);
         }
+        state.ledger.last_change()
     }
 
     /// What a token stands for. Holding it keeps the ROD as it is.
     pub fn find(&self, token: &Token) -> Result<Arc<Rod>, TokenError> {
-        let id = self.key.check(token).ok_or(TokenError::Corrupt)?;
         let state = self.state.lock();
+        let id = state.key.check(token).ok_or(TokenError::Corrupt)?;
         let Some(rod) = state.tokens.get(&id) else {
             let ended = state.ended.iter().find(|(ended, _)| *ended == id);
             return Err(ended.map_or(TokenError::Unknown, |(_, why)| *why));
@@ -253,11 +240,14 @@ impl Rods {
     }
 
     /// A token was used, or is used no more: its time starts again, or ends.
-    pub fn used(&self, rod: &Rod, delete: bool) {
+    pub fn used(&self, rod: &Rod, delete: bool) -> Change {
         rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
-        if delete {
-            self.state.lock().end(rod.id, TokenError::Deleted);
+        if !delete {
+            return Change::Durable;
         }
+        let mut state = self.state.lock();
+        state.end(rod.id, TokenError::Deleted);
+        state.ledger.last_change()
     }
 
     /// The tokens that an initiator has made.
@@ -275,11 +265,10 @@ impl Rods {
         }
         let ranges: Vec<_> = dead.iter().flat_map(|rod| rod.pieces.iter().copied()).collect();
         // A token may stand for nothing.
-        let done =
-            ranges.is_empty() || unmap(VolumeRequest::Unmap { volume: self.volume.id, ranges });
+        let done = ranges.is_empty() || unmap(VolumeRequest::Unmap { volume: self.volume, ranges });
         let mut state = self.state.lock();
         if done {
-            dead.iter().flat_map(|rod| &rod.pieces).for_each(|piece| state.free(piece));
+            dead.iter().for_each(|rod| state.room.free(&rod.pieces));
         } else {
             state.unnamed.extend(dead);
         }
@@ -291,7 +280,7 @@ impl Rod {
     fn is_expired(&self, now_ms: u64) -> bool {
         let unused_ms = now_ms.saturating_sub(self.last_used_ms.load(Ordering::Relaxed));
         let age_ms = now_ms.saturating_sub(self.made_ms);
-        unused_ms > self.inactivity_ms || age_ms > u64::from(LIFETIME_S_MAX) * 1000
+        unused_ms > u64::from(self.inactivity_s) * 1000 || age_ms > u64::from(LIFETIME_S_MAX) * 1000
     }
 }
 
@@ -299,42 +288,19 @@ impl State {
     /// Whether an initiator may have one more: while it has fewer than are free. So the second one
     /// can have half of what the first has left, and so on, but none is shut out.
     fn has_room_for(&self, initiator: &str) -> bool {
-        let all = || self.tokens.values().chain(&self.unnamed);
+        let all = || self.tokens.values().chain(&self.unnamed).chain(self.ledger.rods());
         let own = all().filter(|rod| rod.initiator == initiator).count();
         own < TOKENS_MAX.saturating_sub(all().count())
     }
 
-    /// Room for a piece, at the same place in its leaf as the range: so whole leaves are shared.
-    fn allocate(&mut self, range: SectorRange, size: SectorCount) -> Option<SectorRange> {
-        let place = self.room(self.cursor, range, size).or_else(|| self.room(0, range, size))?;
-        let end = place + range.count.0;
-        self.used.insert(place, end);
-        self.cursor = end;
-        Some(SectorRange::new(place, range.count.0))
-    }
-
-    /// The first place at or after `from` that is free for a range.
-    fn room(&self, from: u64, range: SectorRange, size: SectorCount) -> Option<u64> {
-        let leaf = LEAF_BYTES / SECTOR_BYTES;
-        let aligned = |at: u64| at.next_multiple_of(leaf) + range.start.0 % leaf;
-        let before = self.used.range(..=from).next_back().map_or(0, |(_, end)| *end);
-        let mut place = aligned(from.max(before));
-        for (start, end) in self.used.range(from..) {
-            if place + range.count.0 <= *start {
-                break;
-            }
-            place = place.max(aligned(*end));
-        }
-        (place + range.count.0 <= size.0).then_some(place)
-    }
-
-    fn free(&mut self, piece: &SectorRange) {
-        self.used.remove(&piece.start.0);
-    }
-
+    /// Ends a token at once. Its room is free when that is durable.
     fn end(&mut self, id: u64, why: TokenError) {
         let Some(rod) = self.tokens.remove(&id) else { return };
-        self.unnamed.push(rod);
+        self.ledger.note_end(rod);
+        self.note_ended(id, why);
+    }
+
+    fn note_ended(&mut self, id: u64, why: TokenError) {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }

@@ -33,6 +33,15 @@ pub enum SaveError {
     Failed,
 }
 
+/// What a change is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// What is kept of a volume.
+    Volume(VolumeId),
+    /// ROD tokens.
+    Tokens,
+}
+
 /// What became of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {

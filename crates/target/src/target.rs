@@ -14,6 +14,7 @@ use crate::kept::Kept;
 use crate::nexus::{HostPort, Nexus, NexusId, TargetPort};
 use crate::parked::ParkedNexuses;
 use crate::reservations::{self, Asked, Effect, Refusal};
+use crate::rods::saving::KeptRods;
 use crate::rods::{RodVolume, Rods};
 use crate::saving::Change;
 use crate::volumes::Volumes;
@@ -34,6 +35,24 @@ pub enum Start {
     PowerOn,
     /// It has taken over from another controller, without a loss of power.
     Takeover,
+}
+
+/// All that was kept.
+#[derive(Debug, Default)]
+pub struct KeptState {
+    /// Of volumes.
+    pub volumes: Vec<(VolumeId, Kept)>,
+    /// ROD tokens, if this incarnation of the pool has made any.
+    pub rods: Option<KeptRods>,
+}
+
+/// What was kept makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nonsense {
+    /// Of this volume, and why.
+    Volume(VolumeId, &'static str),
+    /// Of ROD tokens, and why.
+    Rods(&'static str),
 }
 
 /// The nexuses with a session, and what those without are to be told. A nexus is in only one of
@@ -63,22 +82,21 @@ impl Target {
         }
     }
 
-    /// Puts in force what was kept of volumes, before any session.
+    /// Puts in force what was kept, before any session. A power on ends all tokens.
     ///
     /// # Errors
-    /// A volume of which something was kept that makes no sense, and what is wrong with it.
-    pub fn restore(
-        &self,
-        start: Start,
-        all: impl IntoIterator<Item = (VolumeId, Kept)>,
-    ) -> Result<(), (VolumeId, &'static str)> {
+    /// What makes no sense.
+    pub fn restore(&self, start: Start, all: KeptState) -> Result<(), Nonsense> {
         assert!(self.live_nexuses().is_empty(), "what was kept is in force before any session");
         if start == Start::Takeover {
             self.nexuses.lock().parked.take_over();
         }
-        for (volume, kept) in all {
+        if let Some(rods) = all.rods.filter(|_| start == Start::Takeover) {
+            self.rods.restore(rods).map_err(Nonsense::Rods)?;
+        }
+        for (volume, kept) in all.volumes {
             if let Some(flaw) = kept.flaw() {
-                return Err((volume, flaw));
+                return Err(Nonsense::Volume(volume, flaw));
             }
             let kept = match start {
                 Start::PowerOn => kept.after_power_on(),
@@ -156,7 +174,8 @@ impl Target {
     /// used again.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.volumes.forget(volume);
-        self.rods.revoke(volume);
+        // Whoever applies the end of a volume ends its tokens: nobody waits until that is durable.
+        let _: Change = self.rods.revoke(volume);
         self.nexuses.lock().parked.forget(volume);
     }
 

@@ -50,6 +50,12 @@ impl State {
                 Stored::TargetState(StateKey::Incarnation, value) => {
                     state.host_states.load_incarnation(&value)?;
                 }
+                Stored::TargetState(StateKey::TokenMaker, value) => {
+                    state.token_rows.load_maker(&value)?;
+                }
+                Stored::TargetState(StateKey::Token(id), value) => {
+                    state.token_rows.load(id, &value)?;
+                }
                 Stored::TargetState(StateKey::Volume { volume, part }, value) => {
                     add_part(&mut host_states, volume, part.into(), value)?;
                 }

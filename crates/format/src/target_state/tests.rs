@@ -4,6 +4,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use block::SectorRange;
+
+use super::tokens::*;
 use super::*;
 
 fn nexus() -> impl Strategy<Value = NexusName> {
@@ -172,4 +175,50 @@ fn an_entry_of_another_key_is_refused() {
     let mut bytes = Vec::new();
     entry.encode(&mut bytes);
     assert!(crate::Entry::decode(&mut Reader::new(&bytes)).is_err());
+}
+
+prop_compose! {
+    fn token()(
+        incarnation: u64,
+        source: u64,
+        inactivity_s: u32,
+        token in vec(any::<u8>(), TOKEN_BYTES),
+        initiator in "[a-z0-9.:-]{0,255}",
+        pieces in vec((any::<u64>(), any::<u64>()), 0..=TOKEN_PIECES_MAX),
+    ) -> StoredToken {
+        StoredToken {
+            incarnation,
+            source: VolumeId(source),
+            inactivity_s,
+            token: token.try_into().unwrap(),
+            initiator,
+            pieces: pieces.into_iter().map(|(at, count)| SectorRange::new(at, count)).collect(),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_token_survives_and_a_part_of_it_is_refused(token in token(), cut: prop::sample::Index) {
+        let value = token.encode();
+        prop_assert!(value.len() <= crate::entry::CONFIG_VALUE_BYTES_MAX);
+        prop_assert_eq!(StoredToken::decode(&value), Ok(token));
+        prop_assert!(StoredToken::decode(&value[..cut.index(value.len())]).is_err());
+        prop_assert!(StoredToken::decode(&[&value[..], &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn what_makes_tokens_survives(incarnation: u64, key: [u8; 32], next_id: u64, id: u64) {
+        let maker = StoredTokenMaker { incarnation, key, next_id };
+        prop_assert_eq!(StoredTokenMaker::decode(&maker.encode()), Ok(maker));
+        for key in [StateKey::TokenMaker, StateKey::Token(id)] {
+            prop_assert_eq!(StateKey::decode(&key.encode()), Ok(key));
+        }
+    }
+
+    #[test]
+    fn any_bytes_for_a_token_are_read_without_a_panic(bytes in vec(any::<u8>(), 0..700)) {
+        let bytes = [&[1][..], &bytes].concat();
+        let _ = (StoredToken::decode(&bytes), StoredTokenMaker::decode(&bytes));
+    }
 }

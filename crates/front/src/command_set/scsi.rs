@@ -34,7 +34,7 @@ impl From<scsi::Step> for Step<scsi::Pending> {
         match step {
             scsi::Step::Done(response) => Self::Done(response.into()),
             scsi::Step::Request { request, pending } => Self::Request { request, pending },
-            scsi::Step::Persist { volume, pending } => Self::Persist { volume, pending },
+            scsi::Step::Persist { subject, pending } => Self::Persist { subject, pending },
         }
     }
 }

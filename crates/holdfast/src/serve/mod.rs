@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::{ArrayIdentity, SectorCount, VolumeId};
-use front::{Counters, LoadError, LunMaps, PortOptions, ReservationRecords};
+use front::{Counters, LoadError, LunMaps, PortOptions, TargetRecords};
 use segments::Local;
 use store::{Store, StoreError};
 
@@ -142,7 +142,7 @@ pub struct ServeOptions {
     /// What is due by the clock.
     pub duties: Arc<dyn Duties>,
     /// Where reservations are kept.
-    pub reservations: Arc<dyn ReservationRecords>,
+    pub reservations: Arc<dyn TargetRecords>,
     /// What bounds memory and time.
     pub limits: iscsi::Limits,
     /// How many connections hosts may have.
@@ -212,7 +212,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
-    front::kept::restore(&shared.front.scsi, &*options.reservations)?;
+    front::kept::restore(&shared.front, &*options.reservations)?;
     for notice in options.medium.notices() {
         tracing::warn!("{notice}");
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use front::ReservationRecords;
+use front::TargetRecords;
 
 use super::background::{Attendant, LOOK_INTERVAL};
 use super::shared::Shared;
@@ -11,7 +11,7 @@ use super::shared::Shared;
 /// Starts it. Hosts wait for it, so that it does not step back; it ends with nothing left to save.
 pub(super) fn start(
     shared: &Arc<Shared>,
-    records: Arc<dyn ReservationRecords>,
+    records: Arc<dyn TargetRecords>,
 ) -> io::Result<Attendant> {
     let front = shared.front.clone();
     Attendant::spawn("reservations", shared.saver_bell.clone(), move |bell| {

@@ -102,9 +102,13 @@ impl Duties for Open {
 /// Nothing is kept.
 struct Nowhere;
 
-impl ReservationRecords for Nowhere {
-    fn load(&self) -> Result<(target::Start, Vec<(VolumeId, target::Kept)>), LoadError> {
-        Ok((target::Start::PowerOn, Vec::new()))
+impl TargetRecords for Nowhere {
+    fn load(&self) -> Result<(target::Start, target::KeptState), LoadError> {
+        Ok((target::Start::PowerOn, target::KeptState::default()))
+    }
+
+    fn save_tokens(&self, _: &target::UnsavedRods) -> Result<(), scsi::SaveError> {
+        Ok(())
     }
 
     fn save(&self, _: VolumeId, _: Option<&target::Kept>) -> Result<(), scsi::SaveError> {

@@ -3,7 +3,7 @@
 use std::io;
 
 use block::{SectorRange, VolumeRequest};
-use scsi::RodVolume;
+use scsi::{RodVolume, TokenKey};
 
 use super::ServeOptions;
 
@@ -16,5 +16,5 @@ pub(super) fn volume(options: &ServeOptions) -> io::Result<RodVolume> {
     emptied.map_err(io::Error::other)?;
     let mut key = [0; 32];
     sys::entropy(&mut key)?;
-    Ok(RodVolume { id, size, key })
+    Ok(RodVolume { id, size, key: TokenKey(key) })
 }

@@ -18,7 +18,7 @@ pub(crate) mod token;
 use std::sync::Arc;
 
 use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeReply, VolumeRequest};
-use target::{PreemptionMark, Rod, Token};
+use target::{Change, PreemptionMark, Rod, Rods, SaveError, Subject, TokenError};
 
 use crate::bytes::parameter_list;
 use crate::copy::cscd::Cscd;
@@ -26,7 +26,7 @@ use crate::copy::parse::{Form, Length, List, ListUse, Segment};
 use crate::copy::results::{CopyResult, Listed, Origin, TERMINATED};
 use crate::nexus::Nexus;
 use crate::read_write::sectors;
-use crate::response::{Command, Response, Rest, Status, Step, request};
+use crate::response::{Command, Pending, Response, Rest, Status, Step, request};
 use crate::sense::{Sense, SenseKey};
 use crate::server::{Context, DeviceServer};
 use crate::table::{Access, Outcome};
@@ -83,18 +83,13 @@ enum After {
 }
 
 impl After {
-    /// Lets it happen; the token, if there is a new one.
-    fn happen(self, server: &DeviceServer) -> Option<Box<Token>> {
+    /// Lets it happen: when that is durable, and the ROD if it has a new token.
+    fn happen(self, server: &DeviceServer) -> (Change, Option<Arc<Rod>>) {
+        let rods = server.target.rods();
         match self {
-            Self::ThirdParty | Self::Zeros => None,
-            Self::Publish(rod) => {
-                server.target.rods().publish(&rod);
-                Some(Box::new(rod.token))
-            }
-            Self::Used { rod, delete } => {
-                server.target.rods().used(&rod, delete);
-                None
-            }
+            Self::ThirdParty | Self::Zeros => (Change::Durable, None),
+            Self::Publish(rod) => (rods.publish(&rod), Some(rod)),
+            Self::Used { rod, delete } => (rods.used(&rod, delete), None),
         }
     }
 
@@ -176,7 +171,10 @@ fn start(
     };
     if nothing {
         let reply = Ok(VolumeReply::Done);
-        return finish(context.server, context.nexus, rest, reply).map(|step| step.wanting(wanted));
+        let block_sectors = volume.logical_block.sectors();
+        let pending = |rest| Pending { wanted, volume: volume.id, block_sectors, rest };
+        let step = finish(context.server, rest, reply, pending);
+        return step.map(|step| step.wanting(wanted));
     }
     Ok(request(volume, wanted, Rest::Copy(Box::new(rest)), asked))
 }
@@ -280,7 +278,7 @@ fn by_bytes(
 pub(crate) fn end_early(nexus: &Nexus, rest: CopyRest) -> Response {
     let is_preempted = rest.mark.is_passed(nexus);
     if let Some(listed) = rest.listed {
-        listed.end(nexus, CopyResult::aborted());
+        listed.end(CopyResult::aborted());
     }
     match is_preempted {
         true => Response::with_status(Status::TaskAborted),
@@ -288,18 +286,52 @@ pub(crate) fn end_early(nexus: &Nexus, rest: CopyRest) -> Response {
     }
 }
 
-/// Ends a copy: keeps its result, and answers.
+/// A copy whose token begins or ends when that is durable.
+#[derive(Debug)]
+pub(crate) struct UnsavedToken {
+    change: u64,
+    /// The ROD, if its token is new.
+    begun: Option<Arc<Rod>>,
+    listed: Option<Listed>,
+    ended: CopyResult,
+}
+
+impl UnsavedToken {
+    /// Ends the copy: all is durable, or could not be made so.
+    pub(crate) fn saved(self, rods: &Rods) -> Response {
+        let outcome = rods.outcome(self.change, self.begun.as_deref());
+        let failure = outcome.err().map(|error| match error {
+            SaveError::NoRoom => token::sense(TokenError::NoRoom),
+            SaveError::Failed => Sense::INTERNAL_FAILURE,
+        });
+        let ended = match failure {
+            None => self.ended,
+            sense => CopyResult { segments: 0, count: 0, sense, token: None, is_aborted: false },
+        };
+        end(self.listed, ended).unwrap_or_else(Response::check)
+    }
+}
+
+/// Ends a copy: keeps its result, and answers when what comes of it is durable. `pending`: what is
+/// known of the command besides.
 pub(crate) fn finish(
     server: &DeviceServer,
-    nexus: &Nexus,
     rest: CopyRest,
     result: Result<VolumeReply, Sense>,
+    pending: impl FnOnce(Rest) -> Pending,
 ) -> Outcome {
     let CopyRest { listed, failure, segments, count, after, mark: _ } = rest;
     let ended = match result {
         Ok(_) => {
-            let token = after.happen(server);
-            CopyResult { segments, count, sense: failure, token, is_aborted: false }
+            let (change, begun) = after.happen(server);
+            let token = begun.as_ref().map(|rod| Box::new(rod.token));
+            let ended = CopyResult { segments, count, sense: failure, token, is_aborted: false };
+            if let Change::Unsaved(change) = change {
+                let unsaved = UnsavedToken { change, begun, listed, ended };
+                let pending = pending(Rest::SaveToken(Box::new(unsaved)));
+                return Ok(Step::Persist { subject: Subject::Tokens, pending });
+            }
+            ended
         }
         Err(sense) => {
             // Nothing was copied, so it is the first segment that failed.
@@ -307,12 +339,13 @@ pub(crate) fn finish(
             CopyResult { segments: 0, count: 0, sense, token: None, is_aborted: false }
         }
     };
+    end(listed, ended).map(Step::Done)
+}
+
+fn end(listed: Option<Listed>, ended: CopyResult) -> Result<Response, Sense> {
     let sense = ended.sense;
     if let Some(listed) = listed {
-        listed.end(nexus, ended);
+        listed.end(ended);
     }
-    match sense {
-        None => Ok(Step::Done(Response::good())),
-        Some(sense) => Err(sense),
-    }
+    sense.map_or_else(|| Ok(Response::good()), Err)
 }

@@ -156,14 +156,13 @@ impl Listed {
     }
 
     /// Ends the copy, and keeps its result if it was asked for.
-    pub(crate) fn end(self, nexus: &Nexus, result: CopyResult) {
+    pub(crate) fn end(self, result: CopyResult) {
         if self.list_use == ListUse::Hold || result.sense.is_some() {
-            let mut lists = nexus.copies.lock();
+            let mut lists = self.lists.lock();
             if lists.ended.len() == RESULTS_MAX {
                 lists.ended.pop_front();
             }
-            let Self { id, origin, .. } = self;
-            lists.ended.push_back(Ended { id, origin, result });
+            lists.ended.push_back(Ended { id: self.id, origin: self.origin, result });
         }
     }
 }

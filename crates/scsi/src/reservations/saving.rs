@@ -8,7 +8,7 @@
 //! 4. goes on with the commands that waited: [`DeviceServer::resume_saved`].
 
 use block::VolumeId;
-use target::{Change, Kept, SaveError, Start, Unsaved};
+use target::{Change, KeptState, Nonsense, SaveError, Start, Subject, Unsaved, UnsavedRods};
 
 use crate::response::{Pending, Response, Rest, Step};
 use crate::sense::{Sense, SenseKey};
@@ -29,19 +29,16 @@ pub(crate) fn answer(
     let Change::Unsaved(change) = change else { return Step::Done(response) };
     let (wanted, after) = (response.transfer_bytes_wanted, response.after);
     let rest = Rest::Save { change, after, registers };
-    Step::Persist { volume, pending: Pending { wanted, volume, block_sectors: 1, rest } }
+    let pending = Pending { wanted, volume, block_sectors: 1, rest };
+    Step::Persist { subject: Subject::Volume(volume), pending }
 }
 
 impl DeviceServer {
-    /// Puts in force what was kept of volumes, before any session.
+    /// Puts in force what was kept, before any session.
     ///
     /// # Errors
-    /// A volume of which something was kept that makes no sense, and what is wrong with it.
-    pub fn restore(
-        &self,
-        start: Start,
-        all: impl IntoIterator<Item = (VolumeId, Kept)>,
-    ) -> Result<(), (VolumeId, &'static str)> {
+    /// What makes no sense.
+    pub fn restore(&self, start: Start, all: KeptState) -> Result<(), Nonsense> {
         self.target.restore(start, all)
     }
 
@@ -55,11 +52,38 @@ impl DeviceServer {
         self.target.saved(what, result);
     }
 
+    /// Whether anything has to be made durable of ROD tokens.
+    pub fn has_unsaved_tokens(&self) -> bool {
+        self.target.rods().has_unsaved()
+    }
+
+    /// What has to be made durable of ROD tokens now; `None` if everything is.
+    pub fn unsaved_tokens(&self) -> Option<UnsavedRods> {
+        self.target.rods().unsaved()
+    }
+
+    /// What [`DeviceServer::unsaved_tokens`] gave is durable, or could not be made so.
+    pub fn saved_tokens(&self, what: UnsavedRods, result: Result<(), SaveError>) {
+        self.target.rods().saved(what, result);
+    }
+
     /// Goes on with a command that waited for [`crate::Step::Persist`].
     pub fn resume_saved(&self, pending: Pending) -> Step {
         let Pending { wanted, volume, rest, .. } = pending;
-        let Rest::Save { change, after, registers } = rest else {
-            return Step::Done(Response::check(Sense::INTERNAL_FAILURE));
+        let (change, after, registers) = match rest {
+            Rest::Save { change, after, registers } => (change, after, registers),
+            Rest::SaveToken(copy) => {
+                let response = copy.saved(self.target.rods()).wanting(wanted);
+                return self.with_format(volume, Step::Done(response));
+            }
+            Rest::SaveRevoked { change } => {
+                let response = match self.target.rods().outcome(change, None) {
+                    Ok(()) => Response::good(),
+                    Err(_) => Response::check(Sense::INTERNAL_FAILURE),
+                };
+                return self.with_format(volume, Step::Done(response.wanting(wanted)));
+            }
+            _ => return Step::Done(Response::check(Sense::INTERNAL_FAILURE)),
         };
         let response = match self.target.outcome(volume, change) {
             Ok(()) => Response { after, ..Response::good() },

@@ -131,8 +131,8 @@ pub(super) fn run(world: &mut World, lun: u16, cdb: &[u8], data: &[u8]) -> (Resp
                 let reply = serve(&request, &mut work);
                 step = world.server.resume(&nexus, pending, Ok(reply));
             }
-            Step::Persist { volume, pending } => {
-                world.save(volume);
+            Step::Persist { subject, pending } => {
+                world.save_subject(subject);
                 step = world.server.resume_saved(pending);
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::VolumeId;
-use target::AccessState;
+use target::{AccessState, Subject};
 
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, initiator, triple};
@@ -56,7 +56,7 @@ fn is_kept(hosts: &mut Hosts) -> bool {
 /// Starts an action that must wait.
 fn start(hosts: &mut Hosts, nexus: &Nexus, action: u8, kind: u8, list: &[u8]) -> Pending {
     match hosts.world.start_as(nexus, 0, &out(action, kind), list) {
-        Step::Persist { volume: VOLUME, pending } => pending,
+        Step::Persist { subject: Subject::Volume(VOLUME), pending } => pending,
         other => panic!("{other:?}"),
     }
 }
@@ -239,7 +239,7 @@ fn reserve_waits_until_it_is_durable_and_holds_over_a_takeover_alone() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let step = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
-    assert!(matches!(step, Step::Persist { volume: VOLUME, .. }));
+    assert!(matches!(step, Step::Persist { subject: Subject::Volume(VOLUME), .. }));
     assert_eq!(hosts.status(&b, &[0; 6]), Status::ReservationConflict, "in force at once");
     assert_eq!(hosts.world.finish(&a, step).status, Status::Good);
     let again = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);
@@ -319,7 +319,7 @@ fn access_states_wait_until_they_are_durable_and_hold_over_a_takeover_alone() {
     let list = [0, 0, 0, 0, 2, 0, 0, 2]; // group 2, that of b, in standby
     let set = [0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0];
     let step = hosts.world.start_as(&a, 0, &set, &list);
-    assert!(matches!(step, Step::Persist { volume: VOLUME, .. }));
+    assert!(matches!(step, Step::Persist { subject: Subject::Volume(VOLUME), .. }));
     assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (2, 0x04, 0x0b), "in force at once");
     assert_eq!(hosts.world.finish(&a, step).status, Status::Good);
     assert_eq!(triple(&hosts.run(&b, &[0; 6], &[])), (6, 0x2a, 0x06), "now it is reported");

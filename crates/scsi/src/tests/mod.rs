@@ -16,6 +16,7 @@ mod parameters;
 mod provisioning;
 mod registering;
 mod reservations;
+mod saves;
 mod thresholds;
 mod token_ends;
 mod tokens;

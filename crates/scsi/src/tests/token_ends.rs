@@ -2,8 +2,10 @@
 
 use super::tokens::{cdb, filled, information, populate_list, write_list};
 use super::world::{ROD_VOLUME, World, initiator, triple};
+use crate::SaveError;
 use crate::response::{Status, Step};
 use block::VolumeId;
+use target::Subject;
 
 fn sanitize(world: &mut World) {
     world.good(&[0x48, 0x82, 0, 0, 0, 0, 0, 0, 0, 0], &[]);
@@ -86,4 +88,75 @@ fn no_initiator_takes_all_tokens() {
         all += made;
     }
     assert!(all < 1024);
+}
+
+#[test]
+fn a_token_is_given_out_when_it_is_durable_and_holds_over_a_takeover_alone() {
+    for takes_over in [true, false] {
+        let mut world = filled();
+        let nexus = world.nexus.clone();
+        let list = populate_list(0, &[(0, 8)]);
+        let step = world.start_as(&nexus, 0, &cdb(0x10, 7, list.len()), &list);
+        let Step::Request { request, pending } = step else { panic!("it copies") };
+        let result = world.serve(request);
+        let step = world.server.resume(&nexus, pending, result);
+        let Step::Persist { subject: Subject::Tokens, .. } = &step else { panic!("{step:?}") };
+        assert!(world.kept_rods.is_empty());
+        let status = world.good(&information(7), &[])[5];
+        assert_eq!(status, 0x11, "POPULATE TOKEN is in progress");
+        assert_eq!(world.finish(&nexus, step).status, Status::Good);
+        let token = world.good(&information(7), &[])[38..].to_vec();
+        match takes_over {
+            true => world.take_over(),
+            false => world.restart(),
+        }
+        world.nexus = world.log_in(initiator("again"), 1);
+        let write = write_list(&token, 0, 0, &[(64, 8)]);
+        let written = world.write(300, &write);
+        match takes_over {
+            true => assert_eq!(written.status, Status::Good),
+            false => assert_eq!(triple(&written), (5, 0x23, 5), "TOKEN CORRUPT: the key is new"),
+        }
+        // Another one is another one.
+        assert_ne!(world.populate(&[(0, 8)]), token);
+    }
+}
+
+#[test]
+fn a_token_that_can_not_be_made_durable_never_was_one() {
+    let causes = [(SaveError::NoRoom, (5, 0x55, 0x0d)), (SaveError::Failed, (4, 0x44, 0))];
+    for (error, sense) in causes {
+        let mut world = filled();
+        let list = populate_list(0, &[(0, 8)]);
+        world.save_failure = Some(error);
+        let nexus = world.nexus.clone();
+        assert_eq!(triple(&world.send(&nexus, 0, 0x10, &list)), sense);
+        let answer = world.good(&information(7), &[]);
+        assert_eq!((answer[5], &answer[50..]), (0x02, &[0; 4][..]), "with errors, without a token");
+        assert!(world.kept_rods.is_empty() && world.sweep());
+        assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "its room is free");
+    }
+}
+
+#[test]
+fn the_end_of_tokens_is_durable_before_it_is_reported() {
+    let mut world = filled();
+    let token = world.populate(&[(0, 8)]);
+    let delete = write_list(&token, 0x02, 0, &[(64, 8)]);
+    world.save_failure = Some(SaveError::Failed);
+    assert_eq!(triple(&world.write(300, &delete)), (4, 0x44, 0));
+    assert_eq!(triple(&world.write(300, &delete)), (5, 0x23, 9), "TOKEN DELETED, at once");
+    assert_eq!(world.kept_rods.len(), 1);
+    // It goes with the next change, and a sanitized volume waits for all.
+    let token = world.populate(&[(0, 8)]);
+    assert_eq!(world.kept_rods.len(), 1);
+    world.save_failure = Some(SaveError::NoRoom);
+    let failed = world.run(&[0x48, 0x82, 0, 0, 0, 0, 0, 0, 0, 0], &[]);
+    assert_eq!(triple(&failed), (4, 0x44, 0));
+    sanitize(&mut world);
+    assert!(world.kept_rods.is_empty());
+    world.take_over();
+    world.nexus = world.log_in(initiator("again"), 1);
+    let write = write_list(&token, 0, 0, &[(64, 8)]);
+    assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 4), "TOKEN UNKNOWN");
 }

@@ -8,7 +8,7 @@ use block::{
     SECTOR_BYTES, SectorCount, SectorRange, SpaceUse, VolumeAttributes, VolumeError, VolumeId,
     VolumeReply, VolumeRequest,
 };
-use target::{HostPort, Kept, Start};
+use target::{HostPort, Kept, KeptRod, TokenKey, TokenMaker};
 
 pub(crate) use super::cdbs::{cdb_10, cdb_16};
 use crate::nexus::{InitiatorPort, Nexus};
@@ -74,6 +74,9 @@ pub(crate) struct World {
     pub requests: Vec<&'static str>,
     /// What is durable of what the target knows.
     pub kept: BTreeMap<VolumeId, Kept>,
+    /// What is durable of ROD tokens.
+    pub kept_maker: Option<TokenMaker>,
+    pub kept_rods: BTreeMap<u64, KeptRod>,
     /// What the next saving of it fails with.
     pub save_failure: Option<SaveError>,
 }
@@ -104,7 +107,7 @@ pub(crate) fn skip_first_attentions(nexus: &Nexus, luns: &LunMap) {
 
 /// A device server, as it is when the array starts.
 fn server(identity: ArrayIdentity, ports: Vec<TargetPort>, key: [u8; 32]) -> DeviceServer {
-    let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(ROD_SECTORS), key };
+    let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(ROD_SECTORS), key: TokenKey(key) };
     DeviceServer::new(identity, ports, rods, Arc::new(Counted))
 }
 
@@ -117,7 +120,7 @@ impl World {
     /// Starts the array again with room for tokens that no test fills.
     pub(crate) fn start_roomy(&mut self) {
         let (identity, ports) = (self.server.identity.clone(), self.server.target.ports().to_vec());
-        let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(1 << 37), key: [5; 32] };
+        let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(1 << 37), key: TokenKey([5; 32]) };
         self.server = DeviceServer::new(identity, ports, rods, Arc::new(Counted));
     }
 
@@ -154,6 +157,8 @@ impl World {
             failure: None,
             requests: Vec::new(),
             kept: BTreeMap::new(),
+            kept_maker: None,
+            kept_rods: BTreeMap::new(),
             save_failure: None,
         }
     }
@@ -193,44 +198,6 @@ impl World {
         self.server.execute(nexus, &luns, command)
     }
 
-    /// Makes what is kept of a volume durable, or fails to.
-    pub(crate) fn save(&mut self, volume: VolumeId) {
-        let Some(unsaved) = self.server.unsaved(volume) else { return };
-        let result = self.save_failure.take().map_or(Ok(()), Err);
-        if result.is_ok() {
-            match unsaved.record() {
-                Some(record) => drop(self.kept.insert(volume, record.clone())),
-                None => drop(self.kept.remove(&volume)),
-            }
-        }
-        self.server.saved(unsaved, result);
-    }
-
-    /// The power fails and comes back: what was not kept is gone.
-    pub(crate) fn restart(&mut self) {
-        let kept = std::mem::take(&mut self.kept);
-        let all = kept.into_iter().map(|(volume, kept)| (volume, kept.after_power_on()));
-        self.go_on(Start::PowerOn, all.collect());
-    }
-
-    /// Another controller takes over: the power was never lost.
-    pub(crate) fn take_over(&mut self) {
-        let kept = std::mem::take(&mut self.kept);
-        self.go_on(Start::Takeover, kept);
-    }
-
-    /// Another device server with the same ports, where this is kept.
-    fn go_on(&mut self, start: Start, kept: BTreeMap<VolumeId, Kept>) {
-        self.kept.clone_from(&kept);
-        self.start(self.server.target.ports().to_vec(), [5; 32]);
-        assert_eq!(self.server.restore(start, kept), Ok(()));
-    }
-
-    /// Puts in force what was kept of a volume: before any session.
-    pub(crate) fn restore(&mut self, volume: VolumeId, kept: Kept) {
-        assert_eq!(self.server.restore(Start::PowerOn, [(volume, kept)]), Ok(()));
-    }
-
     /// The session of a nexus ends, and what that has changed becomes durable.
     pub(crate) fn nexus_loss(&mut self, nexus: &Nexus) {
         self.server.nexus_loss(nexus).into_iter().for_each(|volume| self.save(volume));
@@ -262,8 +229,8 @@ impl World {
                     };
                     step = self.server.resume(nexus, pending, result);
                 }
-                Step::Persist { volume, pending } => {
-                    self.save(volume);
+                Step::Persist { subject, pending } => {
+                    self.save_subject(subject);
                     step = self.server.resume_saved(pending);
                 }
             }

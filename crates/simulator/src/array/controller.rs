@@ -205,7 +205,7 @@ impl Controller {
         });
         let shared = front::Shared::new(Options {
             store: store.clone(),
-            tokens: scsi::RodVolume { id, size, key: [7; 32] },
+            tokens: scsi::RodVolume { id, size, key: scsi::TokenKey([7; 32]) },
             identity: ArrayIdentity {
                 vendor: "HOLDFAST".into(),
                 product: "Holdfast".into(),
@@ -220,7 +220,7 @@ impl Controller {
             saver: Box::new(saver.clone()),
             maintenance: Box::new(maintenance.clone()),
         });
-        front::kept::restore(&shared.scsi, &*array).map_err(text)?;
+        front::kept::restore(&shared, &*array).map_err(text)?;
         let thread = |(index, woken): (usize, Flag)| {
             let way = Way::new(disk.clone(), store.segments().clone());
             let front = FrontEnd::new(shared.clone(), index, Box::new(SimChannel(way.clone())));

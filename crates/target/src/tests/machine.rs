@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{VOLUME, nexus, target};
+use super::{VOLUME, nexus, of_volume, target};
 use crate::*;
 
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl World {
     fn start(&mut self, start: Start, kept: Kept) {
         self.taken = None;
         self.target = target();
-        assert_eq!(self.target.restore(start, [(VOLUME, kept.clone())]), Ok(()));
+        assert_eq!(self.target.restore(start, of_volume(kept.clone())), Ok(()));
         assert_eq!(self.now(), kept);
         self.durable = kept;
     }

@@ -1,6 +1,7 @@
 //! The target by itself, without a protocol.
 
 mod machine;
+mod tokens;
 
 use block::{SectorCount, VolumeId};
 
@@ -15,12 +16,16 @@ pub(super) fn target() -> Target {
         group: relative_id,
         name: format!("port {relative_id}"),
     };
-    let rods = RodVolume { id: VolumeId(99), size: SectorCount(1 << 20), key: [5; 32] };
+    let rods = RodVolume { id: VolumeId(99), size: SectorCount(1 << 20), key: TokenKey([5; 32]) };
     Target::new(vec![port(1), port(2)], rods)
 }
 
 pub(super) fn nexus(number: u8, target_port: u16) -> NexusId {
     NexusId { host: HostPort { name: format!("host {number}"), id: [number; 16] }, target_port }
+}
+
+pub(super) fn of_volume(kept: Kept) -> KeptState {
+    KeptState { volumes: vec![(VOLUME, kept)], rods: None }
 }
 
 fn registered() -> Kept {
@@ -36,7 +41,7 @@ fn held_by(kind: Kind, holder: NexusId) -> Kept {
 fn what_makes_no_sense_is_not_put_in_force() {
     let all = held_by(Kind::WriteExclusiveAllRegistrants, nexus(9, 1));
     for kept in [Kept::default(), registered(), held_by(Kind::ExclusiveAccess, nexus(2, 1)), all] {
-        assert_eq!(target().restore(Start::PowerOn, [(VOLUME, kept)]), Ok(()));
+        assert_eq!(target().restore(Start::PowerOn, of_volume(kept)), Ok(()));
     }
     let mut twice = registered();
     twice.registrants[1].nexus = nexus(1, 1);
@@ -52,7 +57,8 @@ fn what_makes_no_sense_is_not_put_in_force() {
     let nobody = Kept { registrants: Vec::new(), ..all };
     for kept in [twice, keyless, many, both, stranger, nobody] {
         let flaw = kept.flaw().expect("it makes no sense");
-        assert_eq!(target().restore(Start::PowerOn, [(VOLUME, kept)]), Err((VOLUME, flaw)));
+        let restored = target().restore(Start::PowerOn, of_volume(kept));
+        assert_eq!(restored, Err(Nonsense::Volume(VOLUME, flaw)));
     }
 }
 
@@ -62,7 +68,7 @@ fn nothing_is_put_in_force_behind_the_back_of_a_session() {
     let target = target();
     let luns = std::sync::Arc::new(block::LunMap::default());
     let _nexus = target.new_nexus(nexus(1, 1).host, 1, &luns);
-    let _ = target.restore(Start::PowerOn, []);
+    let _ = target.restore(Start::PowerOn, KeptState::default());
 }
 
 /// RESERVE and REGISTER that were both let in before either was done.
