@@ -9,54 +9,50 @@
 //! [`target`]; this crate parses commands, encodes answers, and says in sense data what that
 //! crate says in its own words.
 //!
+//! What is above may name what is below, and nothing else:
+//!
+//! * [`server`]: routes commands by [`table`], which names all of them, and goes on with them,
+//! * [`blocks`], [`unit`], [`copy`], [`reservations`]: the commands,
+//! * [`device`]: what they may look at; [`saving`], for those that wait until a change is durable,
+//! * [`step`]: what comes in and goes out, and what is left of a command between two steps,
+//! * [`limits`], [`copies`], [`controls`], [`thresholds`], [`nexus`], [`sense`], [`cdb`], [`lun`]:
+//!   what these are made of.
+//!
 //! The standards are SPC-4, SBC-3 (SBC-4 where it says more) and SAM-5; the clause of each command
 //! stands beside its code.
 
-mod alua;
-mod atomic;
-mod attention;
+mod blocks;
 mod bytes;
-mod capacity;
 mod cdb;
-mod compare_write;
 mod controls;
+mod copies;
 mod copy;
-mod finish;
-mod inquiry;
-mod log;
-mod long;
-mod luns;
-mod mode;
+mod device;
+mod limits;
+mod lun;
 mod nexus;
-mod opcodes;
-mod or_write;
-mod provisioning;
-mod read_write;
 mod reservations;
-mod response;
-mod sanitize;
+mod saving;
 mod sense;
 mod server;
-mod small;
 mod statistics;
+mod step;
 mod table;
 mod thresholds;
 mod transfer;
-mod unmap;
-mod verify;
-mod vpd;
-mod write_same;
+mod unit;
 
+pub use blocks::verify::verified_blocks;
 pub use cdb::{Cdb, data_out_phase};
+pub use device::DeviceServer;
 pub use nexus::{InitiatorPort, Nexus};
-pub use response::{AnswerAfter, Command, Pending, Response, Status, Step};
 pub use sense::{FieldPointer, Sense, SenseKey};
-pub use server::DeviceServer;
+pub use step::{AnswerAfter, Command, Pending, Response, Status, Step};
+
 pub use statistics::{Statistics, UnitStatistics};
 pub use table::commands;
 pub use target::{RodVolume, SaveError, Subject, TargetPort, TokenKey};
 pub use transfer::data_out_bytes;
-pub use verify::verified_blocks;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use target::HostPort;
 
-use crate::copy::results::CopyLists;
+use crate::copies::CopyLists;
 
 /// The initiator's port: over iSCSI its name and ISID (RFC 7143, 4.4.3).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

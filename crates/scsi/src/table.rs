@@ -2,57 +2,16 @@
 //! OPERATION CODES says, so that the three can't differ.
 
 use block::{Offload, Offloads};
+use target::Access;
 
-use crate::cdb::Cdb;
-use crate::response::{Command, Step};
+use crate::blocks::{
+    atomic, compare_write, or_write, provisioning, read_write, sanitize, unmap, verify, write_same,
+};
+use crate::device::{Context, Entry};
 use crate::sense::Sense;
-use crate::server::Context;
-
-/// What a command handler returns: a step, or the sense data of a CHECK CONDITION.
-pub(crate) type Outcome = Result<Step, Sense>;
-
-pub(crate) use target::Access;
-
-/// One command, or one service action of a command.
-pub(crate) struct Entry {
-    /// What it is called, as the standard does.
-    pub name: &'static str,
-    /// Byte 0.
-    pub opcode: u8,
-    /// The service action in bits 4..0 of byte 1, if the command has them.
-    pub action: Option<u8>,
-    /// The CDB usage map (SPC-4, 6.34.3): byte 0 the opcode, then a bit for each that is looked at.
-    pub usage: &'static [u8],
-    /// What reservations it minds.
-    pub access: Access,
-    /// The offload that it belongs to: where that is off, the command is not there.
-    pub offload: Option<Offload>,
-    /// Whether it also works where there is no volume (INQUIRY and its like).
-    pub without_volume: bool,
-    /// What runs it.
-    pub run: fn(&Context<'_>, Command) -> Outcome,
-}
-
-impl Entry {
-    /// What reservations a CDB of this entry minds: for two commands that depends on what it asks
-    /// for (SBC-3, table 13).
-    #[inline]
-    pub(crate) fn access_of(&self, cdb: &Cdb) -> Access {
-        match self.opcode {
-            // START STOP UNIT that starts, without a power condition, does no harm.
-            0x1b if cdb.u8(4) & 0xf1 == 0x01 => Access::Free,
-            // Nor does PREVENT ALLOW MEDIUM REMOVAL that allows it.
-            0x1e if cdb.u8(4) & 0x03 == 0 => Access::Free,
-            _ => self.access,
-        }
-    }
-
-    /// Whether no offload that is off has it.
-    #[inline]
-    pub(crate) fn is_on(&self, offloads: Offloads) -> bool {
-        self.offload.is_none_or(|offload| offloads.has(offload))
-    }
-}
+use crate::step::{Command, Outcome};
+use crate::unit::{alua, capacity, inquiry, log, luns, mode, opcodes, small};
+use crate::{copy, reservations};
 
 /// The first entry of each opcode in the table, plus one; 0 if there is none.
 static FIRST: [u8; 256] = first_entries();
@@ -163,10 +122,6 @@ const fn anywhere(
     Entry { without_volume: true, ..plain(name, Access::Free, usage, run) }
 }
 
-use crate::{
-    alua, atomic, capacity, compare_write, copy, inquiry, log, luns, mode, opcodes, or_write,
-    provisioning, read_write, reservations, sanitize, small, unmap, verify, write_same,
-};
 use Access::{Alter, Free, Persistent, Read, Reserve, Status, Write};
 
 const F: u8 = 0xff;
@@ -242,9 +197,9 @@ pub(crate) static COMMANDS: &[Entry] = &[
     action("REGISTER AND MOVE", Persistent, &[0x5f, 0x07, 0, 0, 0, F, F, F, F, C],
         reservations::persistent::out),
     action("EXTENDED COPY (LID1)", Alter, &[0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
-        copy::extended_copy_lid1),
+        copy::extended::extended_copy_lid1),
     action("EXTENDED COPY (LID4)", Alter, &[0x83, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, F, F, F, F, 0, C],
-        copy::extended_copy_lid4),
+        copy::extended::extended_copy_lid4),
     action("POPULATE TOKEN", Read, &[0x83, 0x10, 0, 0, 0, 0, F, F, F, F, F, F, F, F, 0x1f, C],
         copy::odx::populate),
     action("WRITE USING TOKEN", Write, &[0x83, 0x11, 0, 0, 0, 0, F, F, F, F, F, F, F, F, 0x1f, C],

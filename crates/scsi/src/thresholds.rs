@@ -16,12 +16,10 @@
 //!  5 11  zero
 //! ```
 
-use block::VolumeAttributes;
 use parking_lot::Mutex;
-use target::Attention;
 
-use crate::log::SET_BYTES;
-use crate::server::DeviceServer;
+/// The unit of the counts: 1 MiB, as VPD B2h says by its threshold exponent.
+pub(crate) const SET_BYTES: u64 = 1 << 20;
 
 /// The hysteresis is the pool divided by this.
 const HYSTERESIS_SHARE: u64 = 100;
@@ -74,45 +72,30 @@ impl State {
     }
 }
 
-impl DeviceServer {
-    /// How full the pool is, and at which percentages hosts get a unit attention. To be called
-    /// whenever that may have changed; cheap if it has not.
-    pub fn space(&self, thresholds: &[u8], used_bytes: u64, capacity_bytes: u64) {
-        let mut state = self.thresholds.0.lock();
+impl Thresholds {
+    /// Takes what is so now. Whether the mode page changes, unless this is the first time, and
+    /// whether a threshold was crossed.
+    pub(crate) fn update(
+        &self,
+        percents: &[u8],
+        used_bytes: u64,
+        capacity_bytes: u64,
+    ) -> (bool, bool) {
+        let mut state = self.0.lock();
         let is_first = state.capacity_bytes == 0;
-        let (changed, crossed) = state.update(thresholds, used_bytes, capacity_bytes);
-        drop(state);
-        if changed && !is_first {
-            self.attend_thin(Attention::Settings);
-        }
-        if crossed {
-            self.attend_thin(Attention::SoftThreshold);
-        }
+        let (changed, crossed) = state.update(percents, used_bytes, capacity_bytes);
+        (changed && !is_first, crossed)
     }
 
-    /// Queues a unit attention with each nexus, on each unit that has thresholds.
-    fn attend_thin(&self, what: Attention) {
-        for nexus in self.target.live_nexuses() {
-            nexus.attend_where(what, crate::vpd::can_deallocate);
-        }
-    }
-
-    /// Whether hosts get unit attentions for thresholds on this volume: LBPERE.
-    pub(crate) fn has_thresholds(&self, volume: &VolumeAttributes) -> bool {
-        crate::vpd::can_deallocate(volume) && !self.thresholds.0.lock().thresholds.is_empty()
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().thresholds.is_empty()
     }
 
     /// The logical block provisioning mode page, with values or with what of it can be changed,
-    /// which is nothing. None for a volume without provisioning management.
-    pub(crate) fn provisioning_mode_page(
-        &self,
-        volume: &VolumeAttributes,
-        with_values: bool,
-    ) -> Option<Vec<u8>> {
-        if !crate::vpd::can_deallocate(volume) {
-            return None;
-        }
-        let state = self.thresholds.0.lock();
+    /// which is nothing.
+    pub(crate) fn mode_page(&self, with_values: bool) -> Vec<u8> {
+        let state = self.0.lock();
         let length = HEADER_BYTES + 8 * state.thresholds.len();
         let mut out = vec![0; HEADER_BYTES];
         out[..2].copy_from_slice(&[0x40 | 0x1c, 0x02]);
@@ -123,6 +106,6 @@ impl DeviceServer {
             out.extend(u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
         }
         out.resize(length, 0);
-        Some(out)
+        out
     }
 }

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use block::{Offload, VolumeAttributes};
 
 use crate::copy::parse::{CscdDescriptor, List};
-use crate::copy::{NO_SUCH_CSCD, NOT_REACHABLE, WRONG_TYPE};
-use crate::sense::{FieldPointer, Sense};
-use crate::server::{Context, Unit};
-use crate::vpd::CscdName;
+use crate::device::{Context, Unit};
+use crate::limits::OWN_UNIT;
+use crate::sense::{FieldPointer, Sense, SenseKey};
+use crate::unit::vpd::CscdName;
 
-/// The id that names the logical unit to which the command was sent (SPC-4, table 146).
-pub(crate) const OWN_UNIT: u16 = 0xffff;
-
+/// COPY TARGET DEVICE NOT REACHABLE.
+const NOT_REACHABLE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x02);
+/// UNREACHABLE COPY TARGET: a segment names a descriptor that is not in the list.
+const NO_SUCH_CSCD: Sense = Sense::new(SenseKey::CopyAborted, 0x08, 0x04);
+/// INCORRECT COPY TARGET DEVICE TYPE.
+const WRONG_TYPE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x03);
 /// A descriptor, looked up.
 pub(crate) type Cscd = Result<Arc<VolumeAttributes>, Sense>;
 

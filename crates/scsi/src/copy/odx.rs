@@ -20,16 +20,15 @@ use target::rods::{
 };
 use target::{PreemptionMark, Rod, Token};
 
+use crate::blocks::read_write::sectors;
 use crate::bytes::{be_u16, be_u32, be_u64};
-use crate::copy::parse::ListUse;
-use crate::copy::results::{Origin, begin};
-use crate::copy::token::{self, BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY};
-use crate::copy::{After, CopyRest, list_of, start};
-use crate::read_write::sectors;
-use crate::response::{Command, Response, Step};
+use crate::copies::{ListUse, Origin, begin};
+use crate::copy::running::{After, CopyRest, list_of, start};
+use crate::copy::token;
+use crate::device::Context;
+use crate::limits::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY};
 use crate::sense::{Sense, SenseKey};
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Outcome, Response, Step};
 
 /// Bytes of a block device range descriptor.
 const RANGE_BYTES: usize = 16;
@@ -94,7 +93,7 @@ pub(crate) fn populate(context: &Context<'_>, command: Command) -> Outcome {
         return Err(Sense::parameter(8, 0));
     }
     let id = command.cdb.u32(6);
-    let listed = begin(context.nexus, id, Origin::PopulateToken, ListUse::Hold)?;
+    let listed = begin(&context.nexus.copies, id, Origin::PopulateToken, ListUse::Hold)?;
     let rods = context.server.target.rods();
     let initiator = &context.nexus.initiator().name;
     let token = token::build(volume, &ranges);
@@ -152,7 +151,7 @@ pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
         _ => return Err(UNSUPPORTED_TYPE),
     };
     let id = command.cdb.u32(6);
-    let listed = Some(begin(context.nexus, id, Origin::WriteUsingToken, ListUse::Hold)?);
+    let listed = Some(begin(&context.nexus.copies, id, Origin::WriteUsingToken, ListUse::Hold)?);
     let count = sectors / volume.logical_block.sectors();
     let mark = PreemptionMark::new(context.nexus, volume.id);
     let rest = CopyRest { listed, failure: None, segments: 0, count, after, mark };

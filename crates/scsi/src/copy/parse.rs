@@ -10,7 +10,8 @@
 //! | first CSCD descriptor | byte 16, its id is 0 | byte 48, its id is 1 |
 
 use crate::bytes::{be_u8, be_u16, be_u32, be_u64};
-use crate::copy::limits::{
+use crate::copies::ListUse;
+use crate::limits::{
     CSCD_BYTES, CSCD_TYPE, CSCDS_MAX, DESCRIPTOR_BYTES_MAX, OFFSET_SEGMENT_BYTES,
     OFFSET_SEGMENT_TYPE, SEGMENT_BYTES, SEGMENT_TYPE, SEGMENTS_MAX,
 };
@@ -21,17 +22,6 @@ use crate::sense::Sense;
 pub(crate) enum Form {
     Lid1,
     Lid4,
-}
-
-/// What is to be kept of the copy (SPC-4, 6.4.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListUse {
-    /// 00b: its result.
-    Hold,
-    /// 10b: its result, if it failed.
-    HoldFailure,
-    /// 11b: nothing.
-    None,
 }
 
 /// A CSCD descriptor: identification (E4h).

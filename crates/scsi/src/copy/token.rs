@@ -17,19 +17,12 @@ use block::{SECTOR_BYTES, SectorRange, VolumeAttributes};
 use target::rods::TOKEN_BYTES;
 use target::{Token, TokenError};
 
-use crate::capacity::capacity_data;
-use crate::copy::limits::CSCD_TYPE;
+use crate::limits::{CSCD_TYPE, POINT_IN_TIME};
 use crate::sense::{Sense, SenseKey};
+use crate::unit::capacity::capacity_data;
 
 /// The part of a token in REPORT ALL ROD TOKENS: a management ROD token, without its sum.
 pub(crate) const MANAGEMENT_BYTES: usize = 96;
-/// Point in time copy, default.
-pub(crate) const POINT_IN_TIME: u32 = 0x0080_0000;
-/// Any point in time copy: what a host may ask for.
-pub(crate) const POINT_IN_TIME_ANY: u32 = 0x0080_ffff;
-/// The block device zero ROD token, which everybody knows (SBC-4, 4.28.4).
-pub(crate) const BLOCK_ZERO: u32 = 0xffff_0001;
-
 /// The sense data for a token that is not valid, or can't be made: INSUFFICIENT RESOURCES TO CREATE
 /// ROD TOKEN, or INVALID TOKEN OPERATION with TOKEN UNKNOWN, CORRUPT, REVOKED, EXPIRED or DELETED.
 pub(crate) fn sense(error: TokenError) -> Sense {

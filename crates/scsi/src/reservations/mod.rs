@@ -4,11 +4,9 @@
 //! * [`persistent`]: PERSISTENT RESERVE OUT,
 //! * [`transport_id`]: how initiator ports are named in parameter lists,
 //! * [`report`]: PERSISTENT RESERVE IN,
-//! * [`saving`]: what waits until it is durable,
 //! * [`spc2`]: RESERVE and RELEASE.
 
 pub(crate) mod persistent;
 pub(crate) mod report;
-pub(crate) mod saving;
 pub(crate) mod spc2;
 mod transport_id;

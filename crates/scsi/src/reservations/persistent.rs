@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use target::reservations::{BadList, Listed, at_ports};
 use target::{Action, Asked, HostPort, Kind, NexusId, REGISTRANTS_MAX, Refusal};
 
-use super::saving::{NO_ROOM, answer};
 use super::transport_id::{self, TransportId};
 use crate::bytes::{be_u8, be_u16, be_u32, be_u64, parameter_list};
-use crate::response::{AnswerAfter, Command, Response, Status, Step};
+use crate::device::Context;
+use crate::saving::{NO_ROOM, answer};
 use crate::sense::{Sense, SenseKey};
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{AnswerAfter, Command, Outcome, Response, Status, Step};
 
 const LIST_BYTES: usize = 24;
 /// TRANSPORTID PARAMETER DATA LENGTH, before a list of them.

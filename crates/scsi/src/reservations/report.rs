@@ -2,11 +2,10 @@
 
 use target::volumes::Volume;
 
+use crate::device::Context;
 use crate::reservations::transport_id;
-use crate::response::{Command, Response, Step};
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Outcome, Response, Step};
 
 fn answer(
     context: &Context<'_>,

@@ -1,11 +1,10 @@
 //! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so, with the exceptions
 //! that a persistent reservation makes (SPC-4, 5.13.3; CRH is 1).
 
-use crate::reservations::saving::answer;
-use crate::response::{Command, Response, Status, Step};
+use crate::device::Context;
+use crate::saving::answer;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Outcome, Response, Status, Step};
 
 pub(crate) fn reserve(context: &Context<'_>, command: Command) -> Outcome {
     if command.cdb.u8(1) & 0x1f != 0 {

@@ -3,7 +3,7 @@
 use target::TargetPort;
 
 use super::world::{World, cdb_16, initiator, triple};
-use crate::response::Status;
+use crate::step::Status;
 
 /// Ports 1 and 2 in group 1, port 3 in group 7.
 fn world() -> World {

@@ -8,7 +8,7 @@ use super::registering::{listing, long_out, port_id};
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out};
 use super::world::{World, cdb_10, initiator, skip_first_attentions, triple};
 use crate::nexus::Nexus;
-use crate::response::Status;
+use crate::step::Status;
 
 const POWER_ON: (u8, u8, u8) = (6, 0x29, 0x00);
 const TARGET_RESET: (u8, u8, u8) = (6, 0x29, 0x02);

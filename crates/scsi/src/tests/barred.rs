@@ -2,7 +2,7 @@
 
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, triple};
-use crate::response::Status;
+use crate::step::Status;
 
 #[test]
 fn reserve_bars_all_but_who_holds_it_and_ends_with_the_nexus() {

@@ -19,12 +19,12 @@ use target::{Kept, NexusId, Registrant};
 
 use super::registering::{listing, port_id};
 use super::world::{World, cdb_10, cdb_16, initiator, volume};
-use crate::long::STEP_BYTES_MAX;
+use crate::blocks::{long::STEP_BYTES_MAX, provisioning::DESCRIPTORS_MAX};
+use crate::device::Entry;
 use crate::nexus::InitiatorPort;
-use crate::provisioning::DESCRIPTORS_MAX;
 use crate::reservations::persistent::LIST_BYTES_MAX;
-use crate::response::{Command, Response, Status, Step};
-use crate::table::{COMMANDS, Entry};
+use crate::step::{Command, Response, Status, Step};
+use crate::table::COMMANDS;
 use crate::{Cdb, data_out_phase};
 
 /// The most requests that one command may become: 32 MiB in steps of 1 MiB, each read and written,
@@ -116,7 +116,7 @@ fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
 pub(super) fn run(world: &mut World, lun: u16, cdb: &[u8], data: &[u8]) -> (Response, Work) {
     let (nexus, luns) = (world.nexus.clone(), world.luns.clone());
     let command = Command {
-        lun: crate::luns::encode(lun),
+        lun: crate::lun::encode(lun),
         cdb: Cdb::new(cdb),
         data_out: DataOut::from_bytes(data, data_out_phase(cdb)),
         expected_in_bytes: u32::MAX.into(),

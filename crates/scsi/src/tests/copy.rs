@@ -1,8 +1,8 @@
 //! EXTENDED COPY and the commands that describe it.
 
 use super::world::{World, cdb_10, naa, pattern, triple};
-use crate::response::{Response, Status};
-use crate::vpd::{CscdName, designators};
+use crate::step::{Response, Status};
+use crate::unit::vpd::{CscdName, designators};
 use block::{VolumeError, VolumeId};
 
 /// An identification descriptor with an NAA name.

@@ -1,7 +1,7 @@
 //! Commands that move or change data.
 
 use super::world::{World, cdb_10, cdb_16, pattern, triple};
-use crate::response::{Status, Step};
+use crate::step::{Status, Step};
 use block::{
     LbaExtent, LbaState, Sector, SectorRange, VolumeError, VolumeId, VolumeReply, VolumeRequest,
 };

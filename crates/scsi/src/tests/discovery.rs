@@ -1,7 +1,7 @@
 //! What hosts read before they use a volume.
 
 use super::world::{World, cdb_16, initiator, naa, triple};
-use crate::response::{Command, Status, Step};
+use crate::step::{Command, Status, Step};
 use crate::table::COMMANDS;
 use crate::{Cdb, commands};
 use block::{DataOut, LogicalBlockSize};
@@ -29,7 +29,7 @@ fn standard_inquiry_names_the_array() {
 fn every_listed_page_is_there_and_says_its_length() {
     let mut world = World::new();
     let list = world.good(&inquiry(Some(0), 255), &[]);
-    assert_eq!(list[4..], crate::vpd::PAGES);
+    assert_eq!(list[4..], crate::unit::vpd::PAGES);
     for &page in &list[4..] {
         let data = world.good(&inquiry(Some(page), 4096), &[]);
         assert_eq!(data[..2], [0, page]);

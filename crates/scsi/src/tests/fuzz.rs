@@ -2,7 +2,7 @@
 //! checks each request that it runs).
 
 use super::world::{World, naa};
-use crate::response::Status;
+use crate::step::Status;
 use crate::table::{COMMANDS, find};
 
 /// xorshift64*: the same seed gives the same commands.

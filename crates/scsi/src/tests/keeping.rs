@@ -9,7 +9,7 @@ use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, initiator, triple};
 use crate::SaveError;
 use crate::nexus::Nexus;
-use crate::response::{AnswerAfter, Pending, Status, Step};
+use crate::step::{AnswerAfter, Pending, Status, Step};
 
 const VOLUME: VolumeId = VolumeId(1);
 

@@ -4,8 +4,8 @@ use block::request::limits::{COMMAND_BYTES_MAX, TRANSFER_BYTES_MAX};
 use block::{DataIn, DataOut, VolumeError, VolumeId, VolumeReply, VolumeRequest};
 
 use super::world::{World, cdb_16, pattern, triple};
-use crate::long::STEP_BYTES_MAX;
-use crate::response::{Command, Response, Status, Step};
+use crate::blocks::long::STEP_BYTES_MAX;
+use crate::step::{Command, Response, Status, Step};
 use crate::{Cdb, data_out_phase};
 
 const BLOCKS: u64 = 70_000;

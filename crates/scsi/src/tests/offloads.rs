@@ -7,7 +7,7 @@ use block::{Offload, Offloads, VolumeAttributes};
 
 use super::copy::{cscd, list, segment};
 use super::world::{World, cdb_10, cdb_16, initiator, naa, triple};
-use crate::response::{Command, Status, Step};
+use crate::step::{Command, Status, Step};
 use crate::table::COMMANDS;
 
 /// Sets the offloads of the volume at a LUN, as a change of the array does.

@@ -2,8 +2,8 @@
 
 use super::bounded::{largest_world, run};
 use super::world::cdb_16;
-use crate::provisioning::DESCRIPTORS_MAX;
-use crate::response::Status;
+use crate::blocks::provisioning::DESCRIPTORS_MAX;
+use crate::step::Status;
 
 #[test]
 fn get_lba_status_tells_as_much_as_the_allocation_length_takes() {

@@ -4,7 +4,7 @@ use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{initiator, triple};
 use crate::nexus::InitiatorPort;
 use crate::reservations::persistent::LIST_BYTES_MAX;
-use crate::response::Status;
+use crate::step::Status;
 
 const ALL_TG_PT: u8 = 0x04;
 const SPEC_I_PT: u8 = 0x08;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::world::{World, cdb_10, initiator, triple};
 use crate::nexus::Nexus;
-use crate::response::{AnswerAfter, Response, Status};
+use crate::step::{AnswerAfter, Response, Status};
 
 pub(super) const KEY_A: u64 = 0xaaaa;
 pub(super) const KEY_B: u64 = 0xbbbb;

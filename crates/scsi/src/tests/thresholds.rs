@@ -5,7 +5,7 @@ use std::sync::Arc;
 use block::{Offload, Offloads, VolumeAttributes};
 
 use super::world::{World, initiator, triple};
-use crate::response::Status;
+use crate::step::Status;
 
 const MIB: u64 = 1 << 20;
 /// So that a percent is 10 MiB, and so is the hysteresis.

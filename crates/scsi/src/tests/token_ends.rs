@@ -3,7 +3,7 @@
 use super::tokens::{cdb, filled, information, populate_list, write_list};
 use super::world::{ROD_VOLUME, World, initiator, triple};
 use crate::SaveError;
-use crate::response::{Status, Step};
+use crate::step::{Status, Step};
 use block::VolumeId;
 use target::Subject;
 

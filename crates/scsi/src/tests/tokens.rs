@@ -2,8 +2,8 @@
 
 use super::world::{ROD_VOLUME, World, cdb_16, initiator, pattern, triple};
 use crate::nexus::Nexus;
-use crate::response::{AnswerAfter, Command, Response, Status, Step};
-use crate::{Cdb, luns};
+use crate::step::{AnswerAfter, Command, Response, Status, Step};
+use crate::{Cdb, lun};
 use block::{DataOut, VolumeError, VolumeId, VolumeRequest};
 
 const SECTOR: usize = 512;
@@ -214,7 +214,7 @@ fn a_token_that_was_deleted_is_gone_but_not_from_under_a_copy() {
     // A write with it is under way while another deletes it, and it is swept.
     let list = write_list(&token, 0, 0, &[(64, 8)]);
     let command = Command {
-        lun: luns::encode(300),
+        lun: lun::encode(300),
         cdb: Cdb::new(&cdb(0x11, 1, list.len())),
         data_out: DataOut::from_bytes(&list, 0),
         expected_in_bytes: 0,
@@ -317,7 +317,7 @@ fn a_copy_that_is_aborted_ends_before_its_next_piece_and_the_abort_is_answered_a
     assert_eq!(world.sense(&abort(1), &[]), (5, 0x24, 0), "nothing runs");
     let list = populate_list(0, &[(0, 8)]);
     let command = Command {
-        lun: luns::encode(0),
+        lun: lun::encode(0),
         cdb: Cdb::new(&cdb(0x10, 1, list.len())),
         data_out: DataOut::from_bytes(&list, 0),
         expected_in_bytes: 0,
@@ -343,7 +343,7 @@ fn a_copy_that_is_aborted_ends_before_its_next_piece_and_the_abort_is_answered_a
 fn the_rest_of_a_copy_ends_with_preempt_and_abort_of_its_nexus() {
     let mut world = filled();
     let command = Command {
-        lun: luns::encode(0),
+        lun: lun::encode(0),
         cdb: Cdb::new(&cdb(0x10, 1, 32)),
         data_out: DataOut::from_bytes(&populate_list(0, &[(0, 8)]), 0),
         expected_in_bytes: 0,

@@ -12,7 +12,7 @@ use target::{HostPort, Kept, KeptRod, TokenKey, TokenMaker};
 
 pub(crate) use super::cdbs::{cdb_10, cdb_16};
 use crate::nexus::{InitiatorPort, Nexus};
-use crate::response::{Command, Response, Status, Step};
+use crate::step::{Command, Response, Status, Step};
 use crate::{Cdb, DeviceServer, RodVolume, SaveError, Statistics, TargetPort, UnitStatistics};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -189,7 +189,7 @@ impl World {
     /// Starts a command, and leaves it there.
     pub(crate) fn start_as(&mut self, nexus: &Nexus, lun: u16, cdb: &[u8], data: &[u8]) -> Step {
         let command = Command {
-            lun: crate::luns::encode(lun),
+            lun: crate::lun::encode(lun),
             cdb: Cdb::new(cdb),
             data_out: DataOut::from_bytes(data, crate::data_out_phase(cdb)),
             expected_in_bytes: 1 << 20,
@@ -206,7 +206,7 @@ impl World {
     /// A reset of the unit with this number, likewise.
     pub(crate) fn lun_reset(&mut self, lun: u16) {
         let luns = self.luns.clone();
-        let unsaved = self.server.lun_reset(&luns, crate::luns::encode(lun));
+        let unsaved = self.server.lun_reset(&luns, crate::lun::encode(lun));
         unsaved.into_iter().for_each(|volume| self.save(volume));
     }
 

@@ -2,8 +2,8 @@
 
 use super::data::{unmap, unmap_list};
 use super::world::{World, cdb_16, initiator, pattern, triple};
-use crate::response::{Command, Status, Step};
-use crate::{Cdb, luns};
+use crate::step::{Command, Status, Step};
+use crate::{Cdb, lun};
 use block::request::limits::TRANSFER_BYTES_MAX;
 use block::{DataOut, LogicalBlockSize, SectorCount, VolumeError, VolumeId, VolumeReply};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn orwrite_sets_bits_and_clears_none() {
 fn orwrite_reads_again_what_was_changed_between() {
     let mut world = World::new();
     let command = Command {
-        lun: luns::encode(0),
+        lun: lun::encode(0),
         cdb: Cdb::new(&or_write(8, 1)),
         data_out: DataOut::from_bytes(&[0x01; 512], 0),
         expected_in_bytes: 0,
@@ -82,7 +82,7 @@ fn write_atomic_takes_what_block_limits_says_and_no_more() {
     let data = vec![1; (max as usize + 1) * 512];
     assert_eq!(world.sense(&atomic(0, 0, max as u16 + 1), &data), (5, 0x24, 0));
     let command = Command {
-        lun: luns::encode(0),
+        lun: lun::encode(0),
         cdb: Cdb::new(&atomic(1, 0, max as u16)),
         data_out: DataOut::from_bytes(&data[512..], 512),
         expected_in_bytes: 0,

@@ -2,10 +2,9 @@
 
 use block::Offloads;
 
-use crate::response::{Command, Response, Step};
+use crate::device::{Context, Entry};
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::{COMMANDS, Entry, Outcome, entries};
+use crate::step::{Command, Outcome, Response, Step};
 
 /// What a host should allow for a command, in seconds: a path may stop for 30 s, twice.
 const TIMEOUT_NOMINAL_S: u32 = 1;
@@ -23,11 +22,12 @@ pub(crate) fn report_operation_codes(context: &Context<'_>, command: Command) ->
     let (cdb, offloads) = (&command.cdb, context.offloads());
     let with_timeouts = cdb.bit(2, 7);
     let (opcode, action) = (cdb.u8(3), cdb.u16(4));
-    let found = || entries(opcode).iter().filter(|entry| entry.is_on(offloads));
+    let commands = context.server.commands;
+    let found = || commands.iter().filter(|it| it.opcode == opcode && it.is_on(offloads));
     let has_actions = found().next().is_some_and(|entry| entry.action.is_some());
     let by_action = || found().find(|entry| entry.action.map(u16::from) == Some(action));
     let out = match cdb.u8(2) & 7 {
-        0 => all(offloads, with_timeouts),
+        0 => all(commands, offloads, with_timeouts),
         1 if has_actions => return Err(Sense::cdb_field(2, 2)),
         1 => one(found().next(), with_timeouts),
         2 if found().next().is_some() && !has_actions => return Err(Sense::cdb_field(2, 2)),
@@ -39,9 +39,9 @@ pub(crate) fn report_operation_codes(context: &Context<'_>, command: Command) ->
     Ok(Step::Done(Response::parameters(&out, cdb.u32(6) as usize)))
 }
 
-fn all(offloads: Offloads, with_timeouts: bool) -> Vec<u8> {
+fn all(commands: &[Entry], offloads: Offloads, with_timeouts: bool) -> Vec<u8> {
     let mut out = vec![0; 4];
-    for entry in COMMANDS.iter().filter(|entry| entry.is_on(offloads)) {
+    for entry in commands.iter().filter(|entry| entry.is_on(offloads)) {
         let action = entry.action.unwrap_or(0);
         let flags = u8::from(with_timeouts) << 1 | u8::from(entry.action.is_some());
         out.extend([entry.opcode, 0, 0, action, 0, flags, 0, entry.usage.len() as u8]);

@@ -1,24 +1,11 @@
 //! READ CAPACITY (SBC-3, 5.15 and 5.16).
 
-use block::{LogicalBlockSize, VolumeAttributes};
+use block::VolumeAttributes;
 
-use crate::response::{Command, Response, Step};
+use crate::device::Context;
+use crate::limits::{blocks, can_deallocate, physical_exponent};
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
-
-/// Logical blocks in a volume.
-pub(crate) fn blocks(volume: &VolumeAttributes) -> u64 {
-    volume.size.0 / volume.logical_block.sectors()
-}
-
-/// Logical blocks in a physical block of 4 KiB, as an exponent of 2.
-pub(crate) fn physical_exponent(volume: &VolumeAttributes) -> u8 {
-    match volume.logical_block {
-        LogicalBlockSize::B512 => 3,
-        LogicalBlockSize::B4096 => 0,
-    }
-}
+use crate::step::{Command, Outcome, Response, Step};
 
 pub(crate) fn read_capacity_10(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
@@ -47,7 +34,7 @@ pub(crate) fn capacity_data(volume: &VolumeAttributes) -> [u8; 32] {
     out[..8].copy_from_slice(&blocks(volume).saturating_sub(1).to_be_bytes());
     out[8..12].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
     out[13] = physical_exponent(volume);
-    if crate::vpd::can_deallocate(volume) {
+    if can_deallocate(volume) {
         out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
     }
     out

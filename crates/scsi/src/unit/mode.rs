@@ -5,12 +5,11 @@ use block::VolumeAttributes;
 use target::Attention;
 
 use crate::bytes::{be_u8, be_u16, parameter_list};
-use crate::capacity::blocks;
 use crate::controls::Controls;
-use crate::response::{Command, Response, Step};
+use crate::device::Context;
+use crate::limits::{blocks, can_deallocate};
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Outcome, Response, Step};
 
 /// DPOFUA: DPO and FUA are taken (SBC-3, 6.5.1).
 const DPO_FUA: u8 = 0x10;
@@ -93,10 +92,10 @@ fn unit_page(
     let volume = context.volume()?;
     let with_values = control != Control::Changeable;
     Ok(match (code, subpage) {
-        (0x1c, 0x02) => context.server.provisioning_mode_page(volume, with_values),
+        (0x1c, 0x02) => provisioning(context, volume, with_values),
         (0x01, 0) => {
             let mut out = page(volume, controls, code, control);
-            let told = with_values && context.server.has_thresholds(volume);
+            let told = with_values && has_thresholds(context, volume);
             if let Some(byte) = out.as_mut().filter(|_| told).and_then(|page| page.get_mut(7)) {
                 *byte |= 0x80; // LBPERE
             }
@@ -280,4 +279,18 @@ pub(crate) fn select_6(context: &Context<'_>, command: Command) -> Outcome {
 
 pub(crate) fn select_10(context: &Context<'_>, command: Command) -> Outcome {
     select(context, &command, command.cdb.u16(7).into(), 8)
+}
+
+/// Whether hosts get unit attentions for thresholds on this volume: LBPERE.
+fn has_thresholds(context: &Context<'_>, volume: &VolumeAttributes) -> bool {
+    can_deallocate(volume) && !context.server.thresholds.is_empty()
+}
+
+/// The logical block provisioning mode page; `None` for a volume without provisioning management.
+fn provisioning(
+    context: &Context<'_>,
+    volume: &VolumeAttributes,
+    with_values: bool,
+) -> Option<Vec<u8>> {
+    can_deallocate(volume).then(|| context.server.thresholds.mode_page(with_values))
 }

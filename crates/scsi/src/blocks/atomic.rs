@@ -1,26 +1,20 @@
 //! WRITE ATOMIC (16) (SBC-4, 4.29 and 5.48): a write of which a reader sees all or nothing, also
 //! after a loss of power. One request to a volume is just that, so the limit is its length.
 
-use block::request::limits::TRANSFER_BYTES_MAX;
-use block::{VolumeAttributes, VolumeRequest};
+use block::VolumeRequest;
 
-use crate::read_write::{Extent, fua, lay_out, refuse_protection};
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::blocks::read_write::{Extent, fua, lay_out, refuse_protection};
+use crate::device::Context;
+use crate::limits::atomic_blocks_max;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
-
-/// The most logical blocks, as Block Limits reports them.
-pub(crate) fn blocks_max(volume: &VolumeAttributes) -> u64 {
-    TRANSFER_BYTES_MAX / volume.logical_block.bytes()
-}
+use crate::step::{Answer, Command, Outcome, Response, Step, request};
 
 pub(crate) fn write_atomic(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
     refuse_protection(cdb)?;
     let extent = Extent { lba: cdb.u64(2), blocks: cdb.u16(12).into(), length_at: 12 };
     let range = extent.sectors(volume)?;
-    if extent.blocks > blocks_max(volume) {
+    if extent.blocks > atomic_blocks_max(volume) {
         return Err(Sense::cdb_bytes(12));
     }
     if cdb.u16(10) != 0 {
@@ -38,5 +32,5 @@ pub(crate) fn write_atomic(context: &Context<'_>, command: Command) -> Outcome {
     }
     let data = lay_out(command.data_out, bytes, range.start.offset_in_block_bytes());
     let write = VolumeRequest::Write { volume: volume.id, range, data, fua: fua(cdb) };
-    Ok(request(volume, wanted, Rest::Answer, write))
+    Ok(request(volume, wanted, Answer, write))
 }

@@ -1,11 +1,10 @@
 //! Commands of a few lines: TEST UNIT READY, REQUEST SENSE, START STOP UNIT, SEND DIAGNOSTIC,
 //! PREVENT ALLOW MEDIUM REMOVAL, READ DEFECT DATA.
 
-use crate::response::{Command, Response, Step};
+use crate::device::{Context, Unit};
 use crate::sense::Sense;
-use crate::server::{Context, Unit};
-use crate::table::Outcome;
-use crate::{alua, attention};
+use crate::step::{Command, Outcome, Response, Step};
+use crate::unit::{alua, attention};
 
 /// TEST UNIT READY (SPC-4, 6.47).
 pub(crate) fn test_unit_ready(context: &Context<'_>, _: Command) -> Outcome {

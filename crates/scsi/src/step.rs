@@ -1,18 +1,13 @@
-//! What goes in and comes out: [`Command`], [`Step`], [`Response`].
+//! What goes in and comes out: [`Command`], [`Step`], [`Response`]; and what is left of a command
+//! between two steps: [`Continue`].
 
 pub use block::task::AnswerAfter;
-use block::{DataIn, DataOut, VolumeAttributes, VolumeId, VolumeRequest};
-
-use target::Subject;
+use block::{DataIn, DataOut, VolumeAttributes, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use target::{Access, Subject, Target};
 
 use crate::cdb::Cdb;
-use crate::copy::{CopyRest, UnsavedToken};
-use crate::long::{LongRead, LongWrite};
 use crate::nexus::Nexus;
-use crate::or_write::OrWrite;
-use crate::provisioning::LbaStatus;
-use crate::sense::Sense;
-use crate::verify::{Verification, WriteVerify};
+use crate::sense::{Sense, SenseKey};
 
 /// A command as the transport received it, with all of its data.
 #[derive(Debug)]
@@ -147,6 +142,9 @@ impl Step {
     }
 }
 
+/// What a command handler returns: a step, or the sense data of a CHECK CONDITION.
+pub(crate) type Outcome = Result<Step, Sense>;
+
 /// The rest of a command that waits for a volume.
 #[derive(Debug)]
 pub struct Pending {
@@ -157,7 +155,7 @@ pub struct Pending {
     /// Sectors in a logical block of it.
     pub(crate) block_sectors: u64,
     /// What is left to do.
-    pub(crate) rest: Rest,
+    pub(crate) rest: Box<dyn Continue>,
 }
 
 impl Pending {
@@ -165,55 +163,144 @@ impl Pending {
     /// [`block::request::limits::COMMAND_BYTES_MAX`]. A transport that bounds its memory runs only
     /// a few of them at once.
     pub fn gathers(&self) -> bool {
-        matches!(self.rest, Rest::Read(_))
+        self.rest.gathers()
     }
 
     /// Whether this is a copy the rest of which nobody wants any more: where it takes several
     /// steps, the next one is not begun ([`crate::DeviceServer::end_early`]). `nexus` is its own.
     pub fn is_called_off(&self, nexus: &Nexus) -> bool {
-        matches!(&self.rest, Rest::Copy(rest) if rest.is_called_off(nexus))
+        self.rest.is_called_off(nexus)
     }
 }
 
-/// What is left to do when the volume has answered.
+/// What is left of a command when the volume has answered, or when what it has changed is durable.
+/// Each command that takes more than one step has its own, beside the code that begins it.
+pub(crate) trait Continue: std::fmt::Debug + Send {
+    /// Goes on when the volume has answered.
+    fn resume(self: Box<Self>, at: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome;
+
+    /// Goes on after [`Step::Persist`].
+    fn saved(self: Box<Self>, target: &Target) -> Response {
+        let _ = target;
+        Response::check(Sense::INTERNAL_FAILURE) // it waits for a volume
+    }
+
+    /// Ends it between two steps, as nobody wants the rest.
+    fn end_early(self: Box<Self>, nexus: &Nexus) -> Response {
+        let _ = nexus;
+        Response::with_status(Status::TaskAborted)
+    }
+
+    /// See [`Pending::gathers`].
+    fn gathers(&self) -> bool {
+        false
+    }
+
+    /// See [`Pending::is_called_off`].
+    fn is_called_off(&self, nexus: &Nexus) -> bool {
+        let _ = nexus;
+        false
+    }
+
+    /// What reservations mind of its first request, if that has waited.
+    fn access(&self) -> Access {
+        Access::Read
+    }
+}
+
+/// Where a command goes on.
+pub(crate) struct Resumed<'a> {
+    pub target: &'a Target,
+    pub nexus: &'a Nexus,
+    /// The unit that the command was sent to.
+    pub volume: VolumeId,
+    wanted: Option<u64>,
+    block_sectors: u64,
+}
+
+impl<'a> Resumed<'a> {
+    /// A command that is taken up again, and what is left of it.
+    pub(crate) fn new(
+        target: &'a Target,
+        nexus: &'a Nexus,
+        pending: Pending,
+    ) -> (Self, Box<dyn Continue>) {
+        let Pending { wanted, volume, block_sectors, rest } = pending;
+        (Self { target, nexus, volume, wanted, block_sectors }, rest)
+    }
+
+    /// A command that needs no volume to get so far.
+    pub(crate) fn at_once(
+        target: &'a Target,
+        nexus: &'a Nexus,
+        volume: &VolumeAttributes,
+        wanted: Option<u64>,
+    ) -> Self {
+        let block_sectors = volume.logical_block.sectors();
+        Self { target, nexus, volume: volume.id, wanted, block_sectors }
+    }
+
+    /// What a volume's error is in SCSI.
+    pub(crate) fn sense(&self, error: &VolumeError) -> Sense {
+        error_sense(error, self.block_sectors)
+    }
+
+    fn pending(&self, rest: Box<dyn Continue>) -> Pending {
+        let Self { wanted, volume, block_sectors, .. } = *self;
+        Pending { wanted, volume, block_sectors, rest }
+    }
+
+    /// Goes on with a request.
+    pub(crate) fn request(&self, rest: Box<dyn Continue>, request: VolumeRequest) -> Step {
+        Step::Request { request, pending: self.pending(rest) }
+    }
+
+    /// Goes on when something is durable.
+    pub(crate) fn persist(&self, rest: Box<dyn Continue>, subject: Subject) -> Step {
+        Step::Persist { subject, pending: self.pending(rest) }
+    }
+}
+
+/// Answer GOOD, with the data if there is some.
 #[derive(Debug)]
-pub(crate) enum Rest {
-    /// Answer GOOD, with the data if there is some.
-    Answer,
-    /// Keep what was read, and read on.
-    Read(Box<LongRead>),
-    /// Write on.
-    Write(Box<LongWrite>),
-    /// Read back what was written, and write on.
-    WriteVerify(Box<WriteVerify>),
-    /// Compare what was read, and read on.
-    Verify(Box<Verification>),
-    /// Write what was read with more bits set, and go on.
-    OrWrite(Box<OrWrite>),
-    /// Answer GOOD, and end the tokens of the volume: what it held is gone for good.
-    Sanitize,
-    /// Make GET LBA STATUS data of what was found, and look on.
-    LbaStatus(Box<LbaStatus>),
-    /// Make the logical block provisioning log page.
-    SpaceLog { allocation_length: usize },
-    /// Keep the result of a copy.
-    Copy(Box<CopyRest>),
-    /// Answer PERSISTENT RESERVE OUT when the change with this number is durable.
-    Save { change: u64, after: AnswerAfter, registers: bool },
-    /// Answer POPULATE TOKEN when its token is durable, or WRITE USING TOKEN when its end is.
-    SaveToken(Box<UnsavedToken>),
-    /// Answer SANITIZE when the end of the volume's tokens is durable.
-    SaveRevoked { change: u64 },
+pub(crate) struct Answer;
+
+impl Continue for Answer {
+    fn resume(self: Box<Self>, _: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome {
+        match result? {
+            VolumeReply::Done => Ok(Step::Done(Response::good())),
+            VolumeReply::Data(data) => Ok(Step::Done(Response::data(data))),
+            _ => Err(Sense::INTERNAL_FAILURE),
+        }
+    }
 }
 
 /// Keeps a step readable where a command becomes one request.
 pub(crate) fn request(
     volume: &VolumeAttributes,
     wanted: Option<u64>,
-    rest: Rest,
+    rest: impl Continue + 'static,
     request: VolumeRequest,
 ) -> Step {
-    let pending =
-        Pending { wanted, volume: volume.id, block_sectors: volume.logical_block.sectors(), rest };
-    Step::Request { request, pending }
+    let (block_sectors, rest) = (volume.logical_block.sectors(), Box::new(rest));
+    Step::Request { request, pending: Pending { wanted, volume: volume.id, block_sectors, rest } }
+}
+
+/// What a volume's error is in SCSI.
+fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
+    match error {
+        VolumeError::NoSuchVolume(_) => Sense::NO_SUCH_UNIT,
+        VolumeError::OutOfRange => Sense::OUT_OF_RANGE,
+        VolumeError::Miscompare { offset_bytes } => {
+            Sense::new(SenseKey::Miscompare, 0x1d, 0).with_information(*offset_bytes as u64)
+        }
+        // SPACE ALLOCATION FAILED WRITE PROTECT: hosts stop the VM, and go on when there is room.
+        VolumeError::NoSpace => Sense::new(SenseKey::DataProtect, 0x27, 0x07),
+        VolumeError::Medium { sector } => Sense::new(SenseKey::MediumError, 0x11, 0)
+            .with_information(sector.0 / block_sectors.max(1)),
+        VolumeError::WriteFailed => Sense::new(SenseKey::MediumError, 0x0c, 0),
+        // WRITE PROTECTED. No host ever sees a snapshot: this is what the store would say.
+        VolumeError::Snapshot(_) => Sense::new(SenseKey::DataProtect, 0x27, 0),
+        VolumeError::TooLong => Sense::new(SenseKey::IllegalRequest, 0x24, 0),
+    }
 }

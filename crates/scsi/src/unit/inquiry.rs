@@ -1,10 +1,10 @@
-//! INQUIRY: standard data (SPC-4, 6.6). The VPD pages are in [`crate::vpd`].
+//! INQUIRY: standard data (SPC-4, 6.6). The VPD pages are in [`vpd`].
 
 use crate::bytes::put_text;
-use crate::response::{Command, Response, Step};
+use crate::device::Context;
 use crate::sense::Sense;
-use crate::server::{Context, Unit};
-use crate::table::Outcome;
+use crate::step::{Command, Outcome, Response, Step};
+use crate::unit::{third_party, vpd};
 
 /// SAM-5, iSCSI, SPC-4, SBC-3 (SPC-4, table 144: no version claimed).
 const VERSION_DESCRIPTORS: [u16; 4] = [0x00a0, 0x0960, 0x0460, 0x04c0];
@@ -16,7 +16,7 @@ pub(crate) fn inquiry(context: &Context<'_>, command: Command) -> Outcome {
         return Err(Sense::cdb_field(1, 1)); // CMDDT is obsolete
     }
     if cdb.bit(1, 0) {
-        let page = crate::vpd::page(context, cdb.u8(2))?;
+        let page = vpd::page(context, cdb.u8(2))?;
         return Ok(Step::Done(Response::parameters(&page, allocation_length)));
     }
     if cdb.u8(2) != 0 {
@@ -25,25 +25,15 @@ pub(crate) fn inquiry(context: &Context<'_>, command: Command) -> Outcome {
     Ok(Step::Done(Response::parameters(&standard(context), allocation_length)))
 }
 
-/// PERIPHERAL QUALIFIER and PERIPHERAL DEVICE TYPE.
-pub(crate) fn peripheral(unit: &Unit<'_>) -> u8 {
-    match unit {
-        Unit::Volume(_) => 0x00,
-        Unit::ReportLuns => 0x1e,
-        Unit::Empty => 0x3f,
-        Unit::Unknown => 0x7f,
-    }
-}
-
 fn standard(context: &Context<'_>) -> [u8; 96] {
     let identity = &context.server.identity;
     let mut out = [0; 96];
-    out[0] = peripheral(&context.unit);
+    out[0] = context.unit.peripheral();
     out[2] = 0x06; // SPC-4
     out[3] = 0x12; // HISUP; response data format 2
     out[4] = (out.len() - 5) as u8;
     out[5] = 0x30; // TPGS: implicit and explicit
-    if crate::copy::limits::is_offered(context.offloads()) {
+    if third_party::is_offered(context.offloads()) {
         out[5] |= 0x08; // 3PC
     }
     out[6] = if context.server.target.ports().len() > 1 { 0x10 } else { 0 }; // MULTIP

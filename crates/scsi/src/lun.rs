@@ -1,9 +1,4 @@
-//! Logical unit numbers (SAM-5, 4.7) and REPORT LUNS (SPC-4, 6.33).
-
-use crate::response::{Command, Response, Step};
-use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+//! Logical unit numbers (SAM-5, 4.7).
 
 /// What a logical unit number names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +12,7 @@ pub(crate) enum Lun {
 }
 
 /// The REPORT LUNS well-known logical unit number.
-const REPORT_LUNS: [u8; 8] = [0xc1, 0x01, 0, 0, 0, 0, 0, 0];
+pub(crate) const REPORT_LUNS: [u8; 8] = [0xc1, 0x01, 0, 0, 0, 0, 0, 0];
 
 /// Reads a logical unit number: one level, peripheral or flat addressing.
 #[inline]
@@ -40,25 +35,4 @@ pub(crate) fn encode(lun: u16) -> [u8; 8] {
     let [high, low] = lun.to_be_bytes();
     let first = if high == 0 { 0 } else { 0x40 | high };
     [first, low, 0, 0, 0, 0, 0, 0]
-}
-
-pub(crate) fn report_luns(context: &Context<'_>, command: Command) -> Outcome {
-    let (units, well_known) = match command.cdb.u8(2) {
-        0x00 => (true, false),
-        0x01 => (false, true),
-        0x02 => (true, true),
-        0x10 => (false, false), // administrative logical units: there are none
-        _ => return Err(Sense::cdb_bytes(2)),
-    };
-    let mut out = vec![0; 8];
-    if well_known {
-        out.extend(REPORT_LUNS);
-    }
-    if units {
-        out.extend(context.luns.luns.keys().flat_map(|&lun| encode(lun)));
-    }
-    let length = (out.len() - 8) as u32;
-    out[..4].copy_from_slice(&length.to_be_bytes());
-    context.nexus.luns_reported();
-    Ok(Step::Done(Response::parameters(&out, command.cdb.u32(6) as usize)))
 }

@@ -2,11 +2,10 @@
 
 use block::{DataOut, FRAME_BYTES, FrameMut, SectorRange, VolumeAttributes, VolumeRequest};
 
-use crate::read_write::{Extent, refuse_protection};
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::blocks::read_write::{Extent, refuse_protection};
+use crate::device::Context;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Answer, Command, Outcome, Response, Step, request};
 
 pub(crate) fn write_same(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
@@ -40,7 +39,7 @@ pub(crate) fn write_same(context: &Context<'_>, command: Command) -> Outcome {
     }
     let data = if no_data { None } else { Some(&command.data_out) };
     let same = request_for(volume, range, data, unmap);
-    Ok(request(volume, wanted, Rest::Answer, same))
+    Ok(request(volume, wanted, Answer, same))
 }
 
 /// UNMAP of zeros deallocates, as LBPRZ promises zeros afterwards; UNMAP of anything else has to

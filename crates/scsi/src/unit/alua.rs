@@ -17,16 +17,13 @@
 
 use std::collections::BTreeMap;
 
-use block::VolumeId;
 use target::AccessState;
 
 use crate::bytes::{be_u8, be_u16, parameter_list};
-use crate::nexus::Nexus;
-use crate::reservations::saving::answer;
-use crate::response::{Command, Response, Step};
+use crate::device::Context;
+use crate::saving::answer;
 use crate::sense::{Sense, SenseKey};
-use crate::server::{Context, DeviceServer};
-use crate::table::Outcome;
+use crate::step::{Command, Outcome, Response, Step};
 
 /// The bits of the states that there are: AO_SUP, AN_SUP, S_SUP, U_SUP.
 const SUPPORTED: u8 = 0x0f;
@@ -59,19 +56,6 @@ pub(crate) fn serves(state: AccessState, opcode: u8, action: u8) -> bool {
         AccessState::ActiveOptimized | AccessState::ActiveNonOptimized => true,
         AccessState::Standby => everywhere || in_standby,
         AccessState::Unavailable => everywhere,
-    }
-}
-
-impl DeviceServer {
-    /// The state of the group of the port over which a nexus came.
-    #[inline]
-    pub(crate) fn access_state(&self, volume: VolumeId, nexus: &Nexus) -> AccessState {
-        let target = &self.target;
-        if !target.volumes().has_access_states() {
-            return AccessState::default();
-        }
-        let port = target.ports().iter().find(|port| port.relative_id == nexus.target_port());
-        port.and_then(|port| target.volumes().access_state(volume, port.group)).unwrap_or_default()
     }
 }
 

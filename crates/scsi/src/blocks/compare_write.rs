@@ -1,25 +1,19 @@
 //! COMPARE AND WRITE (SBC-3, 5.2): VMware's lock.
 
 use block::VolumeRequest;
-use block::request::limits::COMPARE_AND_WRITE_SECTORS_MAX;
 
-use crate::read_write::{fua, lay_out, refuse_protection, sectors};
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::blocks::read_write::{fua, lay_out, refuse_protection, sectors};
+use crate::device::Context;
+use crate::limits::compared_blocks_max;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
-
-/// The most logical blocks, as Block Limits reports them.
-pub(crate) fn blocks_max(volume: &block::VolumeAttributes) -> u64 {
-    (COMPARE_AND_WRITE_SECTORS_MAX / volume.logical_block.sectors()).min(255)
-}
+use crate::step::{Answer, Command, Outcome, Response, Step, request};
 
 pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
     refuse_protection(cdb)?;
     let blocks = u64::from(cdb.u8(13));
     let range = sectors(volume, cdb.u64(2), blocks)?;
-    if blocks > blocks_max(volume) {
+    if blocks > compared_blocks_max(volume) {
         return Err(Sense::cdb_bytes(13));
     }
     let half = (blocks * volume.logical_block.bytes()) as usize;
@@ -47,5 +41,5 @@ pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outc
         fua: fua(cdb),
         sender: None,
     };
-    Ok(request(volume, wanted, Rest::Answer, caw))
+    Ok(request(volume, wanted, Answer, caw))
 }

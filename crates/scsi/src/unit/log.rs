@@ -1,18 +1,16 @@
 //! LOG SENSE (SPC-4, 6.8): the supported pages, logical block provisioning (SBC-3, 6.4.5), and the
 //! general statistics.
 
-use block::{SpaceUse, VolumeRequest};
+use block::{SpaceUse, VolumeReply, VolumeRequest};
 
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::device::Context;
 use crate::sense::Sense;
-use crate::server::Context;
 use crate::statistics;
-use crate::table::Outcome;
+use crate::step::{Command, Continue, Outcome, Response, Resumed, Step, request};
+use crate::thresholds::SET_BYTES;
 
 const SUPPORTED: u8 = 0x00;
 const PROVISIONING: u8 = 0x0c;
-/// The unit of the counts: 1 MiB, as VPD B2h says by its threshold exponent.
-pub(crate) const SET_BYTES: u64 = 1 << 20;
 
 pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
@@ -30,7 +28,7 @@ pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
         }
         PROVISIONING => {
             let space = VolumeRequest::Space { volume: volume.id };
-            Ok(request(volume, None, Rest::SpaceLog { allocation_length }, space))
+            Ok(request(volume, None, ProvisioningPage { allocation_length }, space))
         }
         statistics::PAGE => {
             let page = statistics::page(volume, context.server.statistics.of(volume.id));
@@ -40,8 +38,22 @@ pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
     }
 }
 
+/// What is left when the volume has said how much space is in use.
+#[derive(Debug)]
+struct ProvisioningPage {
+    allocation_length: usize,
+}
+
+impl Continue for ProvisioningPage {
+    fn resume(self: Box<Self>, _: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome {
+        let VolumeReply::Space(space) = result? else { return Err(Sense::INTERNAL_FAILURE) };
+        let data = provisioning_data(space);
+        Ok(Step::Done(Response::parameters(&data, self.allocation_length)))
+    }
+}
+
 /// The provisioning page: what is available and what is used, shared by all logical units.
-pub(crate) fn provisioning_data(space: SpaceUse) -> Vec<u8> {
+fn provisioning_data(space: SpaceUse) -> Vec<u8> {
     let free = space.pool_capacity_bytes.saturating_sub(space.pool_used_bytes) / SET_BYTES;
     let used = space.pool_used_bytes.div_ceil(SET_BYTES);
     let mut out = vec![PROVISIONING, 0, 0, 0];

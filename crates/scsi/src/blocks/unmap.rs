@@ -3,12 +3,11 @@
 use block::VolumeRequest;
 use block::request::limits::UNMAP_RANGES_MAX;
 
+use crate::blocks::read_write::sectors;
 use crate::bytes::{be_u16, be_u32, be_u64};
-use crate::read_write::sectors;
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::device::Context;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Answer, Command, Outcome, Response, Step, request};
 
 const HEADER_BYTES: usize = 8;
 const DESCRIPTOR_BYTES: usize = 16;
@@ -49,5 +48,5 @@ pub(crate) fn unmap(context: &Context<'_>, command: Command) -> Outcome {
         return Ok(good());
     }
     let unmap = VolumeRequest::Unmap { volume: volume.id, ranges };
-    Ok(request(volume, wanted, Rest::Answer, unmap))
+    Ok(request(volume, wanted, Answer, unmap))
 }

@@ -5,17 +5,17 @@ use block::{Offload, VolumeAttributes};
 use target::TargetPort;
 
 use crate::bytes::put_text;
-use crate::capacity::physical_exponent;
-use crate::inquiry::peripheral;
+use crate::device::{Context, Unit};
+use crate::limits::{atomic_blocks_max, can_deallocate, compared_blocks_max, physical_exponent};
 use crate::sense::Sense;
-use crate::server::{Context, Unit};
+use crate::unit::third_party;
 
 /// The pages of a volume, in ascending order.
 pub(crate) const PAGES: [u8; 10] = [0x00, 0x80, 0x83, 0x85, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2];
 
 /// Those that this volume has: third-party copy only where there is some.
 fn pages(volume: &VolumeAttributes) -> impl Iterator<Item = u8> {
-    let copies = crate::copy::limits::is_offered(volume.offloads);
+    let copies = third_party::is_offered(volume.offloads);
     PAGES.into_iter().filter(move |page| *page != 0x8f || copies)
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn page(context: &Context<'_>, code: u8) -> Result<Vec<u8>, Sense> {
         _ => return Err(Sense::cdb_bytes(2)),
     };
     let [high, low] = (body.len() as u16).to_be_bytes();
-    let mut out = vec![peripheral(&context.unit), code, high, low];
+    let mut out = vec![context.unit.peripheral(), code, high, low];
     out.extend(body);
     Ok(out)
 }
@@ -46,7 +46,7 @@ fn volume_page(
         0x85 => Vec::new(), // no management address is told over the data path
         0x86 => extended_inquiry(volume),
         0x87 => vec![0x3f, 0xff, 0x00, 0x00], // all pages: shared by all nexuses
-        0x8f => crate::copy::limits::third_party_copy_page(volume),
+        0x8f => third_party::third_party_copy_page(volume, context.server.commands),
         0xb0 => block_limits(volume),
         0xb1 => block_characteristics(),
         0xb2 => logical_block_provisioning(volume),
@@ -188,7 +188,7 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
     let mut out = vec![0; 60];
     // The limits of a command that is switched off are 0 (SBC-3, 6.6.4).
     if volume.offloads.has(Offload::CompareAndWrite) {
-        out[1] = crate::compare_write::blocks_max(volume) as u8;
+        out[1] = compared_blocks_max(volume) as u8;
     }
     out[2..4].copy_from_slice(&(physical as u16).to_be_bytes());
     out[4..8].copy_from_slice(&((COMMAND_BYTES_MAX / block) as u32).to_be_bytes());
@@ -206,7 +206,7 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
         out[32..40].copy_from_slice(&(VOLUME_BYTES_MAX / block).to_be_bytes());
     }
     // WRITE ATOMIC: of any alignment and length up to this; ATOMIC BOUNDARY is not taken.
-    let atomic = crate::atomic::blocks_max(volume) as u32;
+    let atomic = atomic_blocks_max(volume) as u32;
     out[40..44].copy_from_slice(&atomic.to_be_bytes());
     out
 }
@@ -217,12 +217,6 @@ fn block_characteristics() -> Vec<u8> {
     // WABEREQ: after SANITIZE: BLOCK ERASE blocks can be read, and are zeros.
     out[3] = 0x40;
     out
-}
-
-/// Whether a host can deallocate blocks, by UNMAP or by WRITE SAME with its UNMAP bit. A unit with
-/// neither has no logical block provisioning management (SBC-3, 4.7.1), and says so in LBPME.
-pub(crate) fn can_deallocate(volume: &VolumeAttributes) -> bool {
-    volume.offloads.has(Offload::Unmap) || volume.offloads.has(Offload::WriteSame)
 }
 
 /// Units in which provisioning is counted: 2^n logical blocks make 1 MiB, so that 32 bits do.

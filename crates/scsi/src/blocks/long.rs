@@ -5,11 +5,12 @@
 //! atomic writes. A reader sees each block of 4 KiB as it was or as it will be.
 
 use block::request::limits::TRANSFER_BYTES_MAX;
-use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
-use target::PreemptionMark;
+use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeReply, VolumeRequest};
+use target::{Access, PreemptionMark};
 
 use crate::nexus::Nexus;
 use crate::sense::Sense;
+use crate::step::{Continue, Outcome, Response, Resumed, Status, Step};
 
 /// What one step of a command reads and then works on by itself (VERIFY compares, ORWRITE sets
 /// bits): so little that a thread is free again at once.
@@ -47,7 +48,7 @@ impl LongRead {
     }
 
     /// Whether PREEMPT AND ABORT has named the nexus while there was something left to read.
-    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
+    fn is_preempted(&self, nexus: &Nexus) -> bool {
         !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
@@ -59,7 +60,7 @@ impl LongRead {
     }
 
     /// Takes what was read for [`LongRead::next`].
-    pub(crate) fn take(&mut self, data: DataIn) -> Result<(), Sense> {
+    fn take(&mut self, data: DataIn) -> Result<(), Sense> {
         self.data.append(data);
         if self.data.len() as u64 == self.asked_bytes {
             Ok(())
@@ -67,10 +68,27 @@ impl LongRead {
             Err(Sense::INTERNAL_FAILURE) // not what was asked for: later bytes would be shifted
         }
     }
+}
 
-    /// All that was read.
-    pub(crate) fn into_data(self) -> DataIn {
-        self.data
+impl Continue for LongRead {
+    fn resume(
+        mut self: Box<Self>,
+        at: &Resumed<'_>,
+        result: Result<VolumeReply, Sense>,
+    ) -> Outcome {
+        let VolumeReply::Data(data) = result? else { return Err(Sense::INTERNAL_FAILURE) };
+        self.take(data)?;
+        if self.is_preempted(at.nexus) {
+            return Ok(Step::Done(Response::with_status(Status::TaskAborted)));
+        }
+        Ok(match self.next() {
+            Some(request) => at.request(self, request),
+            None => Step::Done(Response::data(self.data)),
+        })
+    }
+
+    fn gathers(&self) -> bool {
+        true
     }
 }
 
@@ -107,5 +125,26 @@ impl LongWrite {
         let range = take_piece(&mut self.left, TRANSFER_BYTES_MAX)?;
         let data = self.data.take_front((range.count.0 * SECTOR_BYTES) as usize);
         Some(VolumeRequest::Write { volume: self.volume, range, data, fua: self.fua })
+    }
+}
+
+impl Continue for LongWrite {
+    fn resume(
+        mut self: Box<Self>,
+        at: &Resumed<'_>,
+        result: Result<VolumeReply, Sense>,
+    ) -> Outcome {
+        let VolumeReply::Done = result? else { return Err(Sense::INTERNAL_FAILURE) };
+        if self.is_preempted(at.nexus) {
+            return Ok(Step::Done(Response::with_status(Status::TaskAborted)));
+        }
+        Ok(match self.next() {
+            Some(request) => at.request(self, request),
+            None => Step::Done(Response::good()),
+        })
+    }
+
+    fn access(&self) -> Access {
+        Access::Write
     }
 }

@@ -1,40 +1,17 @@
 //! The limits of EXTENDED COPY, and where they are reported: VPD 8Fh (SPC-4, 7.8.17) and RECEIVE
 //! COPY OPERATING PARAMETERS (6.22).
 
-use block::request::limits::COPY_SEGMENTS_MAX;
 use block::{Offload, Offloads, VolumeAttributes};
 use target::rods::{
     INACTIVITY_S_DEFAULT, INACTIVITY_S_MAX, LIFETIME_S_MAX, RANGES_MAX, ROD_BYTES_MAX,
 };
 
-use crate::copy::cscd::OWN_UNIT;
-use crate::copy::token::{BLOCK_ZERO, POINT_IN_TIME};
-use crate::table::entries;
+use crate::device::Entry;
+use crate::limits::{
+    BLOCK_ZERO, CSCD_TYPE, CSCDS_MAX, DESCRIPTOR_BYTES_MAX, IDENTIFIED_MAX, OFFSET_SEGMENT_TYPE,
+    OWN_UNIT, POINT_IN_TIME, SEGMENT_TYPE, SEGMENTS_MAX,
+};
 
-/// CSCD descriptors in a list.
-pub(crate) const CSCDS_MAX: usize = 64;
-/// Segment descriptors in a list.
-pub(crate) const SEGMENTS_MAX: usize = COPY_SEGMENTS_MAX;
-/// Bytes of a CSCD descriptor.
-pub(crate) const CSCD_BYTES: usize = 32;
-/// Bytes of a segment descriptor of blocks to blocks.
-pub(crate) const SEGMENT_BYTES: usize = 28;
-/// The same with offsets.
-pub(crate) const OFFSET_SEGMENT_BYTES: usize = 32;
-/// Bytes of all descriptors.
-pub(crate) const DESCRIPTOR_BYTES_MAX: usize =
-    CSCDS_MAX * CSCD_BYTES + SEGMENTS_MAX * OFFSET_SEGMENT_BYTES;
-/// Bytes of a parameter list that are looked at. Longer lists are refused before their bytes are
-/// copied; the largest that can be right is the longer header and all descriptors.
-pub(crate) const PARAMETER_BYTES_MAX: usize = 128 << 10;
-/// Identification.
-pub(crate) const CSCD_TYPE: u8 = 0xe4;
-/// Block device to block device.
-pub(crate) const SEGMENT_TYPE: u8 = 0x02;
-/// Block device with offset to block device with offset.
-pub(crate) const OFFSET_SEGMENT_TYPE: u8 = 0x0a;
-/// Copies that can be in progress and be asked for by their list identifier, for a nexus.
-pub(crate) const IDENTIFIED_MAX: usize = 255;
 /// Copies in progress: there is no limit, so the fields hold what they can.
 const CONCURRENT: u32 = u32::MAX;
 
@@ -58,18 +35,18 @@ fn put(page: &mut Vec<u8>, code: u16, mut body: Vec<u8>) {
 
 /// Whether any third-party copy command is there: INQUIRY says so (3PC), and has the VPD page.
 pub(crate) fn is_offered(offloads: Offloads) -> bool {
-    [0x83, 0x84].into_iter().flat_map(entries).any(|entry| entry.is_on(offloads))
+    offloads.has(Offload::ExtendedCopy) || offloads.has(Offload::TokenCopy)
 }
 
 /// The third-party copy VPD page, without its header: offloads that are off are not reported.
-pub(crate) fn third_party_copy_page(volume: &VolumeAttributes) -> Vec<u8> {
+pub(crate) fn third_party_copy_page(volume: &VolumeAttributes, commands: &[Entry]) -> Vec<u8> {
     let copies = volume.offloads.has(Offload::ExtendedCopy);
     let tokens = volume.offloads.has(Offload::TokenCopy);
     let mut page = Vec::new();
     if tokens {
         put(&mut page, 0x0000, rod_token_limits(volume));
     }
-    put(&mut page, 0x0001, supported_commands(volume.offloads));
+    put(&mut page, 0x0001, supported_commands(volume.offloads, commands));
     if copies {
         put_descriptor_limits(&mut page);
     }
@@ -145,10 +122,10 @@ fn rod_types() -> Vec<u8> {
 }
 
 /// The service actions of the two opcodes, from the table of commands.
-fn supported_commands(offloads: Offloads) -> Vec<u8> {
+fn supported_commands(offloads: Offloads, commands: &[Entry]) -> Vec<u8> {
     let mut list = Vec::new();
     for opcode in [0x83, 0x84] {
-        let on = entries(opcode).iter().filter(|entry| entry.is_on(offloads));
+        let on = commands.iter().filter(|it| it.opcode == opcode && it.is_on(offloads));
         let actions: Vec<u8> = on.filter_map(|entry| entry.action).collect();
         list.extend([opcode, actions.len() as u8]);
         list.extend(actions);

@@ -7,12 +7,12 @@
 //! the place where the old data is. To answer these would tell of something that was not done. The
 //! operation can't fail half-way, so there is no failure mode to leave.
 
-use block::{SectorRange, VolumeRequest};
+use block::{SectorRange, VolumeReply, VolumeRequest};
+use target::{Change, Subject, Target};
 
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::device::Context;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Continue, Outcome, Response, Resumed, Step, request};
 
 /// ZNR (bit 6) is of zoned devices, and bytes 2 to 6 are reserved.
 fn check_reserved(command: &Command) -> Result<(), Sense> {
@@ -27,13 +27,46 @@ fn check_reserved(command: &Command) -> Result<(), Sense> {
     }
 }
 
+/// What is left when the volume was unmapped: what it held is gone for good, so its tokens end.
+#[derive(Debug)]
+struct Sanitizing;
+
+impl Continue for Sanitizing {
+    fn resume(self: Box<Self>, at: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome {
+        let VolumeReply::Done = result? else { return Err(Sense::INTERNAL_FAILURE) };
+        Ok(match at.target.rods().revoke(at.volume) {
+            Change::Durable => Step::Done(Response::good()),
+            Change::Unsaved(change) => at.persist(Box::new(Revoking { change }), Subject::Tokens),
+        })
+    }
+}
+
+/// What is left when the tokens have ended: that must be durable.
+#[derive(Debug)]
+struct Revoking {
+    change: u64,
+}
+
+impl Continue for Revoking {
+    fn resume(self: Box<Self>, _: &Resumed<'_>, _: Result<VolumeReply, Sense>) -> Outcome {
+        Err(Sense::INTERNAL_FAILURE) // it asks no volume
+    }
+
+    fn saved(self: Box<Self>, target: &Target) -> Response {
+        match target.rods().outcome(self.change, None) {
+            Ok(()) => Response::good(),
+            Err(_) => Response::check(Sense::INTERNAL_FAILURE),
+        }
+    }
+}
+
 /// BLOCK ERASE. IMMED allows an early answer, which is not needed.
 pub(crate) fn block_erase(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     check_reserved(&command)?;
     let ranges = vec![SectorRange::new(0, volume.size.0)];
     let unmap = VolumeRequest::Unmap { volume: volume.id, ranges };
-    Ok(request(volume, None, Rest::Sanitize, unmap))
+    Ok(request(volume, None, Sanitizing, unmap))
 }
 
 /// EXIT FAILURE MODE: the last operation did not fail, so there is nothing to do.

@@ -4,16 +4,14 @@
 //! [`VolumeRequest::CompareAndWrite`]; else it is read again. Each such turn means that another
 //! command has succeeded meanwhile, so no two of them hold each other up.
 
-use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
-use target::PreemptionMark;
+use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeReply, VolumeRequest};
+use target::{Access, PreemptionMark};
 
-use crate::long::{STEP_BYTES_MAX, take_piece};
-use crate::nexus::Nexus;
-use crate::read_write::{Arrived, Extent, arrived, fua, refuse_protection};
-use crate::response::{Command, Rest, request};
-use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::blocks::long::{STEP_BYTES_MAX, take_piece};
+use crate::blocks::read_write::{Arrived, Extent, arrived, fua, refuse_protection};
+use crate::device::Context;
+use crate::sense::{Sense, SenseKey};
+use crate::step::{Command, Continue, Outcome, Response, Resumed, Status, Step, request};
 
 /// An ORWRITE that is not over.
 #[derive(Debug)]
@@ -32,7 +30,7 @@ pub(crate) struct OrWrite {
 
 impl OrWrite {
     /// Turns to the next piece: its first read; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+    fn next(&mut self) -> Option<VolumeRequest> {
         self.piece = take_piece(&mut self.left, STEP_BYTES_MAX)?;
         let bytes = (self.piece.count.0 * SECTOR_BYTES) as usize;
         self.bits = self.mask.take_front(bytes).to_vec();
@@ -40,12 +38,12 @@ impl OrWrite {
     }
 
     /// Reads the piece under way, for the first time or again.
-    pub(crate) fn read(&self) -> VolumeRequest {
+    fn read(&self) -> VolumeRequest {
         VolumeRequest::Read { volume: self.volume, range: self.piece }
     }
 
     /// Writes the piece with its bits, if it still holds `held`.
-    pub(crate) fn write(&self, held: &DataIn) -> Result<VolumeRequest, Sense> {
+    fn write(&self, held: &DataIn) -> Result<VolumeRequest, Sense> {
         if held.len() != self.bits.len() {
             return Err(Sense::INTERNAL_FAILURE);
         }
@@ -61,15 +59,34 @@ impl OrWrite {
             sender: None,
         })
     }
+}
 
-    /// Whether the piece under way is the last.
-    pub(crate) fn is_over(&self) -> bool {
-        self.left.is_empty()
+impl Continue for OrWrite {
+    fn resume(
+        mut self: Box<Self>,
+        at: &Resumed<'_>,
+        result: Result<VolumeReply, Sense>,
+    ) -> Outcome {
+        let request = match result {
+            // Another command has changed the piece between.
+            Err(sense) if sense.key == SenseKey::Miscompare => Some(self.read()),
+            Err(sense) => return Err(sense),
+            Ok(VolumeReply::Done) if self.left.is_empty() => None,
+            Ok(_) if self.mark.is_passed(at.nexus) => {
+                return Ok(Step::Done(Response::with_status(Status::TaskAborted)));
+            }
+            Ok(VolumeReply::Data(held)) => Some(self.write(&held)?),
+            Ok(VolumeReply::Done) => self.next(),
+            Ok(_) => return Err(Sense::INTERNAL_FAILURE),
+        };
+        Ok(match request {
+            Some(request) => at.request(self, request),
+            None => Step::Done(Response::good()),
+        })
     }
 
-    /// Whether PREEMPT AND ABORT has named the nexus meanwhile.
-    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
-        self.mark.is_passed(nexus)
+    fn access(&self) -> Access {
+        Access::Write
     }
 }
 
@@ -82,7 +99,7 @@ pub(crate) fn or_write(context: &Context<'_>, command: Command) -> Outcome {
         Ok(arrived) => arrived,
         Err(step) => return Ok(step),
     };
-    let mut rest = Box::new(OrWrite {
+    let mut rest = OrWrite {
         volume: volume.id,
         left: range,
         mask: data,
@@ -90,7 +107,7 @@ pub(crate) fn or_write(context: &Context<'_>, command: Command) -> Outcome {
         bits: Vec::new(),
         fua,
         mark: PreemptionMark::new(context.nexus, volume.id),
-    });
+    };
     let first = rest.next().ok_or(Sense::INTERNAL_FAILURE)?;
-    Ok(request(volume, Some(wanted), Rest::OrWrite(rest), first))
+    Ok(request(volume, Some(wanted), rest, first))
 }

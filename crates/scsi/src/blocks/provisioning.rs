@@ -6,13 +6,12 @@
 //! next command, which SBC-3 allows.
 
 use block::request::limits::EXTENTS_MAX;
-use block::{LbaExtent, LbaState, SectorRange, VolumeId, VolumeRequest};
+use block::{LbaExtent, LbaState, SectorRange, VolumeId, VolumeReply, VolumeRequest};
 
-use crate::capacity::blocks;
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::device::Context;
+use crate::limits::blocks;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Continue, Outcome, Response, Resumed, Step, request};
 
 /// The most descriptors in one answer, 1 MiB: more would keep the thread that puts it together for
 /// longer than others may have to wait. The memory for it is taken as that for a read.
@@ -43,7 +42,7 @@ pub(crate) struct LbaStatus {
 
 impl LbaStatus {
     /// What to ask for next; `None` where the answer is complete, or long enough.
-    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+    fn next(&mut self) -> Option<VolumeRequest> {
         let count = |extent: &LbaExtent| {
             (extent.range.count.0 / self.block_sectors).div_ceil(DESCRIPTOR_BLOCKS_MAX)
         };
@@ -59,7 +58,7 @@ impl LbaStatus {
     }
 
     /// Takes what was found for [`LbaStatus::next`]: consecutive, from the start of its range.
-    pub(crate) fn take(&mut self, extents: Vec<LbaExtent>) -> Result<(), Sense> {
+    fn take(&mut self, extents: Vec<LbaExtent>) -> Result<(), Sense> {
         if extents.is_empty() {
             return Err(Sense::INTERNAL_FAILURE); // it would be asked for again for ever
         }
@@ -77,9 +76,24 @@ impl LbaStatus {
     }
 
     /// The answer.
-    pub(crate) fn answer(&self) -> Response {
+    fn answer(&self) -> Response {
         let data = lba_status_data(&self.found, self.block_sectors, self.descriptors);
         Response::parameters(&data, self.allocation_length)
+    }
+}
+
+impl Continue for LbaStatus {
+    fn resume(
+        mut self: Box<Self>,
+        at: &Resumed<'_>,
+        result: Result<VolumeReply, Sense>,
+    ) -> Outcome {
+        let VolumeReply::Extents(extents) = result? else { return Err(Sense::INTERNAL_FAILURE) };
+        self.take(extents)?;
+        Ok(match self.next() {
+            Some(request) => at.request(self, request),
+            None => Step::Done(self.answer()),
+        })
     }
 }
 
@@ -91,7 +105,7 @@ pub(crate) fn get_lba_status(context: &Context<'_>, command: Command) -> Outcome
     }
     let start = lba * volume.logical_block.sectors();
     let room = allocation_length.saturating_sub(HEADER_BYTES) / DESCRIPTOR_BYTES;
-    let mut status = Box::new(LbaStatus {
+    let mut status = LbaStatus {
         volume: volume.id,
         block_sectors: volume.logical_block.sectors(),
         left: SectorRange::new(start, volume.size.0.saturating_sub(start)),
@@ -99,9 +113,9 @@ pub(crate) fn get_lba_status(context: &Context<'_>, command: Command) -> Outcome
         descriptors: room.clamp(1, DESCRIPTORS_MAX),
         requests_left: REQUESTS_MAX,
         allocation_length,
-    });
+    };
     match status.next() {
-        Some(first) => Ok(request(volume, None, Rest::LbaStatus(status), first)),
+        Some(first) => Ok(request(volume, None, status, first)),
         None => Ok(Step::Done(status.answer())),
     }
 }

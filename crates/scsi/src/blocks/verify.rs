@@ -4,16 +4,17 @@
 //! verified by one command is no more than MAXIMUM TRANSFER LENGTH, which constrains VERIFICATION
 //! LENGTH whether or not data is sent (SBC-3, 5.38), and is read in steps of [`STEP_BYTES_MAX`].
 
-use block::{DataIn, DataOut, FRAME_BYTES, SECTOR_BYTES, SectorRange, VolumeId, VolumeRequest};
+use block::{
+    DataIn, DataOut, FRAME_BYTES, SECTOR_BYTES, SectorRange, VolumeId, VolumeReply, VolumeRequest,
+};
+use target::Access;
 
+use crate::blocks::long::{LongWrite, STEP_BYTES_MAX, take_piece};
+use crate::blocks::read_write::{Arrived, Extent, arrived, lay_out, refuse_protection};
 use crate::cdb::Cdb;
-use crate::long::{LongWrite, STEP_BYTES_MAX, take_piece};
-use crate::nexus::Nexus;
-use crate::read_write::{Arrived, Extent, arrived, lay_out, refuse_protection};
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::device::Context;
 use crate::sense::{Sense, SenseKey};
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Command, Continue, Outcome, Response, Resumed, Status, Step, request};
 
 /// The logical blocks that a command reads without sending them: what a VERIFY is worth, where
 /// commands are counted by what they read and write.
@@ -50,14 +51,14 @@ impl Verification {
     }
 
     /// The next piece to read; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
+    fn next(&mut self) -> Option<VolumeRequest> {
         let range = take_piece(&mut self.left, STEP_BYTES_MAX)?;
         self.asked_bytes = (range.count.0 * SECTOR_BYTES) as usize;
         Some(VolumeRequest::Read { volume: self.volume, range })
     }
 
     /// Takes what was read for [`Verification::next`].
-    pub(crate) fn check(&mut self, data: &DataIn) -> Result<(), Sense> {
+    fn check(&mut self, data: &DataIn) -> Result<(), Sense> {
         if data.len() != self.asked_bytes {
             return Err(Sense::INTERNAL_FAILURE); // not what was asked for
         }
@@ -94,6 +95,21 @@ impl Verification {
     }
 }
 
+impl Continue for Verification {
+    fn resume(
+        mut self: Box<Self>,
+        at: &Resumed<'_>,
+        result: Result<VolumeReply, Sense>,
+    ) -> Outcome {
+        let VolumeReply::Data(data) = result? else { return Err(Sense::INTERNAL_FAILURE) };
+        self.check(&data)?;
+        Ok(match self.next() {
+            Some(request) => at.request(self, request),
+            None => Step::Done(Response::good()),
+        })
+    }
+}
+
 pub(crate) fn verify(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
     let extent = Extent::of(cdb);
@@ -120,7 +136,7 @@ pub(crate) fn verify(context: &Context<'_>, command: Command) -> Outcome {
     let mut verification = Verification::new(volume.id, range, expected);
     match verification.next() {
         None => answer(Response::good()),
-        Some(read) => Ok(request(volume, Some(wanted), Rest::Verify(Box::new(verification)), read)),
+        Some(read) => Ok(request(volume, Some(wanted), verification, read)),
     }
 }
 
@@ -138,9 +154,9 @@ pub(crate) fn write_and_verify(context: &Context<'_>, command: Command) -> Outco
         Err(step) => return Ok(step),
     };
     let write = LongWrite::new(context.nexus, volume.id, range, data, true);
-    let mut rest = Box::new(WriteVerify::new(volume.id, write, check == 1));
+    let mut rest = WriteVerify::new(volume.id, write, check == 1);
     let first = rest.next().ok_or(Sense::INTERNAL_FAILURE)?;
-    Ok(request(volume, Some(wanted), Rest::WriteVerify(rest), first))
+    Ok(request(volume, Some(wanted), rest, first))
 }
 
 /// A WRITE AND VERIFY that is not over: each piece is written, and read back before the next one,
@@ -174,20 +190,35 @@ impl WriteVerify {
         Some(request)
     }
 
-    /// The piece was written: what to do next, `None` at the end.
-    pub(crate) fn written(&mut self) -> Option<VolumeRequest> {
+    /// The piece was written, or a part of it read: what to do next, `None` at the end.
+    fn written(&mut self) -> Option<VolumeRequest> {
         self.check.next().or_else(|| self.next())
     }
+}
 
-    /// A part of the piece was read: what to do next, `None` at the end.
-    pub(crate) fn read(&mut self, data: &DataIn) -> Result<Option<VolumeRequest>, Sense> {
-        self.check.check(data)?;
-        Ok(self.written())
+impl Continue for WriteVerify {
+    fn resume(
+        mut self: Box<Self>,
+        at: &Resumed<'_>,
+        result: Result<VolumeReply, Sense>,
+    ) -> Outcome {
+        let reply = result?;
+        if self.write.is_preempted(at.nexus) {
+            return Ok(Step::Done(Response::with_status(Status::TaskAborted)));
+        }
+        match reply {
+            VolumeReply::Done => {}
+            VolumeReply::Data(data) => self.check.check(&data)?,
+            _ => return Err(Sense::INTERNAL_FAILURE),
+        }
+        Ok(match self.written() {
+            Some(request) => at.request(self, request),
+            None => Step::Done(Response::good()),
+        })
     }
 
-    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to write.
-    pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
-        self.write.is_preempted(nexus)
+    fn access(&self) -> Access {
+        Access::Write
     }
 }
 

@@ -3,12 +3,11 @@
 use block::request::limits::COMMAND_BYTES_MAX;
 use block::{DataOut, SectorRange, VolumeAttributes, VolumeRequest};
 
+use crate::blocks::long::{LongRead, LongWrite, is_long};
 use crate::cdb::Cdb;
-use crate::long::{LongRead, LongWrite, is_long};
-use crate::response::{Command, Response, Rest, Step, request};
+use crate::device::Context;
 use crate::sense::Sense;
-use crate::server::Context;
-use crate::table::Outcome;
+use crate::step::{Answer, Command, Outcome, Response, Step, request};
 
 /// What a CDB addresses, and where its length stands (for field pointers).
 #[derive(Clone, Copy, Debug)]
@@ -88,10 +87,10 @@ pub(crate) fn read(context: &Context<'_>, command: Command) -> Outcome {
     if is_long(range) {
         let mut long = LongRead::new(context.nexus, volume.id, range);
         let first = long.next().ok_or(Sense::INTERNAL_FAILURE)?;
-        return Ok(request(volume, None, Rest::Read(Box::new(long)), first));
+        return Ok(request(volume, None, long, first));
     }
     let read = VolumeRequest::Read { volume: volume.id, range };
-    Ok(request(volume, None, Rest::Answer, read))
+    Ok(request(volume, None, Answer, read))
 }
 
 /// The data of a write, and how many bytes the CDB called for.
@@ -137,13 +136,13 @@ pub(crate) fn write(context: &Context<'_>, command: Command) -> Outcome {
     match arrived(volume, Extent::of(cdb), command.data_out)? {
         Err(step) => Ok(step),
         Ok(Arrived { data, range, wanted }) if is_long(range) => {
-            let mut write = Box::new(LongWrite::new(context.nexus, volume.id, range, data, fua));
+            let mut write = LongWrite::new(context.nexus, volume.id, range, data, fua);
             let first = write.next().ok_or(Sense::INTERNAL_FAILURE)?;
-            Ok(request(volume, Some(wanted), Rest::Write(write), first))
+            Ok(request(volume, Some(wanted), write, first))
         }
         Ok(Arrived { data, range, wanted }) => {
             let write = VolumeRequest::Write { volume: volume.id, range, data, fua };
-            Ok(request(volume, Some(wanted), Rest::Answer, write))
+            Ok(request(volume, Some(wanted), Answer, write))
         }
     }
 }
@@ -161,5 +160,5 @@ pub(crate) fn synchronize(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     Extent::of(&command.cdb).sectors(volume)?;
     let flush = VolumeRequest::Flush { volume: volume.id };
-    Ok(request(volume, None, Rest::Answer, flush))
+    Ok(request(volume, None, Answer, flush))
 }

@@ -1,0 +1,58 @@
+//! Commands that wait until what they have changed is durable ([`target::saving`]).
+//!
+//! Such a command becomes a [`crate::Step::Persist`], and the transport
+//!
+//! 1. takes what is to be written from [`crate::DeviceServer::unsaved`], as it is *then*,
+//! 2. makes it durable,
+//! 3. says so with [`crate::DeviceServer::saved`],
+//! 4. goes on with the commands that waited: [`crate::DeviceServer::resume_saved`].
+
+use block::{VolumeId, VolumeReply};
+use target::{Change, SaveError, Subject, Target};
+
+use crate::sense::{Sense, SenseKey};
+use crate::step::{AnswerAfter, Continue, Outcome, Pending, Response, Resumed, Step};
+
+/// INSUFFICIENT REGISTRATION RESOURCES.
+pub(crate) const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x04);
+/// INSUFFICIENT RESOURCES.
+const NO_RESOURCES: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x03);
+
+/// A command that waits until a change of what is kept of its volume is durable.
+#[derive(Debug)]
+struct Saving {
+    volume: VolumeId,
+    change: u64,
+    after: AnswerAfter,
+    /// Whether it is about registrations.
+    registers: bool,
+}
+
+/// Answers a command when what it has changed is durable. `registers`: it is about registrations.
+pub(crate) fn answer(
+    volume: VolumeId,
+    change: Change,
+    response: Response,
+    registers: bool,
+) -> Step {
+    let Change::Unsaved(change) = change else { return Step::Done(response) };
+    let (wanted, after) = (response.transfer_bytes_wanted, response.after);
+    let rest = Box::new(Saving { volume, change, after, registers });
+    let pending = Pending { wanted, volume, block_sectors: 1, rest };
+    Step::Persist { subject: Subject::Volume(volume), pending }
+}
+
+impl Continue for Saving {
+    fn resume(self: Box<Self>, _: &Resumed<'_>, _: Result<VolumeReply, Sense>) -> Outcome {
+        Err(Sense::INTERNAL_FAILURE) // it asks no volume
+    }
+
+    fn saved(self: Box<Self>, target: &Target) -> Response {
+        match target.outcome(self.volume, self.change) {
+            Ok(()) => Response { after: self.after, ..Response::good() },
+            Err(SaveError::NoRoom) if self.registers => Response::check(NO_ROOM),
+            Err(SaveError::NoRoom) => Response::check(NO_RESOURCES),
+            Err(SaveError::Failed) => Response::check(Sense::INTERNAL_FAILURE),
+        }
+    }
+}
