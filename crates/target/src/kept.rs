@@ -9,7 +9,64 @@ use std::collections::{BTreeMap, HashSet};
 use crate::access::AccessState;
 use crate::attention::Attention;
 use crate::nexus::NexusId;
-use crate::reservations::{Kind, REGISTRANTS_MAX};
+
+/// The most nexuses that can register with a volume: 64 hosts with 8 paths each. What is kept of
+/// them must fit one change of the store, however long their names are.
+pub const REGISTRANTS_MAX: usize = 512;
+
+/// The types of a persistent reservation (SPC-4, 6.15.3.4), by their codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Only the holder writes.
+    WriteExclusive = 1,
+    /// Only the holder reads and writes.
+    ExclusiveAccess = 3,
+    /// Only registered nexuses write.
+    WriteExclusiveRegistrantsOnly = 5,
+    /// Only registered nexuses read and write.
+    ExclusiveAccessRegistrantsOnly = 6,
+    /// The same as "registrants only", and all of them hold it.
+    WriteExclusiveAllRegistrants = 7,
+    /// Likewise.
+    ExclusiveAccessAllRegistrants = 8,
+}
+
+impl Kind {
+    /// The type of a code.
+    pub fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::WriteExclusive,
+            3 => Self::ExclusiveAccess,
+            5 => Self::WriteExclusiveRegistrantsOnly,
+            6 => Self::ExclusiveAccessRegistrantsOnly,
+            7 => Self::WriteExclusiveAllRegistrants,
+            8 => Self::ExclusiveAccessAllRegistrants,
+            _ => return None,
+        })
+    }
+
+    /// Whether reads of others are barred too.
+    pub(crate) fn bars_reads(self) -> bool {
+        use Kind::{
+            ExclusiveAccess, ExclusiveAccessAllRegistrants, ExclusiveAccessRegistrantsOnly,
+        };
+        matches!(
+            self,
+            ExclusiveAccess | ExclusiveAccessRegistrantsOnly | ExclusiveAccessAllRegistrants
+        )
+    }
+
+    /// Whether every registered nexus holds it.
+    pub fn all_registrants(self) -> bool {
+        matches!(self, Self::WriteExclusiveAllRegistrants | Self::ExclusiveAccessAllRegistrants)
+    }
+
+    /// Whether registered nexuses are not barred.
+    pub(crate) fn admits_registrants(self) -> bool {
+        !matches!(self, Self::WriteExclusive | Self::ExclusiveAccess)
+    }
+}
 
 /// A registered nexus and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]

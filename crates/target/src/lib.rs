@@ -40,9 +40,9 @@ pub mod volumes;
 
 pub use access::AccessState;
 pub use attention::Attention;
-pub use kept::{Kept, Registrant, Reservation};
+pub use kept::{Kept, Kind, REGISTRANTS_MAX, Registrant, Reservation};
 pub use nexus::{HostPort, Nexus, NexusId, PreemptionMark, TargetPort};
-pub use reservations::{Access, Action, Asked, Kind, REGISTRANTS_MAX, Refusal};
+pub use reservations::{Access, Action, Asked, Refusal};
 pub use rods::saving::{KeptRod, KeptRods, TokenMaker, UnsavedRods};
 pub use rods::{Rod, RodVolume, Rods, Token, TokenError, TokenKey};
 pub use saving::{Change, SaveError, Subject, Unsaved};

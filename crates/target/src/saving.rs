@@ -21,8 +21,6 @@ use block::VolumeId;
 
 use crate::kept::Kept;
 use crate::reservations::Effect;
-use crate::target::Target;
-use crate::volumes::Volume;
 
 /// Why a change could not be made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +52,7 @@ pub enum Change {
 /// What is to be made durable.
 #[derive(Debug)]
 pub struct Unsaved {
-    volume: VolumeId,
+    pub(crate) volume: VolumeId,
     /// The last change that is in it.
     change: u64,
     kept: Kept,
@@ -103,7 +101,7 @@ impl Saving {
     }
 
     /// All up to this change is durable: its effects, in their order.
-    fn saved(&mut self, saved: Unsaved) -> Vec<Effect> {
+    pub(crate) fn saved(&mut self, saved: Unsaved) -> Vec<Effect> {
         self.durable = saved.change;
         // There are later changes, or (less) the volume was destroyed meanwhile.
         self.base = (self.last_change > saved.change).then(|| Box::new(saved.kept));
@@ -113,55 +111,31 @@ impl Saving {
         let count = self.waiting.iter().take_while(|(change, _)| *change <= saved.change).count();
         self.waiting.drain(..count).map(|(_, effect)| effect).collect()
     }
-}
 
-impl Volume {
-    fn take_back(&mut self, error: SaveError) {
-        if let Some(base) = self.saving.base.take() {
-            let shown = std::mem::replace(&mut self.kept, *base);
-            if shown != self.kept {
+    /// Nothing that is not durable yet will be: what stays in force, if that is anything else, and
+    /// what is to be saved of it with the next turn.
+    pub(crate) fn failed(&mut self, kept: &mut Kept, error: SaveError) {
+        if let Some(base) = self.base.take() {
+            let shown = std::mem::replace(kept, *base);
+            if shown != *kept {
                 // Keys that could be read are no longer there.
-                self.kept.generation = shown.generation.wrapping_add(1);
+                kept.generation = shown.generation.wrapping_add(1);
             }
-            self.assert_sound();
         }
-        let saving = &mut self.saving;
-        if saving.forced > saving.durable {
-            saving.base = Some(Box::new(self.kept.clone())); // that is still to be saved
+        if self.forced > self.durable {
+            self.base = Some(Box::new(kept.clone())); // that is still to be saved
         }
-        saving.failed.extend(saving.waiting.drain(..).map(|(change, _)| (change, error)));
-    }
-}
-
-impl Target {
-    /// What has to be made durable of a volume now; `None` if everything is.
-    pub fn unsaved(&self, volume: VolumeId) -> Option<Unsaved> {
-        self.volumes.with(volume, |state| {
-            state.saving.base.as_ref()?;
-            let (change, kept) = (state.saving.last_change, state.kept.clone());
-            Some(Unsaved { volume, change, kept })
-        })
+        self.failed.extend(self.waiting.drain(..).map(|(change, _)| (change, error)));
     }
 
-    /// What [`Target::unsaved`] gave is durable, or could not be made so.
-    pub fn saved(&self, what: Unsaved, result: Result<(), SaveError>) {
-        let volume = what.volume;
-        self.volumes.with(volume, |state| match result {
-            Ok(()) => {
-                for effect in state.saving.saved(what) {
-                    self.deliver(volume, &effect);
-                }
-            }
-            Err(error) => state.take_back(error),
-        });
+    /// What has to be made durable now; `None` if everything is.
+    pub(crate) fn unsaved(&self, volume: VolumeId, kept: &Kept) -> Option<Unsaved> {
+        self.base.as_ref()?;
+        Some(Unsaved { volume, change: self.last_change, kept: kept.clone() })
     }
 
-    /// What became of a change that had to be made durable. To be asked once, after
-    /// [`Target::saved`].
-    ///
-    /// # Errors
-    /// If it was taken back.
-    pub fn outcome(&self, volume: VolumeId, change: u64) -> Result<(), SaveError> {
-        self.volumes.with(volume, |state| state.saving.failed.remove(&change)).map_or(Ok(()), Err)
+    /// Why a change was taken back, if it was. To be asked once.
+    pub(crate) fn take_failure(&mut self, change: u64) -> Option<SaveError> {
+        self.failed.remove(&change)
     }
 }

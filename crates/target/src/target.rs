@@ -16,7 +16,7 @@ use crate::parked::ParkedNexuses;
 use crate::reservations::{self, Asked, Effect, Refusal};
 use crate::rods::saving::KeptRods;
 use crate::rods::{RodVolume, Rods};
-use crate::saving::Change;
+use crate::saving::{Change, SaveError, Unsaved};
 use crate::volumes::Volumes;
 
 /// All that a target knows of hosts. One for the array, shared by all sessions.
@@ -220,6 +220,33 @@ impl Target {
             let others = is_told.then(|| (nexus.clone(), Attention::AccessState));
             Effect { others, ..Effect::default() }
         })
+    }
+
+    /// What has to be made durable of a volume now; `None` if everything is.
+    pub fn unsaved(&self, volume: VolumeId) -> Option<Unsaved> {
+        self.volumes.with(volume, |state| state.saving.unsaved(volume, &state.kept))
+    }
+
+    /// What [`Target::unsaved`] gave is durable, or could not be made so.
+    pub fn saved(&self, what: Unsaved, result: Result<(), SaveError>) {
+        let volume = what.volume;
+        self.volumes.with(volume, |state| match result {
+            Ok(()) => {
+                for effect in state.saving.saved(what) {
+                    self.deliver(volume, &effect);
+                }
+            }
+            Err(error) => state.take_back(error),
+        });
+    }
+
+    /// What became of a change that had to be made durable. To be asked once, after
+    /// [`Target::saved`].
+    ///
+    /// # Errors
+    /// If it was taken back.
+    pub fn outcome(&self, volume: VolumeId, change: u64) -> Result<(), SaveError> {
+        self.volumes.with(volume, |state| state.saving.take_failure(change)).map_or(Ok(()), Err)
     }
 
     /// A change that nothing can refuse.

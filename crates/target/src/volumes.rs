@@ -12,7 +12,7 @@ use crate::access::AccessState;
 use crate::kept::Kept;
 use crate::nexus::NexusId;
 use crate::reservations::{Access, Effect};
-use crate::saving::{Change, Saving};
+use crate::saving::{Change, SaveError, Saving};
 
 /// The state of a volume: as it is in force, and how far that is durable.
 #[derive(Debug, Default)]
@@ -70,6 +70,12 @@ impl Volume {
             self.saving.force(&self.kept);
         }
         changes
+    }
+
+    /// What is not durable could not be made so.
+    pub(crate) fn take_back(&mut self, error: SaveError) {
+        self.saving.failed(&mut self.kept, error);
+        self.assert_sound();
     }
 
     pub(crate) fn assert_sound(&self) {

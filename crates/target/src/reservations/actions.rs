@@ -1,9 +1,9 @@
 //! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13): what each action does.
 
 use super::register::{register, register_and_move};
-use super::{Action, Asked, Effect, Kind, Refusal};
+use super::{Action, Asked, Effect, Refusal};
 use crate::attention::Attention;
-use crate::kept::{Kept, Registrant, Reservation};
+use crate::kept::{Kept, Kind, Registrant, Reservation};
 use crate::nexus::NexusId;
 
 /// Does an action.

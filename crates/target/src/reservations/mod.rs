@@ -13,65 +13,11 @@ mod register;
 
 pub(crate) use actions::act;
 pub(crate) use exclusive::{give_back, take};
-pub use register::{REGISTRANTS_MAX, at_ports};
+pub use register::at_ports;
 
 use crate::attention::Attention;
-use crate::kept::Kept;
+use crate::kept::{Kept, Kind};
 use crate::nexus::NexusId;
-
-/// The types of a persistent reservation (SPC-4, 6.15.3.4), by their codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// Only the holder writes.
-    WriteExclusive = 1,
-    /// Only the holder reads and writes.
-    ExclusiveAccess = 3,
-    /// Only registered nexuses write.
-    WriteExclusiveRegistrantsOnly = 5,
-    /// Only registered nexuses read and write.
-    ExclusiveAccessRegistrantsOnly = 6,
-    /// The same as "registrants only", and all of them hold it.
-    WriteExclusiveAllRegistrants = 7,
-    /// Likewise.
-    ExclusiveAccessAllRegistrants = 8,
-}
-
-impl Kind {
-    /// The type of a code.
-    pub fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            1 => Self::WriteExclusive,
-            3 => Self::ExclusiveAccess,
-            5 => Self::WriteExclusiveRegistrantsOnly,
-            6 => Self::ExclusiveAccessRegistrantsOnly,
-            7 => Self::WriteExclusiveAllRegistrants,
-            8 => Self::ExclusiveAccessAllRegistrants,
-            _ => return None,
-        })
-    }
-
-    /// Whether reads of others are barred too.
-    fn bars_reads(self) -> bool {
-        use Kind::{
-            ExclusiveAccess, ExclusiveAccessAllRegistrants, ExclusiveAccessRegistrantsOnly,
-        };
-        matches!(
-            self,
-            ExclusiveAccess | ExclusiveAccessRegistrantsOnly | ExclusiveAccessAllRegistrants
-        )
-    }
-
-    /// Whether every registered nexus holds it.
-    pub fn all_registrants(self) -> bool {
-        matches!(self, Self::WriteExclusiveAllRegistrants | Self::ExclusiveAccessAllRegistrants)
-    }
-
-    /// Whether registered nexuses are not barred.
-    pub(crate) fn admits_registrants(self) -> bool {
-        !matches!(self, Self::WriteExclusive | Self::ExclusiveAccess)
-    }
-}
 
 /// How reservations of other nexuses restrain a command (SPC-4, table 67; SBC-3, table 13;
 /// SPC-2, table 9 for RESERVE).

@@ -6,12 +6,8 @@ use std::collections::HashSet;
 use super::actions::tell_others;
 use super::{Action, Asked, BadList, Effect, Refusal};
 use crate::attention::Attention;
-use crate::kept::{Kept, Registrant, Reservation};
+use crate::kept::{Kept, REGISTRANTS_MAX, Registrant, Reservation};
 use crate::nexus::{HostPort, NexusId};
-
-/// The most nexuses that can register with a volume: 64 hosts with 8 paths each. What is kept of
-/// them must fit one change of the store, however long their names are.
-pub const REGISTRANTS_MAX: usize = 512;
 
 impl Kept {
     /// Registers a nexus, or changes its key.
