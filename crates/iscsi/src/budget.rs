@@ -15,9 +15,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use block::task::ConnectionId;
 use parking_lot::Mutex;
-
-use crate::event::ConnectionId;
 
 /// What each initiator has at least.
 pub(crate) const FLOOR_BYTES: usize = 1 << 20;

@@ -14,7 +14,8 @@ use crate::event::Event;
 use crate::guesses::neighbourhood;
 use crate::negotiate::{Negotiator, Params};
 use crate::pdu::{Bhs, opcode};
-use crate::target::{Claim, ClaimError, Target};
+use crate::session::Claim;
+use crate::target::{ClaimError, Target};
 use crate::text;
 
 const TRANSIT: u8 = 0x80;

@@ -9,12 +9,25 @@ use parking_lot::Mutex;
 use crate::budget::Share;
 use crate::event::{ConnectionId, NexusInfo};
 use crate::negotiate::Params;
-use crate::target::Claim;
 use crate::task_set::{Queued, TaskSet, Turn};
 
 /// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
+}
+
+/// What a login asks for when it enters full-feature phase.
+pub(crate) struct Claim<'a> {
+    pub(crate) initiator_name: &'a str,
+    /// Whom its address stands for.
+    pub(crate) address: IpAddr,
+    pub(crate) isid: [u8; 6],
+    /// 0 for a new session.
+    pub(crate) tsih: u16,
+    pub(crate) portal_tag: u16,
+    pub(crate) discovery: bool,
+    pub(crate) cmd_sn: u32,
+    pub(crate) params: Params,
 }
 
 /// What becomes of a request with a CmdSN.

@@ -13,8 +13,7 @@ use crate::budget::Budget;
 use crate::config::TargetConfig;
 use crate::event::{ConnectionId, NexusInfo, SessionId};
 use crate::guesses::Guesses;
-use crate::negotiate::Params;
-use crate::session::{JoinError, Member, Session};
+use crate::session::{Claim, JoinError, Member, Session};
 
 /// What all connections share.
 pub struct Target {
@@ -32,21 +31,7 @@ struct Table {
     next_session: u64,
 }
 
-/// What a login asks for when it enters full-feature phase.
-pub(crate) struct Claim<'a> {
-    pub(crate) initiator_name: &'a str,
-    /// Whom its address stands for.
-    pub(crate) address: IpAddr,
-    pub(crate) isid: [u8; 6],
-    /// 0 for a new session.
-    pub(crate) tsih: u16,
-    pub(crate) portal_tag: u16,
-    pub(crate) discovery: bool,
-    pub(crate) cmd_sn: u32,
-    pub(crate) params: Params,
-}
-
-/// What it got.
+/// What a login got.
 pub(crate) struct Established {
     pub(crate) session: Arc<Session>,
     pub(crate) is_new: bool,
