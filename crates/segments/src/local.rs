@@ -21,7 +21,7 @@ use sys::{Completion, Disk, FileDisk, Persist, Ring};
 use crate::channel::Channel;
 use crate::layout::Layout;
 use crate::root::{self, Roots};
-use crate::segments::{Fence, RootError, SegmentKind, Segments};
+use crate::segments::{Fence, RootError, SegmentKind, Segments, Shared};
 use crate::slow::{SlowChannel, SlowDisk};
 
 /// One local file or block device, as fast as it is, or slower. Or any other disk, such as a
@@ -279,6 +279,25 @@ impl Channel for LocalChannel {
 
     fn notices(&self) -> Vec<String> {
         self.ring.notices().to_vec()
+    }
+}
+
+impl From<Arc<Local>> for Shared {
+    fn from(local: Arc<Local>) -> Self {
+        Self::from(local as Arc<dyn Segments>)
+    }
+}
+
+/// All on one disk, for callers that need no channels.
+impl<D: Disk + 'static> From<Arc<D>> for Shared {
+    fn from(disk: Arc<D>) -> Self {
+        Self::from(Arc::new(Local::over(disk)))
+    }
+}
+
+impl From<Arc<dyn Disk>> for Shared {
+    fn from(disk: Arc<dyn Disk>) -> Self {
+        Self::from(Arc::new(Local::over(disk)))
     }
 }
 

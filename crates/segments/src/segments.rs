@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use block::{Frame, FrameMut};
 use format::{FormatError, Geometry, Place, Superblock};
-use sys::{Disk, Persist};
+use sys::Persist;
 
 use crate::channel::Channel;
-use crate::local::Local;
 
 /// Where the segments of a pool live, and its root.
 ///
@@ -66,13 +65,13 @@ pub trait Segments: Send + Sync {
     fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()>;
 
     /// Calls `write`, which appends what it likes, and makes all of that durable: see
-    /// [`Disk::write_and_flush`].
+    /// [`sys::Disk::write_and_flush`].
     ///
     /// # Errors
     /// Those of `write`, and of the flush.
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
 
-    /// How many flushes have failed since it was opened: see [`Disk::flush_failures`].
+    /// How many flushes have failed since it was opened: see [`sys::Disk::flush_failures`].
     fn flush_failures(&self) -> u64;
 
     /// The newest root that is whole.
@@ -118,16 +117,16 @@ pub trait Segments: Send + Sync {
     /// If there is no such way to it; what the system says.
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>>;
 
-    /// Whether the medium takes no writes at all: see [`Disk::has_given_up`].
+    /// Whether the medium takes no writes at all: see [`sys::Disk::has_given_up`].
     fn has_given_up(&self) -> bool;
 
-    /// Whether it refuses all writes at the moment: see [`Disk::is_refusing`].
+    /// Whether it refuses all writes at the moment: see [`sys::Disk::is_refusing`].
     fn is_refusing(&self) -> bool;
 
     /// How often a write or a flush was retried that it had refused.
     fn retry_count(&self) -> u64;
 
-    /// Lets others go on: see [`Disk::give_way`].
+    /// Lets others go on: see [`sys::Disk::give_way`].
     fn give_way(&self) -> bool;
 
     /// Where a place is on the device, in bytes: for what people are told, and for who damages it
@@ -213,24 +212,5 @@ impl fmt::Debug for Shared {
 impl From<Arc<dyn Segments>> for Shared {
     fn from(segments: Arc<dyn Segments>) -> Self {
         Self(segments)
-    }
-}
-
-impl From<Arc<Local>> for Shared {
-    fn from(local: Arc<Local>) -> Self {
-        Self(local)
-    }
-}
-
-/// All on one disk, for callers that need no channels.
-impl<D: Disk + 'static> From<Arc<D>> for Shared {
-    fn from(disk: Arc<D>) -> Self {
-        Self(Arc::new(Local::over(disk)))
-    }
-}
-
-impl From<Arc<dyn Disk>> for Shared {
-    fn from(disk: Arc<dyn Disk>) -> Self {
-        Self(Arc::new(Local::over(disk)))
     }
 }
