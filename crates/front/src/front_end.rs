@@ -7,7 +7,7 @@ use std::time::Duration;
 use segments::{Channel, Completion};
 use store::{Outcome, SinkId};
 
-use super::mailbox::{self, FrontSink, Message, OwnTurn};
+use super::mailbox::{FrontSink, Message, OwnTurn};
 use super::management::Purpose;
 use super::patience::Patience;
 use super::peer::Peer;
@@ -19,11 +19,9 @@ use super::transport::{ConnectionId, Event, Opening};
 use super::turn::Turn;
 use super::wires::Wires;
 
-/// Steps of a chain of requests that end at once, in a turn.
-const CHAIN_MAX: usize = 4;
-/// How long a turn goes on with requests to the disk that have ended: each costs up to some 50 µs
-/// of checking and unpacking, and up to hundreds end at once.
-const DISK_TIME: Duration = Duration::from_micros(120);
+/// How long a turn goes on with what has come over one connection: a host may send its whole queue
+/// at once.
+const EVENTS_TIME: Duration = Duration::from_micros(60);
 /// How often deadlines are looked at: login timeouts and pings are seconds long.
 const TICK: Duration = Duration::from_millis(500);
 /// How long the end waits for hosts to take their answers.
@@ -55,9 +53,9 @@ pub struct FrontEnd {
     ready: Vec<usize>,
     touched: Vec<usize>,
     /// Requests to the disk that have ended, and were not gone on with.
-    completions: VecDeque<Completion>,
-    completed: Vec<Completion>,
-    outcomes: Vec<(u64, Outcome)>,
+    pub(super) completions: VecDeque<Completion>,
+    pub(super) completed: Vec<Completion>,
+    pub(super) outcomes: Vec<(u64, Outcome)>,
     /// What a turn has left of the outcomes of its own calls.
     own_outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
@@ -141,8 +139,7 @@ impl FrontEnd {
 
     /// Whether there is something to do without any event.
     fn has_work(&self) -> bool {
-        self.channel.has_ended()
-            || !self.completions.is_empty()
+        self.has_disk_work()
             || !self.ready.is_empty()
             || self.turn.has_parked()
             || !self.own_outcomes.is_empty()
@@ -180,6 +177,11 @@ impl FrontEnd {
         }
         self.tend_buckets(now);
         self.work_off_parked();
+        if self.has_disk_work() {
+            // What needed no disk is answered before, and not after it; nor after the kernel has
+            // taken what other commands have to read.
+            self.work_off_touched(wires);
+        }
         self.work_off_disk();
         self.start_commit();
         self.submit();
@@ -199,43 +201,6 @@ impl FrontEnd {
         if let Err(error) = self.channel.submit() {
             panic!("can't give transfers to the kernel: {error}");
         }
-    }
-
-    /// Goes on with what ended on the disk and in commits, and with what ends at once by that; not
-    /// without end, as a long copy is a chain of such steps, and not for long, as others wait whose
-    /// commands need no disk. What is left of that is had in the next turn
-    /// ([`FrontEnd::has_work`]).
-    fn work_off_disk(&mut self) {
-        for _ in 0..CHAIN_MAX {
-            if let Err(error) = self.channel.complete(&mut self.completed) {
-                panic!("can't take transfers from the kernel: {error}");
-            }
-            self.completions.extend(self.completed.drain(..));
-            let nothing = self.completions.is_empty();
-            let is_late = self.work_off_completions();
-            let mut outcomes = std::mem::take(&mut self.outcomes);
-            mailbox::take_own_outcomes(&mut outcomes);
-            let done = nothing && outcomes.is_empty();
-            for (id, outcome) in outcomes.drain(..) {
-                self.request_ended(id, outcome);
-            }
-            self.outcomes = outcomes;
-            if done || is_late {
-                return;
-            }
-        }
-    }
-
-    /// One request to the disk that has ended after the other, and at least one. Returns whether
-    /// the turn has taken as long as it may.
-    fn work_off_completions(&mut self) -> bool {
-        while let Some(completion) = self.completions.pop_front() {
-            self.transfer_ended(completion);
-            if self.shared.clock.now() >= self.now + DISK_TIME {
-                return true;
-            }
-        }
-        false
     }
 
     fn read_mailbox(&mut self) {
@@ -292,12 +257,17 @@ impl FrontEnd {
         }
     }
 
-    /// Does what the machine asks for.
+    /// Does what the machine asks for; what takes longer than [`EVENTS_TIME`] goes on in the next
+    /// turn.
     pub(super) fn work_off_events(&mut self, slot: usize) {
+        let until = self.shared.clock.now() + EVENTS_TIME;
         loop {
             let Some(peer) = self.peers[slot].as_mut() else { return };
             if peer.held.is_some() {
                 return;
+            }
+            if self.shared.clock.now() >= until {
+                return self.push_ready(slot);
             }
             peer.connection.set_time(self.now);
             let Some(event) = peer.connection.next_event() else { return };
@@ -316,7 +286,10 @@ impl FrontEnd {
 
     fn work_off_touched(&mut self, wires: &mut dyn Wires) {
         while let Some(slot) = self.touched.pop() {
-            self.work_off_events(slot);
+            let is_ready = self.peers[slot].as_ref().is_some_and(|peer| peer.in_ready);
+            if !is_ready {
+                self.work_off_events(slot);
+            }
             let Some(peer) = self.peers[slot].as_mut() else { continue };
             peer.in_touched = false;
             peer.transmit(wires, slot, self.shared.counters.wire_of(self.index));

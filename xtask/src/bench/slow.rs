@@ -6,6 +6,10 @@
 //! ([slow.rs](../../../crates/segments/src/slow.rs)). One session reads cold blocks at random, one
 //! at a time and 64 together; another one, at a steady rate, what is in memory, or sends TEST UNIT
 //! READY, without the first and beside it.
+//!
+//! Beside the first it sends the same to *another array* that has nothing else to do: what that one
+//! takes longer than without the first is the machine's part, as all of these programs share its
+//! processors.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -55,16 +59,18 @@ pub struct Row {
     one_per_s: f64,
     /// And [`DEPTH`] together.
     many_per_s: f64,
-    /// The ninety-ninth percentile of cached reads, in microseconds: alone, and beside those.
-    read_p99_us: [f64; 2],
+    /// The ninety-ninth percentile of cached reads, in microseconds: alone, beside those, and
+    /// beside those on another array.
+    read_p99_us: [f64; 3],
     /// The same of TEST UNIT READY.
-    tur_p99_us: [f64; 2],
+    tur_p99_us: [f64; 3],
 }
 
 /// Measures the rows that the options ask for.
 pub fn run(options: &Options, programs: &Programs) -> Result<Vec<Row>> {
     let (pool, config) = prepare(options, programs)?;
-    let bench = Bench { options, programs, pool, config };
+    let other = prepare_other(options, programs)?;
+    let bench = Bench { options, programs, pool, config, other };
     let mut rows = Vec::new();
     for latency_ms in LATENCIES_MS {
         if !options.wants(&format!("slow-{latency_ms}ms")) {
@@ -78,8 +84,22 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Vec<Row>> {
         }
         rows.push(median(&rounds).context("--rounds 0 measures nothing")?);
     }
-    std::fs::remove_dir_all(&bench.pool).context("removing the pool")?;
+    let other = bench.other.stop()?;
+    for pool in [&bench.pool, &other] {
+        std::fs::remove_dir_all(pool).context("removing a pool")?;
+    }
     Ok(rows)
+}
+
+/// An array that has nothing to do but what is asked of it beside the other.
+fn prepare_other(options: &Options, programs: &Programs) -> Result<Array> {
+    let plan =
+        Plan { name: "slow-other", capacity_bytes: GIB, config: None, is_conditioned: false };
+    let array = Array::start(programs, &options.dir, &plan)?;
+    let url = array.create_volume("hot", 64 << 20, 2, "")?;
+    let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60 --compressible 0 --seed 2";
+    load(&programs.lab, &url, array.pid(), &words(fill))?;
+    Ok(array)
 }
 
 /// A pool with its volumes, at the device's own speed; and the configuration for what follows.
@@ -104,6 +124,7 @@ struct Bench<'a> {
     programs: &'a Programs,
     pool: PathBuf,
     config: PathBuf,
+    other: Array,
 }
 
 /// What is read or sent from a session beside cold reads.
@@ -117,26 +138,28 @@ impl Bench<'_> {
             let alone = HOT.map(|load| bench.p99_us(array, load, seed));
             Ok((bench.cold(array, 1, bench.options.seconds, seed)?, alone))
         })?;
-        let (many, beside) = self.served(latency_ms, |bench, array| {
+        let (many, beside, elsewhere) = self.served(latency_ms, |bench, array| {
             // For as long as what is measured beside it, with the time that programs take to start.
-            let seconds = bench.options.seconds * 2.0 + 4.0;
+            let seconds = bench.options.seconds * 4.0 + 6.0;
             self.load(array, 1, &format!("{SETTLE} --seed {}", seed + 200))?;
             std::thread::scope(|scope| {
                 let cold = scope.spawn(|| bench.cold(array, DEPTH, seconds, seed + 100));
                 std::thread::sleep(std::time::Duration::from_secs(1));
                 let beside = HOT.map(|load| bench.p99_us(array, load, seed));
+                let elsewhere = HOT.map(|load| bench.p99_us(&bench.other, load, seed));
                 let many = cold.join().expect("the cold load does not panic")?;
-                Ok((many, beside))
+                Ok((many, beside, elsewhere))
             })
         })?;
         let [read_alone, tur_alone] = alone;
         let [read_beside, tur_beside] = beside;
+        let [read_elsewhere, tur_elsewhere] = elsewhere;
         Ok(Row {
             latency_ms,
             one_per_s: number_of(&one, "iops")?,
             many_per_s: number_of(&many, "iops")?,
-            read_p99_us: [read_alone?, read_beside?],
-            tur_p99_us: [tur_alone?, tur_beside?],
+            read_p99_us: [read_alone?, read_beside?, read_elsewhere?],
+            tur_p99_us: [tur_alone?, tur_beside?, tur_elsewhere?],
         })
     }
 
@@ -184,8 +207,14 @@ impl Row {
         let ratio = self.ratio();
         format!(
             "slow-{latency_ms}ms {one_per_s:.0}/s and {many_per_s:.0}/s, {ratio:.1}; p99 us of \
-             cached reads {:.0} and {:.0}, of TEST UNIT READY {:.0} and {:.0}",
-            read_p99_us[0], read_p99_us[1], tur_p99_us[0], tur_p99_us[1]
+             cached reads {:.0}, {:.0}, elsewhere {:.0}, of TEST UNIT READY {:.0}, {:.0}, \
+             elsewhere {:.0}",
+            read_p99_us[0],
+            read_p99_us[1],
+            read_p99_us[2],
+            tur_p99_us[0],
+            tur_p99_us[1],
+            tur_p99_us[2]
         )
     }
 }
@@ -197,12 +226,16 @@ fn median(rounds: &[Row]) -> Option<Row> {
         all.sort_by(f64::total_cmp);
         all.get(all.len().checked_sub(1)? / 2).copied()
     };
+    let three = |figure: &dyn Fn(&Row, usize) -> f64| {
+        let at = |at| middle(&|row| figure(row, at));
+        Some([at(0)?, at(1)?, at(2)?])
+    };
     Some(Row {
         latency_ms: rounds.first()?.latency_ms,
         one_per_s: middle(&|row| row.one_per_s)?,
         many_per_s: middle(&|row| row.many_per_s)?,
-        read_p99_us: [middle(&|row| row.read_p99_us[0])?, middle(&|row| row.read_p99_us[1])?],
-        tur_p99_us: [middle(&|row| row.tur_p99_us[0])?, middle(&|row| row.tur_p99_us[1])?],
+        read_p99_us: three(&|row, at| row.read_p99_us[at])?,
+        tur_p99_us: three(&|row, at| row.tur_p99_us[at])?,
     })
 }
 
@@ -220,14 +253,16 @@ fn write_table(text: &mut String, rows: &[Row]) -> std::fmt::Result {
         "## Cold metadata on a slow device\n\n\
          4 KiB random reads of {} GiB after a start, with 64 MiB of memory, each request to the \
          device held back for the latency. Beside {DEPTH} of them another session sends 1,000 \
-         commands a second.\n",
+         commands a second, to this array and to another one (\"elsewhere\": the machine's \
+         part).\n",
         COLD_BYTES >> 30
     )?;
     writeln!(
         text,
         "| latency, ms | reads/s, one | reads/s, {DEPTH} | ratio | cached read p99, us, alone | \
-         beside | ratio | TEST UNIT READY p99, us, alone | beside | ratio | goal |\n\
-         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
+         beside | elsewhere | ratio | TEST UNIT READY p99, us, alone | beside | elsewhere | \
+         ratio | goal |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|"
     )?;
     for row in rows {
         let [read, tur] = [row.read_p99_us, row.tur_p99_us];
@@ -235,16 +270,18 @@ fn write_table(text: &mut String, rows: &[Row]) -> std::fmt::Result {
         let is_met = row.ratio() >= RATIO_MIN && of_read.max(of_tur) <= P99_RATIO_MAX;
         writeln!(
             text,
-            "| {} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {of_read:.2} | {:.0} | {:.0} | \
-             {of_tur:.2} | {RATIO_MIN:.0}, p99 {P99_RATIO_MAX}: {} |",
+            "| {} | {:.0} | {:.0} | {:.1} | {:.0} | {:.0} | {:.0} | {of_read:.2} | {:.0} | {:.0} | \
+             {:.0} | {of_tur:.2} | {RATIO_MIN:.0}, p99 {P99_RATIO_MAX}: {} |",
             row.latency_ms,
             row.one_per_s,
             row.many_per_s,
             row.ratio(),
             read[0],
             read[1],
+            read[2],
             tur[0],
             tur[1],
+            tur[2],
             if is_met { "met" } else { "MISSED" }
         )?;
     }
@@ -256,8 +293,8 @@ mod tests {
     use super::*;
 
     fn row(one_per_s: f64, many_per_s: f64, beside_us: f64) -> Row {
-        let p99_us = [100.0, beside_us];
-        Row { latency_ms: 1, one_per_s, many_per_s, read_p99_us: [100.0; 2], tur_p99_us: p99_us }
+        let p99_us = [100.0, beside_us, 90.0];
+        Row { latency_ms: 1, one_per_s, many_per_s, read_p99_us: [100.0; 3], tur_p99_us: p99_us }
     }
 
     #[test]
@@ -265,7 +302,7 @@ mod tests {
         let rounds = [row(10.0, 400.0, 140.0), row(10.0, 600.0, 900.0), row(9.0, 510.0, 120.0)];
         let middle = median(&rounds).unwrap();
         assert_eq!((middle.one_per_s, middle.many_per_s), (10.0, 510.0));
-        assert_eq!(middle.tur_p99_us, [100.0, 140.0]);
+        assert_eq!(middle.tur_p99_us, [100.0, 140.0, 90.0]);
         assert!(render(&[middle]).contains(": met |"));
         assert!(render(&[row(10.0, 499.0, 100.0)]).contains("MISSED"));
         assert!(render(&[row(10.0, 510.0, 151.0)]).contains("MISSED"));
