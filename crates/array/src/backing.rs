@@ -1,11 +1,12 @@
 //! What the array needs of the store. A seam, so that the model can be tested on its own.
 
-use block::VolumeId;
-use store::{Change, Incarnation, PoolStatus, Store, StoreError, VolumeStatus};
+use std::sync::Arc;
 
-use crate::accounting::Accounted;
-use crate::integrity::Scrubbed;
-use crate::reduction::Optimized;
+use block::VolumeId;
+use store::{
+    Change, DamageList, Incarnation, OptimizeStatus, PoolStatus, ScrubStatus, SpaceFigures,
+    SpaceStatus, Store, StoreError, VolumeStatus,
+};
 
 /// A store, as the array uses it.
 pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
@@ -55,6 +56,63 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     }
 }
 
+/// The accounting interface of a store. A store in memory can use the defaults.
+pub trait Accounted {
+    /// The state of accounting.
+    fn space_status(&self) -> SpaceStatus {
+        SpaceStatus::default()
+    }
+
+    /// The figures of the last pass.
+    fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
+        None
+    }
+
+    /// Requests a pass.
+    fn ask_for_space_figures(&self) {}
+}
+
+/// The scrubbing interface of a store. A store in memory can use the defaults.
+pub trait Scrubbed {
+    /// Begins a pass; `false` if one is running. The time is in seconds since 1970.
+    fn scrub_start(&self, _now_s: u64) -> bool {
+        false
+    }
+
+    /// Stops the running pass; `false` if there is none.
+    fn scrub_stop(&self) -> bool {
+        false
+    }
+
+    /// The state of scrubbing.
+    fn scrub_status(&self) -> ScrubStatus {
+        ScrubStatus::default()
+    }
+
+    /// The damage that was found.
+    fn damage(&self) -> DamageList {
+        DamageList::default()
+    }
+}
+
+/// The background pass of a store. A store in memory can use the defaults.
+pub trait Optimized {
+    /// Begins a pass; `false` if one is running.
+    fn optimize_start(&self) -> bool {
+        false
+    }
+
+    /// Stops the running pass; `false` if there is none.
+    fn optimize_stop(&self) -> bool {
+        false
+    }
+
+    /// The state of the background pass.
+    fn optimize_status(&self) -> OptimizeStatus {
+        OptimizeStatus::default()
+    }
+}
+
 impl Backing for Store {
     fn change(&self, change: Change) -> Result<(), StoreError> {
         Store::change(self, change)
@@ -98,5 +156,51 @@ impl Backing for Store {
 
     fn is_lost(&self, id: VolumeId) -> bool {
         Store::is_lost(self, id)
+    }
+}
+
+impl Accounted for Store {
+    fn space_status(&self) -> SpaceStatus {
+        Store::space_status(self)
+    }
+
+    fn space_figures(&self) -> Option<Arc<SpaceFigures>> {
+        Store::space_figures(self)
+    }
+
+    fn ask_for_space_figures(&self) {
+        Store::ask_for_space_figures(self);
+    }
+}
+
+impl Scrubbed for Store {
+    fn scrub_start(&self, now_s: u64) -> bool {
+        Store::scrub_start(self, now_s)
+    }
+
+    fn scrub_stop(&self) -> bool {
+        Store::scrub_stop(self)
+    }
+
+    fn scrub_status(&self) -> ScrubStatus {
+        Store::scrub_status(self)
+    }
+
+    fn damage(&self) -> DamageList {
+        Store::damage(self)
+    }
+}
+
+impl Optimized for Store {
+    fn optimize_start(&self) -> bool {
+        Store::optimize(self)
+    }
+
+    fn optimize_stop(&self) -> bool {
+        Store::optimize_stop(self)
+    }
+
+    fn optimize_status(&self) -> OptimizeStatus {
+        Store::optimize_status(self)
     }
 }

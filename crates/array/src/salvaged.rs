@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use block::{SectorCount, VolumeId};
 
-use crate::groups::GroupId;
+use crate::objects::groups::GroupId;
+use crate::objects::snapshots::SnapshotRecord;
+use crate::objects::volumes::VolumeRecord;
 use crate::record::{self, Stored};
-use crate::snapshots::SnapshotRecord;
-use crate::state::VolumeRecord;
 
 /// What is known about a volume or a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, damaged, encode, key};
-use crate::Error;
-use crate::alerts::{Alert, AlertCode, AlertState, Condition, Severity, Told};
+use super::row::{VERSION, damaged, encode, key};
+use crate::error::Error;
+use crate::objects::alerts::{Alert, AlertCode, AlertState, Condition, Severity, Told};
 
 /// The last notification is the name of a severity, or `closed`.
 #[derive(Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(crate) fn alert(alert: &Alert) -> Result<Vec<u8>, Error> {
 
 const CLOSED: &str = "closed";
 
-pub(super) fn decode_alert(key: &[u8], row: AlertRow) -> Result<Stored, Error> {
+pub(super) fn decode_alert(key: &[u8], row: AlertRow) -> Result<Alert, Error> {
     if alert_key(row.number) != key {
         return Err(damaged(key, "the alert belongs elsewhere"));
     }
@@ -75,7 +75,7 @@ pub(super) fn decode_alert(key: &[u8], row: AlertRow) -> Result<Stored, Error> {
         Some(CLOSED) => Told::Closed,
         Some(name) => Told::Opened(severity(name)?),
     };
-    Ok(Stored::Alert(Alert {
+    Ok(Alert {
         number: row.number,
         condition: Condition {
             code: code.ok_or_else(|| damaged(key, "a code that nobody knows"))?,
@@ -92,5 +92,5 @@ pub(super) fn decode_alert(key: &[u8], row: AlertRow) -> Result<Stored, Error> {
         dismissed: row.dismissed,
         told,
         told_ms: row.told_ms,
-    }))
+    })
 }

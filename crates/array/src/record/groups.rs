@@ -3,11 +3,14 @@
 use block::VolumeId;
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, encode, key};
-use crate::groups::{Group, GroupId, Members};
-use crate::name::GroupName;
-use crate::state::{HostGroupId, HostId};
-use crate::{Error, Retention, SnapshotSchedule};
+use super::row::{VERSION, encode, key};
+use crate::error::Error;
+use crate::objects::groups::{Group, GroupId, Members};
+use crate::objects::host_groups::HostGroupId;
+use crate::objects::hosts::HostId;
+use crate::values::name::GroupName;
+use crate::values::retention::Retention;
+use crate::values::schedule::SnapshotSchedule;
 
 /// Optional fields are absent in records from before there were schedules.
 #[derive(Serialize, Deserialize)]
@@ -61,7 +64,7 @@ pub(crate) fn group(group: &Group) -> Result<Vec<u8>, Error> {
     })
 }
 
-pub(super) fn decode_group(id: GroupId, row: GroupRow) -> Result<Stored, Error> {
+pub(super) fn decode_group(row: GroupRow) -> Result<Group, Error> {
     let schedule = row.schedule.as_ref().map(|row| SnapshotSchedule {
         enabled: row.enabled,
         frequency_ms: row.frequency_ms,
@@ -73,7 +76,7 @@ pub(super) fn decode_group(id: GroupId, row: GroupRow) -> Result<Stored, Error> 
     });
     schedule.check()?;
     retention.check()?;
-    let group = Group {
+    Ok(Group {
         name: GroupName::new(&row.name)?,
         members: Members {
             volumes: row.members.into_iter().map(VolumeId).collect(),
@@ -86,6 +89,5 @@ pub(super) fn decode_group(id: GroupId, row: GroupRow) -> Result<Stored, Error> 
         next_ms: row.schedule.map_or(0, |row| row.next_ms),
         retention,
         eradicate_ms: row.eradicate_ms,
-    };
-    Ok(Stored::Group(id, group))
+    })
 }

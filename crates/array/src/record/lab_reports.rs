@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, damaged, encode};
-use crate::Error;
-use crate::lab_reports::{LabMeasured, LabReport};
-use crate::name::LabReportName;
+use super::row::{VERSION, damaged, encode};
+use crate::error::Error;
+use crate::objects::lab_reports::{LabMeasured, LabReport};
+use crate::values::name::LabReportName;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct LabReportRow<M> {
@@ -28,12 +28,12 @@ pub(crate) fn lab_report(report: &LabReport) -> Result<Vec<u8>, Error> {
 pub(super) fn decode_lab_report(
     key: &[u8],
     row: LabReportRow<LabMeasured>,
-) -> Result<Stored, Error> {
+) -> Result<LabReport, Error> {
     let LabReportRow { name, measured, .. } = row;
     measured.check()?;
     let report = LabReport { name: LabReportName::new(&name)?, measured };
     match lab_report_key(&report.name) == key {
-        true => Ok(Stored::LabReport(report)),
+        true => Ok(report),
         false => Err(damaged(key, "it is the record of another report")),
     }
 }

@@ -3,11 +3,11 @@
 use block::{SectorCount, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, damaged, encode, key};
-use crate::Error;
-use crate::groups::GroupId;
-use crate::name::{GroupName, Suffix};
-use crate::snapshots::SnapshotRecord;
+use super::row::{VERSION, damaged, encode, key};
+use crate::error::Error;
+use crate::objects::groups::GroupId;
+use crate::objects::snapshots::SnapshotRecord;
+use crate::values::name::{GroupName, Suffix};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct SnapshotRow {
@@ -46,16 +46,16 @@ pub(crate) fn snapshot(snapshot: &SnapshotRecord) -> Result<Vec<u8>, Error> {
     })
 }
 
+/// The snapshot; and the name of its group, in old records without group ids.
 pub(super) fn decode_snapshot(
     key: &[u8],
     id: VolumeId,
     row: &SnapshotRow,
-) -> Result<Stored, Error> {
+) -> Result<(SnapshotRecord, Option<GroupName>), Error> {
     if row.source >= id.0 {
         return Err(damaged(key, "a snapshot that is older than its volume"));
     }
-    Ok(Stored::Snapshot(
-        id,
+    Ok((
         SnapshotRecord {
             source: VolumeId(row.source),
             suffix: Suffix::stored(&row.suffix)?,

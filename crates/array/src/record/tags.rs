@@ -3,9 +3,9 @@
 use block::VolumeId;
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, encode, key};
-use crate::Error;
-use crate::tags::{Tag, TagMap};
+use super::row::{Row, VERSION, encode, key};
+use crate::error::Error;
+use crate::objects::tags::{Tag, TagMap};
 
 /// Tags as (namespace, key, value, whether clones inherit it).
 #[derive(Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub(super) struct TagsRow {
 }
 
 /// The record of an object's tags, or its removal if there are no tags left.
-pub(crate) fn tags_row(id: VolumeId, tags: &TagMap) -> Result<(Vec<u8>, Option<Vec<u8>>), Error> {
+pub(crate) fn tags_row(id: VolumeId, tags: &TagMap) -> Result<Row, Error> {
     let key = key(b'T', &[id.0]);
     if tags.is_empty() {
         return Ok((key, None));
@@ -26,11 +26,10 @@ pub(crate) fn tags_row(id: VolumeId, tags: &TagMap) -> Result<(Vec<u8>, Option<V
     Ok((key, Some(encode(&TagsRow { v: VERSION, tags: tags.iter().map(tag).collect() })?)))
 }
 
-pub(super) fn decode_tags(id: VolumeId, row: TagsRow) -> Result<Stored, Error> {
+pub(super) fn decode_tags(row: TagsRow) -> Result<TagMap, Error> {
     let tag = |(namespace, key, value, copyable): (String, String, String, bool)| {
         let tag = Tag::new(&namespace, &key, &value, copyable)?;
         Ok(((tag.namespace, tag.key), (tag.value, tag.copyable)))
     };
-    let tags = row.tags.into_iter().map(tag).collect::<Result<TagMap, Error>>()?;
-    Ok(Stored::Tags(id, tags))
+    row.tags.into_iter().map(tag).collect()
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, encode};
-use crate::Error;
-use crate::time::TimeRecord;
+use super::row::{Row, VERSION, encode};
+use crate::error::Error;
+use crate::objects::time::TimeRecord;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct TimeRow {
@@ -14,11 +14,11 @@ pub(super) struct TimeRow {
 }
 
 /// The row with its key.
-pub(crate) fn time_row(time: TimeRecord) -> Result<(Vec<u8>, Option<Vec<u8>>), Error> {
+pub(crate) fn time_row(time: TimeRecord) -> Result<Row, Error> {
     let TimeRecord { array_ms, wall_ms } = time;
     Ok((vec![b'k'], Some(encode(&TimeRow { v: VERSION, array_ms, wall_ms })?)))
 }
 
-pub(super) fn decode_time(row: &TimeRow) -> Stored {
-    Stored::Time(TimeRecord { array_ms: row.array_ms, wall_ms: row.wall_ms })
+pub(super) fn decode_time(row: &TimeRow) -> TimeRecord {
+    TimeRecord { array_ms: row.array_ms, wall_ms: row.wall_ms }
 }

@@ -3,11 +3,12 @@
 use block::{LogicalBlockSize, Offload, Offloads, VolumeId, VolumeLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Stored, VERSION, damaged, encode, key};
-use crate::identity::Serial;
-use crate::name::VolumeName;
-use crate::state::{SourceRecord, VolumeRecord};
-use crate::{CompanyId, Error, limits};
+use super::row::{VERSION, damaged, encode, key};
+use crate::error::Error;
+use crate::objects::volumes::{SourceRecord, VolumeRecord};
+use crate::values::identity::{CompanyId, Serial};
+use crate::values::limits;
+use crate::values::name::VolumeName;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct VolumeRow {
@@ -51,10 +52,12 @@ pub(crate) fn volume(volume: &VolumeRecord) -> Result<Vec<u8>, Error> {
     })
 }
 
+/// The names of the offloads that are off, as records hold them.
 pub(super) fn off(offloads: Offloads) -> Vec<String> {
     offloads.off().map(|offload| offload.name().to_owned()).collect()
 }
 
+/// The offloads, from the names of those that are off.
 pub(super) fn decode_off(key: &[u8], names: &[String]) -> Result<Offloads, Error> {
     names.iter().try_fold(Offloads::ALL, |on, name| match Offload::named(name) {
         Some(offload) => Ok(on.with(offload, false)),
@@ -67,7 +70,7 @@ pub(super) fn decode_volume(
     id: VolumeId,
     row: &VolumeRow,
     pool_id: &[u8; 16],
-) -> Result<Stored, Error> {
+) -> Result<VolumeRecord, Error> {
     let logical_block = match row.block_bytes {
         512 => LogicalBlockSize::B512,
         4096 => LogicalBlockSize::B4096,
@@ -77,7 +80,7 @@ pub(super) fn decode_volume(
     let limits = VolumeLimits { bandwidth_bytes_per_s: row.bandwidth_limit, iops: row.iops_limit };
     limits::check(limits)?;
     let source = row.source.as_ref();
-    Ok(Stored::Volume(VolumeRecord {
+    Ok(VolumeRecord {
         id,
         name: VolumeName::new(&row.name)?,
         size: block::SectorCount(row.size_sectors),
@@ -89,5 +92,5 @@ pub(super) fn decode_volume(
         eradicate_ms: row.eradicate_ms,
         limits,
         source: source.map(|(id, name)| SourceRecord { id: VolumeId(*id), name: name.clone() }),
-    }))
+    })
 }

@@ -1,48 +1,17 @@
-//! Host groups in memory: their hosts, and the volumes that all of these see under the same LUN.
+//! Host groups: their hosts, and the volumes that all of these see under the same LUN.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use block::VolumeId;
 
-use super::{HostEntry, HostId, State, VolumeEntry, shown};
-use crate::Error;
-use crate::name::HostGroupName;
-
-/// Names a host group; durable, so that a renamed one keeps its hosts and connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HostGroupId(pub(crate) u64);
-
-/// A host group as it is stored. The records of hosts say which group they are in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostGroup {
-    pub(crate) name: HostGroupName,
-    pub(crate) created_ms: u64,
-}
-
-/// A host group with what is derived from it.
-pub(crate) struct HostGroupEntry {
-    pub(crate) record: HostGroup,
-    pub(crate) hosts: BTreeSet<HostId>,
-    /// The volumes connected to it, and so to each of its hosts.
-    pub(crate) luns: BTreeMap<u16, VolumeId>,
-    /// When what its hosts see by it changed last.
-    pub(crate) generation: u64,
-}
-
-/// All host groups.
-#[derive(Default)]
-pub(crate) struct HostGroups {
-    pub(crate) by_id: BTreeMap<HostGroupId, HostGroupEntry>,
-    /// By name in lower case.
-    pub(crate) names: BTreeMap<String, HostGroupId>,
-}
-
-impl HostGroups {
-    /// The next free id. Nothing refers to a deleted group, so its id may be used again.
-    pub(crate) fn next_id(&self) -> HostGroupId {
-        HostGroupId(self.by_id.last_key_value().map_or(1, |(last, _)| last.0.saturating_add(1)))
-    }
-}
+use super::State;
+use crate::error::Error;
+use crate::objects::host_groups::{HostGroup, HostGroupId};
+use crate::objects::hosts::HostId;
+use crate::tables::host_groups::HostGroupEntry;
+use crate::tables::hosts::HostEntry;
+use crate::tables::volumes::VolumeEntry;
+use crate::values::text::shown;
 
 impl State {
     /// A host group by its name, ignoring case.
@@ -82,7 +51,7 @@ impl State {
         host: &'a HostEntry,
     ) -> impl Iterator<Item = (u16, VolumeId)> + 'a {
         let shared = self.group_of(host).into_iter().flat_map(|group| &group.luns);
-        host.luns.iter().chain(shared).map(|(lun, volume)| (*lun, *volume))
+        host.luns().iter().chain(shared).map(|(lun, volume)| (*lun, *volume))
     }
 
     pub(super) fn load_host_group(
@@ -108,7 +77,7 @@ impl State {
             let (group, entry) = (self.host_groups.by_id.get(&id)?, self.volumes.get(&volume)?);
             let mut hosts = group.hosts.iter().filter_map(|id| self.hosts.get(id));
             let is_free = !group.luns.contains_key(&lun)
-                && hosts.all(|host| !host.luns.contains_key(&lun))
+                && hosts.all(|host| !host.luns().contains_key(&lun))
                 && !group.hosts.iter().any(|host| entry.hosts.contains_key(host));
             (is_free && entry.record.eradicate_ms.is_none()).then_some(())
         };
@@ -184,5 +153,13 @@ impl State {
         if let Some(group) = to.and_then(|id| self.host_groups.by_id.get_mut(&id)) {
             group.hosts.insert(host);
         }
+    }
+
+    /// The hosts of a group, with their ids.
+    pub(crate) fn hosts_in<'a>(
+        &'a self,
+        group: &'a HostGroupEntry,
+    ) -> impl Iterator<Item = (HostId, &'a HostEntry)> {
+        group.hosts.iter().filter_map(|id| Some((*id, self.hosts.get(id)?)))
     }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use block::VolumeId;
 use format::StateKey;
 
-use super::{Host, HostId, State, VolumeRecord};
-use crate::Error;
+use super::State;
 use crate::backing::Backing;
-use crate::host_state::StoredState;
+use crate::error::Error;
+use crate::objects::hosts::{Host, HostId};
+use crate::objects::volumes::VolumeRecord;
 use crate::record::{self, ReservationPart, Stored};
+use crate::tables::host_states::StoredState;
 
 /// The parts of something that is stored of volumes, in their order.
 type Parts<T> = BTreeMap<VolumeId, Vec<T>>;
@@ -38,9 +40,9 @@ impl State {
                 Stored::Snapshot(id, snapshot, group) => snapshots.push((id, snapshot, group)),
                 Stored::Group(id, group) => groups.push((id, group)),
                 Stored::User(user) => state.users.load(user)?,
-                Stored::Audit(entry) => state.audit.load(entry),
+                Stored::Audit(entry) => state.audit.add(entry),
                 Stored::Alert(alert) => state.alerts.load(alert),
-                Stored::LabReport(report) => state.load_lab_report(report),
+                Stored::LabReport(report) => state.lab_reports.replace(report.into()),
                 Stored::Port(place, id) => drop(state.ports.insert(place, id)),
                 Stored::Time(time) => state.time.load(time),
                 Stored::TokenVolume(id) => state.load_token_volume(backing, id)?,
@@ -151,7 +153,7 @@ impl State {
         let volumes = &self.volumes;
         let known = volumes.get(&volume).is_some_and(|v| v.record.eradicate_ms.is_none());
         match self.hosts.get(&host) {
-            Some(entry) if known && !entry.luns.contains_key(&lun) => {
+            Some(entry) if known && !entry.luns().contains_key(&lun) => {
                 self.connect(host, volume, lun);
                 Ok(())
             }

@@ -155,7 +155,7 @@ fn an_alert_is_there_at_once_while_changes_wait_for_the_device() {
     std::thread::scope(|scope| {
         let device = store.device.lock();
         let created = scope.spawn(|| array.create_volume(new_volume("v", 1 << 20)));
-        while !array.turn.is_locked() {
+        while !array.is_changing() {
             std::thread::yield_now();
         }
         scope.spawn(|| {

@@ -1,7 +1,7 @@
 //! Host groups against a naive model: each host has a list of what it sees.
 
 use super::*;
-use crate::host_groups::{SharedLuns, plan_pairs};
+use crate::access::{SharedLuns, plan_pairs};
 
 const GROUPS: [&str; 2] = ["g", "h"];
 const HOSTS: [&str; 3] = ["x", "y", "z"];
@@ -372,7 +372,7 @@ fn the_private_luns_of_a_group_are_looked_at_once_for_all_of_its_connections() {
         array.connect_all(&own, None).unwrap();
     }
     let mut luns = SharedLuns::default();
-    let (_, planned) = plan_pairs(&array.state.read(), &pairs, None, &mut luns).unwrap();
+    let (_, planned) = plan_pairs(&array.read(), &pairs, None, &mut luns).unwrap();
     let found: Vec<u16> = planned.iter().map(|(_, _, info)| info.lun).collect();
     assert_eq!(found, (215..=254).rev().collect::<Vec<u16>>());
     assert_eq!(luns.steps, 50 * 8 + 40);

@@ -1,7 +1,7 @@
 //! Changes of several objects: all or none.
 
 use super::*;
-use crate::several::{CHANGES_MAX, NewCopy, TRUNCATED_MAX};
+use crate::volumes::TRUNCATED_MAX;
 
 fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -142,8 +142,8 @@ fn many_connections_of_one_host_fill_its_gaps_in_order() {
     let pairs: Vec<_> = names[5..].iter().map(|name| (name.clone(), "h".to_owned())).collect();
     let made = array.connect_all(&pairs, None).unwrap();
     assert_eq!(made.iter().map(|one| one.lun).collect::<Vec<_>>(), [1, 3, 5, 8, 10, 11, 12]);
-    let state = array.state.read();
-    let entry = state.hosts.values().next().unwrap();
+    let state = array.read();
+    let entry = state.hosts().values().next().unwrap();
     assert_eq!(entry.free_luns(8).take(2).collect::<Vec<_>>(), [9, 13]);
     assert_eq!(entry.free_luns(16_383).next(), None);
 }

@@ -1,0 +1,67 @@
+//! The audit log: who asked for which change, and the outcome. A ring in the pool.
+//!
+//! Code that acts for a user says so with [`Array::attributed`]. The first change that it commits
+//! carries the entry in the same commit, so there is no change without its entry, whatever crashes.
+//! If nothing is committed (a refusal, the start of a pass), the entry follows immediately in a
+//! commit of its own.
+
+use store::Change;
+
+use super::Array;
+use super::deed::{Attribution, audit_row};
+use crate::error::Error;
+use crate::objects::audit::{AuditEntry, DONE, Deed};
+
+impl Array {
+    /// Does some work for a user, on this thread, and enters it into the audit log; `code` is what
+    /// the log says of a refusal.
+    ///
+    /// # Errors
+    /// [`Error::DeviceRefuses`] while the device refuses writes: the work is not begun then. Those
+    /// of the work; if the work committed nothing, those of the store when the entry is
+    /// written.
+    pub fn attributed<T, E: From<Error>>(
+        &self,
+        deed: Deed,
+        work: impl FnOnce() -> Result<T, E>,
+        code: impl FnOnce(&E) -> &'static str,
+    ) -> Result<T, E> {
+        // Whoever waits for the device holds up all who come later, for as long as 15 minutes.
+        if self.backing.is_device_refusing() {
+            return Err(Error::DeviceRefuses.into());
+        }
+        let attribution = Attribution::new(Some(deed.clone()));
+        let result = work();
+        let is_entered = attribution.end();
+        match &result {
+            Ok(_) if is_entered => {}
+            Ok(_) => self.enter(deed, DONE)?,
+            // The caller needs the refusal, even if the log can't be written either.
+            Err(error) => drop(self.enter(deed, code(error))),
+        }
+        result
+    }
+
+    /// Does some work whose first commit carries an entry, if there is one.
+    pub(crate) fn on_behalf<T>(&self, deed: Option<Deed>, work: impl FnOnce() -> T) -> T {
+        let _attribution = Attribution::new(deed);
+        work()
+    }
+
+    /// Writes an entry in a commit of its own.
+    fn enter(&self, deed: Deed, outcome: &str) -> Result<(), Error> {
+        self.change(
+            |state| {
+                let entry = state.audit.next(deed, outcome);
+                let config = vec![audit_row(&entry)?];
+                Ok((Change { config, ..Change::default() }, entry))
+            },
+            |state, entry| state.audit.add(entry),
+        )
+    }
+
+    /// Up to `limit` entries, the newest first, older than number `before`.
+    pub fn audit_log(&self, before: Option<u64>, limit: usize) -> Vec<AuditEntry> {
+        self.read().audit.list(before, limit)
+    }
+}

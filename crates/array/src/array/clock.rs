@@ -1,0 +1,44 @@
+//! Telling the array the time.
+
+use store::Change;
+
+use super::Array;
+use crate::error::Error;
+use crate::record;
+
+impl Array {
+    /// Tells the time: of the clock of the day, in milliseconds since 1970, and of a monotonic one,
+    /// in milliseconds. To be called every second or so. Returns by how many milliseconds the clock
+    /// has jumped since the last call, or since the array was used last: 0 but for jumps of more
+    /// than a minute, and for all but 10 minutes of the time that the array was off.
+    ///
+    /// # Errors
+    /// Those of the store, which keeps the time every few minutes while something is destroyed. The
+    /// time has passed nevertheless.
+    pub fn pass_time(&self, wall_ms: u64, uptime_ms: u64) -> (i64, Result<(), Error>) {
+        let (jump_ms, is_wanted) = {
+            let state = &mut *self.write();
+            let jump_ms = state.time.pass(wall_ms, uptime_ms);
+            (jump_ms, !state.doomed().is_empty() || !state.doomed_groups().is_empty())
+        };
+        (jump_ms, if is_wanted { self.keep_time() } else { Ok(()) })
+    }
+
+    /// The last jump of the clock within the last day, in milliseconds; negative if it went back.
+    /// `None` if there was none while the array ran.
+    pub fn clock_jump_ms(&self) -> Option<i64> {
+        self.read().time.recent_jump_ms()
+    }
+
+    fn keep_time(&self) -> Result<(), Error> {
+        if self.read().time.due_record().is_none() {
+            return Ok(());
+        }
+        let _turn = self.turn();
+        let Some(record) = self.read().time.due_record() else { return Ok(()) };
+        let config = vec![record::time_row(record)?];
+        self.backing().change(Change { config, ..Change::default() })?;
+        self.write().time.stored(record);
+        Ok(())
+    }
+}

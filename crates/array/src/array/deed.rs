@@ -1,0 +1,56 @@
+//! What this thread does for a user. The first commit of it carries the entry of the audit log.
+
+use std::cell::RefCell;
+
+use store::Change;
+
+use crate::error::Error;
+use crate::objects::audit::{AuditEntry, DONE, Deed};
+use crate::record::{self, Row};
+use crate::tables::audit::AuditLog;
+
+thread_local! {
+    /// What this thread does for a user, until a commit has recorded it.
+    static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
+}
+
+/// Clears the deed on drop, also after a panic.
+pub(super) struct Attribution;
+
+impl Attribution {
+    /// Sets what this thread does from now on.
+    pub(super) fn new(deed: Option<Deed>) -> Self {
+        DEED.set(deed);
+        Self
+    }
+
+    /// Ends it. Returns whether a commit has carried the entry.
+    pub(super) fn end(self) -> bool {
+        DEED.take().is_none()
+    }
+}
+
+impl Drop for Attribution {
+    fn drop(&mut self) {
+        DEED.take();
+    }
+}
+
+/// Adds the entry of this thread's deed to the first commit.
+pub(super) fn account(log: &AuditLog, change: &mut Change) -> Result<Option<AuditEntry>, Error> {
+    let Some(deed) = DEED.with_borrow(Clone::clone) else { return Ok(None) };
+    let entry = log.next(deed, DONE);
+    change.config.push(audit_row(&entry)?);
+    Ok(Some(entry))
+}
+
+/// The entry that [`account`] added is durable.
+pub(super) fn entered(log: &mut AuditLog, entry: AuditEntry) {
+    DEED.take();
+    log.add(entry);
+}
+
+/// The row of an entry.
+pub(super) fn audit_row(entry: &AuditEntry) -> Result<Row, Error> {
+    Ok((record::audit_key(entry.number), Some(record::audit(entry)?)))
+}

@@ -1,0 +1,74 @@
+//! Keeping what the target keeps of hosts, and the incarnation of the pool.
+
+use block::VolumeId;
+use format::HostState;
+use store::Change;
+
+use crate::array::Array;
+use crate::error::Error;
+use crate::state::State;
+use crate::tables::host_states::{REGISTRATIONS_MAX, StoredState, note_row};
+
+impl Array {
+    /// The array was started, and no other controller has gone on: nothing that was kept before is
+    /// of this incarnation. Opening the pool has begun it, durably, and this commits nothing.
+    ///
+    /// # Errors
+    /// Those of the device, where an earlier program has counted further than the pool.
+    pub fn power_on(&self) -> Result<(), Error> {
+        let _turn = self.turn();
+        let noted = self.read().host_states.noted_incarnation();
+        if let Some(noted) = noted {
+            self.backing().raise_incarnation(noted.saturating_add(1))?;
+        }
+        self.write().host_states.set_incarnation(self.backing().incarnation().number);
+        Ok(())
+    }
+
+    /// The incarnation of the pool: that of the last power on.
+    pub fn incarnation(&self) -> u64 {
+        self.read().host_states.incarnation()
+    }
+
+    /// What is kept, by the volumes it belongs to, with the incarnations that have written it.
+    pub fn host_states(&self) -> Vec<(VolumeId, HostState)> {
+        self.read().host_states.all()
+    }
+
+    /// Stores what is kept of a volume, replacing what was, as this incarnation's; durable when it
+    /// returns. Does nothing if the volume no longer exists.
+    ///
+    /// # Errors
+    /// `limit_reached`, and those of the store.
+    pub fn keep_host_state(&self, volume: VolumeId, kept: Option<HostState>) -> Result<(), Error> {
+        if kept.as_ref().is_some_and(|kept| kept.registrations.len() > REGISTRATIONS_MAX) {
+            return Err(Error::Limit { what: "registrations", limit: REGISTRATIONS_MAX });
+        }
+        let of_pool = self.backing().incarnation();
+        let plan = |state: &State| {
+            let mut change = Change::default();
+            let (all, mut note) = (&state.host_states, None);
+            let incarnation = all.incarnation();
+            let new = |kept| StoredState::new(volume, HostState { incarnation, ..kept });
+            let stored = kept.map(new);
+            let rows = all.replacement(volume, stored.as_ref());
+            if let Some(rows) = rows.filter(|_| state.volumes().contains_key(&volume)) {
+                note = all.next_note(of_pool);
+                change.config = rows;
+                change.config.extend(note.map(note_row));
+            }
+            Ok((change, (stored, note)))
+        };
+        self.change(plan, |state, (stored, note)| {
+            if let Some(note) = note {
+                state.host_states.set_note(note);
+            }
+            match stored {
+                Some(stored) if state.volumes().contains_key(&volume) => {
+                    state.host_states.load(volume, stored);
+                }
+                _ => state.host_states.remove(volume),
+            }
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! Alerts as they are stored: what is wrong with the array or its hosts, since when and until when.
+
+mod code;
+
+pub use code::{AlertCode, Category};
+
+/// For how long a condition is over before its alert is closed.
+pub const CLOSING_MS: u64 = 300_000;
+/// The most alerts that are not closed: what is least grave gives way, and is opened later.
+pub const ALERTS_OPEN_MAX: usize = 500;
+/// The most closed alerts that are kept; the oldest give way.
+pub const ALERTS_CLOSED_MAX: usize = 1_000;
+/// The longest text of a condition, in bytes: a record stays below 1 KiB.
+pub const ALERT_TEXT_BYTES_MAX: usize = 200;
+
+/// How grave an alert is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something could be better.
+    Info,
+    /// It will get worse if nobody does anything.
+    Warning,
+    /// Data, or access to it, is lost or about to be.
+    Critical,
+}
+
+impl Severity {
+    /// All, in ascending order.
+    pub const ALL: [Self; 3] = [Self::Info, Self::Warning, Self::Critical];
+
+    /// Its name in settings and interfaces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// The one with this name; `None` if there is none.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|severity| severity.name() == name)
+    }
+}
+
+/// The state of an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlertState {
+    /// Its condition holds.
+    Open,
+    /// It does not hold any more, but has done so shortly before.
+    Closing,
+    /// It is over.
+    Closed,
+}
+
+impl AlertState {
+    /// Its name in settings and interfaces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closing => "closing",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// The one with this name; `None` if there is none.
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Open, Self::Closing, Self::Closed].into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// Something that is wrong now. Code and component are what tells it from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its kind.
+    pub code: AlertCode,
+    /// The host, volume, group or other object that it is about.
+    pub component: String,
+    /// How grave it is.
+    pub severity: Severity,
+    /// What was seen.
+    pub actual: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+/// What somebody who watches knows of a condition. One that is not mentioned does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It holds.
+    Holds(Condition),
+    /// Nobody knows yet: what was known before stays.
+    Unsure(AlertCode, String),
+}
+
+/// What others were told of an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing.
+    Nothing,
+    /// That it is open, and as grave as this.
+    Opened(Severity),
+    /// That it is closed.
+    Closed,
+}
+
+/// An alert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alert {
+    /// From 1; never used twice.
+    pub number: u64,
+    /// What it is about.
+    pub condition: Condition,
+    /// Its state.
+    pub state: AlertState,
+    /// When it was opened, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// When it has changed last.
+    pub updated_ms: u64,
+    /// When it was closed.
+    pub closed_ms: Option<u64>,
+    /// Whether somebody still has to look at it: true, until somebody says otherwise.
+    pub flagged: bool,
+    /// Whether it was closed by hand, and its condition has held ever since.
+    pub dismissed: bool,
+    /// What notifications have said of it.
+    pub told: Told,
+    /// When the last of them was sent, in milliseconds since 1970.
+    pub told_ms: Option<u64>,
+}
+
+impl Alert {
+    /// What is wrong, on one line.
+    pub fn summary(&self) -> String {
+        self.condition.code.summary(&self.condition.component)
+    }
+
+    /// What others are to be told of it, if it is not what they know.
+    pub fn news(&self) -> Option<Told> {
+        match (self.state, self.told) {
+            (AlertState::Closed, Told::Opened(_)) => Some(Told::Closed),
+            (AlertState::Closed, _) => None,
+            (_, Told::Opened(severity)) if severity >= self.condition.severity => None,
+            _ => Some(Told::Opened(self.condition.severity)),
+        }
+    }
+}

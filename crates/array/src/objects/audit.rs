@@ -1,0 +1,61 @@
+//! Entries of the audit log: who asked for which change, and the outcome.
+
+use super::users::Role;
+use crate::values::text::one_line;
+
+/// How many entries are kept; a new one replaces the oldest.
+pub const AUDIT_ENTRIES_MAX: usize = 4_096;
+/// The longest text of an entry, in bytes; also the limit for all names together. Users, methods
+/// and addresses are short, so an entry takes less than 1 KiB, and the log less than 4 MiB.
+pub const AUDIT_TEXT_BYTES_MAX: usize = 256;
+/// The outcome of a successful request.
+pub const DONE: &str = "done";
+
+/// A request for a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Who.
+    pub user: String,
+    /// With which role.
+    pub role: Role,
+    /// From which address.
+    pub origin: String,
+    /// The method of the request.
+    pub method: String,
+    /// The path of the request.
+    pub path: String,
+    /// The names of objects in the request. Never a secret.
+    pub names: String,
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// From 1; never used twice.
+    pub number: u64,
+    /// The request.
+    pub deed: Deed,
+    /// [`DONE`], or the code of the refusal.
+    pub outcome: String,
+}
+
+impl AuditEntry {
+    /// An entry whose texts are on one line each and within the limit.
+    pub(crate) fn new(number: u64, deed: Deed, outcome: &str) -> Self {
+        Self { number, deed: deed.cut(), outcome: one_line(outcome, AUDIT_TEXT_BYTES_MAX) }
+    }
+}
+
+impl Deed {
+    /// Makes each text one line, and cuts it to the limit.
+    fn cut(mut self) -> Self {
+        for text in
+            [&mut self.user, &mut self.origin, &mut self.method, &mut self.path, &mut self.names]
+        {
+            *text = one_line(text, AUDIT_TEXT_BYTES_MAX);
+        }
+        self
+    }
+}

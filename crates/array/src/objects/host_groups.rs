@@ -1,0 +1,17 @@
+//! Host groups as they are stored.
+
+use crate::values::name::HostGroupName;
+
+/// The most host groups of an array.
+pub const HOST_GROUPS_MAX: usize = 1_000;
+
+/// Names a host group; durable, so that a renamed one keeps its hosts and connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HostGroupId(pub(crate) u64);
+
+/// A host group as it is stored. The records of hosts say which group they are in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostGroup {
+    pub(crate) name: HostGroupName,
+    pub(crate) created_ms: u64,
+}

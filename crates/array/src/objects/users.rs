@@ -1,0 +1,154 @@
+//! Users, their roles and the hashes of their API tokens, as they are stored and shown.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+use crate::values::name::{TokenName, UserName};
+use crate::values::text::shown;
+
+/// The most users of an array.
+pub const USERS_MAX: usize = 1_000;
+/// The most API tokens of a user: a record of them must fit one value of the store.
+pub const TOKENS_PER_USER_MAX: usize = 32;
+/// The user that always exists, and is always an array admin. The owner of the process acts as it,
+/// so administrators can't be locked out of an array on their own machine.
+pub const BUILT_IN_USER: &str = "admin";
+
+/// What a user may do. The management interface maps requests to roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Everything.
+    ArrayAdmin,
+    /// Everything that serves hosts: volumes, snapshots, hosts, connections.
+    StorageAdmin,
+    /// Read only.
+    ReadOnly,
+}
+
+impl Role {
+    /// All roles, the most powerful first.
+    pub const ALL: [Self; 3] = [Self::ArrayAdmin, Self::StorageAdmin, Self::ReadOnly];
+
+    /// Its name. Stable: it is stored.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ArrayAdmin => "array_admin",
+            Self::StorageAdmin => "storage_admin",
+            Self::ReadOnly => "readonly",
+        }
+    }
+
+    /// The role with this name.
+    ///
+    /// # Errors
+    /// `invalid_role`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|role| role.name() == text);
+        found.ok_or_else(|| {
+            let shown = shown(text);
+            let text = format!("{shown} is no role; roles: array_admin, storage_admin, readonly.");
+            Error::invalid("invalid_role", text)
+        })
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is kept of a token: its SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash(pub(crate) [u8; 32]);
+
+impl TokenHash {
+    /// The hash of a token as it is sent.
+    pub fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash(…)")
+    }
+}
+
+/// A user as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) name: UserName,
+    pub(crate) role: Role,
+    /// `None` for the built-in one.
+    pub(crate) created_ms: Option<u64>,
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// A token as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) name: TokenName,
+    pub(crate) hash: TokenHash,
+    pub(crate) created_ms: u64,
+    pub(crate) expires_ms: Option<u64>,
+}
+
+impl User {
+    pub(crate) fn token(&self, name: &str) -> Option<usize> {
+        let name = name.to_ascii_lowercase();
+        self.tokens.iter().position(|token| token.name.key() == name)
+    }
+
+    pub(crate) fn check_not_built_in(&self) -> Result<(), Error> {
+        match self.name.key() == BUILT_IN_USER {
+            true => Err(Error::BuiltInUser(self.name.to_string())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A user, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserInfo {
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Whether it is [`BUILT_IN_USER`].
+    pub is_built_in: bool,
+    /// When it was made, in milliseconds since 1970; `None` for the built-in one.
+    pub created_ms: Option<u64>,
+    /// Its API tokens, in the order in which they were made.
+    pub tokens: Vec<TokenInfo>,
+}
+
+/// An API token, as it is shown: never the token itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenInfo {
+    /// The user that it belongs to.
+    pub user: String,
+    /// Its name, unique among the user's tokens.
+    pub name: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// When it expires, in milliseconds since 1970; `None` if it does not.
+    pub expires_ms: Option<u64>,
+    /// When it was last used since the start of the program, in milliseconds since 1970.
+    pub last_used_ms: Option<u64>,
+}
+
+/// An API token to make.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// See [`TokenInfo::name`].
+    pub name: TokenName,
+    /// The hash of the token itself, which only the user keeps.
+    pub hash: TokenHash,
+    /// The time, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// See [`TokenInfo::expires_ms`].
+    pub expires_ms: Option<u64>,
+}

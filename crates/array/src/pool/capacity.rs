@@ -1,0 +1,52 @@
+//! The state of the pool, and growing and upgrading it.
+
+use block::{BLOCK_BYTES, SECTOR_BYTES};
+use store::{PoolStatus, StoreError};
+
+use crate::array::Array;
+use crate::error::Error;
+
+impl Array {
+    /// The state of the pool, without the array's own volume.
+    pub fn pool(&self) -> PoolStatus {
+        let mut pool = self.backing().pool_status();
+        if let Some(own) = self.backing().volume_status(self.token_volume().0) {
+            // The two are read one after the other: a token may be created in between.
+            let less = |sum: &mut u64, part: u64| *sum = sum.saturating_sub(part);
+            less(&mut pool.provisioned_bytes, own.size.0 * SECTOR_BYTES);
+            less(&mut pool.mapped_bytes, own.mapped_bytes);
+            less(&mut pool.mapped_data_bytes, own.data_bytes);
+            less(&mut pool.volume_count, 1);
+        }
+        pool
+    }
+
+    /// Makes the pool one of the latest version of the format while hosts use it; durable when it
+    /// returns. Does nothing if it is that already. Earlier programs refuse the pool from then on.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn upgrade_pool(&self) -> Result<PoolStatus, Error> {
+        let _turn = self.turn();
+        self.backing().upgrade()?;
+        Ok(self.backing().pool_status())
+    }
+
+    /// Grows the pool to `capacity_bytes` (including its superblocks, as when it was made) while
+    /// hosts use it; durable when it returns.
+    ///
+    /// # Errors
+    /// `invalid_size` if it would not grow, or would be too big; those of the store.
+    pub fn grow_pool(&self, capacity_bytes: u64) -> Result<PoolStatus, Error> {
+        let _turn = self.turn();
+        let whole = capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+        self.backing().grow(whole).map_err(|error| match error {
+            StoreError::Size(why) => {
+                let text = format!("The pool can't become {capacity_bytes} bytes big: {why}.");
+                Error::invalid("invalid_size", text)
+            }
+            other => other.into(),
+        })?;
+        Ok(self.backing().pool_status())
+    }
+}

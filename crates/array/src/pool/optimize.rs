@@ -1,0 +1,31 @@
+//! The background pass of reduction, which finds what was missed when data was written.
+
+use store::OptimizeStatus;
+
+use crate::array::Array;
+use crate::error::Error;
+
+impl Array {
+    /// Begins a background pass of reduction. It merges blocks that are stored twice, and
+    /// recompresses better what was compressed quickly.
+    ///
+    /// # Errors
+    /// `optimize_running` if one is running.
+    pub fn start_optimize(&self) -> Result<OptimizeStatus, Error> {
+        if !self.backing().optimize_start() {
+            return Err(Error::OptimizeRunning);
+        }
+        Ok(self.backing().optimize_status())
+    }
+
+    /// Stops the running background pass, if any; what it has done is kept.
+    pub fn stop_optimize(&self) -> OptimizeStatus {
+        self.backing().optimize_stop();
+        self.backing().optimize_status()
+    }
+
+    /// The state of the background pass of reduction.
+    pub fn optimize(&self) -> OptimizeStatus {
+        self.backing().optimize_status()
+    }
+}

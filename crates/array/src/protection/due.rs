@@ -1,0 +1,80 @@
+//! What is destroyed is eradicated when its time is over.
+
+use block::VolumeId;
+use store::Change;
+
+use super::groups::{plan_group, show_group};
+use crate::array::Array;
+use crate::error::Error;
+use crate::objects::audit::Deed;
+use crate::objects::groups::Group;
+use crate::objects::time::BEGUN_MS;
+use crate::objects::users::Role;
+use crate::state::State;
+use crate::volumes::ERADICATED_MAX;
+
+impl Array {
+    /// Eradicates what is due, in a limited number of commits, by the time of [`Array::pass_time`];
+    /// where nobody tells that, by `now_ms`. The audit log has an entry of it, except for snapshots
+    /// that the retention of a group applies to, which come and go all the time.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
+        let (wall_ms, now_ms) = (now_ms, self.read().time.now(now_ms));
+        self.eradicate_due_group(now_ms, wall_ms)?;
+        let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
+        if !self.read().doomed().first().as_ref().is_some_and(is_due) {
+            return Ok(());
+        }
+        let (due, names) = {
+            let state = self.read();
+            let due = state.doomed().iter().take_while(is_due).take(ERADICATED_MAX);
+            let due: Vec<(u64, VolumeId)> = due.copied().collect();
+            let names = state.names_of_due(&due);
+            (due, names)
+        };
+        let deed = (!names.is_empty()).then(|| by_the_clock(wall_ms, names.join(",")));
+        self.on_behalf(deed, || {
+            self.eradicate(|state| {
+                let due = due.iter().filter(|one| state.doomed().contains(one));
+                Ok(due.map(|(_, id)| *id).collect())
+            })
+        })
+    }
+
+    /// Continues the eradication of the first group that is due.
+    fn eradicate_due_group(&self, now_ms: u64, wall_ms: u64) -> Result<(), Error> {
+        let first = self.read().doomed_groups().first().copied();
+        let Some((_, id)) = first.filter(|(due, _)| *due <= now_ms) else { return Ok(()) };
+        let plan = |state: &State| match state.groups().get(&id) {
+            Some(group) if group.eradicate_ms.is_some_and(|due| due <= now_ms) => {
+                plan_group(id, Group { eradicate_ms: Some(BEGUN_MS), ..group.clone() })
+                    .map(|(change, planned)| (change, Some(planned)))
+            }
+            // Recovered meanwhile.
+            _ => Ok((Change::default(), None)),
+        };
+        let name = {
+            let state = self.read();
+            let new = state.groups().get(&id).filter(|group| group.eradicate_ms != Some(BEGUN_MS));
+            new.map(|group| group.name.to_string())
+        };
+        let begun = self.on_behalf(name.map(|name| by_the_clock(wall_ms, name)), || {
+            self.change(plan, |state, planned| {
+                planned.map(|planned| show_group(state, planned)).is_some()
+            })
+        })?;
+        if begun {
+            self.eradicate_group_step(id)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the audit log says of what is eradicated when its time is over.
+fn by_the_clock(time_ms: u64, names: String) -> Deed {
+    let [user, origin, method, path] =
+        ["array", "clock", "ERADICATE", "(its time is over)"].map(str::to_owned);
+    Deed { time_ms, user, role: Role::ArrayAdmin, origin, method, path, names }
+}

@@ -1,0 +1,63 @@
+//! The record of the settings.
+
+use serde::{Deserialize, Serialize};
+
+use super::row::{VERSION, encode};
+use super::volumes::{decode_off, off};
+use crate::error::Error;
+use crate::objects::settings::{DELAY_DEFAULT_S, Settings};
+use crate::values::identity::CompanyId;
+use crate::values::name::{HostName, InitiatorName};
+use crate::values::space::SpaceThresholds;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct SettingsRow {
+    v: u8,
+    name: String,
+    target_name: String,
+    company_id: u32,
+    /// The offloads that are off, by name. Absent in records from before there were switches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    offloads_off: Vec<String>,
+    /// In percent. Absent in records from before there were thresholds, which get the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    space_thresholds: Option<Vec<u8>>,
+    /// Absent in records from before there was a delay, which get the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    eradication_delay_s: Option<u64>,
+    /// Absent in records from before this could be set: then it is off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    chap_required: bool,
+}
+
+pub(crate) fn settings_key() -> Vec<u8> {
+    b"s".to_vec()
+}
+
+pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
+    encode(&SettingsRow {
+        v: VERSION,
+        name: settings.name.to_string(),
+        target_name: settings.target_name.to_string(),
+        company_id: settings.company_id.get(),
+        offloads_off: off(settings.offloads),
+        space_thresholds: Some(settings.space_thresholds.percents().to_vec()),
+        eradication_delay_s: Some(settings.eradication_delay_s),
+        chap_required: settings.chap_required,
+    })
+}
+
+pub(super) fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Settings, Error> {
+    Ok(Settings {
+        name: HostName::of_array(&row.name)?,
+        target_name: InitiatorName::new(&row.target_name)?,
+        company_id: CompanyId::new(row.company_id)?,
+        offloads: decode_off(key, &row.offloads_off)?,
+        space_thresholds: match &row.space_thresholds {
+            Some(percents) => SpaceThresholds::new(percents.clone())?,
+            None => SpaceThresholds::default(),
+        },
+        eradication_delay_s: row.eradication_delay_s.unwrap_or(DELAY_DEFAULT_S),
+        chap_required: row.chap_required,
+    })
+}

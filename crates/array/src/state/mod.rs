@@ -1,0 +1,252 @@
+//! All objects in memory, indexed for the look-ups that protocols and management need.
+
+mod ends;
+mod groups;
+mod host_groups;
+mod hosts;
+mod load;
+mod prepare;
+mod snapshots;
+mod tags;
+mod volumes;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use block::VolumeId;
+
+use crate::error::Error;
+use crate::objects::groups::{Group, GroupId};
+use crate::objects::hosts::HostId;
+use crate::objects::ports::Ports;
+use crate::objects::settings::Settings;
+use crate::objects::snapshots::SnapshotRecord;
+use crate::tables::agenda::Agenda;
+use crate::tables::alerts::Alerts;
+use crate::tables::audit::AuditLog;
+use crate::tables::host_groups::HostGroups;
+use crate::tables::host_states::HostStates;
+use crate::tables::hosts::HostEntry;
+use crate::tables::lab_reports::LabReports;
+use crate::tables::moments::Moment;
+use crate::tables::tags::Tags;
+use crate::tables::time::ArrayTime;
+use crate::tables::tokens::TokenRows;
+use crate::tables::users::Users;
+use crate::tables::volumes::VolumeEntry;
+use crate::values::name::InitiatorName;
+
+/// All objects.
+pub(crate) struct State {
+    settings: Settings,
+    pool_id: [u8; 16],
+    write_cache: bool,
+    volumes: HashMap<VolumeId, VolumeEntry>,
+    /// By name in lower case; including destroyed ones.
+    volume_names: BTreeMap<String, VolumeId>,
+    snapshots: HashMap<VolumeId, SnapshotRecord>,
+    /// Destroyed objects, by when they are eradicated.
+    doomed: BTreeSet<(u64, VolumeId)>,
+    groups: BTreeMap<GroupId, Group>,
+    /// Their snapshots, by the suffixes in lower case.
+    moments: BTreeMap<GroupId, BTreeMap<String, Moment>>,
+    /// Snapshots whose records named their groups by name.
+    adopted: Vec<VolumeId>,
+    /// Groups that are destroyed, by when they are eradicated.
+    doomed_groups: BTreeSet<(u64, GroupId)>,
+    pub(crate) agenda: Agenda,
+    /// By name in lower case.
+    group_names: BTreeMap<String, GroupId>,
+    next_group_id: u64,
+    hosts: BTreeMap<HostId, HostEntry>,
+    /// By name in lower case.
+    host_names: BTreeMap<String, HostId>,
+    initiators: HashMap<InitiatorName, HostId>,
+    host_groups: HostGroups,
+    pub(crate) host_states: HostStates,
+    pub(crate) users: Users,
+    pub(crate) audit: AuditLog,
+    pub(crate) alerts: Alerts,
+    /// Of hosts and of host groups.
+    connection_count: usize,
+    pub(crate) tags: Tags,
+    pub(crate) lab_reports: LabReports,
+    pub(crate) ports: Ports,
+    pub(crate) time: ArrayTime,
+    /// The array's own volume, unless the pool has none yet.
+    token_volume: Option<VolumeId>,
+    pub(crate) token_rows: TokenRows,
+    next_host_id: u64,
+    /// Incremented with each change that an initiator could notice.
+    generation: u64,
+    /// The generation in which an initiator was last removed: that of what unknown initiators see.
+    removal_generation: u64,
+}
+
+impl State {
+    fn empty(pool_id: [u8; 16], write_cache: bool) -> Result<Self, Error> {
+        Ok(Self {
+            settings: Settings::defaults(&pool_id)?,
+            pool_id,
+            write_cache,
+            volumes: HashMap::new(),
+            volume_names: BTreeMap::new(),
+            snapshots: HashMap::new(),
+            doomed: BTreeSet::new(),
+            groups: BTreeMap::new(),
+            moments: BTreeMap::new(),
+            adopted: Vec::new(),
+            doomed_groups: BTreeSet::new(),
+            agenda: Agenda::default(),
+            group_names: BTreeMap::new(),
+            next_group_id: 1,
+            hosts: BTreeMap::new(),
+            host_names: BTreeMap::new(),
+            initiators: HashMap::new(),
+            host_groups: HostGroups::default(),
+            host_states: HostStates::default(),
+            users: Users::built_in()?,
+            audit: AuditLog::default(),
+            alerts: Alerts::default(),
+            connection_count: 0,
+            tags: Tags::default(),
+            lab_reports: LabReports::default(),
+            ports: Ports::new(),
+            time: ArrayTime::default(),
+            token_volume: None,
+            token_rows: TokenRows::default(),
+            next_host_id: 1,
+            generation: 1,
+            removal_generation: 1,
+        })
+    }
+
+    fn next_generation(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
+    }
+
+    /// Replaces the array's settings; hosts see the effect on volumes as changes of these. Each
+    /// volume, host and group is looked at once, however they are connected.
+    pub(crate) fn replace_settings(&mut self, settings: Settings) {
+        let are_switched = settings.offloads != self.settings.offloads;
+        self.settings = settings;
+        if !are_switched {
+            return;
+        }
+        let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
+        for entry in self.volumes.values_mut() {
+            entry.attributes = entry.record.attributes(offloads, write_cache);
+        }
+        let hosts = self.hosts.iter().filter(|(_, entry)| !entry.luns().is_empty());
+        for host in hosts.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.touch(host);
+        }
+        let groups = self.host_groups.by_id.iter().filter(|(_, entry)| !entry.luns.is_empty());
+        for group in groups.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.touch_group(group);
+        }
+    }
+}
+
+/// What other rooms may look at.
+impl State {
+    /// The settings.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// All volumes, including destroyed ones.
+    pub(crate) fn volumes(&self) -> &HashMap<VolumeId, VolumeEntry> {
+        &self.volumes
+    }
+
+    /// Volumes by name in lower case, including destroyed ones.
+    pub(crate) fn volume_names(&self) -> &BTreeMap<String, VolumeId> {
+        &self.volume_names
+    }
+
+    /// All snapshots, including destroyed ones.
+    pub(crate) fn snapshots(&self) -> &HashMap<VolumeId, SnapshotRecord> {
+        &self.snapshots
+    }
+
+    /// Destroyed volumes and snapshots, by when they are eradicated.
+    pub(crate) fn doomed(&self) -> &BTreeSet<(u64, VolumeId)> {
+        &self.doomed
+    }
+
+    /// All groups, including destroyed ones.
+    pub(crate) fn groups(&self) -> &BTreeMap<GroupId, Group> {
+        &self.groups
+    }
+
+    /// Groups by name in lower case.
+    pub(crate) fn group_names(&self) -> &BTreeMap<String, GroupId> {
+        &self.group_names
+    }
+
+    /// The snapshots of groups, by the suffixes in lower case.
+    pub(crate) fn moments(&self) -> &BTreeMap<GroupId, BTreeMap<String, Moment>> {
+        &self.moments
+    }
+
+    /// Destroyed groups, by when they are eradicated.
+    pub(crate) fn doomed_groups(&self) -> &BTreeSet<(u64, GroupId)> {
+        &self.doomed_groups
+    }
+
+    /// All hosts.
+    pub(crate) fn hosts(&self) -> &BTreeMap<HostId, HostEntry> {
+        &self.hosts
+    }
+
+    /// Hosts by name in lower case.
+    pub(crate) fn host_names(&self) -> &BTreeMap<String, HostId> {
+        &self.host_names
+    }
+
+    /// The host of each initiator.
+    pub(crate) fn initiators(&self) -> &HashMap<InitiatorName, HostId> {
+        &self.initiators
+    }
+
+    /// All host groups.
+    pub(crate) fn host_groups(&self) -> &HostGroups {
+        &self.host_groups
+    }
+
+    /// The pool's id, which is part of the names of volumes on the wire.
+    pub(crate) fn pool_id(&self) -> &[u8; 16] {
+        &self.pool_id
+    }
+
+    /// How many connections there are, of hosts and of host groups.
+    pub(crate) fn connection_count(&self) -> usize {
+        self.connection_count
+    }
+
+    /// The array's own volume, unless the pool has none yet.
+    pub(crate) fn token_volume(&self) -> Option<VolumeId> {
+        self.token_volume
+    }
+
+    /// The next free id of a group.
+    pub(crate) fn next_group_id(&self) -> u64 {
+        self.next_group_id
+    }
+
+    /// The next free id of a host.
+    pub(crate) fn next_host_id(&self) -> u64 {
+        self.next_host_id
+    }
+
+    /// Goes up with each change that an initiator could notice.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The generation in which an initiator was last removed: that of what unknown initiators see.
+    pub(crate) fn removal_generation(&self) -> u64 {
+        self.removal_generation
+    }
+}

@@ -1,0 +1,34 @@
+//! The audit log in memory: a ring.
+
+use std::collections::BTreeMap;
+
+use crate::objects::audit::{AUDIT_ENTRIES_MAX, AuditEntry, Deed};
+
+/// The log in memory, by number.
+#[derive(Default)]
+pub(crate) struct AuditLog {
+    entries: BTreeMap<u64, AuditEntry>,
+    last_number: u64,
+}
+
+impl AuditLog {
+    /// Adds an entry that is stored; when loading, in any order.
+    pub(crate) fn add(&mut self, entry: AuditEntry) {
+        self.last_number = self.last_number.max(entry.number);
+        self.entries.insert(entry.number, entry);
+        while self.entries.len() > AUDIT_ENTRIES_MAX {
+            self.entries.pop_first();
+        }
+    }
+
+    /// The entry to store next.
+    pub(crate) fn next(&self, deed: Deed, outcome: &str) -> AuditEntry {
+        AuditEntry::new(self.last_number + 1, deed, outcome)
+    }
+
+    /// Up to `limit` entries, the newest first, older than number `before`.
+    pub(crate) fn list(&self, before: Option<u64>, limit: usize) -> Vec<AuditEntry> {
+        let older = self.entries.range(..before.unwrap_or(u64::MAX));
+        older.rev().take(limit).map(|(_, entry)| entry.clone()).collect()
+    }
+}

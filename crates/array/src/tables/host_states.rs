@@ -1,0 +1,170 @@
+//! What the target keeps of hosts for each volume: registrations, reservations, access states. The
+//! array stores it with the volume, without knowing what it means, and says which *incarnation* of
+//! the pool has written it: that changes with each power on, and not when another controller
+//! takes over. The store counts them, and needs no commit for that.
+//!
+//! Earlier programs have counted starts in a key of their own. It is a lower bound: what they have
+//! written is of no later incarnation than it says. It goes with the next state that is kept; a
+//! pool of version 2, which such a program may open again, says there what it has come to.
+//!
+//! Pools of earlier versions have reservations as JSON. These are read, and replaced when the
+//! volume's state changes.
+
+use std::collections::HashMap;
+
+use block::VolumeId;
+use format::target_state::{decode_incarnation, encode_incarnation};
+use format::{HostState, StateKey};
+use store::Incarnation;
+
+use crate::error::Error;
+use crate::record::{self, ReservationPart, Row};
+
+/// The most registrations kept for a volume: they must fit one change of the store.
+pub const REGISTRATIONS_MAX: usize = format::target_state::REGISTRATIONS_MAX;
+
+/// The stored states of existing volumes.
+#[derive(Debug, Default)]
+pub(crate) struct HostStates {
+    incarnation: u64,
+    /// What the key of earlier programs says, if it is there.
+    noted_incarnation: Option<u64>,
+    volumes: HashMap<VolumeId, StoredState>,
+}
+
+/// The stored state of a volume, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredState {
+    state: HostState,
+    keys: Vec<Vec<u8>>,
+}
+
+impl HostStates {
+    pub(crate) fn load_incarnation(&mut self, value: &[u8]) -> Result<(), Error> {
+        let found = decode_incarnation(value);
+        self.noted_incarnation = Some(found.map_err(|error| Error::Damaged(error.to_string()))?);
+        Ok(())
+    }
+
+    /// The incarnation of the pool.
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The pool is of this incarnation, or the one that was noted.
+    pub(crate) fn set_incarnation(&mut self, number: u64) {
+        self.incarnation = number.max(self.noted_incarnation.unwrap_or(0));
+    }
+
+    /// What the key of earlier programs is to say from the next change on, if that is not what it
+    /// says.
+    pub(crate) fn next_note(&self, incarnation: Incarnation) -> Option<Option<u64>> {
+        let next = (!incarnation.is_stored).then_some(self.incarnation);
+        (next != self.noted_incarnation).then_some(next)
+    }
+
+    pub(crate) fn load(&mut self, volume: VolumeId, stored: StoredState) {
+        self.volumes.insert(volume, stored);
+    }
+
+    pub(crate) fn remove(&mut self, volume: VolumeId) {
+        self.volumes.remove(&volume);
+    }
+
+    /// The target ports over which somebody is registered, or holds a volume by RESERVE.
+    pub(crate) fn named_ports(&self) -> impl Iterator<Item = u16> {
+        let in_force = |stored: &&StoredState| {
+            stored.state.aptpl || stored.state.incarnation == self.incarnation
+        };
+        self.volumes.values().filter(in_force).flat_map(|stored| {
+            let registered = stored.state.registrations.iter().map(|who| &who.nexus);
+            registered.chain(&stored.state.exclusive).map(|nexus| nexus.target_port)
+        })
+    }
+
+    /// What the key of earlier programs says, if there is one.
+    pub(crate) fn noted_incarnation(&self) -> Option<u64> {
+        self.noted_incarnation
+    }
+
+    /// The key of earlier programs has changed.
+    pub(crate) fn set_note(&mut self, note: Option<u64>) {
+        self.noted_incarnation = note;
+    }
+
+    /// The states of all volumes that have one, in the order of their ids.
+    pub(crate) fn all(&self) -> Vec<(VolumeId, HostState)> {
+        let stored = self.volumes.iter();
+        let mut all: Vec<_> = stored.map(|(id, stored)| (*id, stored.state.clone())).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+
+    /// The removal of all that is stored of a volume.
+    pub(crate) fn removal(&self, volume: VolumeId) -> Vec<Row> {
+        let stored = self.volumes.get(&volume);
+        stored.into_iter().flat_map(|stored| &stored.keys).map(|key| (key.clone(), None)).collect()
+    }
+
+    /// The rows that replace what is stored of a volume; `None` if it stays as it is.
+    pub(crate) fn replacement(
+        &self,
+        volume: VolumeId,
+        new: Option<&StoredState>,
+    ) -> Option<Vec<Row>> {
+        if self.volumes.get(&volume) == new {
+            return None;
+        }
+        let stays = |key: &Vec<u8>| new.is_some_and(|new| new.keys.contains(key));
+        let gone = self.removal(volume).into_iter().filter(|(key, _)| !stays(key));
+        let mut rows: Vec<Row> = gone.collect();
+        if let Some(StoredState { state, keys }) = new {
+            rows.extend(keys.iter().cloned().zip(state.encode().into_iter().map(Some)));
+        }
+        Some(rows)
+    }
+}
+
+impl StoredState {
+    pub(crate) fn new(volume: VolumeId, state: HostState) -> Self {
+        Self { keys: keys(volume, &state), state }
+    }
+
+    /// From its parts, in their order; `None` if they do not fit.
+    pub(crate) fn from_parts(volume: VolumeId, parts: &[Vec<u8>]) -> Option<Self> {
+        let state = HostState::decode(parts.iter().map(|part| &part[..])).ok()?;
+        Some(Self::new(volume, state))
+    }
+
+    /// From reservations as earlier versions have stored them: they are kept through a loss of
+    /// power. `None` if they do not fit.
+    pub(crate) fn from_reservations(volume: VolumeId, parts: Vec<ReservationPart>) -> Option<Self> {
+        let first = parts.first()?;
+        let (type_code, holder) = (first.type_code, first.holder);
+        let fits = |part: &ReservationPart| {
+            (part.parts, part.type_code, part.holder) == (parts.len(), type_code, holder)
+        };
+        if !parts.iter().all(fits) {
+            return None;
+        }
+        let keys = (0..parts.len()).map(|part| record::reservation_key(volume, part)).collect();
+        let registrations: Vec<_> = parts.into_iter().flat_map(|p| p.registrations).collect();
+        let is_held = holder.is_none_or(|holder| holder < registrations.len());
+        let fits = is_held && registrations.len() <= REGISTRATIONS_MAX;
+        let holder = holder.and_then(|holder| u16::try_from(holder).ok());
+        let (aptpl, none) = (true, HostState::default());
+        fits.then_some(Self {
+            state: HostState { aptpl, type_code, holder, registrations, ..none },
+            keys,
+        })
+    }
+}
+
+fn keys(volume: VolumeId, state: &HostState) -> Vec<Vec<u8>> {
+    (0..state.part_count()).map(|part| StateKey::Volume { volume, part }.encode()).collect()
+}
+
+/// The row of the key of earlier programs.
+pub(crate) fn note_row(note: Option<u64>) -> Row {
+    (StateKey::Incarnation.encode(), note.map(encode_incarnation))
+}

@@ -1,0 +1,16 @@
+//! The objects of one kind in memory, with what is derived from them. No table knows another one:
+//! [`crate::state`] keeps them consistent with each other.
+
+pub(crate) mod agenda;
+pub(crate) mod alerts;
+pub(crate) mod audit;
+pub(crate) mod host_groups;
+pub(crate) mod host_states;
+pub(crate) mod hosts;
+pub(crate) mod lab_reports;
+pub(crate) mod moments;
+pub(crate) mod tags;
+pub(crate) mod time;
+pub(crate) mod tokens;
+pub(crate) mod users;
+pub(crate) mod volumes;

@@ -1,0 +1,15 @@
+//! The snapshots of a group that were made at one moment.
+
+use std::collections::BTreeSet;
+
+use block::VolumeId;
+
+use crate::values::name::Suffix;
+
+/// The snapshots of a group that were made at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    pub(crate) suffix: Suffix,
+    /// Never empty.
+    pub(crate) snapshots: BTreeSet<VolumeId>,
+}

@@ -1,0 +1,130 @@
+//! Array time: how much time the array has seen pass. The delay before eradication is counted in
+//! it, so a clock that jumps does not shorten it.
+//!
+//! It goes with the clock of the day as long as that goes with the monotonic one. Where they come
+//! to differ by more than a minute, the clock has been set, or the machine was suspended: the
+//! difference is not counted. The pool keeps both times every few minutes; over a restart the time
+//! between counts, but [`OFF_MAX_MS`] at most, as nobody knows whether the clock is right then.
+//!
+//! A pool without such a record begins with the time of the clock.
+
+use crate::objects::time::TimeRecord;
+
+/// How far the clock may run away from the monotonic one.
+const DRIFT_MAX_MS: i64 = 60_000;
+
+/// How much of the time between the last record and a start counts.
+const OFF_MAX_MS: u64 = 600_000;
+
+/// How old the record may become while something is destroyed; less than [`OFF_MAX_MS`].
+const RECORD_MS: u64 = 300_000;
+
+/// For how long retention destroys nothing after the clock has jumped ahead.
+const HOLD_MS: u64 = 3_600_000;
+
+/// How long a jump of the clock is reported: one day.
+const JUMP_REPORT_MS: u64 = 86_400_000;
+
+/// The time of the array.
+#[derive(Debug, Default)]
+pub(crate) struct ArrayTime {
+    /// What the clock is ahead of array time.
+    skew_ms: i64,
+    /// The array time at the last [`Array::pass_time`]; `None` before the first.
+    now_ms: Option<u64>,
+    wall_ms: u64,
+    /// The clock of the day and the monotonic one, when the skew was found.
+    anchor: Option<(u64, u64)>,
+    /// What the pool keeps.
+    stored: Option<TimeRecord>,
+    /// The clock has jumped since that was stored.
+    has_jumped: bool,
+    hold_until_ms: u64,
+    /// The last jump of the clock while the array ran, in milliseconds, and its array time.
+    last_jump: Option<(i64, u64)>,
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+impl ArrayTime {
+    pub(crate) fn load(&mut self, stored: TimeRecord) {
+        self.skew_ms = signed(stored.wall_ms).saturating_sub(signed(stored.array_ms));
+        self.stored = Some(stored);
+    }
+
+    /// Takes the time of the day and a monotonic one. Returns by how much the first has jumped.
+    pub(crate) fn pass(&mut self, wall_ms: u64, uptime_ms: u64) -> i64 {
+        let expected_ms = match (self.anchor, self.stored) {
+            (Some((wall, uptime)), _) => wall.saturating_add(uptime_ms.saturating_sub(uptime)),
+            (None, Some(stored)) => {
+                wall_ms.clamp(stored.wall_ms, stored.wall_ms.saturating_add(OFF_MAX_MS))
+            }
+            (None, None) => wall_ms,
+        };
+        let jump_ms = signed(wall_ms).saturating_sub(signed(expected_ms));
+        let was_running = self.anchor.is_some();
+        let has_jumped = jump_ms.saturating_abs() > DRIFT_MAX_MS;
+        if has_jumped {
+            self.skew_ms = self.skew_ms.saturating_add(jump_ms);
+            self.has_jumped = true;
+        }
+        if has_jumped || self.anchor.is_none() {
+            self.anchor = Some((wall_ms, uptime_ms));
+        }
+        self.wall_ms = wall_ms;
+        let now_ms = self.of_wall(wall_ms).max(self.now_ms.unwrap_or(0));
+        self.now_ms = Some(now_ms);
+        if has_jumped && was_running {
+            self.last_jump = Some((jump_ms, now_ms));
+        }
+        if has_jumped && jump_ms > 0 {
+            self.hold_until_ms = now_ms.saturating_add(HOLD_MS);
+        }
+        if has_jumped { jump_ms } else { 0 }
+    }
+
+    fn of_wall(&self, wall_ms: u64) -> u64 {
+        u64::try_from(signed(wall_ms).saturating_sub(self.skew_ms)).unwrap_or(0)
+    }
+
+    /// The array time; `wall_ms` is asked only if nobody tells the time.
+    pub(crate) fn now(&self, wall_ms: u64) -> u64 {
+        self.now_ms.unwrap_or_else(|| self.of_wall(wall_ms))
+    }
+
+    /// The time from which a delay is counted: the later one where the clock has gone on since the
+    /// time was told last.
+    pub(crate) fn beginning(&self, wall_ms: u64) -> u64 {
+        self.now(wall_ms).max(self.of_wall(wall_ms))
+    }
+
+    /// A time as people have it, in milliseconds since 1970, should the clock stay as it is.
+    pub(crate) fn shown(&self, array_ms: u64) -> u64 {
+        u64::try_from(signed(array_ms).saturating_add(self.skew_ms)).unwrap_or(0)
+    }
+
+    /// Whether retention waits, as the clock has jumped ahead a short time ago.
+    pub(crate) fn is_held(&self) -> bool {
+        self.now_ms.is_some_and(|now| now < self.hold_until_ms)
+    }
+
+    /// See [`crate::Array::clock_jump_ms`].
+    pub(crate) fn recent_jump_ms(&self) -> Option<i64> {
+        let (jump_ms, at_ms) = self.last_jump?;
+        (self.now_ms? - at_ms < JUMP_REPORT_MS).then_some(jump_ms)
+    }
+
+    /// What the pool is to keep, if that is due.
+    pub(crate) fn due_record(&self) -> Option<TimeRecord> {
+        let now = TimeRecord { array_ms: self.now_ms?, wall_ms: self.wall_ms };
+        let is_old = |kept: TimeRecord| now.array_ms.saturating_sub(kept.array_ms) >= RECORD_MS;
+        (self.has_jumped || self.stored.is_none_or(is_old)).then_some(now)
+    }
+
+    pub(crate) fn stored(&mut self, record: TimeRecord) {
+        self.stored = Some(record);
+        self.has_jumped = false;
+    }
+}

@@ -1,0 +1,58 @@
+//! A volume in memory, with what is derived from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use block::{VolumeAttributes, VolumeId};
+
+use crate::objects::groups::GroupId;
+use crate::objects::host_groups::HostGroupId;
+use crate::objects::hosts::HostId;
+use crate::objects::snapshots::SnapshotRecord;
+use crate::objects::volumes::VolumeRecord;
+
+/// A volume with what is derived from it.
+pub(crate) struct VolumeEntry {
+    pub(crate) record: VolumeRecord,
+    pub(crate) attributes: Arc<VolumeAttributes>,
+    /// Its private connections.
+    pub(crate) hosts: BTreeMap<HostId, u16>,
+    /// Its shared connections.
+    pub(crate) host_groups: BTreeMap<HostGroupId, u16>,
+    /// Its snapshots, including destroyed ones, by the parts of their names besides its own.
+    pub(crate) snapshots: BTreeMap<String, VolumeId>,
+    /// How many of them were destroyed separately.
+    pub(crate) destroyed_snapshots: usize,
+    /// How many of the others were made without a group.
+    pub(crate) own_snapshots: usize,
+    /// How many of the others were made with each group.
+    pub(crate) group_snapshots: BTreeMap<GroupId, usize>,
+    /// The number for its next snapshot that is not given a suffix.
+    pub(crate) next_suffix: u64,
+}
+
+impl VolumeEntry {
+    /// A volume without connections and snapshots.
+    pub(crate) fn new(record: VolumeRecord, attributes: Arc<VolumeAttributes>) -> Self {
+        Self {
+            attributes,
+            record,
+            hosts: BTreeMap::new(),
+            host_groups: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            destroyed_snapshots: 0,
+            own_snapshots: 0,
+            group_snapshots: BTreeMap::new(),
+            next_suffix: 1,
+        }
+    }
+
+    /// The count in which a snapshot is.
+    pub(crate) fn count_of(&mut self, snapshot: &SnapshotRecord) -> &mut usize {
+        match snapshot.group.filter(|_| snapshot.eradicate_ms.is_none()) {
+            Some(group) => self.group_snapshots.entry(group).or_default(),
+            None if snapshot.eradicate_ms.is_some() => &mut self.destroyed_snapshots,
+            None => &mut self.own_snapshots,
+        }
+    }
+}

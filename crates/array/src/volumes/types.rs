@@ -1,0 +1,171 @@
+//! Volumes and snapshots as they are requested and shown.
+
+use block::{LogicalBlockSize, Offload, Offloads, VolumeId, VolumeLimits};
+
+use crate::pool::ObjectSpace;
+use crate::values::limits::LimitsChange;
+use crate::values::name::{Suffix, VolumeName};
+use crate::values::reduction::{Reduction, ReductionChange};
+
+/// A volume to make.
+#[derive(Clone, Debug)]
+pub struct NewVolume {
+    /// Its name.
+    pub name: VolumeName,
+    /// Its size: a multiple of 4096, from 4096 to 64 TiB.
+    pub size_bytes: u64,
+    /// Its logical block.
+    pub logical_block: LogicalBlockSize,
+    /// How data written to it is reduced.
+    pub reduction: Reduction,
+    /// Limits on what hosts do with it.
+    pub limits: VolumeLimits,
+    /// The time, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// What to change of a volume; `None` leaves it as it is.
+#[derive(Clone, Debug, Default)]
+pub struct VolumeUpdate {
+    /// A new name.
+    pub name: Option<VolumeName>,
+    /// A new size.
+    pub size_bytes: Option<u64>,
+    /// Whether a smaller size may cut data off.
+    pub truncate: bool,
+    /// Offloads to switch on or off.
+    pub offloads: Vec<(Offload, bool)>,
+    /// How data written from now on is reduced.
+    pub reduction: ReductionChange,
+    /// Limits on what hosts do with it.
+    pub limits: LimitsChange,
+}
+
+/// Volumes to make or overwrite from another volume or a snapshot.
+#[derive(Clone, Debug)]
+pub struct NewCopy {
+    /// The volume or snapshot to copy.
+    pub source: String,
+    /// The names of the volumes.
+    pub names: Vec<VolumeName>,
+    /// Whether existing ones are overwritten instead of refused.
+    pub overwrite: bool,
+    /// The limits of each new one.
+    pub limits: VolumeLimits,
+    /// The time, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// The object that a volume was made from, or last overwritten with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// The id of the volume or the snapshot, which may be gone.
+    pub id: VolumeId,
+    /// Its name; if it is gone, the name that it had then.
+    pub name: String,
+}
+
+/// A volume, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeInfo {
+    /// Its id, which never changes.
+    pub id: VolumeId,
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Its logical block.
+    pub logical_block: LogicalBlockSize,
+    /// Its serial number: 24 upper-case hex digits.
+    pub serial: String,
+    /// Its NAA designator, as hosts show it: `naa.6…`.
+    pub naa: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Bytes that hosts have written and not unmapped since.
+    pub mapped_bytes: u64,
+    /// The part of them that is stored data, not zeros or a pattern, before sharing.
+    pub data_bytes: u64,
+    /// Its stored data; `None` until a pass of accounting has covered it.
+    pub space: Option<ObjectSpace>,
+    /// Stored bytes that only one of its snapshots refers to, as far as the last pass covers them.
+    pub snapshots_bytes: u64,
+    /// The offloads that are on in the volume's own setting.
+    pub offloads: Offloads,
+    /// The offloads in effect: on in both the volume's and the array's settings.
+    pub offloads_in_effect: Offloads,
+    /// How data written to it is reduced.
+    pub reduction: Reduction,
+    /// Limits on what hosts do with it.
+    pub limits: VolumeLimits,
+    /// The object that it was made from, if it was not made empty.
+    pub source: Option<SourceInfo>,
+    /// How many hosts it is connected to, directly or through their groups.
+    pub connection_count: usize,
+    /// How many snapshots it has that are not destroyed.
+    pub snapshot_count: usize,
+    /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
+    pub eradicate_ms: Option<u64>,
+}
+
+/// What to snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotSource {
+    /// These volumes, by their names; at most [`crate::GROUP_MEMBERS_MAX`].
+    Volumes(Vec<String>),
+    /// All volumes of this group.
+    Group(String),
+}
+
+/// Consistent snapshots to make.
+#[derive(Clone, Debug)]
+pub struct NewSnapshots {
+    /// What to snapshot.
+    pub source: SnapshotSource,
+    /// The part of their names after the volume or the group; by default a number.
+    pub suffix: Option<Suffix>,
+    /// Whether the retention of the group applies to them, as to those of its schedule.
+    pub apply_retention: bool,
+    /// The time, in milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// Which snapshots to list.
+#[derive(Clone, Debug, Default)]
+pub struct SnapshotFilter {
+    /// Those of this volume.
+    pub volume: Option<String>,
+    /// Those made with this group.
+    pub group: Option<String>,
+    /// Only destroyed ones, separately or with their volume, or only the others; `None`: both.
+    pub destroyed: Option<bool>,
+}
+
+/// A snapshot, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotInfo {
+    /// Its id, which never changes.
+    pub id: VolumeId,
+    /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
+    pub name: String,
+    /// The name of its volume.
+    pub volume: String,
+    /// The id of its volume.
+    pub volume_id: VolumeId,
+    /// The name of the group that it was made with.
+    pub group: Option<String>,
+    /// The part of its name after the volume or the group.
+    pub suffix: String,
+    /// The size of the volume when it was made.
+    pub size_bytes: u64,
+    /// Its serial number: 24 upper-case hex digits.
+    pub serial: String,
+    /// When it was made, in milliseconds since 1970.
+    pub created_ms: u64,
+    /// Bytes of it that hosts had written and not unmapped.
+    pub mapped_bytes: u64,
+    /// Its stored data; `None` until a pass of accounting has covered it.
+    pub space: Option<ObjectSpace>,
+    /// If it is destroyed, or its volume is: when it is eradicated, in milliseconds since 1970.
+    pub eradicate_ms: Option<u64>,
+}
