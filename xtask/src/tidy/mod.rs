@@ -4,6 +4,7 @@
 //! can pass it a tree of their own, including one with faults.
 
 mod arrows;
+mod circles;
 mod conformance;
 mod docs;
 pub mod format_doc;
@@ -62,6 +63,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("rust: unsafe", rust::check_unsafe),
     ("rust: banned names", rust::check_banned_names),
     ("lengths of files and functions", ratchet::check),
+    ("modules without import circles", circles::check),
     ("links of documents", docs::check_links),
     ("the README names every document", docs::check_index),
     ("the document of the format is what the code says", format_doc::check),

@@ -153,7 +153,7 @@ pub fn functions(text: &str) -> Vec<Function> {
 }
 
 /// Whether a file contains only tests.
-fn is_test_file(path: &str) -> bool {
+pub fn is_test_file(path: &str) -> bool {
     path.ends_with("tests.rs") || path.contains("tests/") || path.contains("fuzz/")
 }
 
@@ -169,23 +169,31 @@ fn is_program(path: &str) -> bool {
 fn test_lines(file: &syn::File) -> Vec<RangeInclusive<usize>> {
     let mut found = Vec::new();
     for item in &file.items {
-        let attributes = match item {
-            syn::Item::Mod(item) => &item.attrs,
-            syn::Item::Fn(item) => &item.attrs,
-            syn::Item::Impl(item) => &item.attrs,
-            syn::Item::Use(item) => &item.attrs,
-            syn::Item::Struct(item) => &item.attrs,
-            _ => continue,
-        };
-        let for_tests = attributes.iter().any(|attribute| {
-            attribute.path().is_ident("cfg")
-                && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
-        });
-        if for_tests {
+        if attributes(item).is_some_and(are_for_tests) {
             found.push(item.span().start().line..=item.span().end().line);
         }
     }
     found
+}
+
+/// The attributes of an item, of the kinds that tests consist of.
+pub fn attributes(item: &syn::Item) -> Option<&[syn::Attribute]> {
+    match item {
+        syn::Item::Mod(item) => Some(&item.attrs),
+        syn::Item::Fn(item) => Some(&item.attrs),
+        syn::Item::Impl(item) => Some(&item.attrs),
+        syn::Item::Use(item) => Some(&item.attrs),
+        syn::Item::Struct(item) => Some(&item.attrs),
+        _ => None,
+    }
+}
+
+/// Whether there is a `#[cfg(test)]` among these.
+pub fn are_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|condition| condition == "test")
+    })
 }
 
 /// Whether a comment above `line` (from 1), or on it, gives the reason for an `unsafe`.

@@ -211,3 +211,76 @@ fn commands_and_their_document_must_agree() {
     assert!(found[0].message.contains("28h |  | READ (10)"));
     assert!(found[1].message.contains("nothing serves"));
 }
+
+/// A crate whose root declares `a` and `b`, with these two modules.
+fn two_modules(root: &str, a: &str, b: &str) -> Tree {
+    tree(&[("crates/c/src/lib.rs", root), ("crates/c/src/a.rs", a), ("crates/c/src/b/mod.rs", b)])
+}
+
+#[test]
+fn modules_that_import_each_other_are_found_however_they_name_each_other() {
+    let root = "mod a;\nmod b;\npub use b::inner::{B, C as D};\nuse crate::a::A;\n";
+    let to_a = "use crate::a::thing;\n";
+    for to_b in [
+        "use crate::b::thing;\n",
+        "use crate::{a, b::{self, other}};\n",
+        "use super::b;\n",
+        "use crate::B;\n",
+        "use crate::D;\n",
+        "fn f() -> crate::b::Thing {}\n",
+        "fn f() {\n    g(|| super::b::thing());\n}\n",
+        "fn f() {\n    assert!(true, \"{}\", crate::b::NAME);\n}\n",
+        "mod inner {\n    use super::super::b;\n}\n",
+    ] {
+        let findings = circles::check(&two_modules(root, to_b, to_a));
+        assert_eq!(findings.len(), 1, "{to_b}");
+        assert_eq!(findings[0].path, "crates/c/src/lib.rs");
+        assert!(findings[0].message.contains("2 modules"), "{}", findings[0].message);
+        assert!(findings[0].message.contains("These do: a, b"), "{}", findings[0].message);
+    }
+    let findings = circles::check(&two_modules(root, "use crate::b;\n", "use crate::A;\n"));
+    assert_eq!(findings.len(), 1, "by a name that the root imports for itself");
+}
+
+#[test]
+fn files_below_a_module_count_as_it() {
+    let mut tree = two_modules("mod a;\nmod b;\n", "use crate::b;\n", "mod inner;\n");
+    assert!(circles::check(&tree).is_empty());
+    tree.insert("crates/c/src/b/inner.rs", "use super::a;\n");
+    assert!(circles::check(&tree).is_empty(), "`b::a` is no module at the top");
+    tree.insert("crates/c/src/b/inner.rs", "use super::super::a;\n");
+    assert_eq!(circles::check(&tree).len(), 1);
+}
+
+#[test]
+fn imports_in_comments_texts_and_tests_make_no_circle() {
+    let root = "mod a;\nmod b;\n#[cfg(test)]\nmod fixtures;\npub struct Own;\npub use store::B;\n";
+    for harmless in [
+        "//! See [`crate::b`].\n// use crate::b;\nconst TEXT: &str = \"crate::b\";\n",
+        "#[cfg(test)]\nmod tests {\n    use crate::b;\n}\n",
+        "#[cfg(test)]\nuse crate::b;\n",
+        "use crate::Own;\nuse crate::B;\nuse std::b;\nuse crate::a::b;\nuse super::*;\n",
+    ] {
+        let mut tree = two_modules(root, harmless, "use crate::a;\n");
+        tree.insert("crates/c/src/a/tests.rs", "use crate::b;\n");
+        tree.insert("crates/c/src/fixtures.rs", "use crate::a;\n");
+        tree.insert("crates/c/src/bin/tool.rs", "use crate::a;\n");
+        assert!(circles::check(&tree).is_empty(), "{harmless}");
+    }
+}
+
+#[test]
+fn the_ratchet_holds_the_modules_in_circles_and_lets_no_other_join_them() {
+    let root = "mod a;\nmod b;\nmod c;\n";
+    let mut tree = two_modules(root, "use crate::b;\n", "use crate::a;\n");
+    let accepted = ratchet::accept(&tree);
+    assert!(accepted.ends_with("[circles]\nc = 2\n"), "{accepted}");
+    tree.insert(ratchet::PATH, &accepted);
+    assert!(circles::check(&tree).is_empty());
+    tree.insert("crates/c/src/c.rs", "use crate::a;\n");
+    assert!(circles::check(&tree).is_empty(), "nothing imports `c`");
+    tree.insert("crates/c/src/b/mod.rs", "use crate::{a, c};\n");
+    let findings = circles::check(&tree);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].message.contains("3 modules import each other in circles; 2 at most"));
+}
