@@ -166,7 +166,7 @@ fn superblock_seed() -> Vec<u8> {
     let stream = StreamRef { page, length_bytes: 5 };
     let superblock = Superblock {
         version: format::FormatVersion::default(),
-        features: format::Features::default(),
+        features: format::Features::KNOWN,
         incarnation: 1,
         pool_id: [1; 16],
         root_key: [2; 32],
@@ -186,6 +186,7 @@ fn superblock_seed() -> Vec<u8> {
         segments: stream,
         config: StreamRef::default(),
         pending: stream,
+        leaves: TableRoot { page, height: 0 },
     };
     superblock.encode()
 }

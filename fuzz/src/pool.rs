@@ -13,7 +13,7 @@ use format::page::decode_stream_piece;
 use format::page::{PAGE_BYTES, PageRef, REF_BYTES, REFS_PER_DIRECTORY, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
 use format::superblock::{SUPERBLOCK_BYTES, SUPERBLOCK_OFFSETS_BYTES};
-use format::{Keys, NodeRow, Place, RecordHeader, Superblock};
+use format::{Keys, LeafRow, NodeRow, Place, RecordHeader, Superblock};
 use store::{Change, OpenOptions, Store, VolumeChange};
 
 use crate::decode::seal_superblock;
@@ -25,8 +25,16 @@ pub const POOL_BYTES: u64 = 256 << 20;
 /// Where in a superblock the root key is, and what it says of the log and the tables.
 const ROOT_KEY_AT: u64 = 32;
 const LOG_PREVIOUS_AT: u64 = 160;
-const ROOTS_AT: [u64; 3] = [176, 200, 224];
+const ROOTS_AT: [u64; 4] = [176, 200, 224, 352];
 const STREAMS_AT: [u64; 3] = [248, 272, 296];
+/// What the rows of a table refer to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    Nodes,
+    Leaves,
+    Others,
+}
+
 /// Where in a reference and in the row of a node the checksum is.
 const SUM_IN_REFERENCE: u64 = 8;
 const SUM_IN_NODE_ROW: u64 = 12;
@@ -161,12 +169,13 @@ impl Pool {
             pieces: Vec::new(),
             records: Vec::new(),
         };
-        let Superblock { chunks, nodes, volumes, segments, config, pending, .. } =
+        let Superblock { chunks, nodes, volumes, leaves, segments, config, pending, .. } =
             pool.superblock.clone();
-        for ((root, at), is_nodes) in
-            [chunks, nodes, volumes].into_iter().zip(ROOTS_AT).zip([false, true, false])
+        let rows = [Rows::Others, Rows::Nodes, Rows::Others, Rows::Leaves];
+        for ((root, at), rows) in
+            [chunks, nodes, volumes, leaves].into_iter().zip(ROOTS_AT).zip(rows)
         {
-            pool.find_table(disk, root, superblock_at + at, is_nodes);
+            pool.find_table(disk, root, superblock_at + at, rows);
         }
         for (stream, at) in [segments, config, pending].into_iter().zip(STREAMS_AT) {
             pool.find_stream(disk, stream, superblock_at + at);
@@ -181,11 +190,11 @@ impl Pool {
         self.superblock.geometry.offset_bytes(place)
     }
 
-    fn find_table(&mut self, disk: &MemoryDisk, root: TableRoot, at: u64, is_nodes: bool) {
-        self.find_page(disk, root.page, root.height, at, is_nodes);
+    fn find_table(&mut self, disk: &MemoryDisk, root: TableRoot, at: u64, rows: Rows) {
+        self.find_page(disk, root.page, root.height, at, rows);
     }
 
-    fn find_page(&mut self, disk: &MemoryDisk, page: PageRef, level: u8, at: u64, is_nodes: bool) {
+    fn find_page(&mut self, disk: &MemoryDisk, page: PageRef, level: u8, at: u64, rows: Rows) {
         if page.is_none() {
             return;
         }
@@ -195,9 +204,15 @@ impl Pool {
             for index in 0..REFS_PER_DIRECTORY as usize {
                 let child_at = start + (index * REF_BYTES) as u64;
                 let child = PageRef::in_directory(&bytes, index);
-                self.find_page(disk, child, level - 1, child_at, is_nodes);
+                self.find_page(disk, child, level - 1, child_at, rows);
             }
-        } else if is_nodes {
+        } else if rows == Rows::Leaves {
+            for (index, raw) in bytes.chunks_exact(ROW_BYTES).enumerate() {
+                if let Some(row) = LeafRow::decode(raw) {
+                    self.find_stream(disk, row.first, start + (index * ROW_BYTES) as u64);
+                }
+            }
+        } else if rows == Rows::Nodes {
             for (index, raw) in bytes.chunks_exact(ROW_BYTES).enumerate() {
                 let Some(row) = NodeRow::decode(raw).filter(|row| !row.place.is_none()) else {
                     continue;

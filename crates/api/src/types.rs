@@ -96,11 +96,14 @@ pub struct Pool {
     /// The version of the format on the device.
     #[serde(default)]
     pub format_version: u32,
-    /// The latest version that this array knows. If it is higher, the pool can be upgraded.
+    /// The latest version that this array knows.
     #[serde(default)]
     pub latest_format_version: u32,
-    /// Bytes of metadata that stand once still, though all of it stands twice in this version. They
-    /// are written anew in the background.
+    /// Whether the pool has all that this array gives one: else it can be upgraded.
+    #[serde(default)]
+    pub format_is_latest: bool,
+    /// Bytes of metadata that are still as before the last upgrade. They are written anew in the
+    /// background.
     #[serde(default)]
     pub upgrade_left_bytes: u64,
 }
@@ -127,6 +130,7 @@ impl From<array::PoolStatus> for Pool {
             written: status.written.into(),
             format_version: status.upgrade.version,
             latest_format_version: status.upgrade.latest_version,
+            format_is_latest: status.upgrade.is_latest,
             upgrade_left_bytes: status.upgrade.left_bytes,
         }
     }

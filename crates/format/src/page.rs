@@ -14,11 +14,12 @@
 //!                           4 bytes of its own length, 4 zero, then content
 //! ```
 //!
-//! Three streams hold what fits memory: the segment rows; the key-value space, as key length 1,
-//! value length 4, key, value; and what is pending. That is the number of nodes to be freed 8 and
-//! their ids 8 each, then first chunk 8 and count 4 of each run of staged chunks. Where the last
-//! minute's COMPARE AND WRITE commands are kept, a first chunk of 2^64 - 1 follows, how many there
-//! are 4, and each as in `Compared` of the log; a version that does not know them refuses the run.
+//! Three streams hold what fits memory: the segment rows; the pairs of the key-value space, where
+//! they are not in leaves ([key-value space](#key-value-space)); and what is pending. That is the
+//! number of nodes to be freed 8 and their ids 8 each, then first chunk 8 and count 4 of each run
+//! of staged chunks. Where the last minute's COMPARE AND WRITE commands are kept, a first chunk of
+//! 2^64 - 1 follows, how many there are 4, and each as in `Compared` of the log; a version that
+//! does not know them refuses the run.
 
 use crate::FormatError;
 use crate::codec::{Reader, put, u32_at, u64_at};

@@ -19,15 +19,25 @@
 //!  108  4  zero                     328  8  features: compatible for readers
 //!                                   336  8  features: incompatible
 //!                                   344  8  incarnation
+//!                                   352 24  leaf table: as those of chunks, nodes, volumes
 //!                                  4064 32  BLAKE3 of the bytes before
 //! ```
 //!
 //! A feature is a bit. A program that does not know one that is set uses the pool if the feature is
-//! compatible, only reads it if that is compatible for readers, and else refuses it. No feature is
-//! defined yet: what version 3 has over version 2 is that metadata stands twice
-//! ([geometry](#segments-and-places), [records](#log-records)), entries with a length, and these
-//! fields. A pool of version 2 has zeros there; it is read as it is, and becomes one of version 3
-//! when it is opened to be used, unless that is not wanted.
+//! compatible, only reads it if that is compatible for readers, and else refuses it. What version 3
+//! has over version 2 is that metadata stands twice ([geometry](#segments-and-places),
+//! [records](#log-records)), entries with a length, and these fields. A pool of version 2 has zeros
+//! there.
+//!
+//! ```text
+//! incompatible  bit 0  the key-value space is in leaves (leaf table), of which a checkpoint writes
+//!                      those that have changed
+//! ```
+//!
+//! A pool of an earlier version, or without some of these features, is read as it is. It gets what
+//! it lacks when it is opened to be used, unless that is not wanted: a superblock says so, and the
+//! next checkpoint writes what is stored otherwise from then on. Until then the key-value space is
+//! the stream, which is none in any other pool with the feature.
 //!
 //! Each opening to use the pool counts up the epoch, and begins the next incarnation: what ends
 //! with a loss of power is stored with its number, and holds in no other. In a pool of version 2
@@ -38,6 +48,7 @@ use block::{BLOCK_BYTES, VolumeId};
 use crate::FormatError;
 use crate::checksum::{Seal, superblock_sum};
 use crate::codec::Reader;
+pub use crate::features::Features;
 use crate::geometry::Geometry;
 use crate::log::{LogPosition, RecordVersion};
 use crate::map::{ChunkId, NodeId};
@@ -45,6 +56,7 @@ use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 
 const MAGIC: [u8; 8] = *b"HOLDFAST";
 const FEATURES_AT: usize = 320;
+const LEAVES_AT: usize = 352;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
@@ -95,31 +107,6 @@ impl FormatVersion {
     }
 }
 
-/// What a pool has beyond its version, a bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Features {
-    /// A program that does not know these uses the pool.
-    pub compatible: u64,
-    /// A program that does not know these may read the pool, but not change it.
-    pub read_compatible: u64,
-    /// A program that does not know these can't read the pool.
-    pub incompatible: u64,
-}
-
-impl Features {
-    /// Those that are known.
-    pub const KNOWN: Self = Self { compatible: 0, read_compatible: 0, incompatible: 0 };
-
-    /// Those that are not known and keep the pool from being changed, or from being read at all.
-    pub fn unknown(self) -> Self {
-        Self {
-            compatible: 0,
-            read_compatible: self.read_compatible & !Self::KNOWN.read_compatible,
-            incompatible: self.incompatible & !Self::KNOWN.incompatible,
-        }
-    }
-}
-
 /// The root of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -163,10 +150,20 @@ pub struct Superblock {
     pub volumes: TableRoot,
     /// The segment rows.
     pub segments: StreamRef,
-    /// The key-value space.
+    /// The key-value space, in a pool that does not have it in leaves, or not yet.
     pub config: StreamRef,
     /// Nodes to be freed, and staged chunks.
     pub pending: StreamRef,
+    /// The leaves of the key-value space.
+    pub leaves: TableRoot,
+}
+
+/// What version 3 has beyond version 2.
+#[derive(Default)]
+struct Later {
+    features: Features,
+    incarnation: u64,
+    leaves: TableRoot,
 }
 
 fn encode_root(out: &mut Vec<u8>, root: TableRoot) {
@@ -197,7 +194,7 @@ impl Superblock {
         let (block, previous) = (0, Seal::default());
         Self {
             version: FormatVersion::default(),
-            features: Features::default(),
+            features: Features::KNOWN,
             incarnation: 0,
             pool_id,
             root_key,
@@ -217,7 +214,13 @@ impl Superblock {
             segments: StreamRef::default(),
             config: StreamRef::default(),
             pending: StreamRef::default(),
+            leaves: TableRoot::default(),
         }
+    }
+
+    /// Whether it has all that this version of the program gives a pool.
+    pub fn is_latest(&self) -> bool {
+        self.version == FormatVersion::default() && self.features.with_known() == self.features
     }
 
     /// The stored form: [`SUPERBLOCK_BYTES`] bytes.
@@ -254,6 +257,7 @@ impl Superblock {
             for value in [compatible, read_compatible, incompatible, self.incarnation] {
                 out.extend_from_slice(&value.to_le_bytes());
             }
+            encode_root(&mut out, self.leaves);
         }
         out.resize(SUM_AT, 0);
         let sum = superblock_sum(&out);
@@ -288,11 +292,12 @@ impl Superblock {
         let next_node = NodeId(reader.u64()?);
         let next_volume = VolumeId(reader.u64()?);
         let log = decode_position(&mut reader)?;
-        let (features, incarnation) = match version {
-            FormatVersion::V2 => Default::default(),
-            FormatVersion::V3 => decode_features(&bytes[FEATURES_AT..SUM_AT])?,
+        let later = match version {
+            FormatVersion::V2 => Later::default(),
+            FormatVersion::V3 => Later::decode(&bytes[FEATURES_AT..SUM_AT])?,
         };
-        Ok(Self {
+        let Later { features, incarnation, leaves } = later;
+        let superblock = Self {
             version,
             features,
             incarnation,
@@ -314,19 +319,28 @@ impl Superblock {
             segments: StreamRef::decode(&mut reader)?,
             config: StreamRef::decode(&mut reader)?,
             pending: StreamRef::decode(&mut reader)?,
-        })
+            leaves,
+        };
+        let is_in_leaves = !leaves.page.is_none();
+        if is_in_leaves && (superblock.config.length_bytes > 0 || !features.has_leaves()) {
+            return Err(FormatError { what: "a key-value space of two kinds", offset: LEAVES_AT });
+        }
+        Ok(superblock)
     }
 }
 
-fn decode_features(bytes: &[u8]) -> Result<(Features, u64), FormatError> {
-    let mut reader = Reader::new(bytes);
-    let (compatible, read_compatible) = (reader.u64()?, reader.u64()?);
-    let incompatible = reader.u64()?;
-    let features = Features { compatible, read_compatible, incompatible };
-    if features.unknown().incompatible != 0 {
-        return Err(FormatError { what: UNKNOWN_FEATURE, offset: FEATURES_AT + 16 });
+impl Later {
+    fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let mut reader = Reader::new(bytes);
+        let (compatible, read_compatible) = (reader.u64()?, reader.u64()?);
+        let incompatible = reader.u64()?;
+        let features = Features { compatible, read_compatible, incompatible };
+        if features.unknown().incompatible != 0 {
+            return Err(FormatError { what: UNKNOWN_FEATURE, offset: FEATURES_AT + 16 });
+        }
+        let incarnation = reader.u64()?;
+        Ok(Self { features, incarnation, leaves: decode_root(&mut reader)? })
     }
-    Ok((features, reader.u64()?))
 }
 
 fn decode_position(reader: &mut Reader<'_>) -> Result<LogPosition, FormatError> {

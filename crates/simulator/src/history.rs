@@ -1,14 +1,16 @@
 //! One history: from a seed to a verdict.
 
 mod administer;
+mod kept;
 mod opening;
 mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use format::FormatVersion;
 use format::geometry::SEGMENT_BYTES_MIN;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::{Features, FormatVersion};
+use kept::Kept;
 pub use opening::OPEN_IOS;
 use store::{Change, Durability, OpenOptions, Store, StoreError, VolumeChange};
 
@@ -16,11 +18,8 @@ use crate::desk::Desk;
 use crate::disk::{Faults, SimDisk};
 use crate::generate::Generator;
 use crate::model::{Model, ModelVolume, State};
-use crate::plan::{Failure, Plan, Summary, Upgrade};
+use crate::plan::{Earlier, Failure, Plan, Summary, Upgrade};
 use crate::rng::Rng;
-
-/// The key of the number that goes up with each of the administrator's changes.
-const CONFIG_KEY: &[u8] = b"changes";
 
 /// Reads that fail at first, of a thousand.
 const TRANSIENT_READS_PER_MILLE: u64 = 20;
@@ -39,13 +38,14 @@ struct History {
     first_io: u64,
     first_read: u64,
     config: u64,
+    kept: Kept,
     /// Bytes that the pool says it can hold; and what it may say as well, if a crash came while it
     /// grew.
     capacity_bytes: u64,
     capacity_bytes_next: Option<u64>,
     /// Openings that were struck as the plan says.
-    /// The number of the version of the pool.
-    version: u32,
+    /// The number of the version of the pool, and whether it has all features.
+    form: (u32, bool),
     openings_struck: usize,
     done: Summary,
 }
@@ -110,12 +110,15 @@ impl History {
         let mut entropy = [0; 64];
         let mut rng = Rng::new(plan.seed);
         entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
-        let version = match plan.upgrade {
-            Upgrade::Made => FormatVersion::default(),
-            Upgrade::AtOpening(_) | Upgrade::WhileUsed => FormatVersion::V2,
+        let of = match (plan.upgrade, plan.earlier) {
+            (Upgrade::Made, _) => (FormatVersion::default(), Features::KNOWN),
+            (_, Earlier::V3) => (FormatVersion::V3, Features::default()),
+            (_, Earlier::V2) => (FormatVersion::V2, Features::default()),
         };
-        Store::create_as(&*disk, &entropy, plan.segment_bytes, version).map_err(text)?;
+        Store::create_with(&*disk, &entropy, plan.segment_bytes, of).map_err(text)?;
         let store = Arc::new(Store::open(disk.clone(), options(plan, 0)).map_err(text)?);
+        let kept = Kept::of(plan);
+        kept.begin(&store).map_err(text)?;
         let mut volumes = Vec::new();
         let mut change = Change::default();
         for _ in 0..plan.volumes {
@@ -152,7 +155,7 @@ impl History {
             capacity_bytes: store.pool_status().capacity_bytes,
             capacity_bytes_next: None,
             openings_struck: 0,
-            version: version.number(),
+            form: (of.0.number(), of.1 == Features::KNOWN),
             done: Summary::default(),
             store: Some(store),
             desk: Arc::new(Mutex::new(desk)),
@@ -161,6 +164,7 @@ impl History {
             first_io,
             first_read,
             config: 0,
+            kept,
         };
         Ok(history)
     }

@@ -16,10 +16,19 @@ pub const OPEN_FUSES: usize = 3;
 pub enum Upgrade {
     /// It is made so.
     Made,
-    /// It is of version 2 until it is opened for this time, the first being 0.
+    /// It is of an earlier form until it is opened for this time, the first being 0.
     AtOpening(u64),
-    /// It is of version 2 until somebody says so, while it is used.
+    /// It is of an earlier form until somebody says so, while it is used.
     WhileUsed,
+}
+
+/// What a pool is at first that is not of the latest form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// It is of version 2.
+    V2,
+    /// It is of version 3, and has no features.
+    V3,
 }
 
 /// What a history is made of. All that happens follows from it.
@@ -81,6 +90,8 @@ pub struct Plan {
     pub may_be_full: bool,
     /// How it comes to be of the latest version.
     pub upgrade: Upgrade,
+    /// What it is before.
+    pub earlier: Earlier,
     /// Whether every I/O and answer is kept as a line.
     pub log: bool,
 }
@@ -123,6 +134,7 @@ impl Plan {
                 1 => Upgrade::AtOpening(1 + seed / 15 % 4),
                 _ => Upgrade::WhileUsed,
             },
+            earlier: if (seed / 3).is_multiple_of(2) { Earlier::V2 } else { Earlier::V3 },
             log: false,
         }
     }

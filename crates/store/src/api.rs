@@ -224,7 +224,10 @@ pub struct UpgradeStatus {
     pub version: u32,
     /// The number of the latest one that this program knows.
     pub latest_version: u32,
-    /// Bytes of metadata that stand once still, of a pool of the latest version.
+    /// Whether it has all features as well that this program gives a pool.
+    pub is_latest: bool,
+    /// Bytes of metadata that are still as the version or the features before had them, of a pool
+    /// of the latest version.
     pub left_bytes: u64,
 }
 

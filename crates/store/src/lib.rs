@@ -20,11 +20,12 @@
 //! Two stories are told from their beginning to their end: [`write`], how a request that changes
 //! something gets into the open record, and [`read`], how one is answered from the cache or the
 //! device ([`fetch`]). What is not in memory of either is asked for first ([`asking`]). Behind them
-//! are six rooms, each with its invariants at its door:
+//! are seven rooms, each with its invariants at its door:
 //!
 //! * [`edits`]: what a request comes down to,
 //! * [`log`]: the record, its commit, its taking effect; replay, and recovery,
 //! * [`map`]: the radix trees of volumes, [`chunks`]: the rows that they name, and what is there,
+//! * [`key_space`]: the pairs that the layer above keeps, in leaves,
 //! * [`space`]: free segments, who waits for them, and winning them back,
 //! * [`upkeep`]: checkpoints, passes, tools.
 //!
@@ -36,6 +37,7 @@ mod asking;
 mod chunks;
 mod edits;
 mod fetch;
+mod key_space;
 mod log;
 mod map;
 mod read;

@@ -19,6 +19,7 @@ use crate::chunks::table::Table;
 use crate::chunks::unplaced::Unplaced;
 use crate::edits::comparisons::Comparisons;
 use crate::edits::places::Places;
+use crate::key_space::KeySpace;
 use crate::log::lossy::twice;
 use crate::map::counts::Counts;
 use crate::map::nodes::Nodes;
@@ -26,6 +27,7 @@ use crate::space::readers::{ReaderToken, Readers};
 use crate::space::segments::Segments;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
+use crate::upkeep::repairs::BadCopies;
 use crate::upkeep::scrub::TableName;
 use crate::{MemoryStatus, StoreError};
 
@@ -52,6 +54,10 @@ pub(crate) struct World {
     pub(crate) memory: Arc<Memory>,
     pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
     pub(crate) volume_table: Table,
+    /// Where the leaves of the key-value space are: all of it is in memory.
+    pub(crate) leaves: Table,
+    /// Leaves that were found bad in their first copy.
+    pub(crate) bad_leaves: BadCopies<u64>,
     /// Ids whose rows can't be read: of volumes that are there, or are not, nobody knows.
     pub(crate) lost_volumes: RwLock<Vec<(PageKey, std::ops::Range<u64>)>>,
     /// Volumes whose rows say that they are lost ([`VolumeRow::LOST`]).
@@ -101,7 +107,7 @@ pub(crate) struct State {
     pub(crate) replaying: bool,
     /// How often something could not be read that the log has to change (`lossy`).
     pub(crate) losses: u64,
-    pub(crate) config: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) config: KeySpace,
     /// Of volumes, without snapshots.
     pub(crate) provisioned_blocks: u64,
 }
@@ -125,7 +131,7 @@ impl World {
     pub(crate) fn new(
         medium: Medium,
         budgets: Budgets,
-        [chunks, nodes, volumes]: [TableRoot; 3],
+        [chunks, nodes, volumes, leaves]: [TableRoot; 4],
     ) -> Self {
         let memory = Memory::new(budgets.metadata_bytes);
         Self {
@@ -133,6 +139,8 @@ impl World {
             budgets,
             volumes: RwLock::new(HashMap::default()),
             volume_table: Table::new(volumes, &memory),
+            leaves: Table::resident(leaves, &memory),
+            bad_leaves: BadCopies::default(),
             lost_volumes: RwLock::default(),
             lost_rows: RwLock::default(),
             nodes: Nodes::new(nodes, &memory),
@@ -168,6 +176,7 @@ impl World {
             TableName::Chunks => &self.chunks,
             TableName::Nodes => &self.nodes.table,
             TableName::Volumes => &self.volume_table,
+            TableName::Leaves => &self.leaves,
         }
     }
 

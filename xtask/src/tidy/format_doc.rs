@@ -11,7 +11,7 @@ use super::{Finding, Tree};
 const DOCUMENT: &str = "docs/on-disk-format.md";
 
 /// The modules, in the order of the document, with their headings.
-const MODULES: [(&str, &str); 10] = [
+const MODULES: [(&str, &str); 11] = [
     ("lib.rs", "On-disk format"),
     ("geometry.rs", "Segments and places"),
     ("superblock.rs", "Superblock"),
@@ -20,6 +20,7 @@ const MODULES: [(&str, &str); 10] = [
     ("map.rs", "Map nodes"),
     ("row.rs", "Rows"),
     ("page.rs", "Pages and streams"),
+    ("key_space.rs", "Key-value space"),
     ("checksum.rs", "Checksums"),
     ("codec.rs", "Integers"),
 ];

@@ -149,10 +149,12 @@ fn named(what: What) -> (&'static str, String) {
                 TableName::Chunks => "chunk",
                 TableName::Nodes => "node",
                 TableName::Volumes => "volume",
+                TableName::Leaves => "configuration",
             };
             let part = if level == 0 { "rows".into() } else { format!("directory {level}") };
             ("table", format!("{table} {part} {number}"))
         }
+        What::Leaf(number) => ("configuration", format!("leaf {number}")),
         What::Record(lsn) => ("log", format!("record {lsn}")),
         What::Node(id) => ("map", format!("node {id}")),
         What::Chunk(id) => ("data", format!("chunk {id}")),

@@ -8,7 +8,7 @@ fn superblock() -> Superblock {
     let stream = StreamRef { page, length_bytes: 5 };
     Superblock {
         version: FormatVersion::V3,
-        features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 0 },
+        features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 1 },
         incarnation: 15,
         pool_id: [1; 16],
         root_key: [2; 32],
@@ -34,6 +34,7 @@ fn superblock() -> Superblock {
         segments: stream,
         config: StreamRef::default(),
         pending: stream,
+        leaves: TableRoot { page, height: 0 },
     }
 }
 
@@ -64,9 +65,10 @@ fn version_2_has_none_of_what_came_later() {
     let mut old = superblock();
     old.version = FormatVersion::V2;
     let bytes = old.encode();
-    assert_eq!((bytes[8], &bytes[320..352]), (2, &[0; 32][..]));
+    assert_eq!((bytes[8], &bytes[320..376]), (2, &[0; 56][..]));
     let found = Superblock::decode(&bytes).unwrap();
     assert_eq!((found.features, found.incarnation), Default::default());
+    assert_eq!(found.leaves, TableRoot::default());
     assert_eq!(found.version, FormatVersion::V2);
     let mut later = superblock().encode();
     later[8] = 4;
@@ -85,4 +87,29 @@ fn golden_offsets() {
     assert_eq!(bytes[192], 1);
     assert_eq!(bytes[296..300], [2, 0, 0, 0]);
     assert_eq!((bytes[8], bytes[327], bytes[328], bytes[344]), (3, 0x80, 1, 15));
+    assert_eq!((bytes[336], bytes[352], bytes[360]), (1, 2, 4));
+}
+
+#[test]
+fn a_key_value_space_is_of_one_kind() {
+    let both = Superblock { config: superblock().pending, ..superblock() };
+    assert_eq!(Superblock::decode(&both.encode()).unwrap_err().offset, 352);
+    let mut without = superblock();
+    without.features.incompatible = 0;
+    assert_eq!(Superblock::decode(&without.encode()).unwrap_err().offset, 352);
+    without.leaves = TableRoot::default();
+    assert!(Superblock::decode(&without.encode()).is_ok());
+    // It becomes one of leaves with the next checkpoint.
+    let next = Superblock { leaves: TableRoot::default(), ..both };
+    assert!(Superblock::decode(&next.encode()).is_ok());
+}
+
+#[test]
+fn only_the_latest_has_all_features() {
+    let mut old = Superblock { features: Features::default(), ..superblock() };
+    assert!(superblock().is_latest() && !old.is_latest());
+    old.features = old.features.with_known();
+    assert!(old.is_latest());
+    old.version = FormatVersion::V2;
+    assert!(!old.is_latest());
 }

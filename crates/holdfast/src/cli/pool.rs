@@ -166,7 +166,7 @@ fn upgrade(common: &Common) -> Result<(), Failure> {
             0 => String::new(),
             bytes => format!(" {} of metadata are written anew in the background.", human(bytes)),
         };
-        format!("The pool is of version {version} of the format, the latest one.{left}\n")
+        format!("The pool is of version {version} of the format, with all of its features.{left}\n")
     })
 }
 

@@ -9,7 +9,7 @@ use format::Handling;
 use store::{Change, Store, StoreError, VolumeChange};
 
 use super::opening::read_volume;
-use super::{CONFIG_KEY, History, locked};
+use super::{History, locked};
 use crate::content::Tag;
 use crate::desk::Desk;
 use crate::model::{Changing, Effect, ModelVolume};
@@ -89,14 +89,13 @@ impl History {
         let (replaced, sources) = Planned { volumes: Vec::new(), effects: effects.clone() }.slots();
         self.done.taken_busy += u64::from(sources.iter().any(|slot| desk.is_written(*slot)));
         effects.push(Effect::Config(number));
-        let value = Some(number.to_le_bytes().to_vec());
         // What may make metadata is refused by a full pool, as a whole.
         let grows = |volume: &VolumeChange| {
             use VolumeChange::{Clone, Create, Resize};
             matches!(volume, Create { .. } | Clone { .. } | Resize { .. })
         };
         let may_be_refused = self.plan.may_be_full && volumes.iter().any(grows);
-        let change = Change { volumes, config: vec![(CONFIG_KEY.to_vec(), value)] };
+        let change = Change { volumes, config: self.kept.change(store.config(), number) };
         self.disk.note(&format!("change {number}: {:?}", change.volumes));
         desk.time += 1;
         let started = desk.time;
@@ -112,7 +111,10 @@ impl History {
                 locked(&self.desk).model.unknown(changing);
                 Ok(())
             }
-            Err(StoreError::Volume(VolumeError::NoSpace)) if may_be_refused => Ok(()),
+            Err(StoreError::Volume(VolumeError::NoSpace)) if may_be_refused => {
+                self.config -= 1;
+                Ok(())
+            }
             Err(error) => Err(format!("a change: {error}")),
         }
     }

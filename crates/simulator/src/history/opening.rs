@@ -5,7 +5,8 @@ use std::sync::Arc;
 use block::{SectorRange, VolumeId, VolumeReply, VolumeRequest};
 use store::{CheckOptions, Store};
 
-use super::{CONFIG_KEY, History, locked, options, text};
+use super::kept::Kept;
+use super::{History, locked, options, text};
 use crate::content::{Tag, tags_of};
 use crate::disk::Survival;
 use crate::generate::MIB;
@@ -114,7 +115,7 @@ impl History {
         self.check_version(&store)?;
         self.done.checks += 1;
         let mut desk = locked(&self.desk);
-        let found = read_state(&store, &desk.model)?;
+        let found = read_state(&store, &desk.model, self.kept)?;
         self.config = self.config.max(found.config);
         desk.model.resolve(found).map_err(|reason| format!("after recovery: {reason}"))?;
         desk.mailbox = Arc::default();
@@ -138,13 +139,7 @@ impl History {
 }
 
 /// All that the pool holds, read through the store.
-fn read_state(store: &Store, model: &Model) -> Result<State, String> {
-    let config = store.config();
-    let config = config.iter().find(|(key, _)| key == CONFIG_KEY).map(|(_, value)| {
-        let mut eight = [0; 8];
-        eight.iter_mut().zip(value).for_each(|(to, from)| *to = *from);
-        u64::from_le_bytes(eight)
-    });
+fn read_state(store: &Store, model: &Model, kept: Kept) -> Result<State, String> {
     let mut volumes = Vec::new();
     for slot in 0..model.now.volumes.len() {
         let mut candidates = model.candidates(slot);
@@ -158,7 +153,7 @@ fn read_state(store: &Store, model: &Model) -> Result<State, String> {
         };
         volumes.push(ModelVolume { id, tags: read_volume(store, id, sectors)? });
     }
-    Ok(State { volumes, live: model.now.live, config: config.unwrap_or(0) })
+    Ok(State { volumes, live: model.now.live, config: kept.number(store.config())? })
 }
 
 /// All that a volume holds, read through the store.

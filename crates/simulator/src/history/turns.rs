@@ -132,14 +132,15 @@ impl History {
         self.check_version(store)
     }
 
-    /// The pool is of no version that is older than it was.
+    /// The pool is of no version that is older than it was, and has lost no features.
     pub(super) fn check_version(&mut self, store: &Store) -> Result<(), String> {
-        let found = store.upgrade_status().version;
-        if found < self.version {
-            return Err(format!("a pool of version {} became one of {found}", self.version));
+        let status = store.upgrade_status();
+        let found = (status.version, status.is_latest);
+        if found < self.form {
+            return Err(format!("a pool of form {:?} became one of {found:?}", self.form));
         }
-        self.done.upgrades += u64::from(found > self.version);
-        self.version = found;
+        self.done.upgrades += u64::from(found > self.form);
+        self.form = found;
         Ok(())
     }
 

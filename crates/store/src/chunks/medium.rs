@@ -23,6 +23,8 @@ pub(crate) struct Medium {
     segment_count: AtomicU32,
     /// Whether the pool is of version 3, or has become that.
     mirrors: AtomicBool,
+    /// Whether checkpoints write the key-value space in leaves.
+    leaves: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) tuning: Tuning,
 }
@@ -61,8 +63,9 @@ impl Medium {
         let Geometry { segment_bytes, segment_count } = superblock.geometry;
         let segment_count = AtomicU32::new(segment_count);
         let mirrors = AtomicBool::new(superblock.version.mirrors_metadata());
+        let leaves = AtomicBool::new(superblock.features.has_leaves());
         let keys = Keys::derive(&superblock.root_key);
-        Self { disk, segment_bytes, segment_count, mirrors, keys, tuning }
+        Self { disk, segment_bytes, segment_count, mirrors, leaves, keys, tuning }
     }
 
     /// The version of the format in which the pool is written.
@@ -70,9 +73,15 @@ impl Medium {
         if self.mirrors.load(Ordering::Acquire) { FormatVersion::V3 } else { FormatVersion::V2 }
     }
 
-    /// What is written from here on is of version 3.
+    /// Whether checkpoints write the key-value space in leaves.
+    pub(crate) fn has_leaves(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
+    }
+
+    /// What is written from here on is of the latest version, with all of its features.
     pub(crate) fn upgraded(&self) {
         self.mirrors.store(true, Ordering::Release);
+        self.leaves.store(true, Ordering::Release);
     }
 
     /// Blocks of a segment that a checkpoint can fill.

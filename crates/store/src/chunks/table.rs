@@ -50,6 +50,15 @@ impl Table {
     pub(crate) fn new(root: TableRoot, memory: &Arc<Memory>) -> Self {
         let shards = Arc::new(Shards::new());
         memory.join(shards.clone());
+        Self::over(root, memory, shards)
+    }
+
+    /// As [`Table::new`], of a table whose pages stay in memory once they are there.
+    pub(crate) fn resident(root: TableRoot, memory: &Arc<Memory>) -> Self {
+        Self::over(root, memory, Arc::new(Shards::new()))
+    }
+
+    fn over(root: TableRoot, memory: &Arc<Memory>, shards: Arc<Shards>) -> Self {
         Self {
             shards,
             memory: memory.clone(),

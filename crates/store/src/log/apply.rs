@@ -69,10 +69,9 @@ fn apply(
         Entry::VolumeOverwrite { source, volume } => {
             volumes::overwrite(world, state, *source, *volume)?;
         }
-        Entry::Config { key, value } | Entry::TargetState { key, value } => match value {
-            Some(value) => drop(state.config.insert(key.clone(), value.clone())),
-            None => drop(state.config.remove(key)),
-        },
+        Entry::Config { key, value } | Entry::TargetState { key, value } => {
+            state.config.set(key, value.as_deref());
+        }
         Entry::Relocate { .. } | Entry::RelocateGroup { .. } => {
             relocate(world, state, entry, payload)?;
         }

@@ -16,13 +16,15 @@ use std::sync::Arc;
 use block::VolumeId;
 use format::codec::Reader;
 use format::{
-    ChunkId, Compared, FormatError, FormatVersion, Geometry, NodeId, Place, Superblock, VolumeRow,
+    ChunkId, Compared, Features, FormatError, FormatVersion, Geometry, NodeId, Place, Superblock,
+    VolumeRow,
 };
 use segments::{Local, Shared};
 
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::chunks::table::LostPage;
+use crate::key_space;
 use crate::log::incarnation;
 use crate::log::plausible::{self, check_run};
 use crate::log::replay::replay;
@@ -57,7 +59,8 @@ impl Store {
     /// Makes a pool on `disk`. `entropy` is random: the pool's name and its keys come from it.
     pub fn create(disk: &dyn sys::Disk, entropy: &[u8; 64]) -> Result<(), StoreError> {
         let geometry = Geometry::for_capacity(disk.len_bytes());
-        Self::create_divided(disk, entropy, geometry, FormatVersion::default())
+        let version = FormatVersion::default();
+        Self::create_divided(disk, entropy, geometry, (version, Features::KNOWN))
     }
 
     /// Makes a pool of segments of this size, however many that are, for tests: with small ones
@@ -78,15 +81,25 @@ impl Store {
         segment_bytes: u64,
         version: FormatVersion,
     ) -> Result<(), StoreError> {
+        Self::create_with(disk, entropy, segment_bytes, (version, Features::latest_of(version)))
+    }
+
+    /// As [`Store::create_as`], with these features and no others.
+    pub fn create_with(
+        disk: &dyn sys::Disk,
+        entropy: &[u8; 64],
+        segment_bytes: u64,
+        of: (FormatVersion, Features),
+    ) -> Result<(), StoreError> {
         let geometry = Geometry::of_segments(segment_bytes, disk.len_bytes());
-        Self::create_divided(disk, entropy, geometry, version)
+        Self::create_divided(disk, entropy, geometry, of)
     }
 
     fn create_divided(
         disk: &dyn sys::Disk,
         entropy: &[u8; 64],
         geometry: Result<Geometry, FormatError>,
-        version: FormatVersion,
+        (version, features): (FormatVersion, Features),
     ) -> Result<(), StoreError> {
         let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
         let mut pool_id = [0; 16];
@@ -95,6 +108,7 @@ impl Store {
         root_key.copy_from_slice(&entropy[16..48]);
         let superblock = Superblock {
             version,
+            features,
             ..Superblock::of_new_pool(pool_id, root_key, disk.len_bytes(), geometry)
         };
         // The first record must not be found by accident: what was there before is wiped.
@@ -183,7 +197,7 @@ impl Store {
         let (sequence, epoch) = (old.sequence + 1, old.epoch + 1);
         let mut superblock = Superblock { sequence, epoch, ..old };
         let incarnation = incarnation::begin(&mut superblock);
-        let upgrades = self.options.upgrade && superblock.version < FormatVersion::default();
+        let (upgrades, version) = (self.options.upgrade, superblock.version);
         if upgrades {
             to_latest(&mut superblock, incarnation);
         }
@@ -192,7 +206,7 @@ impl Store {
         writer.epoch = epoch;
         checkpointer.write_superblock(&self.world.medium, superblock)?;
         if upgrades {
-            self.world.upgraded(&mut writer);
+            self.world.upgraded(&mut writer, version);
         }
         self.incarnation = incarnation.into();
         Ok(())
@@ -203,11 +217,12 @@ fn load_state(
     medium: &Medium,
     superblock: &Superblock,
     checkpointer: &mut Checkpointer,
-) -> Result<(State, Vec<Compared>), StoreError> {
+) -> Result<(State, Vec<Compared>, Vec<u8>), StoreError> {
     let streams = [superblock.config, superblock.pending, superblock.segments];
-    let mut contents = Vec::new();
-    for (stream, placed) in streams.into_iter().zip(&mut checkpointer.streams) {
-        contents.push(medium.read_stream(stream, placed)?);
+    let mut contents: [Vec<u8>; 3] = Default::default();
+    let all = streams.into_iter().zip(&mut checkpointer.streams).zip(&mut contents);
+    for ((stream, placed), content) in all {
+        *content = medium.read_stream(stream, placed)?;
     }
     let segments = match superblock.segments.length_bytes {
         0 => Segments::new(medium.geometry(), superblock.version),
@@ -228,22 +243,10 @@ fn load_state(
         config: Default::default(),
         provisioned_blocks: 0,
     };
-    decode_config(&contents[0], &mut state).map_err(damaged)?;
     let compared = decode_pending(&contents[1], &mut state).map_err(damaged)?;
     state.staged.iter().try_for_each(|(first, count)| check_run(*first, *count))?;
-    Ok((state, compared))
-}
-
-fn decode_config(bytes: &[u8], state: &mut State) -> Result<(), FormatError> {
-    let mut reader = Reader::new(bytes);
-    while reader.remaining() > 0 {
-        let key_bytes = usize::from(reader.u8()?);
-        let value_bytes = reader.u32()? as usize;
-        let key = reader.bytes(key_bytes)?.to_vec();
-        let value = reader.bytes(value_bytes)?.to_vec();
-        state.config.insert(key, value);
-    }
-    Ok(())
+    let [config, ..] = contents;
+    Ok((state, compared, config))
 }
 
 fn decode_pending(bytes: &[u8], state: &mut State) -> Result<Vec<Compared>, FormatError> {
@@ -271,9 +274,10 @@ pub(crate) fn load_checkpoint(
     checkpointer: &mut Checkpointer,
 ) -> Result<(World, State), StoreError> {
     let superblock = checkpointer.superblock().clone();
-    let (mut state, compared) = load_state(&medium, &superblock, checkpointer)?;
-    let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+    let (mut state, compared, config) = load_state(&medium, &superblock, checkpointer)?;
+    let roots = [superblock.chunks, superblock.nodes, superblock.volumes, superblock.leaves];
     let world = World::new(medium, budgets, roots);
+    state.config = key_space::load::load(&world, &superblock, &config)?;
     compared.iter().for_each(|compared| world.comparisons.note(compared));
     load_volumes(&world, &mut state)?;
     Ok((world, state))

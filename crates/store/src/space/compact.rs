@@ -6,7 +6,7 @@
 //!
 //! In a pool that was upgraded, segments whose metadata stands once are emptied in the same way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
@@ -33,6 +33,8 @@ pub(crate) struct Compactor {
     segments: BTreeMap<u32, u64>,
     /// Pages that refer to others and are still to be looked at: of which table, and which.
     pages: Vec<(TableName, PageKey)>,
+    /// Leaves of the key-value space that are still to be written anew.
+    leaves: Vec<u64>,
     /// Segments that were in use when it began, and those of metadata that is to stand twice and
     /// stood once.
     used_before: u32,
@@ -66,6 +68,10 @@ impl Store {
             if self.must_write_first() {
                 return Ok(true);
             }
+            if let Some(leaf) = compactor.leaves.pop() {
+                self.write_leaves_anew(&BTreeSet::from([leaf]));
+                continue;
+            }
             let Some((table, key)) = compactor.pages.pop() else { break };
             if key.0 == 0 {
                 self.write_nodes_anew(compactor, key.1);
@@ -73,7 +79,7 @@ impl Store {
                 self.write_pages_anew(compactor, table, key);
             }
         }
-        if compactor.pages.is_empty() {
+        if compactor.pages.is_empty() && compactor.leaves.is_empty() {
             let segments = std::mem::take(&mut compactor.segments);
             let Compactor { used_before, of_one_copy_before, .. } = *compactor;
             *pass = None;
@@ -102,7 +108,12 @@ impl Store {
             writer.compacted = segments.keys().copied().collect();
             let used_before = writer.state.segments.used_count();
             let of_one_copy_before = writer.state.segments.of_one_copy().count();
-            Compactor { segments, pages: Vec::new(), used_before, of_one_copy_before }
+            let leaves = writer.state.config.leaves();
+            let leaves = leaves.map_or_else(Vec::new, |leaves| {
+                leaves.numbers_in(|place| segments.contains_key(&place.segment))
+            });
+            let pages = Vec::new();
+            Compactor { segments, pages, leaves, used_before, of_one_copy_before }
         };
         for name in TableName::ALL {
             let table = self.world.table(name);
@@ -133,9 +144,13 @@ impl Store {
         u64::from(self.world.medium.metadata_blocks()) * BLOCK_BYTES / PLACE_UNIT_BYTES
     }
 
-    /// One turn of writing metadata twice that stands once, in a pool that was upgraded. Whether
-    /// there was anything to do.
+    /// One turn of writing metadata as the latest version has it, in a pool that was upgraded.
+    /// Whether there was anything to do.
     pub(crate) fn mirror_turn(&self) -> Result<bool, StoreError> {
+        if self.writer.lock().is_dividing_due(&self.world) {
+            self.checkpoint()?;
+            return Ok(true);
+        }
         let reclaimer = &mut *self.reclaiming.lock();
         let is_due = || self.writer.lock().is_mirroring_due(self.metadata_units());
         Ok((reclaimer.compaction.is_some() || is_due())
@@ -186,6 +201,14 @@ impl Store {
         });
         let _writer = self.writer.lock();
         are_read && table.write_anew((level, number))
+    }
+
+    /// Has the next checkpoint write leaves of the key-value space at new places; which of them are
+    /// leaves still.
+    pub(crate) fn write_leaves_anew(&self, numbers: &BTreeSet<u64>) -> Vec<u64> {
+        let mut writer = self.writer.lock();
+        let leaves = writer.state.config.leaves_mut();
+        leaves.map_or_else(Vec::new, |leaves| leaves.write_anew(numbers))
     }
 
     /// As [`Store::write_page_anew`], of a node.

@@ -14,7 +14,7 @@ use crate::world::World;
 const ENTRY_BLOCKS: u64 = 4;
 /// Blocks that a checkpoint writes for a change of one volume, and what is noted of it: those that
 /// the entries change, and as many directories.
-pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 1);
+pub(crate) const END_BLOCKS_MAX: u64 = 2 * (ENTRY_BLOCKS + 2);
 /// Units of work of a copy (`take`) for each block that it changes, as a rule: a node that is set,
 /// or rows of so many chunks.
 const WORK_PER_BLOCK: u64 = 16;
@@ -60,10 +60,11 @@ fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
             let old = world.map_of(*volume).map_or(0, |map| map.size_blocks);
             ends_blocks(world, *volume, old.abs_diff(*size_blocks))
         }
-        Entry::Config { .. } | Entry::TargetState { .. } => 0,
+        // A leaf, where the key-value space is in leaves.
+        Entry::Config { .. } | Entry::TargetState { .. } => u64::from(world.medium.has_leaves()),
         _ => ENTRY_BLOCKS,
     };
-    // The key-value space grows as a whole.
+    // What the key-value space grows by, or a page of the rows of its leaves.
     entries.iter().map(of).sum::<u64>() + config_bytes(entries).div_ceil(BLOCK_BYTES)
 }
 

@@ -24,9 +24,11 @@ use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
+use crate::key_space::leaves::Leaves;
 use crate::log::recovery::load_checkpoint;
 use crate::log::writer::Writer;
 use crate::upkeep::checkpointer::Checkpointer;
+use crate::upkeep::scrub::TableName;
 use crate::world::World;
 use crate::{NODE_UNITS, StoreError};
 
@@ -92,6 +94,9 @@ impl Holes {
         let is_whole = used.mark_tables(&image);
         for (place, units) in reader.streams.iter().flatten() {
             used.mark(*place, *units);
+        }
+        for (place, units) in state.config.leaves().into_iter().flat_map(Leaves::places) {
+            used.mark(place, units);
         }
         used.0.retain(|segment, marked| {
             !emptied.contains(segment)
@@ -178,9 +183,8 @@ impl Used {
     /// Whether all could be read.
     fn mark_tables(&mut self, image: &World) -> bool {
         let mut is_whole = true;
-        for (table, has_places) in
-            [(&image.chunks, false), (&image.nodes.table, true), (&image.volume_table, false)]
-        {
+        for name in TableName::ALL {
+            let (table, has_places) = (image.table(name), name == TableName::Nodes);
             let root = *table.root.read();
             self.mark(root.page.place, PAGE_UNITS);
             if !root.page.place.is_none() {

@@ -43,6 +43,7 @@ use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
 
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
+use crate::key_space::leaves::Leaves;
 use crate::log::writer::Writer;
 use crate::map::nodes::Nodes;
 use crate::space::estimate::END_BLOCKS_MAX;
@@ -114,6 +115,7 @@ impl Writer {
             return Claim { blocks: 0, segments: 0 };
         }
         let changed = world.memory.dirty_bytes().div_ceil(BLOCK_BYTES);
+        let (leaves_blocks, leaf_rows) = self.leaves_to_capture();
         let joined: u64 = if self.early() {
             0
         } else {
@@ -122,9 +124,9 @@ impl Writer {
         };
         // A node that moves changes its row, which may have been as it was.
         let node_rows = world.nodes.changed_count().min(self.state.next_node / ROWS_PER_PAGE + 1);
-        let rows = changed + node_rows + joined + more_blocks;
+        let rows = changed + node_rows + leaf_rows + joined + more_blocks;
         let directories = rows.min(self.directories_max(world));
-        self.claim_of(rows + directories, self.streams_blocks(world))
+        self.claim_of(rows + directories, self.streams_blocks(world) + leaves_blocks)
     }
 
     /// As [`Writer::claim`], of what has changed only, page by page.
@@ -132,7 +134,18 @@ impl Writer {
         let tables = [&world.chunks, &world.volume_table];
         let pages: u64 =
             tables.iter().map(|table| table.pages_to_capture(std::iter::empty())).sum();
-        self.claim_of(pages + world.nodes.blocks_to_capture(), self.streams_blocks(world))
+        let (leaves, (leaves_blocks, _)) = (self.state.config.leaves(), self.leaves_to_capture());
+        let leaf_rows = leaves.into_iter().flat_map(Leaves::changed_rows);
+        let pages = pages + world.leaves.pages_to_capture(leaf_rows);
+        let streams_blocks = self.streams_blocks(world) + leaves_blocks;
+        self.claim_of(pages + world.nodes.blocks_to_capture(), streams_blocks)
+    }
+
+    /// Blocks that a checkpoint writes for leaves of the key-value space, and for their rows, at
+    /// most. Each block may be a piece, and pieces may be long, as those of streams.
+    fn leaves_to_capture(&self) -> (u64, u64) {
+        let leaves = self.state.config.leaves();
+        leaves.map_or((0, 0), |leaves| (leaves.dirty_blocks(), leaves.changed_pages_max()))
     }
 
     fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
@@ -174,10 +187,12 @@ impl Writer {
     /// Directories that there are above all pages of rows, at most.
     fn directories_max(&self, world: &World) -> u64 {
         let below = ROWS_PER_PAGE * REFS_PER_DIRECTORY;
-        let tables: [(&Table, u64); 3] = [
+        let leaf_rows = self.state.config.leaves().map_or(0, Leaves::next);
+        let tables: [(&Table, u64); 4] = [
             (&world.chunks, self.state.next_chunk),
             (&world.nodes.table, self.state.next_node),
             (&world.volume_table, self.state.next_volume),
+            (&world.leaves, leaf_rows),
         ];
         let count = |(table, next): (&Table, u64)| {
             let first = next / below + 1;
@@ -187,13 +202,17 @@ impl Writer {
     }
 
     /// Blocks of the streams: the segment table, what is pending, and the key-value space as it was
-    /// at the last checkpoint with what has joined since.
+    /// at the last checkpoint with what has joined since, if it is not in leaves.
     fn streams_blocks(&self, world: &World) -> u64 {
         let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
             + 12 * self.state.staged.len();
         let pending = pending as u64 + world.comparisons.encoded_bytes();
         let table = self.state.segments.encoded_bytes();
-        let bytes = pending + table as u64 + self.config_bytes;
+        let config_bytes = match self.state.config.leaves() {
+            Some(_) => 0,
+            None => self.config_bytes,
+        };
+        let bytes = pending + table as u64 + config_bytes;
         // Each stream has a last block of its own, and each block may be a piece.
         3 + bytes.div_ceil(BLOCK_BYTES - STREAM_HEADER_BYTES as u64)
     }
@@ -224,7 +243,7 @@ impl Writer {
     /// for beyond the log's need, or that jobs wait for the room that it takes.
     pub(crate) fn is_checkpoint_due_for_room(&mut self, world: &World) -> bool {
         let free = u64::from(self.state.segments.free_count());
-        let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
+        let changed = world.memory.dirty_bytes() / BLOCK_BYTES + self.leaves_to_capture().0;
         if free == 0 {
             return changed > 0 || self.log_bytes > 0;
         }

@@ -14,6 +14,7 @@ mod grow;
 mod holes;
 mod incarnation;
 mod integrity;
+mod key_space;
 mod log_end;
 mod lost_answers;
 mod memory;

@@ -7,7 +7,7 @@ use crate::{Change, OpenOptions, Store};
 
 type Pair = (Vec<u8>, Vec<u8>);
 
-fn keep(store: &Store, pairs: &[(&[u8], Option<&[u8]>)]) {
+pub(super) fn keep(store: &Store, pairs: &[(&[u8], Option<&[u8]>)]) {
     let config = pairs.iter().map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec)));
     store.change(Change { config: config.collect(), ..Change::default() }).unwrap();
 }

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
 use format::row::REFERENCES_STUCK;
-use format::{ChunkId, ChunkRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
+use format::{ChunkId, ChunkRow, LeafRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
 use crate::chunks::groups::GroupReader;
 use crate::chunks::table::LostPage;
 use crate::chunks::verify::read_chunk;
+use crate::key_space::leaves::Leaves;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_of_log;
 use crate::map::counts::Counts;
@@ -85,6 +86,7 @@ impl Store {
         for (place, units) in streams.iter().flatten() {
             checker.add_live(*place, *units);
         }
+        checker.leaves(&writer.state);
         checker.segments(&writer.state);
         checker.log(begin, writer.position.lsn);
         checker.space(&writer.state)?;
@@ -334,6 +336,28 @@ impl Checker<'_> {
             }
             at = found.behind();
         }
+    }
+
+    fn leaves(&mut self, state: &State) {
+        let world = self.world;
+        let (mut rows, mut pages) = (Vec::new(), Vec::new());
+        let lost = world.leaves.visit(
+            &world.medium,
+            &mut |page| pages.push(page.place),
+            &mut |number, raw| rows.push((number, LeafRow::decode(raw))),
+        );
+        self.lost_rows("leaves", lost);
+        pages.into_iter().for_each(|place| self.add_live(place, UNITS_PER_BLOCK));
+        let leaves = state.config.leaves();
+        for (place, units) in leaves.into_iter().flat_map(Leaves::places) {
+            self.add_live(place, units);
+        }
+        let stored: Vec<(u64, Place)> = leaves.map(Leaves::firsts).unwrap_or_default();
+        let of_row = |(number, row): (u64, Option<LeafRow>)| Some((number, row?.first.page.place));
+        if rows.into_iter().map(of_row).collect::<Option<Vec<_>>>() != Some(stored) {
+            self.find("the rows of leaves are not what was captured of them".into());
+        }
+        self.report.findings.extend(state.config.finding());
     }
 
     fn segments(&mut self, state: &State) {

@@ -29,9 +29,7 @@ use crate::space::holes::{Holes, make_sure_it_fits};
 use crate::store::Store;
 pub(crate) use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::{Image, write_images};
-use crate::upkeep::placer::{
-    Placer, add_segment_stream, add_stream, encode_config, encode_pending,
-};
+use crate::upkeep::placer::{Placer, Rounded, add_segment_stream, add_stream, encode_pending};
 use crate::upkeep::recapture::{Bad, Before, Refused};
 use crate::upkeep::scrub::TableName;
 use crate::upkeep::slices::Captured;
@@ -51,6 +49,8 @@ pub(crate) struct Capture {
     pub(crate) before: Before,
     dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
+    /// Leaves that it does not name any more.
+    gone_leaves: Vec<u64>,
 }
 
 /// Nodes that share a block.
@@ -232,6 +232,7 @@ pub(crate) struct Written {
     in_both: bool,
     pub(crate) dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
+    gone_leaves: Vec<u64>,
 }
 
 /// Captures all that has changed, beside what was captured already, or nothing where it does not
@@ -245,14 +246,14 @@ pub(crate) fn capture(
 ) -> Result<Capture, StoreError> {
     let holes = make_sure_it_fits(world, writer, holes)?;
     let old = checkpointer.superblock();
-    let position = writer.position;
-    let before = Before::of(writer);
+    let (position, before) = (writer.position, Before::of(writer));
     let mut captured = std::mem::take(begun);
     let mut placer = captured.placer(world, &mut writer.state.segments, position.lsn, checkpointer);
     placer.holes = holes;
     world.memory.begin_capture();
     capture_nodes(world, &mut placer, world.nodes.take_changed(usize::MAX), &mut captured)?;
-    let mut roots = [old.chunks, old.nodes, old.volumes];
+    let gone_leaves = writer.state.config.capture(world, &mut placer, &mut captured)?;
+    let mut roots = [old.chunks, old.nodes, old.volumes, old.leaves];
     for ((root, table), name) in roots.iter_mut().zip(world.tables()).zip(TableName::ALL) {
         let (new, pages) = table.capture(&world.medium, &mut placer)?;
         *root = new;
@@ -263,17 +264,17 @@ pub(crate) fn capture(
         placer.release(*place, *units)?;
     }
     let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
-    let config = encode_config(writer.state.config.iter());
-    let config_bytes = config.len() as u64;
-    let config = add_stream(&world.medium, &mut placer, &config, images, &mut streams[0])?;
+    let config = writer.state.config.encode();
+    writer.config_bytes = config.len() as u64;
+    let (medium, units) = (&world.medium, Rounded::ToUnits);
+    let config = add_stream(medium, &mut placer, &config, units, images, &mut streams[0])?;
     let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
     let pending = encode_pending(&unnamed, &writer.state.staged, &world.comparisons.all());
-    let pending = add_stream(&world.medium, &mut placer, &pending, images, &mut streams[1])?;
-    let segments = add_segment_stream(&world.medium, &mut placer, images, &mut streams[2])?;
+    let pending = add_stream(medium, &mut placer, &pending, units, images, &mut streams[1])?;
+    let segments = add_segment_stream(medium, &mut placer, images, &mut streams[2])?;
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
     captured.opened.append(&mut placer.opened);
     captured.open = Some((metadata_segment, metadata_block));
-    writer.config_bytes = config_bytes;
     writer.note_open((metadata_segment, metadata_block));
     writer.log_bytes = 0;
     writer.note_holes(world, metadata_segment);
@@ -295,10 +296,11 @@ pub(crate) fn capture(
         segments,
         config,
         pending,
+        leaves: roots[3],
         ..old.clone()
     };
     let log_segments = writer.log_segments.clone();
-    Ok(Capture { captured, superblock, streams, before, dead, log_segments })
+    Ok(Capture { captured, superblock, streams, before, dead, log_segments, gone_leaves })
 }
 
 /// The log may have gone on already, behind what is applied: also through segments in which nothing
@@ -370,7 +372,8 @@ pub(crate) fn write(
     checkpointer.streams = capture.streams;
     let open = checkpointer.superblock().metadata_segment;
     checkpointer.refused.remove(&open);
-    Ok(Ok(Written { bytes, in_both, dead: capture.dead, log_segments: capture.log_segments }))
+    let Capture { dead, log_segments, gone_leaves, .. } = capture;
+    Ok(Ok(Written { bytes, in_both, dead, log_segments, gone_leaves }))
 }
 
 /// Frees what was dead when the checkpoint was captured. That is dead for good, unless the log has
@@ -384,7 +387,8 @@ pub(crate) fn free_dead(
     let (readers, images) = (world.readers.turn(), world.images.turn());
     checkpointer.earlier_images.retain(|token| token.strong_count() > 0);
     checkpointer.earlier_images.push(Arc::downgrade(&images));
-    let Written { dead, log_segments, .. } = written;
+    let Written { dead, log_segments, gone_leaves, .. } = written;
+    writer.state.config.written(gone_leaves);
     let still: Vec<u32> = dead
         .into_iter()
         .filter(|segment| !log_segments.contains(segment) && !writer.log_segments.contains(segment))

@@ -169,6 +169,7 @@ impl Store {
             || self.world.refill_due()
             || self.has_bad_copies()
             || writer.is_mirroring_due(self.metadata_units())
+            || writer.is_dividing_due(&self.world)
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)
     }

@@ -86,11 +86,21 @@ impl PagePlacer for Placer<'_> {
     }
 }
 
+/// What counts as live of a piece of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounded {
+    /// Its units of 64 bytes.
+    ToUnits,
+    /// Its blocks: what is live in a segment says how many of its blocks nothing is in.
+    ToBlocks,
+}
+
 /// Places a stream, its last piece first, because each names the one behind it.
 pub(crate) fn add_stream(
     medium: &Medium,
     placer: &mut Placer<'_>,
     content: &[u8],
+    rounded: Rounded,
     images: &mut Vec<(Place, Image)>,
     placed: &mut Vec<(Place, u32)>,
 ) -> Result<StreamRef, StoreError> {
@@ -98,7 +108,10 @@ pub(crate) fn add_stream(
     let piece_bytes_max = placer.piece_bytes_max(medium);
     let pieces: Vec<&[u8]> = content.chunks(piece_bytes_max).collect();
     for part in pieces.into_iter().rev() {
-        let units = stream_units(part.len());
+        let units = match rounded {
+            Rounded::ToUnits => stream_units(part.len()),
+            Rounded::ToBlocks => stream_units(part.len()).next_multiple_of(PAGE_UNITS),
+        };
         let place = placer.place(units)?;
         placed.push((place, units));
         next = push_piece(medium, place, next, part, images);
@@ -150,20 +163,6 @@ pub(crate) fn add_segment_stream(
         next = push_piece(medium, place, next, &content[range], images);
     }
     Ok(next)
-}
-
-/// Key length 1, value length 4, key, value; again and again.
-pub(crate) fn encode_config<'a>(
-    pairs: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
-) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (key, value) in pairs {
-        out.push(key.len() as u8);
-        out.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        out.extend_from_slice(key);
-        out.extend_from_slice(value);
-    }
-    out
 }
 
 /// In the place of a staged run's first chunk: the commands follow. A version that does not know

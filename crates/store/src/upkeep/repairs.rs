@@ -8,7 +8,9 @@
 //! Notes are kept in memory only, and so many at most: what is not noted is found again by the next
 //! reader, or by the next scrub.
 
-use format::NodeId;
+use std::collections::BTreeSet;
+
+use format::{LeafRow, NodeId};
 
 use crate::StoreError;
 use crate::chunks::pages::PageKey;
@@ -63,6 +65,7 @@ impl Store {
     pub(crate) fn has_bad_copies(&self) -> bool {
         let tables = self.world.tables();
         self.world.nodes.bad_copies.is_some()
+            || self.world.bad_leaves.is_some()
             || tables.into_iter().any(|table| table.bad_copies.is_some())
     }
 
@@ -92,6 +95,12 @@ impl Store {
                 found.extend(row.ok().map(|row| (What::Node(id.0), row.place)));
             }
         }
+        let leaves: BTreeSet<u64> = self.world.bad_leaves.take().into_iter().collect();
+        let leaves = self.write_leaves_anew(&leaves).into_iter();
+        found.extend(leaves.filter_map(|number| {
+            let row = self.world.leaves.get(&self.world.medium, number, LeafRow::decode).ok()??;
+            Some((What::Leaf(number), row.first.page.place))
+        }));
         if found.is_empty() {
             return Ok(());
         }

@@ -19,6 +19,7 @@ use format::{NodeId, Place};
 
 use crate::asking::View;
 use crate::chunks::pages::PageKey;
+use crate::key_space::capture::CapturedLeaf;
 use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::space::segments::Segments;
@@ -83,6 +84,11 @@ impl Captured {
         self.steps.push(Step::Node { id, captured, before });
     }
 
+    /// A leaf of the key-value space was captured.
+    pub(crate) fn add_leaf(&mut self, leaf: CapturedLeaf) {
+        self.steps.push(Step::Leaf(leaf));
+    }
+
     /// Pages of a table were captured.
     pub(crate) fn add_pages(&mut self, table: TableName, pages: Vec<PageImage>) {
         self.steps.extend(pages.iter().map(|image| {
@@ -125,6 +131,10 @@ impl Captured {
                     }
                     (captured.place, before.place, UNITS_PER_BLOCK)
                 }
+                Step::Leaf(leaf) => {
+                    leaf.give_back(world, segments, &mut writer.state.config)?;
+                    continue;
+                }
             };
             segments.sub_live(new, units)?;
             if !old.is_none() {
@@ -142,6 +152,7 @@ impl Captured {
 enum Step {
     Node { id: NodeId, captured: Place, before: (Place, u64) },
     Page { table: TableName, key: PageKey, captured: PageRef, before: PageRef },
+    Leaf(CapturedLeaf),
 }
 
 /// What a slice is of.

@@ -7,6 +7,10 @@
 //! 3. What checkpoints of before have written is written anew, some at a time, until no segment has
 //!    metadata that stands once.
 //!
+//! A pool of version 3 that lacks some of its features gets them in the same way: by step 1, and by
+//! the next checkpoint, which writes leaves where the one before has the key-value space in a
+//! stream.
+//!
 //! Step 1 takes as long as two writes. Step 3 is what compaction does (`compact`), and goes on as
 //! that does: beside the hosts, in small turns, and after a restart from what the segment table
 //! says. It waits while the pool has no room for it.
@@ -17,27 +21,47 @@
 use format::{FormatVersion, PLACE_UNIT_BYTES, Superblock};
 
 use crate::log::writer::Writer;
+use crate::space::holes::KEPT_SEGMENTS;
 use crate::store::Store;
 use crate::world::World;
 use crate::{StoreError, UpgradeStatus};
 
-/// Has a superblock say that the pool is of the latest version, and goes on in this incarnation.
-/// Checkpoints go on in a new segment: the one that they are in has nothing in its second half that
-/// is a copy.
+/// Has a superblock say that the pool is of the latest version, with all of its features, if it
+/// does not yet. From version 2 on it goes on in this incarnation, and checkpoints go on in a new
+/// segment: the one that they are in has nothing in its second half that is a copy.
 pub(crate) fn to_latest(superblock: &mut Superblock, incarnation: u64) {
-    superblock.version = FormatVersion::default();
-    superblock.incarnation = incarnation;
-    (superblock.metadata_segment, superblock.metadata_block) = (0, 0);
+    if superblock.version < FormatVersion::default() {
+        superblock.version = FormatVersion::default();
+        superblock.incarnation = incarnation;
+        (superblock.metadata_segment, superblock.metadata_block) = (0, 0);
+    }
+    superblock.features = superblock.features.with_known();
 }
 
 impl World {
-    /// A superblock says that the pool is of the latest version.
-    pub(crate) fn upgraded(&self, writer: &mut Writer) {
+    /// A superblock says that the pool, which was of this version, is of the latest one with all of
+    /// its features.
+    pub(crate) fn upgraded(&self, writer: &mut Writer, version: FormatVersion) {
         self.medium.upgraded();
+        writer.state.config.divide();
+        if version == FormatVersion::default() {
+            return;
+        }
         writer.state.segments.upgraded(self.medium.geometry());
         writer.metadata_blocks = self.medium.metadata_blocks();
         writer.note_open((0, 0));
         writer.note_holes(self, 0);
+    }
+}
+
+impl Writer {
+    /// Whether the key-value space is to be in leaves and is in a stream, and a checkpoint has room
+    /// to change that.
+    pub(crate) fn is_dividing_due(&mut self, world: &World) -> bool {
+        let needed = |writer: &Self| writer.claim(world).segments.saturating_add(KEPT_SEGMENTS);
+        !self.failed
+            && self.state.config.is_to_be_divided()
+            && needed(self) <= self.state.segments.free_for_metadata()
     }
 }
 
@@ -50,9 +74,10 @@ impl Store {
     pub fn upgrade(&self) -> Result<bool, StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let mut superblock = checkpointer.superblock().clone();
-        if superblock.version == FormatVersion::default() {
+        if superblock.is_latest() {
             return Ok(false);
         }
+        let version = superblock.version;
         superblock.sequence += 1;
         to_latest(&mut superblock, self.incarnation().number);
         if self.has_failed() {
@@ -66,7 +91,7 @@ impl Store {
             writer.failed = true;
             return Err(error);
         }
-        self.world.upgraded(&mut writer);
+        self.world.upgraded(&mut writer, version);
         Ok(true)
     }
 
@@ -80,6 +105,10 @@ impl Store {
         let units: u64 =
             writer.state.segments.of_one_copy().map(|(_, row)| u64::from(row.live_units)).sum();
         let latest_version = FormatVersion::default().number();
-        UpgradeStatus { version, latest_version, left_bytes: units * PLACE_UNIT_BYTES }
+        let is_latest = version == latest_version && self.world.medium.has_leaves();
+        let is_to_be_divided = writer.state.config.is_to_be_divided();
+        let stream_bytes = if is_to_be_divided { writer.config_bytes } else { 0 };
+        let left_bytes = units * PLACE_UNIT_BYTES + stream_bytes;
+        UpgradeStatus { version, latest_version, is_latest, left_bytes }
     }
 }

@@ -212,6 +212,7 @@ pub(super) mod tests {
             written: Written::default(),
             format_version: 3,
             latest_format_version: 3,
+            format_is_latest: true,
             upgrade_left_bytes: 0,
         };
         Status {

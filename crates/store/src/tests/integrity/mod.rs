@@ -10,7 +10,7 @@ mod restarted;
 
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::NODE_BYTES;
-use format::page::PageRef;
+use format::page::{PageRef, StreamRef};
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{ChunkId, ChunkRow, Place};
 
@@ -157,6 +157,7 @@ fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
         TableName::Chunks => superblock.chunks,
         TableName::Nodes => superblock.nodes,
         TableName::Volumes => superblock.volumes,
+        TableName::Leaves => superblock.leaves,
     };
     let mut page = root.page;
     for above in (level..root.height).rev() {
@@ -165,6 +166,15 @@ fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
         page = PageRef::in_directory(&directory[..], index as usize);
     }
     page
+}
+
+/// The leaves of the key-value space: their numbers, and the first piece of each.
+fn stored_leaves(store: &Store) -> Vec<(u64, StreamRef)> {
+    let mut leaves = Vec::new();
+    store.world.leaves.visit(&store.world.medium, &mut |_| {}, &mut |number, raw| {
+        leaves.push((number, format::LeafRow::decode(raw).unwrap().first));
+    });
+    leaves
 }
 
 /// Where each class of durable byte stands, and what scrub calls it; the bits of it to choose from.
@@ -193,6 +203,11 @@ fn classes(store: &Store) -> Vec<(&'static str, What, u64, u64)> {
     page("chunk rows", TableName::Chunks, 0, 2);
     page("node rows", TableName::Nodes, 0, 0);
     page("volume rows", TableName::Volumes, 0, 0);
+    page("rows of leaves", TableName::Leaves, 0, 0);
+    for (number, leaf) in stored_leaves(store) {
+        let bits = u64::from(leaf.length_bytes) * 8;
+        classes.push(("key-value leaf", What::Leaf(number), offset(store, leaf.page.place), bits));
+    }
     for id in 1..superblock.next_node.0 {
         if let Ok(row) = world.nodes.row(&world.medium, format::NodeId(id)) {
             let class = if row.level == 1 { "leaf" } else { "inner node" };
@@ -290,8 +305,8 @@ fn what_no_checksum_covers_is_never_read() {
     let pool = make();
     let store = open(&pool);
     let superblock = store.checkpointing.lock().superblock().clone();
-    // Behind a stream's end, up to the end of its block.
-    let stream = superblock.config;
+    // Behind the end of a stream or a leaf, up to the end of its block.
+    let stream = stored_leaves(&store)[0].1;
     let end = offset(&store, stream.page.place) + u64::from(stream.length_bytes);
     assert!(!end.is_multiple_of(4096));
     flip(&pool.disk, end, 3);

@@ -3,7 +3,7 @@
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::PageRef;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
-use format::{ChunkId, MapEntry, Place, RecordHeader, Superblock};
+use format::{ChunkId, LeafRow, MapEntry, Place, RecordHeader, Superblock};
 
 use super::*;
 use crate::LogCut;
@@ -109,15 +109,25 @@ fn a_lost_page_of_the_volume_table_costs_the_volumes_names_and_not_their_maps() 
 #[test]
 fn a_lost_key_value_space_costs_no_data() {
     let pool = rich();
-    let disk = pool.disk.copy();
-    let superblock = superblock(&disk);
-    disk.flip(offset(&superblock, superblock.config.page.place), 300);
-    let (lost, cut) = salvage(&pool, &disk);
-    assert!(lost.is_empty() && cut.is_none());
-    let salvage = Salvage::open(disk, WHOLE).unwrap();
-    assert_eq!(salvage.losses().len(), 1);
-    // The log brings what it has.
-    assert!(salvage.config().any(|(key, _)| key == b"last"));
+    let superblock = superblock(&pool.disk);
+    let mut leaves = Vec::new();
+    let store = load(&pool.disk);
+    store.world.leaves.visit(&store.world.medium, &mut |_| {}, &mut |_, raw| {
+        leaves.push(LeafRow::decode(raw).unwrap().first.page.place);
+    });
+    drop(store);
+    assert_eq!(leaves.len(), 1, "one value that is longer than a block");
+    for at in [superblock.leaves.page.place, leaves[0]] {
+        let disk = pool.disk.copy();
+        disk.flip(offset(&superblock, at), 300);
+        let (lost, cut) = salvage(&pool, &disk);
+        assert!(lost.is_empty() && cut.is_none());
+        let salvage = Salvage::open(disk, WHOLE).unwrap();
+        assert_eq!(salvage.losses().len(), 1);
+        // The log brings what it has.
+        assert!(salvage.config().any(|(key, _)| key == b"last"));
+        assert!(salvage.config().all(|(key, _)| key != b"key"));
+    }
 }
 
 #[test]

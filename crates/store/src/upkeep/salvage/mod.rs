@@ -192,7 +192,7 @@ impl Salvage {
         disk.lay_out(superblock.geometry);
         let medium = Medium::new(disk, &superblock, options.tuning);
         let world = world(medium, &superblock, options.memory_bytes);
-        let config = tables::config(&world.medium, superblock.config, &mut losses);
+        let config = tables::config(&world.medium, &superblock, &mut losses);
         let volumes = tables::volumes(&world.medium, &superblock, &mut losses);
         let mut salvage = Self {
             world,
@@ -273,7 +273,7 @@ impl Salvage {
 }
 
 fn world(medium: Medium, superblock: &Superblock, memory_bytes: u64) -> World {
-    let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+    let roots = [superblock.chunks, superblock.nodes, superblock.volumes, superblock.leaves];
     World::new(medium, Budgets::of_metadata(memory_bytes), roots)
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use block::VolumeId;
-use format::codec::Reader;
+use format::key_space::{LEAF_NUMBERS_MAX, decode_pairs};
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
-use format::{FormatError, Superblock, VolumeRow};
+use format::{LeafRow, Superblock, VolumeRow};
 
 use super::held::Volumes;
 use crate::chunks::medium::{Copied, Medium};
@@ -80,35 +80,42 @@ pub(super) fn volumes(
 /// The key-value space of a checkpoint.
 pub(super) fn config(
     medium: &Medium,
-    first: StreamRef,
+    superblock: &Superblock,
     losses: &mut Vec<String>,
 ) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut next = first;
-    while next.length_bytes > 0 {
-        let Ok(Copied { content: (behind, part), .. }) = medium.read_piece(next) else {
-            let text =
-                "the key-value space can't be read to its end: names, hosts and settings are lost";
-            losses.push(text.to_string());
-            break;
-        };
-        bytes.extend(part);
-        next = behind;
-    }
     let mut config = BTreeMap::new();
-    // The last one may be cut.
-    while_decoded(&bytes, |key, value| drop(config.insert(key.to_vec(), value.to_vec())));
+    if !stream(medium, superblock.config, &mut config) {
+        let text =
+            "the key-value space can't be read to its end: names, hosts and settings are lost";
+        losses.push(text.to_string());
+    }
+    let mut lost = 0;
+    rows(medium, superblock.leaves, LEAF_NUMBERS_MAX, &mut |row| match row {
+        Row::Found(_, raw) => {
+            let row = LeafRow::decode(raw);
+            let is_read = row.is_some_and(|row| stream(medium, row.first, &mut config));
+            lost += u64::from(!is_read);
+        }
+        Row::Lost(numbers) => lost += numbers.end - numbers.start,
+    });
+    if lost > 0 {
+        let text = "leaves of the key-value space can't be read: names, hosts or settings in them";
+        losses.push(format!("up to {lost} {text} are lost"));
+    }
     config
 }
 
-fn while_decoded(bytes: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
-    let mut reader = Reader::new(bytes);
-    let mut one = || -> Result<(), FormatError> {
-        let key_bytes = usize::from(reader.u8()?);
-        let value_bytes = reader.u32()? as usize;
-        let key = reader.bytes(key_bytes)?;
-        each(key, reader.bytes(value_bytes)?);
-        Ok(())
-    };
-    while one().is_ok() {}
+/// Adds the pairs of a stream or a leaf, as far as it can be read; whether all of it can.
+fn stream(medium: &Medium, first: StreamRef, config: &mut BTreeMap<Vec<u8>, Vec<u8>>) -> bool {
+    let (mut bytes, mut next) = (Vec::new(), first);
+    while next.length_bytes > 0 {
+        let Ok(Copied { content: (behind, part), .. }) = medium.read_piece(next) else { break };
+        bytes.extend(part);
+        next = behind;
+    }
+    // The last one may be cut.
+    for (key, value) in decode_pairs(&bytes).filter_map(Result::ok) {
+        config.insert(key.to_vec(), value.to_vec());
+    }
+    next.length_bytes == 0
 }

@@ -21,11 +21,13 @@ pub enum TableName {
     Nodes,
     /// What the volumes are.
     Volumes,
+    /// Where the leaves of the key-value space are.
+    Leaves,
 }
 
 impl TableName {
     /// All, in their order, which is that of a scrub.
-    pub(crate) const ALL: [Self; 3] = [Self::Chunks, Self::Nodes, Self::Volumes];
+    pub(crate) const ALL: [Self; 4] = [Self::Chunks, Self::Nodes, Self::Volumes, Self::Leaves];
 }
 
 /// Durable bytes that are not what was written.
@@ -34,7 +36,8 @@ impl TableName {
 pub enum What {
     /// A copy of the superblock: 0 or 1.
     Superblock(u8),
-    /// A stream: 0 the key-value space, 1 what waits to be freed, 2 the segment table.
+    /// A stream: 0 the key-value space where it is not in leaves, 1 what waits to be freed, 2 the
+    /// segment table.
     Stream(u8),
     /// A page of a table.
     Page {
@@ -47,6 +50,8 @@ pub enum What {
     },
     /// A record of the log that recovery would read, by its LSN.
     Record(u64),
+    /// A leaf of the key-value space, by its number.
+    Leaf(u64),
     /// A node of a map, by its id.
     Node(u64),
     /// The content of a block, by its chunk's id.
@@ -211,6 +216,7 @@ impl Findings {
         self.by_what.values().any(|finding| {
             finding.repair != Repair::Done
                 && match finding.what {
+                    What::Page { table: TableName::Leaves, .. } | What::Leaf(_) => false,
                     What::Chunk(_) | What::Node(_) | What::Page { .. } | What::Lost => true,
                     What::Superblock(_) | What::Stream(_) | What::Record(_) => false,
                 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | superblocks | both copies | each other |
 //! | streams | segment table, key-value space, what waits to be freed: both copies | memory |
-//! | pages | both copies of each page of the tables, and of each node | each other, memory |
+//! | pages | both copies of each page of the tables, of nodes and leaves | each other, memory |
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
 //! | chunks | every block that a row names | the cache, if there |

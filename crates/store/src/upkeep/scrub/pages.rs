@@ -1,10 +1,12 @@
 //! The tables as they are on the device: directories, rows, and the nodes that rows name.
 
-use block::Frame;
+use std::collections::BTreeSet;
+
+use block::{BLOCK_BYTES, Frame};
 use format::map::NODE_BYTES;
-use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TableRoot};
+use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
-use format::{NodeId, NodeRow, Place};
+use format::{LeafRow, NodeId, NodeRow, Place, Superblock};
 
 use super::{Repair, Step, TableName, What};
 use crate::StoreError;
@@ -114,14 +116,15 @@ impl Step<'_> {
     /// Reads some row pages of a table, and the nodes that they name; says which page is the next.
     pub(super) fn pages(&mut self, table: usize, mut from: u64) -> Option<u64> {
         let superblock = self.checkpointer.superblock();
-        let roots = [superblock.chunks, superblock.nodes, superblock.volumes];
+        let Superblock { chunks, nodes, volumes, leaves, .. } = superblock;
+        let roots = [*chunks, *nodes, *volumes, *leaves];
         let mut tree = StoredTree::new(table, roots[table]);
         while !self.is_spent() {
             let (number, page) = tree.page(self, from)?;
-            if TableName::ALL[table] == TableName::Nodes
-                && let Some(page) = page
-            {
-                self.nodes(number, &page[..]);
+            match (TableName::ALL[table], page) {
+                (TableName::Nodes, Some(page)) => self.nodes(number, &page[..]),
+                (TableName::Leaves, Some(page)) => self.leaves(number, &page[..]),
+                _ => {}
             }
             from = number + 1;
         }
@@ -142,6 +145,40 @@ impl Step<'_> {
         for (id, row) in nodes {
             self.node(id, &row);
         }
+    }
+
+    fn leaves(&mut self, page: u64, bytes: &[u8]) {
+        for (at, raw) in (0..).zip(bytes.chunks_exact(ROW_BYTES)) {
+            if let Some(row) = LeafRow::decode(raw) {
+                self.stored_leaf(page * ROWS_PER_PAGE + at, row);
+            }
+        }
+    }
+
+    /// Memory has all leaves.
+    fn stored_leaf(&mut self, number: u64, row: LeafRow) {
+        let Some(place) = self.pieces(row.first) else { return };
+        // One that was let go meanwhile is in no checkpoint behind this.
+        self.store.write_leaves_anew(&BTreeSet::from([number]));
+        let offset_bytes = self.offset_bytes(place);
+        self.find(What::Leaf(number), offset_bytes, Repair::Underway);
+    }
+
+    /// Reads both copies of all pieces of a stream, as far as they can be read; the first place
+    /// where one is bad.
+    pub(super) fn pieces(&mut self, first: StreamRef) -> Option<Place> {
+        let (store, mut next, mut first_bad) = (self.store, first, None);
+        while next.length_bytes > 0 {
+            let places = self.places(next.page.place, next.length_bytes as usize);
+            let blocks = u64::from(next.length_bytes).div_ceil(BLOCK_BYTES);
+            self.count(places.len() as u64 * blocks);
+            let read = |place| store.world.medium.read_piece_at(next, place);
+            let (found, bad) = read_all(&places, &read);
+            first_bad = first_bad.or(bad);
+            let Some((behind, _)) = found else { break };
+            next = behind;
+        }
+        first_bad
     }
 
     fn node(&mut self, id: NodeId, row: &NodeRow) {

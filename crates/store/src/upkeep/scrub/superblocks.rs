@@ -1,11 +1,9 @@
 //! The superblocks, and the streams that they name.
 
-use block::BLOCK_BYTES;
 use format::Superblock;
 use format::page::StreamRef;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 
-use super::pages::read_all;
 use super::{Repair, Step, What};
 use crate::StoreError;
 
@@ -49,20 +47,9 @@ impl Step<'_> {
     }
 
     fn stream(&mut self, index: u8, first: StreamRef) {
-        let store = self.store;
-        let mut next = first;
-        while next.length_bytes > 0 {
-            let places = self.places(next.page.place, next.length_bytes as usize);
-            let blocks = u64::from(next.length_bytes).div_ceil(BLOCK_BYTES);
-            self.count(places.len() as u64 * blocks);
-            let read = |place| store.world.medium.read_piece_at(next, place);
-            let (found, bad) = read_all(&places, &read);
-            if let Some(place) = bad {
-                let offset_bytes = self.offset_bytes(place);
-                self.find(What::Stream(index), offset_bytes, Repair::Underway);
-            }
-            let Some((behind, _)) = found else { break };
-            next = behind;
+        if let Some(place) = self.pieces(first) {
+            let offset_bytes = self.offset_bytes(place);
+            self.find(What::Stream(index), offset_bytes, Repair::Underway);
         }
     }
 }

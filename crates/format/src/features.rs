@@ -1,0 +1,53 @@
+//! Features of a pool: what it has beyond its version ([`crate::superblock`]).
+
+use crate::superblock::FormatVersion;
+
+/// What a pool has beyond its version, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// A program that does not know these uses the pool.
+    pub compatible: u64,
+    /// A program that does not know these may read the pool, but not change it.
+    pub read_compatible: u64,
+    /// A program that does not know these can't read the pool.
+    pub incompatible: u64,
+}
+
+impl Features {
+    /// Incompatible: the key-value space is in leaves.
+    pub const LEAVES: u64 = 1 << 0;
+    /// Those that are known. New pools have all of them.
+    pub const KNOWN: Self = Self { compatible: 0, read_compatible: 0, incompatible: Self::LEAVES };
+
+    /// Those of a new pool of a version.
+    pub fn latest_of(version: FormatVersion) -> Self {
+        match version {
+            FormatVersion::V2 => Self::default(),
+            FormatVersion::V3 => Self::KNOWN,
+        }
+    }
+
+    /// Whether the key-value space is in leaves, or becomes that with the next checkpoint.
+    pub fn has_leaves(self) -> bool {
+        self.incompatible & Self::LEAVES != 0
+    }
+
+    /// With those that are known as well.
+    pub fn with_known(self) -> Self {
+        let Self { compatible, read_compatible, incompatible } = Self::KNOWN;
+        Self {
+            compatible: self.compatible | compatible,
+            read_compatible: self.read_compatible | read_compatible,
+            incompatible: self.incompatible | incompatible,
+        }
+    }
+
+    /// Those that are not known and keep the pool from being changed, or from being read at all.
+    pub fn unknown(self) -> Self {
+        Self {
+            compatible: 0,
+            read_compatible: self.read_compatible & !Self::KNOWN.read_compatible,
+            incompatible: self.incompatible & !Self::KNOWN.incompatible,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How a checkpoint captures the leaves that have changed: each gets its next place, and its row
+//! says so. The rows are captured as those of any table, behind this.
+
+use std::ops::Bound;
+
+use format::LeafRow;
+use format::geometry::UNITS_PER_BLOCK;
+use format::key_space::encode_pair;
+use format::page::StreamRef;
+use format::row::ROW_BYTES;
+
+use super::KeySpace;
+use super::leaves::{Pairs, Piece};
+use crate::StoreError;
+use crate::space::segments::Segments;
+use crate::upkeep::placer::{Placer, Rounded, add_stream};
+use crate::upkeep::slices::Captured;
+use crate::world::World;
+
+/// A leaf that was captured, and what it was before.
+pub(crate) struct CapturedLeaf {
+    number: u64,
+    /// Where it goes; nowhere if it is let go.
+    pieces: Vec<Piece>,
+    before: (LeafRow, Vec<Piece>),
+}
+
+impl KeySpace {
+    /// Captures what has changed, and returns the numbers of leaves that are let go. The caller
+    /// holds the writer's lock.
+    ///
+    /// # Errors
+    /// If memory and medium differ by now.
+    pub(crate) fn capture(
+        &mut self,
+        world: &World,
+        placer: &mut Placer<'_>,
+        captured: &mut Captured,
+    ) -> Result<Vec<u64>, StoreError> {
+        let Self { pairs, leaves: Some(leaves), .. } = self else { return Ok(Vec::new()) };
+        let dropped = leaves.take_dropped();
+        let gone = dropped.iter().map(|(number, _)| *number).collect();
+        for (number, stored) in dropped {
+            release(placer, &stored)?;
+            let before = (set_row(world, number, LeafRow::default())?, stored);
+            captured.add_leaf(CapturedLeaf { number, pieces: Vec::new(), before });
+        }
+        for (cut, end) in leaves.take_dirty() {
+            let content = content(pairs, &cut, end.as_deref());
+            let (images, mut pieces) = (&mut captured.images, Vec::new());
+            let medium = &world.medium;
+            let first =
+                add_stream(medium, placer, &content, Rounded::ToBlocks, images, &mut pieces)?;
+            // The first one first, as who reads them finds them.
+            pieces.reverse();
+            let (number, stored) = leaves.set_stored(&cut, pieces.clone());
+            release(placer, &stored)?;
+            let before = (set_row(world, number, LeafRow { first })?, stored);
+            captured.add_leaf(CapturedLeaf { number, pieces, before });
+        }
+        Ok(gone)
+    }
+}
+
+impl CapturedLeaf {
+    /// It is where it was before, and has changed.
+    ///
+    /// # Errors
+    /// If memory and medium differ by now.
+    pub(crate) fn give_back(
+        self,
+        world: &World,
+        segments: &mut Segments,
+        config: &mut KeySpace,
+    ) -> Result<(), StoreError> {
+        let Self { number, pieces, before: (row, stored) } = self;
+        for (place, units) in pieces {
+            segments.sub_live(place, units)?;
+        }
+        for (place, units) in &stored {
+            segments.add_live(*place, *units)?;
+        }
+        set_row(world, number, row)?;
+        if let Some(leaves) = config.leaves_mut() {
+            leaves.give_back(number, stored);
+        }
+        Ok(())
+    }
+}
+
+fn release(placer: &mut Placer<'_>, pieces: &[Piece]) -> Result<(), StoreError> {
+    pieces.iter().try_for_each(|(place, units)| placer.release(*place, *units))
+}
+
+/// Sets the row of a leaf, and returns what it was. The pages of these rows are always in memory.
+fn set_row(world: &World, number: u64, row: LeafRow) -> Result<LeafRow, StoreError> {
+    world.leaves.update(&world.medium, number, |raw: &mut [u8]| {
+        let before = LeafRow::decode(&raw[..ROW_BYTES]).unwrap_or_default();
+        row.encode(raw);
+        before
+    })
+}
+
+fn content(pairs: &Pairs, cut: &[u8], end: Option<&[u8]>) -> Vec<u8> {
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut out = Vec::new();
+    for (key, value) in pairs.range::<[u8], _>((Bound::Included(cut), end)) {
+        encode_pair(key, value, &mut out);
+    }
+    out
+}
+
+/// Units of a piece of a leaf, which has its blocks for itself.
+pub(crate) fn leaf_piece(piece: StreamRef) -> Piece {
+    let blocks = u64::from(piece.length_bytes).div_ceil(block::BLOCK_BYTES) as u32;
+    (piece.page.place, blocks * UNITS_PER_BLOCK)
+}

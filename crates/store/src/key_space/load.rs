@@ -1,0 +1,85 @@
+//! Reading the key-value space of a checkpoint.
+
+use format::key_space::{LEAF_NUMBERS_MAX, decode_pairs};
+use format::page::StreamRef;
+use format::{FormatError, LeafRow, Superblock};
+
+use super::KeySpace;
+use super::capture::leaf_piece;
+use super::leaves::{Leaves, Pairs, Piece, StoredLeaf};
+use crate::StoreError;
+use crate::chunks::medium::{Copied, Medium};
+use crate::world::World;
+
+/// What a leaf holds, and where it is.
+pub(crate) struct ReadLeaf {
+    pub(crate) content: Vec<u8>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Whether something of it was read from its second copy.
+    pub(crate) is_second: bool,
+}
+
+/// Reads all pieces of a leaf.
+pub(crate) fn read_leaf(medium: &Medium, first: StreamRef) -> Result<ReadLeaf, StoreError> {
+    let mut leaf = ReadLeaf { content: Vec::new(), pieces: Vec::new(), is_second: false };
+    let mut next = first;
+    while next.length_bytes > 0 {
+        let Copied { content: (behind, part), is_second } = medium.read_piece(next)?;
+        leaf.content.extend(part);
+        leaf.pieces.push(leaf_piece(next));
+        leaf.is_second |= is_second;
+        next = behind;
+    }
+    Ok(leaf)
+}
+
+fn damaged(text: &str) -> StoreError {
+    StoreError::Damaged(format!("the key-value space: {text}"))
+}
+
+/// The key-value space that a superblock names. `stream` is the content of its stream.
+///
+/// # Errors
+/// If something of it can't be read, or makes no sense.
+pub(crate) fn load(
+    world: &World,
+    superblock: &Superblock,
+    stream: &[u8],
+) -> Result<KeySpace, StoreError> {
+    if !superblock.features.has_leaves() || superblock.config.length_bytes > 0 {
+        let mut space = KeySpace::of_stream(pairs_of(stream)?);
+        if superblock.features.has_leaves() {
+            space.divide();
+        }
+        return Ok(space);
+    }
+    let mut rows = Vec::new();
+    let lost = world.leaves.visit(&world.medium, &mut |_| {}, &mut |number, raw| {
+        rows.push((number, LeafRow::decode(raw)));
+    });
+    if let Some(lost) = lost.into_iter().next() {
+        return Err(lost.error);
+    }
+    let mut found = Vec::new();
+    for (number, row) in rows {
+        let row = row.filter(|_| number < LEAF_NUMBERS_MAX);
+        let row = row.ok_or_else(|| damaged("the row of a leaf is impossible"))?;
+        let ReadLeaf { content, pieces: stored, is_second } = read_leaf(&world.medium, row.first)?;
+        if is_second {
+            world.bad_leaves.note(number);
+        }
+        let pairs = pairs_of(&content)?.into_iter().collect();
+        found.push(StoredLeaf { number, stored, pairs });
+    }
+    let stored = Leaves::stored(found);
+    let (leaves, pairs) = stored.ok_or_else(|| damaged("two leaves have the same keys"))?;
+    Ok(KeySpace { pairs, leaves: Some(leaves), is_in_stream: false })
+}
+
+fn pairs_of(bytes: &[u8]) -> Result<Pairs, StoreError> {
+    let pairs = decode_pairs(bytes).map(|pair| {
+        let (key, value) = pair?;
+        Ok((key.to_vec(), value.to_vec()))
+    });
+    pairs.collect::<Result<Pairs, FormatError>>().map_err(|error| damaged(&error.to_string()))
+}
