@@ -1,7 +1,8 @@
 //! The map: what a volume's blocks are, in nodes of 256 entries.
 //!
 //! ```text
-//! entry, 8 bytes        bits 60..64  kind: 0 hole, 1 zeros, 2 pattern, 3 chunk, 4 node
+//! entry, 8 bytes        bits 60..64  kind: 0 hole, 1 zeros, 2 pattern, 3 chunk, 4 node;
+//!                                    5 reserved
 //!                       bits  0..60  pattern: the 32 bits that repeat; chunk, node: the id
 //! node, 2048 bytes      256 entries. Level 1 (a leaf): an entry a block. Level n > 1: an entry
 //!                       for each 256^(n-1) blocks, which is a node of level n-1, or a hole,
@@ -12,6 +13,9 @@
 //! reference to the chunk, whatever it spans. Pools made before this kind of entry existed have
 //! chunks in leaves only, and are read as they are; a version that does not know it refuses the
 //! node.
+//!
+//! Kind 5 is reserved for blocks that are in another pool. Nothing writes it, and this version
+//! refuses a node that has one.
 //!
 //! The highest id, 2^60 - 1, names nothing. As a chunk it stands for a block whose content is lost:
 //! recovery could not read what the log had to change there. As the root of a volume it says that
@@ -33,6 +37,8 @@ pub const LEVEL_MAX: u8 = 17;
 /// The largest volume, 64 TiB, in blocks.
 const VOLUME_BLOCKS_MAX: u64 = VOLUME_BYTES_MAX / BLOCK_BYTES;
 
+/// What is wrong with an entry of kind 5.
+const IN_ANOTHER_POOL: &str = "a map entry names data of another pool, which is not known";
 const KIND_SHIFT: u32 = 60;
 const ID_MASK: u64 = (1 << KIND_SHIFT) - 1;
 
@@ -94,6 +100,7 @@ impl MapEntry {
             (2, bits) if bits <= u64::from(u32::MAX) => Ok(Self::Pattern(bits as u32)),
             (3, id) => Ok(Self::Chunk(ChunkId(id))),
             (4, id) => Ok(Self::Node(NodeId(id))),
+            (5, _) => Err(FormatError { what: IN_ANOTHER_POOL, offset: 0 }),
             _ => Err(FormatError { what: "unknown kind of map entry", offset: 0 }),
         }
     }
@@ -235,7 +242,9 @@ mod tests {
         for entry in entries {
             assert_eq!(MapEntry::decode(entry.encode()), Ok(entry));
         }
-        assert!(MapEntry::decode(5 << KIND_SHIFT).is_err());
+        let elsewhere = MapEntry::decode(5 << KIND_SHIFT | 7).unwrap_err();
+        assert_eq!(elsewhere.what, IN_ANOTHER_POOL);
+        assert!(MapEntry::decode(6 << KIND_SHIFT).is_err());
         assert!(MapEntry::decode(1).is_err());
         assert!(MapEntry::decode(2 << KIND_SHIFT | 1 << 32).is_err());
     }

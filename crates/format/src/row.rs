@@ -21,7 +21,8 @@
 //! 17  1  1: in use                            4  4  live units of 64 bytes, each once
 //! 18  1  1: a snapshot, else 0                8  8  LSN at which it was opened
 //! 19  1  handling: 1 uncompressed, 2 unshared
-//! 20 12  zero
+//! 20  8  reserved for blocks that are kept for it: zero
+//! 28  4  reserved for the pod that it is in: zero
 //! ```
 //!
 //! A reference count that has reached 2^32 - 1 stays there: the exact number of references is no
@@ -162,9 +163,16 @@ impl VolumeRow {
             _ => return None,
         };
         let size_blocks = u64_at(raw, 8);
+        let is_reserved_zero = raw[20..ROW_BYTES].iter().all(|byte| *byte == 0);
         let spanned = size_blocks <= fanout.span_blocks(level).min(VOLUME_BYTES_MAX / BLOCK_BYTES);
         let handling = Handling::decode(raw[19])?;
-        spanned.then_some(Self { root, size_blocks, level, handling, snapshot })
+        (spanned && is_reserved_zero).then_some(Self {
+            root,
+            size_blocks,
+            level,
+            handling,
+            snapshot,
+        })
     }
 
     /// Writes the row to `out`, which has [`ROW_BYTES`].
@@ -325,8 +333,11 @@ mod tests {
         raw = [0; ROW_BYTES];
         volume.encode(&mut raw);
         assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), Some(volume));
-        raw[18] = 2; // flags that nobody knows
-        assert_eq!(VolumeRow::decode(&raw, Fanout::DEFAULT), None);
+        for (at, value) in [(18, 2), (20, 1), (27, 1), (28, 1), (31, 1)] {
+            let mut other = raw; // flags and fields that nobody knows
+            other[at] = value;
+            assert_eq!(VolumeRow::decode(&other, Fanout::DEFAULT), None, "byte {at}");
+        }
         assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
         let of_log = SegmentRow { state: SegmentState::Log, ..segment };
         assert_eq!(SegmentRow::decode(&of_log.encode()), None);

@@ -20,6 +20,7 @@
 //!                                   336  8  features: incompatible
 //!                                   344  8  incarnation
 //!                                   352 24  leaf table: as those of chunks, nodes, volumes
+//!                                  1024 2048 reserved for slots of keys: zero
 //!                                  4064 32  BLAKE3 of the bytes before
 //! ```
 //!
@@ -57,6 +58,7 @@ use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 const MAGIC: [u8; 8] = *b"HOLDFAST";
 const FEATURES_AT: usize = 320;
 const LEAVES_AT: usize = 352;
+const KEY_SLOTS: std::ops::Range<usize> = 1024..3072;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
 pub const SUPERBLOCK_BYTES: usize = BLOCK_BYTES as usize;
@@ -69,6 +71,9 @@ pub const SUPERBLOCK_STAND_IN_OFFSET_BYTES: u64 = 4 << 20;
 pub const UNKNOWN_VERSION: &str = "it has a version of the format that is not known";
 /// What is wrong with a superblock that has an incompatible feature.
 pub const UNKNOWN_FEATURE: &str = "it has an incompatible feature that is not known";
+
+/// What is wrong with a superblock that has slots of keys.
+const KEY_IN_SLOT: &str = "it has slots of keys, which are not known";
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -296,6 +301,9 @@ impl Superblock {
             FormatVersion::V2 => Later::default(),
             FormatVersion::V3 => Later::decode(&bytes[FEATURES_AT..SUM_AT])?,
         };
+        if bytes[KEY_SLOTS].iter().any(|byte| *byte != 0) {
+            return Err(FormatError { what: KEY_IN_SLOT, offset: KEY_SLOTS.start });
+        }
         let Later { features, incarnation, leaves } = later;
         let superblock = Self {
             version,

@@ -113,3 +113,14 @@ fn only_the_latest_has_all_features() {
     old.version = FormatVersion::V2;
     assert!(!old.is_latest());
 }
+
+#[test]
+fn slots_of_keys_are_not_known() {
+    for at in [1024, 3071] {
+        let mut bytes = superblock().encode();
+        bytes[at] = 1;
+        let sum = superblock_sum(&bytes[..SUM_AT]);
+        bytes[SUM_AT..].copy_from_slice(&sum);
+        assert_eq!(Superblock::decode(&bytes).unwrap_err().what, KEY_IN_SLOT);
+    }
+}
