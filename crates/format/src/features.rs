@@ -27,6 +27,11 @@ impl Features {
         }
     }
 
+    /// Those that are known and set, by name.
+    pub fn names(self) -> Vec<&'static str> {
+        self.has_leaves().then_some("leaves").into_iter().collect()
+    }
+
     /// Whether the key-value space is in leaves, or becomes that with the next checkpoint.
     pub fn has_leaves(self) -> bool {
         self.incompatible & Self::LEAVES != 0

@@ -358,6 +358,21 @@ fn an_upgrade_of_many_segments_ends_and_survives_restarts() {
 }
 
 #[test]
+fn inspect_says_which_format_a_pool_has() {
+    let format = |disk: &Arc<MemoryDisk>| {
+        let report = crate::inspect(disk.clone(), crate::InspectOptions::default()).unwrap();
+        let text = report.to_string();
+        let line = text.lines().find_map(|line| line.strip_prefix("superblock  0: format "));
+        line.and_then(|line| line.split(',').next()).unwrap().to_owned()
+    };
+    assert_eq!(format(&golden_v2()), "2");
+    let disk = golden(V3);
+    assert_eq!(format(&disk), "3");
+    drop(Store::open(disk.clone(), options(true)).unwrap());
+    assert_eq!(format(&disk), "3 with leaves");
+}
+
+#[test]
 fn what_a_later_version_has_made_is_refused_and_told_apart_from_what_is_no_pool() {
     let changes: [fn(&mut format::Superblock); 2] = [
         |superblock| superblock.features.incompatible = 1 << 50,

@@ -28,6 +28,10 @@ pub struct SuperblockReport {
     pub sequence: u64,
     /// Its epoch.
     pub epoch: u64,
+    /// The version of the format.
+    pub format_version: u32,
+    /// What the pool has beyond that version, by name.
+    pub features: Vec<&'static str>,
     /// What is wrong with it, if something is.
     pub problem: Option<String>,
 }
@@ -35,12 +39,22 @@ pub struct SuperblockReport {
 impl SuperblockReport {
     fn of(copy: &Result<Superblock, FormatError>) -> Self {
         match copy {
-            Ok(found) => {
-                Self { valid: true, sequence: found.sequence, epoch: found.epoch, problem: None }
-            }
-            Err(error) => {
-                Self { valid: false, sequence: 0, epoch: 0, problem: Some(error.to_string()) }
-            }
+            Ok(found) => Self {
+                valid: true,
+                sequence: found.sequence,
+                epoch: found.epoch,
+                format_version: found.version.number(),
+                features: found.features.names(),
+                problem: None,
+            },
+            Err(error) => Self {
+                valid: false,
+                sequence: 0,
+                epoch: 0,
+                format_version: 0,
+                features: Vec::new(),
+                problem: Some(error.to_string()),
+            },
         }
     }
 }
@@ -247,11 +261,17 @@ impl fmt::Display for InspectReport {
         )?;
         for (index, copy) in self.superblocks.iter().enumerate() {
             match &copy.problem {
-                None => writeln!(
-                    f,
-                    "superblock  {index}: sequence {}, epoch {}",
-                    copy.sequence, copy.epoch
-                )?,
+                None => {
+                    let features = copy.features.iter().map(|name| format!(" with {name}"));
+                    writeln!(
+                        f,
+                        "superblock  {index}: format {}{}, sequence {}, epoch {}",
+                        copy.format_version,
+                        features.collect::<String>(),
+                        copy.sequence,
+                        copy.epoch
+                    )?;
+                }
                 Some(problem) => writeln!(f, "superblock  {index}: {problem}")?,
             }
         }
