@@ -95,8 +95,9 @@ struct Inner {
     struck: Option<Struck>,
     /// Reads until now.
     read_count: u64,
-    /// Reads in a row that have failed and will succeed if tried again.
-    reads_refused: u32,
+    /// How often reads of a block have failed that will succeed if tried again, and how many reads
+    /// there had been at the first.
+    reads_refused: BTreeMap<u64, (u32, u64)>,
     /// Writes that were told to have failed, until now.
     error_count: u64,
     dead: bool,
@@ -196,7 +197,7 @@ impl SimDisk {
             write_fault: None,
             struck: None,
             read_count: 0,
-            reads_refused: 0,
+            reads_refused: BTreeMap::new(),
             error_count: 0,
             dead: false,
             failed: false,

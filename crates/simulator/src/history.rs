@@ -7,8 +7,6 @@ mod turns;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use format::geometry::SEGMENT_BYTES_MIN;
-use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Features, FormatVersion};
 use kept::Kept;
 pub use opening::OPEN_IOS;
@@ -20,13 +18,6 @@ use crate::generate::Generator;
 use crate::model::{Model, ModelVolume, State};
 use crate::plan::{Earlier, Failure, Plan, Summary, Upgrade};
 use crate::rng::Rng;
-
-/// Reads that fail at first, of a thousand.
-const TRANSIENT_READS_PER_MILLE: u64 = 20;
-/// Writes that are refused at first, or done in part, of a thousand.
-const TRANSIENT_WRITES_PER_MILLE: u64 = 60;
-/// Flushes that fail, of a thousand.
-const FAILED_FLUSHES_PER_MILLE: u64 = 150;
 
 struct History {
     plan: Plan,
@@ -138,15 +129,7 @@ impl History {
         desk.may_be_full = plan.may_be_full;
         desk.sink = store.register_sink(desk.mailbox.clone());
         let (lying_flush, no_fua) = (plan.lying_flush, !plan.fua);
-        let hindered = u64::from(plan.hindered);
-        disk.set_faults(Faults {
-            lying_flush,
-            no_fua,
-            transient_reads_per_mille: TRANSIENT_READS_PER_MILLE,
-            transient_writes_per_mille: hindered * TRANSIENT_WRITES_PER_MILLE,
-            failed_flushes_per_mille: hindered * FAILED_FLUSHES_PER_MILLE,
-            ..Faults::default()
-        });
+        disk.set_faults(Faults { lying_flush, no_fua, ..Faults::that_pass(plan.hindered) });
         let (first_io, first_read) = (disk.io_count(), disk.read_count());
         disk.set_fuse(plan.fuse.map(|io| first_io + io));
         let history = Self {
@@ -216,7 +199,7 @@ impl History {
                 Ok(())
             }
             11 => {
-                self.go_bad();
+                self.disk.go_bad(&mut self.rng);
                 Ok(())
             }
             12 => self.upgrade(&store),
@@ -231,26 +214,6 @@ impl History {
                 Ok(())
             }
         }
-    }
-
-    /// Some places of the device go bad, and others are good again: one where the log or a
-    /// checkpoint is likely to go on, one anywhere, and a superblock.
-    fn go_bad(&mut self) {
-        let first = SEGMENT_BYTES_MIN / block::BLOCK_BYTES;
-        let end = self.plan.pool_bytes / block::BLOCK_BYTES;
-        let near = self.disk.written_to() + self.rng.below(4);
-        let anywhere = self.rng.between(first, end - 1);
-        let mut bad = Vec::new();
-        for at in [near, anywhere] {
-            if at >= first && self.rng.chance(60) {
-                bad.push(at..at + self.rng.between(1, 4));
-            }
-        }
-        if self.rng.chance(30) {
-            let copy = SUPERBLOCK_OFFSETS_BYTES[self.rng.below(2) as usize] / block::BLOCK_BYTES;
-            bad.push(copy..copy + 1);
-        }
-        self.disk.set_bad(bad);
     }
 
     fn end(mut self) -> Result<Summary, String> {

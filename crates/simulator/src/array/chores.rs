@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use array::Array;
+use array::{Array, LimitsChange, VolumeUpdate};
+use block::VolumeLimits;
 use store::Store;
 
 use crate::disk::SimDisk;
@@ -27,6 +28,8 @@ pub enum Chore {
     Optimize,
     /// The end of tokens whose time is over.
     Sweep,
+    /// Other limits of a volume, counted from 0.
+    Limit(usize, VolumeLimits),
 }
 
 /// Does chores, apart from the front ends.
@@ -35,6 +38,11 @@ pub struct Chores {
     pub(super) store: Arc<Store>,
     pub(super) array: Arc<Array>,
     pub(super) shared: Arc<front::Shared>,
+}
+
+/// The name of a volume, counted from 0.
+pub(super) fn volume_name(number: usize) -> String {
+    format!("volume-{number}")
 }
 
 impl Chores {
@@ -63,9 +71,21 @@ impl Chores {
                 self.shared.sweep_tokens();
                 Ok(())
             }
+            Chore::Limit(volume, limits) => return self.limit(volume, limits),
         };
         match done {
             Err(error) if !self.disk.has_failed() => Err(format!("{chore:?}: {error}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn limit(&self, volume: usize, limits: VolumeLimits) -> Result<(), String> {
+        let VolumeLimits { bandwidth_bytes_per_s, iops } = limits;
+        let limits =
+            LimitsChange { bandwidth_bytes_per_s: Some(bandwidth_bytes_per_s), iops: Some(iops) };
+        let update = VolumeUpdate { limits, ..VolumeUpdate::default() };
+        match self.array.update_volume(&volume_name(volume), update) {
+            Err(error) if !self.disk.has_failed() => Err(format!("limits: {error}")),
             _ => Ok(()),
         }
     }

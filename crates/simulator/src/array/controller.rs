@@ -17,7 +17,7 @@ use iscsi::{InitiatorAccess, Limits};
 use store::{OpenOptions, Store};
 
 use super::channel::{SimChannel, Way};
-use super::chores::{Chore, Chores};
+use super::chores::{Chore, Chores, volume_name};
 use super::network::{Link, Network};
 use super::sockets::{Socket, Sockets};
 use crate::disk::SimDisk;
@@ -43,6 +43,8 @@ pub struct Setup {
     pub hosts: Vec<String>,
     /// The sizes of the volumes in bytes, which all hosts see, from LUN 1 on.
     pub volume_bytes: Vec<u64>,
+    /// What each of them is limited to at first.
+    pub volume_limits: VolumeLimits,
 }
 
 /// The clock of the world.
@@ -163,13 +165,13 @@ pub fn make(
         array.create_host(new).map_err(text)?;
     }
     for (number, size_bytes) in setup.volume_bytes.iter().enumerate() {
-        let name = format!("volume-{number}");
+        let name = volume_name(number);
         let new = NewVolume {
             name: VolumeName::new(&name).map_err(text)?,
             size_bytes: *size_bytes,
             logical_block: LogicalBlockSize::B512,
             reduction: Reduction::default(),
-            limits: VolumeLimits::NONE,
+            limits: setup.volume_limits,
             created_ms,
         };
         array.create_volume(new).map_err(text)?;

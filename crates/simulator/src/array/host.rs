@@ -23,9 +23,11 @@
 //! be any part of the command.
 
 mod answers;
+mod attentions;
 mod cdb;
 mod command;
 mod content;
+mod disturb;
 mod generate;
 mod monitors;
 mod path;
@@ -36,17 +38,17 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use initiator::{Attribute, Function, Itt, LogoutReason, Options};
+use initiator::{Attribute, Options};
 
-use super::network::{Cut, Link, Network};
-use super::reservations::{Nexus, Op};
+use super::network::{Link, Network};
+use super::reservations::Nexus;
 use super::world::{Hosts, Step};
 use crate::rng::Rng;
 use cdb::{MoveTo, Naa};
 use command::{Command, Names, Place};
 use generate::Choice;
 use monitors::Monitors;
-use path::{Asked, Flight, Path, Request};
+use path::{Flight, Path};
 use plan::any_options;
 pub use plan::{Counts, Mix, Plan};
 
@@ -85,8 +87,13 @@ impl SimHosts {
             Path::new(host, Nexus(at as u32), port as u16, options, reserved)
         });
         Self {
+            monitors: Monitors::new(
+                plan.hosts * plan.paths_per_host,
+                plan.units.len(),
+                plan.is_durable,
+                plan.mix.copies == 0,
+            ),
             paths: paths.collect(),
-            monitors: Monitors::new(plan.units.len()),
             naas: vec![None; plan.units.len()],
             plan,
             rng,
@@ -122,7 +129,7 @@ impl SimHosts {
         let path = &mut self.paths[at];
         let carried = path.carry(network, now, &mut self.rng);
         self.events(at, network, now)?;
-        if carried? || self.paths[at].expire(now) {
+        if carried? || self.paths[at].expire(now)? {
             self.give_up(at, network, now, true)?;
             return Ok(None);
         }
@@ -151,77 +158,6 @@ impl SimHosts {
         path.give_up(&mut self.monitors, network, now, closes)
     }
 
-    /// Something other than a command, now and then. Returns a connection that was opened.
-    fn disturb(
-        &mut self,
-        at: usize,
-        network: &mut Network,
-        now: Duration,
-    ) -> Result<Option<Link>, String> {
-        let Mix { aborts, resets, pings, logouts, cuts, takeovers, .. } = self.plan.mix;
-        let usual = 10_000_u64.saturating_sub(aborts + resets + pings + logouts + cuts + takeovers);
-        let path = &mut self.paths[at];
-        match self.rng.weighted(&[usual, aborts, resets, pings, logouts, cuts, takeovers]) {
-            1 => {
-                let all: Vec<Itt> = path.flights.keys().copied().collect();
-                if !all.is_empty() {
-                    path.abort(all[self.rng.below(all.len() as u64) as usize], now);
-                }
-            }
-            2 => self.reset(at, now),
-            3 => {
-                let data = vec![7; self.rng.below(600) as usize];
-                self.ask(at, now, Asked::Ping, |initiator| initiator.nop_out(&data));
-            }
-            4 => {
-                let reason = LogoutReason::CloseSession;
-                self.ask(at, now, Asked::Logout, |initiator| initiator.logout(reason));
-            }
-            5 => {
-                if let Some(link) = path.link.filter(|_| self.rng.chance(50)) {
-                    network.cut(link, Cut::AfterSome, now);
-                } else {
-                    self.give_up(at, network, now, true)?;
-                }
-            }
-            6 => {
-                path.give_up(&mut self.monitors, network, now, false)?;
-                return Ok(Some(path.connect(network, now, &mut self.rng)));
-            }
-            _ => {}
-        }
-        Ok(None)
-    }
-
-    fn ask<E>(
-        &mut self,
-        at: usize,
-        now: Duration,
-        asked: Asked,
-        ask: impl FnOnce(&mut initiator::Initiator) -> Result<Itt, E>,
-    ) {
-        let path = &mut self.paths[at];
-        if let Ok(itt) = ask(&mut path.initiator) {
-            path.requests.insert(itt, Request { asked, deadline: Path::deadline(now) });
-        }
-    }
-
-    fn reset(&mut self, at: usize, now: Duration) {
-        let unit = self.rng.below(self.plan.units.len() as u64) as usize;
-        if self.rng.chance(50) {
-            let claim = self.monitors.claim(unit, Op::Reset);
-            let function = Function::LogicalUnitReset;
-            let asked = Asked::Reset(claim);
-            self.ask(at, now, asked, |path| path.task_management(function, lun(unit)));
-        } else {
-            let function = match self.rng.chance(50) {
-                true => Function::AbortTaskSet,
-                false => Function::ClearTaskSet,
-            };
-            self.ask(at, now, Asked::Set, |path| path.task_management(function, lun(unit)));
-        }
-    }
-
     /// Sends a command, if there is one.
     fn begin(&mut self, at: usize, now: Duration, begins: bool) {
         let path = &self.paths[at];
@@ -230,7 +166,13 @@ impl SimHosts {
             return;
         }
         let host = path.host;
-        if let Some(found) = self.again.iter().position(|(of, ..)| *of == host) {
+        if let Some(command) = self.paths[at].unanswered.pop_front() {
+            if self.rng.chance(self.plan.mix.repeated_percent)
+                && !self.monitors.is_crowded(&command)
+            {
+                self.send(at, now, command, 4);
+            }
+        } else if let Some(found) = self.again.iter().position(|(of, ..)| *of == host) {
             if let Some((_, command, tries)) = self.again.remove(found) {
                 self.send(at, now, command, tries);
             }
@@ -257,6 +199,7 @@ impl SimHosts {
             paths: self.paths.len() as u32,
             may_copy: self.naas.iter().all(Option::is_some),
             nexus: self.paths[at].nexus,
+            long_blocks: self.plan.long_blocks,
         };
         choice.command(&mut self.rng, &self.monitors, &mut self.next_tag)
     }
@@ -285,8 +228,12 @@ impl SimHosts {
         let sent = path.initiator.command(lun, &wire.cdb, attribute, data, expected);
         match sent {
             Ok(itt) => {
-                let deadline = Path::deadline(now);
-                path.flights.insert(itt, Flight { command, watch, deadline, tries_left, loss });
+                let is_promised = self.plan.is_prompt && !self.monitors.may_be_broken(false);
+                let deadline = Path::deadline_of_command(now, is_promised);
+                let began = now;
+                let flight =
+                    Flight { command, watch, deadline, tries_left, loss, began, is_promised };
+                path.flights.insert(itt, flight);
             }
             // It was logged in, and there was room.
             Err(busy) => self.failure = Some(format!("{command:?} could not be sent: {busy}")),
@@ -355,7 +302,8 @@ impl Hosts for SimHosts {
 
     fn is_idle(&self) -> bool {
         let is_checked = self.checks.as_ref().is_some_and(VecDeque::is_empty);
-        is_checked && self.again.is_empty() && self.paths.iter().all(Path::is_idle)
+        let none_left = |path: &Path| path.is_idle() && path.unanswered.is_empty();
+        is_checked && self.again.is_empty() && self.paths.iter().all(none_left)
     }
 
     fn answers(&self) -> u64 {
@@ -368,6 +316,12 @@ impl Hosts for SimHosts {
             result = result.and_then(|()| path.array_started(&mut self.monitors));
         }
         self.failure = self.failure.take().or(result.err());
+    }
+
+    fn array_failed(&mut self) {
+        let flights = self.paths.iter_mut().flat_map(|path| path.flights.values_mut());
+        flights.for_each(|flight| flight.is_promised = false);
+        self.monitors.array_failed();
     }
 
     fn trace(&self) -> u64 {

@@ -40,6 +40,9 @@ pub enum Op {
         expected: u64,
         /// What it gets.
         new: u64,
+        /// Whether the same was sent before, and its answer was lost. `new` is its own then: a
+        /// block that has it was written by the one before, or by a copy.
+        repeats: bool,
     },
     /// It reads.
     Read,
@@ -58,6 +61,10 @@ pub enum Outcome {
     Matched,
     /// A compare-and-write has found another content.
     Miscompare,
+    /// One that repeats another has found what it would have written, and is known again.
+    Known,
+    /// The same, and nobody knew it again.
+    Unknown,
 }
 
 /// An answer that no order of the operations explains, or too much to keep.
@@ -96,6 +103,7 @@ enum Known {
     CompareAndWrite {
         expected: u64,
         new: u64,
+        repeats: bool,
     },
     Read,
     /// With what its source may have had since it began.
@@ -117,10 +125,13 @@ impl Model for Register {
     fn apply(state: &u64, op: &Known) -> Vec<(u64, Outcome)> {
         match op {
             Known::Write(value) => vec![(*value, Outcome::Done)],
-            Known::CompareAndWrite { expected, new } => match state == expected {
-                true => vec![(*new, Outcome::Matched)],
-                false => vec![(*state, Outcome::Miscompare)],
-            },
+            Known::CompareAndWrite { expected, new, .. } if state == expected => {
+                vec![(*new, Outcome::Matched)]
+            }
+            Known::CompareAndWrite { new, repeats: true, .. } if state == new => {
+                vec![(*state, Outcome::Known), (*state, Outcome::Unknown)]
+            }
+            Known::CompareAndWrite { .. } => vec![(*state, Outcome::Miscompare)],
             Known::Read => vec![(*state, Outcome::Read(*state))],
             Known::Copy { candidates, .. } => {
                 candidates.iter().map(|value| (*value, Outcome::Done)).collect()
@@ -151,6 +162,11 @@ pub struct Linear {
     copies: BTreeMap<Block, BTreeSet<OpId>>,
     next: u64,
     most: usize,
+    /// Goes on with each beginning and each end of an operation.
+    moment: u64,
+    /// Where answers need not be durable: what each block may have had when the power fails, and
+    /// when it may have had that last.
+    had: Option<BTreeMap<Block, BTreeMap<u64, u64>>>,
 }
 
 impl Linear {
@@ -163,16 +179,31 @@ impl Linear {
             copies: BTreeMap::new(),
             next: 0,
             most: configurations_max,
+            moment: 0,
+            had: None,
         }
+    }
+
+    /// The same for an array that answers writes before they are durable.
+    pub fn volatile(configurations_max: usize) -> Self {
+        Self { had: Some(BTreeMap::new()), ..Self::new(configurations_max) }
+    }
+
+    /// Whether answers need not be durable.
+    pub fn is_volatile(&self) -> bool {
+        self.had.is_some()
     }
 
     /// A command is about to be sent.
     pub fn invoke(&mut self, block: Block, op: Op) -> OpId {
         let id = OpId(self.next);
         self.next += 1;
+        self.moment += 1;
         let known = match op {
             Op::Write(value) => Known::Write(value),
-            Op::CompareAndWrite { expected, new } => Known::CompareAndWrite { expected, new },
+            Op::CompareAndWrite { expected, new, repeats } => {
+                Known::CompareAndWrite { expected, new, repeats }
+            }
             Op::Read => Known::Read,
             Op::CopyOf(source) => {
                 self.copies.entry(source).or_default().insert(id);
@@ -193,7 +224,50 @@ impl Linear {
     /// # Errors
     /// The answer is wrong. The block is of no use after that.
     pub fn answer(&mut self, id: OpId, outcome: Outcome) -> Result<(), Wrong> {
-        self.conclude(id, &format!("answer {outcome:?}"), |block| block.answer(id, &outcome))
+        self.answer_any(id, &[outcome])
+    }
+
+    /// The same for an answer that stands for one of several outcomes.
+    ///
+    /// # Errors
+    /// As [`Linear::answer`].
+    pub fn answer_any(&mut self, id: OpId, outcomes: &[Outcome]) -> Result<(), Wrong> {
+        self.conclude(id, &format!("answer {outcomes:?}"), |block| block.answer_any(id, outcomes))
+    }
+
+    /// This moment, for [`Linear::made_durable`].
+    pub fn moment(&self) -> u64 {
+        self.moment
+    }
+
+    /// Whatever was answered before this moment about a block is durable.
+    pub fn made_durable(&mut self, block: Block, since: u64) {
+        if let Some(values) = self.had.as_mut().and_then(|had| had.get_mut(&block)) {
+            values.retain(|_, last| *last >= since);
+        }
+    }
+
+    /// The array has lost what was not durable, and nothing is in flight any more. Each block has
+    /// something that it may have had since all of it was durable.
+    pub fn lost_all(&mut self) {
+        let had = self.had.replace(BTreeMap::new()).unwrap_or_default();
+        let all: Vec<Block> = self.blocks.keys().copied().collect();
+        for block in all {
+            let mut values = self.possible(block);
+            values.extend(had.get(&block).into_iter().flat_map(BTreeMap::keys));
+            self.blocks.insert(block, Search::any_of(values, self.most));
+        }
+        self.places.clear();
+        self.copies.clear();
+    }
+
+    /// Notes what a block may have had until now.
+    fn note(&mut self, block: Block, possible: &BTreeSet<u64>) {
+        let moment = self.moment;
+        self.moment += 1;
+        if let Some(had) = &mut self.had {
+            had.entry(block).or_default().extend(possible.iter().map(|value| (*value, moment)));
+        }
     }
 
     /// The answer will never come. It may take effect at any time, until
@@ -282,6 +356,7 @@ impl Linear {
         };
         let most = self.most;
         let possible = self.possible(block);
+        self.note(block, &possible);
         let search = self.block(block);
         let op = search.op(id).cloned();
         let in_flight = search.ops().count();

@@ -1,25 +1,39 @@
 //! The world that a seed stands for.
 
+mod extras;
+
 use std::time::Duration;
 
+use block::VolumeLimits;
 use iscsi::Limits;
 use store::{Durability, OpenOptions, Tuning};
 
 use super::controller::Setup;
 use super::host;
 use super::network::Rules;
-use super::world::{Events, World};
+use super::world::{Events, Trouble, World};
 use crate::rng::{Rng, mix};
 
 const SEGMENT_BYTES: u64 = 64 << 10;
-/// Room for the superblocks, and segments for all that the volumes can hold many times over.
+/// Room for the superblocks, and segments for all that small volumes can hold many times over.
 const POOL_BYTES: u64 = (16 << 20) + 144 * SEGMENT_BYTES;
 /// Sets the seeds of worlds apart from those of other histories.
 const WORLDS: u64 = 0x0061_7272_6179;
 
 /// The world of a seed, and its hosts. Each size is drawn so small that its bound is met all the
-/// time: windows of commands, bursts, memory for data, segments, records, memory for metadata.
+/// time: windows of commands, bursts, memory for data, segments, records, memory for metadata. What
+/// takes long, or goes wrong, comes in some worlds only.
 pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
+    let mut plan = plain(seed_number, steps);
+    extras::add(seed_number, &mut plan);
+    let (world, hosts) = &mut plan;
+    world.setup.volume_bytes =
+        hosts.units.iter().map(|blocks| blocks * block::BLOCK_BYTES).collect();
+    plan
+}
+
+/// The same with nothing that comes in some worlds only, and without volumes.
+pub(super) fn plain(seed_number: u64, steps: u64) -> (World, host::Plan) {
     let rng = &mut Rng::new(mix(seed_number ^ WORLDS));
     let hosts = rng.between(1, 3) as usize;
     let ports = rng.between(1, 3) as u16;
@@ -32,6 +46,9 @@ pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
         in_flight_max: rng.between(1, 5) as usize,
         reserved_from: rng.below(units.len() as u64 + 1) as usize,
         units,
+        long_blocks: 0,
+        is_durable: true,
+        is_prompt: false,
         mix: mix_of(rng),
     };
     let options = OpenOptions {
@@ -41,13 +58,14 @@ pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
         checkpoint_log_bytes: rng.between(1, 8) * SEGMENT_BYTES,
         ..OpenOptions::default()
     };
-    let mut setup = Setup {
+    let setup = Setup {
         options,
         threads: rng.between(1, 3) as usize,
         ports,
         limits: limits(rng),
         hosts: hosts.names(),
-        volume_bytes: hosts.units.iter().map(|blocks| blocks * block::BLOCK_BYTES).collect(),
+        volume_bytes: Vec::new(),
+        volume_limits: VolumeLimits::NONE,
     };
     let events = Events {
         crashes: rng.between(1, 12),
@@ -55,16 +73,19 @@ pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
         chores: rng.between(0, 80),
         cuts: rng.between(0, 12),
         stalls: rng.between(0, 40),
+        ..Events::default()
     };
-    let pool_bytes = POOL_BYTES;
-    let segment_bytes = SEGMENT_BYTES;
     let seed = rng.draw();
-    let mut rules = rules(rng);
+    let rules = rules(rng);
+    let (segment_bytes, pool_bytes) = (SEGMENT_BYTES, POOL_BYTES);
+    let trouble = Trouble::default();
+    let world = World { seed, setup, segment_bytes, pool_bytes, events, steps, rules, trouble };
+    let mut plan = (world, hosts);
     // Two of five have bounds and a network as in use.
     if (1..=2).contains(&(seed_number % 5)) {
-        (setup.limits, rules) = (Limits::default(), Rules::default());
+        (plan.0.setup.limits, plan.0.rules) = (Limits::default(), Rules::default());
     }
-    (World { seed, setup, segment_bytes, pool_bytes, events, steps, rules }, hosts)
+    plan
 }
 
 /// In every second world some things come far more often than usual, and others never.

@@ -142,7 +142,13 @@ impl Reservations {
     /// # Errors
     /// It was not possible. The monitor is of no use after that.
     pub fn answer(&mut self, id: OpId, outcome: &Outcome) -> Result<(), Wrong> {
-        self.conclude(id, format!("answer {outcome:?}"), |search| search.answer(id, outcome))
+        let what = format!("answer {outcome:?}");
+        // What is refused has felt what others did, and that is no promise.
+        let is_refused = matches!(outcome, Outcome::Conflict | Outcome::Failed);
+        self.conclude(id, what, |search, is_durable| match is_refused && is_durable {
+            true => search.refuse(id),
+            false => search.answer(id, outcome),
+        })
     }
 
     /// It was refused before anybody looked at reservations.
@@ -150,7 +156,7 @@ impl Reservations {
     /// # Errors
     /// Its effect was seen.
     pub fn refused(&mut self, id: OpId) -> Result<(), Wrong> {
-        self.conclude(id, "refusal".to_owned(), |search| search.refuse(id))
+        self.conclude(id, "refusal".to_owned(), |search, _| search.refuse(id))
     }
 
     /// The answer will never come; it may take effect at any time until
@@ -165,7 +171,7 @@ impl Reservations {
     /// # Errors
     /// Too much is possible.
     pub fn never_again(&mut self, id: OpId) -> Result<(), Wrong> {
-        self.conclude(id, "the end".to_owned(), |search| search.end(id))
+        self.conclude(id, "the end".to_owned(), |search, _| search.end(id))
     }
 
     /// The array was started again: all that is in flight is over, and what is not to be kept
@@ -206,7 +212,7 @@ impl Reservations {
         &mut self,
         id: OpId,
         what: String,
-        conclude: impl Fn(&mut Search<Unit>) -> Result<(), Stuck>,
+        conclude: impl Fn(&mut Search<Unit>, bool) -> Result<(), Stuck>,
     ) -> Result<(), Wrong> {
         let in_flight = self.ops.len();
         let Some(op) = self.ops.remove(&id) else {
@@ -216,10 +222,10 @@ impl Reservations {
         let mut result = Ok(());
         // A read that was lost is not in the search any more.
         if self.search.op(id).is_some() {
-            result = conclude(&mut self.search);
+            result = conclude(&mut self.search, false);
         }
         if self.durable.op(id).is_some() {
-            result = result.and(conclude(&mut self.durable));
+            result = result.and(conclude(&mut self.durable, true));
         }
         result.map_err(|stuck| match stuck {
             Stuck::TooMany => Wrong::TooMany { most: self.most, in_flight },

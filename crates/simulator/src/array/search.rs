@@ -158,6 +158,28 @@ impl<M: Model> Search<M> {
         self.settle(id, after)
     }
 
+    /// The same for an answer that stands for one of several outcomes.
+    pub(super) fn answer_any(&mut self, id: OpId, outcomes: &[M::Outcome]) -> Result<(), Stuck> {
+        if let [outcome] = outcomes {
+            return self.answer(id, outcome);
+        }
+        let mut all = Vec::new();
+        for outcome in outcomes {
+            let mut search = self.clone();
+            match search.answer(id, outcome) {
+                Ok(()) => all.append(&mut search.configs),
+                Err(Stuck::Impossible) => {}
+                Err(stuck) => return Err(stuck),
+            }
+        }
+        let mut after = Front::default();
+        self.ops.remove(&id);
+        for config in all {
+            self.keep(&mut after, config);
+        }
+        self.settle(id, after)
+    }
+
     fn in_flight(&self, id: OpId) -> Result<InFlight<M>, Stuck> {
         match self.ops.get(&id) {
             Some(in_flight) if !self.overflown => Ok(in_flight.clone()),

@@ -4,16 +4,21 @@
 //! does, a chore of the array, or that time passes. So mail between front ends is late, completions
 //! come in any order, and hosts ask for anything meanwhile. Chores wait on the spot, as the threads
 //! do that do them in a process: between two of their I/Os, and while they wait for others, all
-//! else goes on ([`Inner::go_on`]).
+//! else goes on ([`inner`]).
 //!
 //! The power fails, or the process is killed, at any step: the network cuts all connections, and
 //! the array starts anew from what the disk holds.
 //!
 //! The same plan gives the same [`Summary::trace`].
 
+mod events;
+mod inner;
+
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
+
+use store::Durability;
 
 use super::chores::Chore;
 use super::controller::{Controller, Setup, SimClock, make};
@@ -21,11 +26,12 @@ use super::network::{Cut, Link, Network, Rules};
 use super::summary::Summary;
 use crate::disk::{SimDisk, Survival};
 use crate::rng::{Rng, mix};
+use events::any_limits;
+pub use events::{Events, Trouble};
+use inner::Inner;
 
 /// Steps of all others between two I/Os of a chore.
 const STEPS_BESIDE: u32 = 6;
-/// How far time goes on with a step, in nanoseconds, at most.
-const STEP_NS_MAX: u64 = 20_000;
 /// How long what lies between two looks at the clock takes in half of the worlds, in nanoseconds,
 /// at most.
 const TICK_NS_MAX: u64 = 20_000;
@@ -56,6 +62,10 @@ pub trait Hosts {
     /// The array has started anew: what was not answered has taken effect, or never will.
     fn array_started(&mut self);
 
+    /// A write has failed for good: the array does nothing right any more until it starts anew,
+    /// but says nothing wrong either.
+    fn array_failed(&mut self) {}
+
     /// A hash of all that they were told.
     fn trace(&self) -> u64;
 
@@ -67,21 +77,6 @@ pub trait Hosts {
 
 /// What came of a step of the hosts.
 pub type Step = Result<Vec<(Link, u16)>, String>;
-
-/// What happens in a world, beside what hosts do.
-#[derive(Clone, Debug)]
-pub struct Events {
-    /// Of 10,000 steps, so many times the power fails.
-    pub crashes: u64,
-    /// … the process is killed.
-    pub kills: u64,
-    /// … something is done that nobody asked for: a checkpoint, reclaim, a step of a pass.
-    pub chores: u64,
-    /// … a connection is cut, or stalls.
-    pub cuts: u64,
-    /// … requests of a front end to the disk stall.
-    pub stalls: u64,
-}
 
 /// A world, apart from its hosts.
 #[derive(Clone, Debug)]
@@ -100,21 +95,8 @@ pub struct World {
     pub steps: u64,
     /// How the network behaves.
     pub rules: Rules,
-}
-
-/// All but chores: what goes on while one waits.
-struct Inner {
-    disk: Arc<SimDisk>,
-    clock: Arc<SimClock>,
-    network: Network,
-    array: Controller,
-    hosts: Box<dyn Hosts>,
-    rng: Rng,
-    /// Until when requests of each front end to the disk stall.
-    stalled: Vec<Duration>,
-    /// Whether hosts begin something new.
-    begins: bool,
-    failure: Option<String>,
+    /// How the disk does.
+    pub trouble: Trouble,
 }
 
 thread_local! {
@@ -156,13 +138,24 @@ impl<'a> Run<'a> {
         let mut rng = Rng::new(world.seed);
         let disk = Arc::new(SimDisk::new(world.pool_bytes, rng.draw()));
         make(&disk, &world.setup, world.segment_bytes, &mut rng)?;
+        disk.set_faults(world.trouble.faults);
         let tick_ns = if rng.chance(50) { rng.below(TICK_NS_MAX) } else { 0 };
         let clock = Arc::new(SimClock::new(tick_ns));
         let array = Controller::open(&disk, &world.setup, &clock)?;
         let network = Network::new(rng.draw(), world.rules);
-        let (begins, failure) = (true, None);
         let stalled = vec![Duration::ZERO; world.setup.threads];
-        let inner = Inner { disk, clock, network, array, hosts, rng, stalled, begins, failure };
+        let inner = Inner {
+            disk,
+            clock,
+            network,
+            array,
+            hosts,
+            rng,
+            stalled,
+            begins: true,
+            failure: None,
+            broken_steps_left: None,
+        };
         Ok(Self { world, inner: Some(inner), done: Summary::default() })
     }
 
@@ -172,13 +165,22 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let Events { crashes, kills, chores, cuts, stalls } = self.world.events;
+        let Events { crashes, kills, chores, cuts, stalls, bad_places, failures, limits } =
+            self.world.events;
+        let broken_steps = self.world.trouble.broken_steps;
+        let volumes = self.world.setup.volume_bytes.len() as u64;
         let inner = self.inner()?;
         if inner.disk.has_failed() {
-            return self.restart(true);
+            return match inner.goes_on_broken(broken_steps) {
+                true => inner.go_on(),
+                false => self.restart(true),
+            };
         }
-        let usual = 10_000_u64.saturating_sub(crashes + kills + chores + cuts + stalls);
-        match inner.rng.weighted(&[usual, crashes, kills, chores, cuts, stalls]) {
+        let events = [crashes, kills, chores, cuts, stalls, bad_places, failures, limits];
+        let usual = 10_000_u64.saturating_sub(events.iter().sum());
+        let [crashes, kills, chores, cuts, stalls, bad_places, failures, limits] = events;
+        let weights = [usual, crashes, kills, chores, cuts, stalls, bad_places, failures, limits];
+        match inner.rng.weighted(&weights) {
             1 => self.restart(true),
             2 => self.restart(false),
             3 => {
@@ -200,6 +202,19 @@ impl<'a> Run<'a> {
             5 => {
                 self.inner()?.stall_disk();
                 Ok(())
+            }
+            6 => {
+                inner.disk.go_bad(&mut inner.rng);
+                Ok(())
+            }
+            7 => {
+                inner.strike();
+                Ok(())
+            }
+            8 => {
+                let volume = inner.rng.below(volumes) as usize;
+                let limits = any_limits(&mut inner.rng);
+                self.chore(Chore::Limit(volume, limits))
             }
             _ => self.usual(),
         }
@@ -246,27 +261,49 @@ impl<'a> Run<'a> {
         drop(array);
         let now = clock.time();
         let links: Vec<Link> = network.links().collect();
+        // What was answered before it was durable must not be told when it is gone.
+        let is_volatile = self.world.setup.options.durability == Durability::Flush;
         for link in links {
-            let cut = if rng.chance(50) { Cut::AtOnce } else { Cut::AfterSome };
+            let at_once = rng.chance(50) || is_volatile;
+            let cut = if at_once { Cut::AtOnce } else { Cut::AfterSome };
             network.cut(link, cut, now);
             network.close(link, super::network::Side::Array, now);
         }
-        if power_fails {
-            self.done.crashes += 1;
-            let survival = ANY[rng.below(ANY.len() as u64) as usize];
-            disk.note(&format!("crash, survival {survival:?}"));
-            disk.crash(survival, &mut rng);
-        } else {
-            self.done.kills += 1;
-            disk.note("kill");
-            disk.restart();
-        }
-        let array = Controller::open(&disk, &self.world.setup, &clock)
-            .map_err(|error| format!("a start: {error}"))?;
+        let mut power_fails = power_fails;
+        let array = loop {
+            if power_fails {
+                self.done.crashes += 1;
+                let survival = ANY[rng.below(ANY.len() as u64) as usize];
+                disk.note(&format!("crash, survival {survival:?}"));
+                disk.crash(survival, &mut rng);
+            } else {
+                self.done.kills += 1;
+                disk.note("kill");
+                disk.restart();
+            }
+            if rng.chance(self.world.trouble.starts_struck_percent) {
+                disk.set_fuse(Some(disk.io_count() + rng.between(1, 12)));
+            }
+            match Controller::open(&disk, &self.world.setup, &clock) {
+                Ok(array) => break array,
+                Err(_) if disk.has_failed() => power_fails = true,
+                Err(error) => return Err(format!("a start: {error}")),
+            }
+        };
         hosts.array_started();
-        let failure = None;
-        self.inner =
-            Some(Inner { disk, clock, network, array, hosts, rng, stalled, begins, failure });
+        let (failure, broken_steps_left) = (None, None);
+        self.inner = Some(Inner {
+            disk,
+            clock,
+            network,
+            array,
+            hosts,
+            rng,
+            stalled,
+            begins,
+            failure,
+            broken_steps_left,
+        });
         Ok(())
     }
 
@@ -320,78 +357,13 @@ impl<'a> Run<'a> {
 fn meanwhile() {
     let Some(mut inner) = MEANWHILE.take() else { return };
     for _ in 0..STEPS_BESIDE {
-        if inner.failure.is_none() && !inner.disk.has_failed() {
+        if inner.disk.has_failed() {
+            inner.run_down();
+        } else if inner.failure.is_none() {
             inner.failure = inner.go_on().err();
         }
     }
     MEANWHILE.set(Some(inner));
-}
-
-impl Inner {
-    /// One step of a front end, of the disk, or of a host; time passes.
-    fn go_on(&mut self) -> Result<(), String> {
-        let Self { clock, network, array, hosts, rng, .. } = self;
-        let now = clock.time();
-        let count = array.thread_count();
-        let due: Vec<usize> = (0..count).filter(|index| array.is_due(*index, network)).collect();
-        let goes_on = |index: &usize| array.is_busy(*index) && self.stalled[*index] <= now;
-        let busy: Vec<usize> = (0..count).filter(goes_on).collect();
-        let weight = |is_there: bool, weight| if is_there { weight } else { 0 };
-        match rng.weighted(&[weight(!due.is_empty(), 4), weight(!busy.is_empty(), 3), 4]) {
-            0 => {
-                let index = due[rng.below(due.len() as u64) as usize];
-                array.turn(index, network, rng);
-            }
-            1 => array.disk_step(busy[rng.below(busy.len() as u64) as usize], rng),
-            _ => {
-                for (link, port) in hosts.step(network, now, self.begins)? {
-                    array.accept(link, port);
-                }
-            }
-        }
-        let is_quiet = due.is_empty() && busy.is_empty();
-        self.let_time_pass(is_quiet);
-        Ok(())
-    }
-
-    /// A little; if nobody has anything to do, to what happens next.
-    fn let_time_pass(&mut self, is_quiet: bool) {
-        let now = self.clock.time();
-        let mut next = now + Duration::from_nanos(self.rng.below(STEP_NS_MAX));
-        if is_quiet && self.rng.chance(30) {
-            let network = self.network.next_event_at(now);
-            let stall = self.stalled.iter().copied().filter(|until| *until > now).min();
-            let all = [network, self.hosts.due_at(), Some(self.array.due_at()), stall];
-            next = all.into_iter().flatten().min().map_or(next, |at| at.max(next));
-        }
-        self.clock.advance_to(next);
-    }
-
-    /// What a front end has asked of the disk takes long.
-    fn stall_disk(&mut self) {
-        let index = self.rng.below(self.stalled.len() as u64) as usize;
-        let most_us = 10_u64.pow(self.rng.between(2, 6) as u32);
-        let stall = Duration::from_micros(self.rng.below(most_us));
-        self.stalled[index] = self.clock.time() + stall;
-    }
-
-    /// A connection is cut, or stalls.
-    fn cut(&mut self) {
-        let links: Vec<Link> = self.network.links().collect();
-        if links.is_empty() {
-            return;
-        }
-        let link = links[self.rng.below(links.len() as u64) as usize];
-        let now = self.clock.time();
-        match self.rng.below(3) {
-            0 => self.network.cut(link, Cut::AtOnce, now),
-            1 => self.network.cut(link, Cut::AfterSome, now),
-            _ => {
-                let until = now + Duration::from_millis(self.rng.between(1, 2000));
-                self.network.stall(link, until);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

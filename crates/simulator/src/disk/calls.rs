@@ -35,7 +35,7 @@ impl sys::Calls for Below {
             return Err(power_failed());
         }
         let faults = inner.faults;
-        if inner.refuses_read() {
+        if inner.refuses_read(offset_bytes / BLOCK) {
             inner.note("refused read", offset_bytes, frames.len(), 0);
             return Err(error_that_may_pass());
         }

@@ -1,9 +1,15 @@
 //! What the disk may do wrong.
 
 use block::Frame;
+use format::geometry::SEGMENT_BYTES_MIN;
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 
-use super::{BLOCK, Inner};
+use super::{BLOCK, Inner, SimDisk};
 use crate::device::overlay;
+use crate::rng::Rng;
+
+/// Reads that there may be while one is tried again, at most.
+const READS_OF_A_TRY_MAX: u64 = 10_000;
 
 /// Faults other than a crash.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +30,20 @@ pub struct Faults {
     pub failed_flushes_per_mille: u64,
     /// In so many of a thousand reads, the bytes of another place are delivered.
     pub misdirected_reads_per_mille: u64,
+}
+
+impl Faults {
+    /// Reads that fail at first, and, if it is `hindered`, writes that are refused for a while or
+    /// done in part, and flushes that fail.
+    pub fn that_pass(hindered: bool) -> Self {
+        let hindered = u64::from(hindered);
+        Self {
+            transient_reads_per_mille: 20,
+            transient_writes_per_mille: 60 * hindered,
+            failed_flushes_per_mille: 150 * hindered,
+            ..Self::default()
+        }
+    }
 }
 
 /// How a write is done wrongly that the device says it has done.
@@ -48,6 +68,28 @@ pub struct Struck {
     pub first: Frame,
     /// How it was done.
     pub fault: WriteFault,
+}
+
+impl SimDisk {
+    /// Some places of the device go bad, and others are good again: one where the log or a
+    /// checkpoint is likely to go on, one anywhere, and a superblock.
+    pub fn go_bad(&self, rng: &mut Rng) {
+        let first = SEGMENT_BYTES_MIN / BLOCK;
+        let end = self.inner().len_bytes / BLOCK;
+        let near = self.written_to() + rng.below(4);
+        let anywhere = rng.between(first, end - 1);
+        let mut bad = Vec::new();
+        for at in [near, anywhere] {
+            if at >= first && rng.chance(60) {
+                bad.push(at..at + rng.between(1, 4));
+            }
+        }
+        if rng.chance(30) {
+            let copy = SUPERBLOCK_OFFSETS_BYTES[rng.below(2) as usize] / BLOCK;
+            bad.push(copy..copy + 1);
+        }
+        self.set_bad(bad);
+    }
 }
 
 impl Inner {
@@ -80,16 +122,22 @@ impl Inner {
         refuses
     }
 
-    /// Whether a read fails that succeeds if it is tried as often as reads are.
-    pub(super) fn refuses_read(&mut self) -> bool {
-        let per_mille = match (self.faults.transient_reads_per_mille, self.reads_refused) {
+    /// Whether a read fails that succeeds if it is tried as often as reads are, whatever others
+    /// read meanwhile.
+    pub(super) fn refuses_read(&mut self, first: u64) -> bool {
+        let refused = self.reads_refused.get(&first).copied();
+        let refused = refused.filter(|(_, since)| self.read_count < since + READS_OF_A_TRY_MAX);
+        let per_mille = match (self.faults.transient_reads_per_mille, refused) {
             (0, _) => return false,
-            (_, refused) if refused + 1 >= sys::READ_TRIES_MAX => 0,
-            (per_mille, 0) => per_mille,
+            (_, Some((count, _))) if count + 1 >= sys::READ_TRIES_MAX => 0,
+            (per_mille, None) => per_mille,
             _ => 500,
         };
         let refuses = self.rng.below(1000) < per_mille;
-        self.reads_refused = if refuses { self.reads_refused + 1 } else { 0 };
+        if refuses {
+            let (count, since) = refused.unwrap_or((0, self.read_count));
+            self.reads_refused.insert(first, (count + 1, since));
+        }
         refuses
     }
 

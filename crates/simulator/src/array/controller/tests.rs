@@ -22,6 +22,7 @@ fn setup() -> Setup {
         limits: Limits::default(),
         hosts: vec![HOST.into()],
         volume_bytes: vec![MIB],
+        volume_limits: VolumeLimits::NONE,
     }
 }
 

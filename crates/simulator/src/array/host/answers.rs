@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use initiator::{Answer, Event, Itt, Nop};
 
+use super::attentions::Code;
 use super::command::Command;
 use super::path::{Asked, Flight};
 use super::{SimHosts, cdb};
@@ -19,6 +20,12 @@ const MISCOMPARE: u8 = 0xe;
 
 /// Reason of a reject (RFC 7143, 11.17.1).
 const TOO_MANY_IMMEDIATE: u8 = 6;
+
+/// Response to task management that there is none of (RFC 7143, 11.6.1).
+const NOT_SUPPORTED: u8 = 5;
+
+/// How long after the first one a COMPARE AND WRITE is known again, with what messages may take.
+const KNOWN_FOR: Duration = Duration::from_secs(50);
 
 /// Status codes (SAM-5, 5.3.1).
 const GOOD: u8 = 0x00;
@@ -43,7 +50,7 @@ impl SimHosts {
                 Event::LoggedIn { .. } => self.count(|counts| counts.logins += 1),
                 // The array has no room for a session, or is about to end.
                 Event::LoginFailed { class: 3, .. } => self.give_up(at, network, now, true)?,
-                Event::Answered(answer) => self.answered(at, answer)?,
+                Event::Answered(answer) => self.answered(at, answer, now)?,
                 Event::TaskManagementAnswered { itt, response, ended } => {
                     self.management_answered(at, itt, response, ended)?;
                 }
@@ -56,8 +63,10 @@ impl SimHosts {
                     let itt =
                         header[16..20].iter().fold(0, |tag, byte| tag << 8 | u32::from(*byte));
                     let request = self.paths[at].requests.remove(&Itt(itt));
-                    if let Asked::Reset(claim) = request.ok_or("a reject of no request")?.asked {
-                        self.monitors.claim_is_none(claim)?;
+                    if let Asked::Reset(claims) = request.ok_or("a reject of no request")?.asked {
+                        for (_, claim, _) in claims {
+                            self.monitors.claim_is_none(claim)?;
+                        }
                     }
                 }
                 Event::Nop(Nop::Answered { itt }) => drop(self.paths[at].requests.remove(&itt)),
@@ -84,19 +93,27 @@ impl SimHosts {
         let request = request.ok_or("an answer to no request")?;
         match (request.asked, response) {
             (Asked::Abort, 0 | 1) | (Asked::Set, 0) => {}
-            (Asked::Reset(claim), 0) => self.monitors.done(claim)?,
+            (Asked::Reset(claims), 0) => {
+                for (unit, claim, concerned) in claims {
+                    self.monitors.done(claim)?;
+                    self.monitors.attentions.happened(unit, concerned);
+                }
+            }
+            (Asked::ColdReset, NOT_SUPPORTED) => self.count(|counts| counts.unsupported += 1),
             (asked, _) => return Err(format!("response {response} to {asked:?}")),
         }
         for itt in ended {
             self.count(|counts| counts.aborted += 1);
             if let Some(flight) = self.paths[at].flights.remove(&itt) {
+                let (nexus, unit) = (self.paths[at].nexus, flight.command.unit());
+                self.monitors.attentions.unheard(nexus, unit);
                 self.monitors.over(flight.watch)?;
             }
         }
         Ok(())
     }
 
-    fn answered(&mut self, at: usize, answer: Answer) -> Result<(), String> {
+    fn answered(&mut self, at: usize, answer: Answer, now: Duration) -> Result<(), String> {
         let flight = self.paths[at].flights.remove(&answer.itt);
         let flight = flight.ok_or("an answer to no command")?;
         self.paths[at].was_there(flight.loss, &mut self.monitors)?;
@@ -105,14 +122,47 @@ impl SimHosts {
             self.note(u64::from_le_bytes(*word));
         }
         let told = format!("{:?} was answered {}", flight.command, summary(&answer));
-        self.take(at, flight, &answer).map_err(|why| format!("{told}: {why}"))
+        self.attend(at, &flight, &answer)
+            .and_then(|()| self.take(at, flight, &answer, now))
+            .map_err(|why| format!("{told}: {why}"))
     }
 
-    fn take(&mut self, at: usize, flight: Flight, answer: &Answer) -> Result<(), String> {
+    /// What an answer says of unit attentions.
+    fn attend(&mut self, at: usize, flight: &Flight, answer: &Answer) -> Result<(), String> {
+        let (nexus, unit) = (self.paths[at].nexus, flight.command.unit());
+        let attentions = &mut self.monitors.attentions;
+        if self.paths[at].is_doomed || flight.command.is_quiet() {
+            return Ok(());
+        }
+        match (answer.status, sense_key(&answer.sense)) {
+            (CHECK_CONDITION, Some(UNIT_ATTENTION)) => {
+                let code = Code::of(&answer.sense).ok_or("no such sense data")?;
+                attentions.told(nexus, unit, code);
+                Ok(())
+            }
+            // It was not looked at, or nobody says whether it was.
+            (BUSY | TASK_SET_FULL, _) => Ok(()),
+            (TASK_ABORTED, _) => {
+                attentions.unheard(nexus, unit);
+                Ok(())
+            }
+            _ => attentions.done(nexus, unit, flight.watch.sent()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        at: usize,
+        flight: Flight,
+        answer: &Answer,
+        now: Duration,
+    ) -> Result<(), String> {
         let Flight { command, watch, tries_left, .. } = flight;
         match (answer.response, answer.status) {
             (0, GOOD) => {
+                let repeats = matches!(command, Command::Swap { repeats: Some(_), .. });
                 self.count(|counts| counts.good += 1);
+                self.count(|counts| counts.repeated += u64::from(repeats));
                 if let Command::Identify { unit } = command {
                     self.naas[unit] = cdb::naa_of(&answer.data_in);
                 }
@@ -132,9 +182,15 @@ impl SimHosts {
                     self.monitors.refused(watch)?;
                     self.once_more(at, command, tries_left)
                 }
-                Some(MISCOMPARE) if matches!(command, Command::Swap { .. }) => {
+                Some(MISCOMPARE) if let Command::Swap { repeats, .. } = command => {
                     self.count(|counts| counts.miscompares += 1);
-                    self.monitors.miscompare(watch)
+                    let is_late = repeats.is_some_and(|first| now > first + KNOWN_FOR);
+                    self.monitors.miscompare(watch, is_late)
+                }
+                // What could not be written may be found after the next start.
+                Some(MEDIUM_ERROR) if self.monitors.may_be_broken(self.paths[at].is_doomed) => {
+                    self.count(|counts| counts.broken += 1);
+                    self.monitors.over(watch)
                 }
                 Some(ILLEGAL_REQUEST) if matches!(command, Command::Out { .. }) => {
                     self.count(|counts| counts.failed += 1);
@@ -154,7 +210,10 @@ impl SimHosts {
 
     fn once_more(&mut self, at: usize, command: Command, tries_left: u32) -> Result<(), String> {
         self.count(|counts| counts.refused += 1);
-        if tries_left > 0 {
+        if matches!(command, Command::Swap { repeats: Some(_), .. }) {
+            // The nexus is a part of what it is known by.
+            self.paths[at].unanswered.push_front(command);
+        } else if tries_left > 0 {
             self.again.push_back((self.paths[at].host, command, tries_left - 1));
         }
         Ok(())

@@ -31,8 +31,15 @@ pub(super) fn read(block: u64, count: u64, is_long: bool) -> Vec<u8> {
 }
 
 /// WRITE (10) or WRITE (16).
-pub(super) fn write(block: u64, count: u64, is_long: bool) -> Vec<u8> {
-    if is_long { sixteen(0x8a, block, count) } else { ten(0x2a, block, count) }
+pub(super) fn write(block: u64, count: u64, is_long: bool, forces: bool) -> Vec<u8> {
+    let mut cdb = if is_long { sixteen(0x8a, block, count) } else { ten(0x2a, block, count) };
+    cdb[1] = u8::from(forces) << 3;
+    cdb
+}
+
+/// SYNCHRONIZE CACHE (10) or (16).
+pub(super) fn synchronize(block: u64, count: u64, is_long: bool) -> Vec<u8> {
+    if is_long { sixteen(0x91, block, count) } else { ten(0x35, block, count) }
 }
 
 /// WRITE SAME (10) or WRITE SAME (16); its data is one logical block.

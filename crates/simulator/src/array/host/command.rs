@@ -1,7 +1,9 @@
 //! What hosts ask: as bytes, as operations on blocks, and as operations on reservations.
 
+use std::time::Duration;
+
 use super::cdb::{self, MoveTo, Naa};
-use super::content::{BLOCK_BYTES, content};
+use super::content::{BLOCK_BYTES, PATTERN, content, is_own, pattern};
 use crate::array::linear::{Block, Op};
 use crate::array::reservations::{self, Access, Action, Nexus};
 
@@ -39,12 +41,20 @@ pub(super) enum Command {
         at: Place,
         tags: Vec<u64>,
         is_long: bool,
+        /// FUA: it is durable when it is answered.
+        forces: bool,
     },
-    /// WRITE SAME with zeros.
-    Zero {
+    /// WRITE SAME with zeros, or with a pattern.
+    Same {
         at: Place,
+        tag: u64,
         is_long: bool,
         unmaps: bool,
+    },
+    /// SYNCHRONIZE CACHE.
+    Synchronize {
+        at: Place,
+        is_long: bool,
     },
     Unmap {
         unit: usize,
@@ -55,6 +65,8 @@ pub(super) enum Command {
         at: Place,
         expected: u64,
         new: u64,
+        /// It was sent before over the same path, whose session was lost: since when.
+        repeats: Option<Duration>,
     },
     /// EXTENDED COPY, sent to the destination.
     Copy {
@@ -123,7 +135,8 @@ impl Command {
         match self {
             Self::Read { at, .. }
             | Self::Write { at, .. }
-            | Self::Zero { at, .. }
+            | Self::Same { at, .. }
+            | Self::Synchronize { at, .. }
             | Self::Swap { at, .. }
             | Self::Copy { at, .. } => at.unit,
             Self::Unmap { unit, .. }
@@ -137,6 +150,22 @@ impl Command {
         }
     }
 
+    /// The same to be sent again if its answer was lost with its session: only where the array
+    /// knows it again, and what it writes is not written by others.
+    pub(super) fn again(self, began: Duration) -> Option<Self> {
+        match self {
+            Self::Swap { at, expected, new, repeats } if is_own(new) && expected != new => {
+                Some(Self::Swap { at, expected, new, repeats: repeats.or(Some(began)) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is one that leaves unit attentions where they are.
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self, Self::Identify { .. })
+    }
+
     pub(super) fn wire(&self, names: &dyn Names) -> Wire {
         match self {
             Self::Read { at, is_long } => Wire {
@@ -144,16 +173,20 @@ impl Command {
                 data_out: None,
                 expected_in_bytes: at.count as u32 * BLOCK_BYTES as u32,
             },
-            Self::Write { at, tags, is_long } => {
+            Self::Write { at, tags, is_long, forces } => {
                 let data = tags.iter().flat_map(|tag| content(*tag)).collect();
-                Wire::with((cdb::write(at.block, at.count, *is_long), data))
+                Wire::with((cdb::write(at.block, at.count, *is_long, *forces), data))
             }
-            Self::Zero { at, is_long, unmaps } => {
+            Self::Same { at, tag, is_long, unmaps } => {
                 let cdb = cdb::write_same(at.block, at.count, *is_long, *unmaps);
-                Wire::with((cdb, vec![0; 512]))
+                let sector = if tag & PATTERN != 0 { pattern(*tag) } else { vec![0; 512] };
+                Wire::with((cdb, sector))
+            }
+            Self::Synchronize { at, is_long } => {
+                Wire::to(cdb::synchronize(at.block, at.count, *is_long))
             }
             Self::Unmap { ranges, .. } => Wire::with(cdb::unmap(ranges)),
-            Self::Swap { at, expected, new } => {
+            Self::Swap { at, expected, new, .. } => {
                 let data = [content(*expected), content(*new)].concat();
                 Wire::with((cdb::compare_and_write(at.block), data))
             }
@@ -186,7 +219,7 @@ impl Command {
             Self::Write { at, tags, .. } => {
                 at.blocks().zip(tags).map(|(block, tag)| (block, Op::Write(*tag))).collect()
             }
-            Self::Zero { at, .. } => all(at, Op::Write(0)),
+            Self::Same { at, tag, .. } => all(at, Op::Write(*tag)),
             Self::Unmap { unit, ranges } => ranges
                 .iter()
                 .flat_map(|(block, count)| {
@@ -194,11 +227,22 @@ impl Command {
                 })
                 .map(|block| (block, Op::Write(0)))
                 .collect(),
-            Self::Swap { at, expected, new } => {
-                all(at, Op::CompareAndWrite { expected: *expected, new: *new })
+            Self::Swap { at, expected, new, repeats } => {
+                let (expected, new, repeats) = (*expected, *new, repeats.is_some());
+                all(at, Op::CompareAndWrite { expected, new, repeats })
             }
             Self::Copy { from, at } => {
                 at.blocks().zip(from.blocks()).map(|(to, from)| (to, Op::CopyOf(from))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The blocks that are durable when it is answered, whatever was answered before it began.
+    pub(super) fn makes_durable(&self) -> Vec<Block> {
+        match self {
+            Self::Synchronize { at, .. } | Self::Write { at, forces: true, .. } => {
+                at.blocks().collect()
             }
             _ => Vec::new(),
         }
@@ -215,9 +259,11 @@ impl Command {
                 claims.push((from.unit, Op::Command(nexus, Access::Read)));
                 claims
             }
-            Self::Write { .. } | Self::Zero { .. } | Self::Unmap { .. } | Self::Swap { .. } => {
-                command(Access::Write)
-            }
+            Self::Write { .. }
+            | Self::Same { .. }
+            | Self::Synchronize { .. }
+            | Self::Unmap { .. }
+            | Self::Swap { .. } => command(Access::Write),
             Self::Out { unit, action, .. } => vec![(*unit, Op::Out(nexus, *action))],
             Self::ReadKeys { unit } => vec![(*unit, Op::ReadKeys)],
             Self::ReadReservation { unit } => vec![(*unit, Op::ReadReservation)],

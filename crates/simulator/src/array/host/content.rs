@@ -5,8 +5,25 @@ use crate::rng::mix;
 /// Bytes in a block.
 pub(super) const BLOCK_BYTES: usize = 4096;
 
+/// A tag with this bit is for blocks whose sectors are all the same: what WRITE SAME writes.
+pub(super) const PATTERN: u64 = 1 << 62;
+
+/// Contents that are written again and again, so that blocks are the same.
+pub(super) const COMMON_TAGS: u64 = 8;
+
+/// Whether only one command writes this.
+pub(super) fn is_own(tag: u64) -> bool {
+    tag > COMMON_TAGS && tag & PATTERN == 0
+}
+
+/// Words in a sector.
+const SECTOR_WORDS: u64 = 64;
+
 /// The content of a tag. 0 is zeros; a third of the others is half zeros, so that it compresses.
 pub(super) fn content(tag: u64) -> Vec<u8> {
+    if tag & PATTERN != 0 {
+        return pattern(tag).repeat(BLOCK_BYTES / (SECTOR_WORDS as usize * 8));
+    }
     let words = if tag % 3 == 1 { 256 } else { 512 };
     let word = |at: u64| match at {
         0 => tag,
@@ -14,6 +31,12 @@ pub(super) fn content(tag: u64) -> Vec<u8> {
         at => mix(tag ^ at << 40),
     };
     (0..512).flat_map(|at| word(at).to_le_bytes()).collect()
+}
+
+/// The sector of a pattern; every other one is a single word again and again.
+pub(super) fn pattern(tag: u64) -> Vec<u8> {
+    let word = |at: u64| if at == 0 || tag % 2 == 1 { tag } else { mix(tag ^ at << 40) };
+    (0..SECTOR_WORDS).flat_map(|at| word(at).to_le_bytes()).collect()
 }
 
 /// The tag of a block; `None` if no host has ever written it.
@@ -28,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_block_tells_its_tag_if_it_is_whole() {
-        for tag in [0, 1, 2, 77] {
+        for tag in [0, 1, 2, 77, PATTERN | 1, PATTERN | 2] {
             let mut block = content(tag);
             assert_eq!((block.len(), tag_of(&block)), (BLOCK_BYTES, Some(tag)));
             block[4000] ^= 1;

@@ -2,14 +2,17 @@
 
 use super::Mix;
 use super::command::{Command, Place, number};
+use super::content::{COMMON_TAGS, PATTERN};
 use super::monitors::Monitors;
 use crate::array::reservations::{Action, Kind, Nexus};
 use crate::rng::Rng;
 
-/// Contents that are written again and again, so that blocks are the same.
-const COMMON_TAGS: u64 = 8;
 /// Blocks that most commands are about, at most.
 const BLOCKS_MAX: u64 = 6;
+/// From so many blocks on a read is gathered from several requests.
+const GATHERED_BLOCKS: u64 = 1025;
+/// Patterns that are written.
+const PATTERNS: u64 = 12;
 /// What a block may have that is copied.
 const COPIED_CONTENTS_MAX: usize = 4;
 /// Keys that are registered.
@@ -27,13 +30,16 @@ pub(super) struct Choice<'a> {
     /// Whether it is known what units are called in copies.
     pub(super) may_copy: bool,
     pub(super) nexus: Nexus,
+    /// Blocks that a long command is about, at most.
+    pub(super) long_blocks: u64,
 }
 
 impl Choice<'_> {
     /// A command.
     pub(super) fn command(&self, rng: &mut Rng, monitors: &Monitors, tag: &mut u64) -> Command {
         let Mix { reads, writes, zeros, unmaps, swaps, copies, .. } = *self.mix;
-        let Mix { persistent_out, persistent_in, exclusive, looks, .. } = *self.mix;
+        let Mix { persistent_out, persistent_in, exclusive, looks, patterns, .. } = *self.mix;
+        let Mix { synchronizes, forced_percent, .. } = *self.mix;
         let copies = if self.may_copy { copies } else { 0 };
         let is_reserved = |weight| if self.reserved_from < self.units.len() { weight } else { 0 };
         let weights = [
@@ -47,16 +53,18 @@ impl Choice<'_> {
             is_reserved(persistent_in),
             is_reserved(exclusive),
             looks,
+            patterns,
+            synchronizes,
         ];
         let is_long = rng.chance(50);
         let at = self.place(rng, BLOCKS_MAX);
         match rng.weighted(&weights) {
-            0 => Command::Read { at, is_long },
+            0 => Command::Read { at: self.longer(at, rng), is_long },
             1 => {
                 let tags = (0..at.count).map(|_| any_tag(rng, tag)).collect();
-                Command::Write { at, tags, is_long }
+                Command::Write { at, tags, is_long, forces: rng.chance(forced_percent) }
             }
-            2 => Command::Zero { at, is_long, unmaps: rng.chance(50) },
+            2 => Command::Same { at, tag: 0, is_long, unmaps: rng.chance(50) },
             3 => Command::Unmap { unit: at.unit, ranges: ranges(rng, at) },
             4 => {
                 let at = Place { count: 1, ..at };
@@ -67,7 +75,7 @@ impl Choice<'_> {
                     true => possible[rng.below(possible.len() as u64) as usize],
                     false => any_tag(rng, tag),
                 };
-                Command::Swap { at, expected, new: any_tag(rng, tag) }
+                Command::Swap { at, expected, new: any_tag(rng, tag), repeats: None }
             }
             5 => {
                 let from = self.place(rng, at.count);
@@ -89,6 +97,11 @@ impl Choice<'_> {
             7 => Command::ReadReservation { unit: self.reserved_unit(rng) },
             8 if rng.chance(50) => Command::Reserve { unit: self.reserved_unit(rng) },
             8 => Command::Release { unit: self.reserved_unit(rng) },
+            10 => {
+                let tag = PATTERN | rng.below(PATTERNS);
+                Command::Same { at, tag, is_long, unmaps: rng.chance(20) }
+            }
+            11 => Command::Synchronize { at: self.all_or(at, rng), is_long },
             _ if rng.chance(50) => Command::Ready { unit: at.unit },
             _ => Command::Identify { unit: at.unit },
         }
@@ -99,6 +112,29 @@ impl Choice<'_> {
         let blocks = self.units[unit];
         let count = rng.between(1, most.min(blocks));
         Place { unit, block: rng.below(blocks - count + 1), count }
+    }
+
+    /// All of a unit, or what there is.
+    fn all_or(&self, at: Place, rng: &mut Rng) -> Place {
+        match rng.chance(50) {
+            true => Place { block: 0, count: self.units[at.unit], ..at },
+            false => at,
+        }
+    }
+
+    /// Now and then the place of a read that is longer. Writes are bounded by `Tuning::SMALL`.
+    fn longer(&self, at: Place, rng: &mut Rng) -> Place {
+        let Mix { long_percent, gathered_percent, .. } = *self.mix;
+        let blocks = self.units[at.unit];
+        if blocks >= GATHERED_BLOCKS && rng.chance(gathered_percent) {
+            let count = rng.between(GATHERED_BLOCKS, blocks);
+            return Place { block: rng.below(blocks - count + 1), count, ..at };
+        }
+        if long_percent > 0 && rng.chance(long_percent) {
+            let count = rng.between(1, self.long_blocks.min(blocks));
+            return Place { block: rng.below(blocks - count + 1), count, ..at };
+        }
+        at
     }
 
     fn reserved_unit(&self, rng: &mut Rng) -> usize {

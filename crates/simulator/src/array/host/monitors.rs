@@ -2,6 +2,9 @@
 
 use std::cell::Cell;
 
+use std::collections::BTreeSet;
+
+use super::attentions::{Attentions, Concerned, Moment};
 use super::command::Command;
 use super::content::{BLOCK_BYTES, tag_of};
 use crate::array::linear::{self, Linear, Op};
@@ -23,6 +26,18 @@ type Told = Result<(), String>;
 pub(super) struct Monitors {
     pub(super) linear: Linear,
     units: Vec<Reservations>,
+    pub(super) attentions: Attentions,
+    /// The actions on reservations in flight, by units, and how many have begun.
+    actions: Vec<BTreeSet<reservations::OpId>>,
+    actions_begun: u64,
+    /// Whether a repeated COMPARE AND WRITE must be known again: nobody copies what it writes.
+    knows_again: bool,
+    /// The disk has failed: what ends without success may be found after a start.
+    has_failed: bool,
+    /// Or it has before.
+    had_failed: bool,
+    /// That is in flight until then.
+    doubtful: Vec<Watch>,
     /// How often the array has started: what was claimed before is over.
     starts: u32,
     /// More could have happened than is kept: nothing can be judged any more.
@@ -34,6 +49,18 @@ pub(super) struct Monitors {
 pub(super) struct Watch {
     blocks: Vec<linear::OpId>,
     claims: Vec<Claim>,
+    /// When it began, as for [`Linear::made_durable`], and among all commands.
+    since: u64,
+    sent: Moment,
+    /// Who is to be told if it is done; how many actions had begun by then.
+    concerned: Option<(Concerned, u64)>,
+}
+
+impl Watch {
+    /// When it was sent.
+    pub(super) fn sent(&self) -> Moment {
+        self.sent
+    }
 }
 
 /// An operation on the reservations of a unit.
@@ -45,11 +72,20 @@ pub(super) struct Claim {
 }
 
 impl Monitors {
-    pub(super) fn new(units: usize) -> Self {
-        let units = (0..units).map(|_| Reservations::new(CONFIGURATIONS_MAX)).collect();
+    /// Of so many nexuses with so many units.
+    pub(super) fn new(nexuses: usize, unit_count: usize, durable: bool, knows_again: bool) -> Self {
+        let units = (0..unit_count).map(|_| Reservations::new(CONFIGURATIONS_MAX)).collect();
+        let linear = if durable { Linear::new } else { Linear::volatile };
         Self {
-            linear: Linear::new(CONFIGURATIONS_MAX),
+            linear: linear(CONFIGURATIONS_MAX),
             units,
+            attentions: Attentions::new(nexuses, unit_count),
+            actions: vec![BTreeSet::new(); unit_count],
+            actions_begun: 0,
+            knows_again,
+            has_failed: false,
+            had_failed: false,
+            doubtful: Vec::new(),
             starts: 0,
             gave_up: Cell::new(false),
         }
@@ -67,16 +103,36 @@ impl Monitors {
 
     /// A command is about to be sent.
     pub(super) fn begin(&mut self, nexus: Nexus, command: &Command) -> Watch {
+        let concerned = self.concerned(nexus, command);
+        let since = self.linear.moment();
         let effects = command.effects();
         let blocks = effects.into_iter().map(|(block, op)| self.linear.invoke(block, op)).collect();
         let claims = command.claims(nexus).into_iter();
         let claims = claims.map(|(unit, op)| self.claim(unit, op)).collect();
-        Watch { blocks, claims }
+        Watch { blocks, claims, since, sent: self.attentions.sent(), concerned }
+    }
+
+    /// Who is to be told if a command succeeds, where that is certain.
+    fn concerned(&mut self, nexus: Nexus, command: &Command) -> Option<(Concerned, u64)> {
+        let Command::Out { unit, action, .. } = command else { return None };
+        self.actions_begun += 1;
+        let states = self.units[*unit].states();
+        let mut all = states.iter().map(|state| (&state.keys, state.held));
+        let first = all.next()?;
+        if !self.actions[*unit].is_empty() || all.any(|other| other != first) {
+            return None;
+        }
+        let state = states.first()?.clone();
+        Some((self.attentions.acts(*unit, nexus, *action, &state), self.actions_begun))
     }
 
     /// Something is about to happen to the reservations of a unit.
     pub(super) fn claim(&mut self, unit: usize, op: reservations::Op) -> Claim {
-        Claim { unit, id: self.units[unit].invoke(op), starts: self.starts }
+        let id = self.units[unit].invoke(op);
+        if matches!(op, reservations::Op::Out(..)) {
+            self.actions[unit].insert(id);
+        }
+        Claim { unit, id, starts: self.starts }
     }
 
     /// A command was answered GOOD.
@@ -84,6 +140,11 @@ impl Monitors {
         let outcome = good_outcome(command, data)?;
         for claim in &watch.claims {
             self.settle(*claim, |unit, id| unit.answer(id, &outcome))?;
+        }
+        if let Some((concerned, begun)) = watch.concerned
+            && begun == self.actions_begun
+        {
+            self.attentions.happened(command.unit(), concerned);
         }
         let mut pieces = data.chunks(BLOCK_BYTES);
         for ((block, op), id) in command.effects().into_iter().zip(watch.blocks) {
@@ -94,22 +155,36 @@ impl Monitors {
                     let tag = tag.ok_or_else(|| format!("{block:?} has bytes of nobody"))?;
                     linear::Outcome::Read(tag)
                 }
+                Op::CompareAndWrite { repeats: true, .. } => {
+                    let any = [linear::Outcome::Matched, linear::Outcome::Known];
+                    self.answer_any(id, &any)?;
+                    continue;
+                }
                 Op::CompareAndWrite { .. } => linear::Outcome::Matched,
                 Op::Write(_) | Op::CopyOf(_) => linear::Outcome::Done,
             };
-            self.linear.answer(id, outcome).map_err(|wrong| text(&self.gave_up, wrong))?;
+            self.answer_any(id, &[outcome])?;
+        }
+        for block in command.makes_durable() {
+            self.linear.made_durable(block, watch.since);
         }
         Ok(())
     }
 
-    /// A COMPARE AND WRITE has found something else.
-    pub(super) fn miscompare(&mut self, watch: Watch) -> Told {
+    fn answer_any(&mut self, id: linear::OpId, outcomes: &[linear::Outcome]) -> Told {
+        self.linear.answer_any(id, outcomes).map_err(|wrong| text(&self.gave_up, wrong))
+    }
+
+    /// A COMPARE AND WRITE has found something else. `is_late`: if it repeats another, that is too
+    /// long ago.
+    pub(super) fn miscompare(&mut self, watch: Watch, is_late: bool) -> Told {
+        let any = [linear::Outcome::Miscompare, linear::Outcome::Unknown];
+        let possible = if is_late || !self.knows_again { &any[..] } else { &any[..1] };
         for claim in watch.claims {
             self.settle(claim, |unit, id| unit.answer(id, &reservations::Outcome::Good))?;
         }
         for id in watch.blocks {
-            let found = self.linear.answer(id, linear::Outcome::Miscompare);
-            found.map_err(|wrong| text(&self.gave_up, wrong))?;
+            self.answer_any(id, possible)?;
         }
         Ok(())
     }
@@ -160,8 +235,28 @@ impl Monitors {
         }
     }
 
+    /// The disk has failed.
+    pub(super) fn array_failed(&mut self) {
+        (self.has_failed, self.had_failed) = (true, true);
+    }
+
+    /// Whether an answer may come of that: also in a session of before the last start.
+    pub(super) fn may_be_broken(&self, is_doomed: bool) -> bool {
+        self.has_failed || is_doomed && self.had_failed
+    }
+
     /// It has had its effect, or never will.
     pub(super) fn over(&mut self, watch: Watch) -> Told {
+        if self.has_failed {
+            // What could not be written may be there all the same.
+            self.lost(&watch);
+            self.doubtful.push(watch);
+            return Ok(());
+        }
+        self.is_over(watch)
+    }
+
+    fn is_over(&mut self, watch: Watch) -> Told {
         for id in watch.blocks {
             if self.linear.is_in_flight(id) {
                 let over = self.linear.never_again(id);
@@ -190,6 +285,15 @@ impl Monitors {
     /// The array has started anew.
     pub(super) fn array_started(&mut self) -> Told {
         self.starts += 1;
+        self.has_failed = false;
+        self.actions.iter_mut().for_each(BTreeSet::clear);
+        self.attentions.array_started();
+        if self.linear.is_volatile() {
+            self.linear.lost_all();
+        }
+        for watch in std::mem::take(&mut self.doubtful) {
+            self.is_over(watch)?;
+        }
         let started = self.units.iter_mut().try_for_each(Reservations::restarted);
         started.map_err(|wrong| text(&self.gave_up, wrong))
     }
@@ -199,6 +303,9 @@ impl Monitors {
         claim: Claim,
         settle: impl FnOnce(&mut Reservations, reservations::OpId) -> Settled,
     ) -> Told {
+        if claim.starts == self.starts {
+            self.actions[claim.unit].remove(&claim.id);
+        }
         match claim.starts == self.starts {
             true => settle(&mut self.units[claim.unit], claim.id)
                 .map_err(|wrong| text(&self.gave_up, wrong)),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use initiator::{Initiator, Itt, Options};
 
+use super::attentions::Concerned;
 use super::command::Command;
 use super::monitors::{Claim, Monitors, Watch};
 use crate::array::network::{Link, Network, Side};
@@ -20,6 +21,10 @@ use crate::rng::Rng;
 /// How long a host waits for an answer before it aborts, and for that before it gives the
 /// connection up.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// In which time each command is answered if nothing stalls, and nobody ends what others have
+/// asked: with the least limits of volumes, and all that hosts may have in flight.
+const PROMISED: Duration = Duration::from_secs(600);
 
 /// How many losses of one session may be told apart.
 const LOSSES_MAX: u64 = 4;
@@ -33,6 +38,9 @@ pub(super) struct Flight {
     pub(super) tries_left: u32,
     /// The number of the loss that may come from here on.
     pub(super) loss: u64,
+    pub(super) began: Duration,
+    /// Whether it has to be answered before its deadline.
+    pub(super) is_promised: bool,
 }
 
 /// A request in flight that is no command.
@@ -42,11 +50,13 @@ pub(super) struct Request {
 }
 
 /// What was asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Asked {
     Abort,
-    /// A reset of a unit, which ends what RESERVE has begun.
-    Reset(Claim),
+    /// A reset of units, which ends what RESERVE has begun, and of which all are told.
+    Reset(Vec<(usize, Claim, Concerned)>),
+    /// A reset that ends all sessions.
+    ColdReset,
     Set,
     Ping,
     Logout,
@@ -80,6 +90,8 @@ pub(super) struct Path {
     first_loss: u64,
     /// Connections that were given up and are not closed yet.
     old: Vec<Link>,
+    /// COMPARE AND WRITE commands whose answers were lost with their session.
+    pub(super) unanswered: VecDeque<Command>,
 }
 
 impl Path {
@@ -108,6 +120,7 @@ impl Path {
             next_loss: 0,
             first_loss: 0,
             old: Vec::new(),
+            unanswered: VecDeque::new(),
         }
     }
 
@@ -167,14 +180,20 @@ impl Path {
                 false => self.old.push(link),
             }
         }
-        for flight in std::mem::take(&mut self.flights).into_values() {
+        let flights = std::mem::take(&mut self.flights);
+        let unheard = flights.values().map(|flight| flight.command.unit());
+        monitors.attentions.session_lost(self.nexus, unheard);
+        for flight in flights.into_values() {
             monitors.lost(&flight.watch);
             self.lost.push(flight.watch);
+            self.unanswered.extend(flight.command.again(flight.began));
         }
         for request in std::mem::take(&mut self.requests).into_values() {
-            if let Asked::Reset(claim) = request.asked {
-                monitors.lost_claim(claim);
-                self.lost_claims.push(claim);
+            if let Asked::Reset(claims) = request.asked {
+                for (_, claim, _) in claims {
+                    monitors.lost_claim(claim);
+                    self.lost_claims.push(claim);
+                }
             }
         }
         self.keep_one_loss(monitors)?;
@@ -255,8 +274,20 @@ impl Path {
 
     /// The array has started anew. What is on the wire may still come.
     pub(super) fn array_started(&mut self, monitors: &mut Monitors) -> Result<(), String> {
+        if monitors.linear.is_volatile() {
+            self.forget_session();
+        }
         self.is_doomed = self.link.is_some();
         self.session_is_over(u64::MAX, monitors)
+    }
+
+    /// The session is gone, and no answer of it comes any more.
+    fn forget_session(&mut self) {
+        self.old.extend(self.link.take());
+        self.requests.clear();
+        for flight in std::mem::take(&mut self.flights).into_values() {
+            self.unanswered.extend(flight.command.again(flight.began));
+        }
     }
 
     /// Closes a connection that was given up before.
@@ -264,6 +295,11 @@ impl Path {
         if let Some(link) = self.old.pop() {
             network.close(link, Side::Host, now);
         }
+    }
+
+    /// When a command has been waited for too long.
+    pub(super) fn deadline_of_command(now: Duration, is_promised: bool) -> Duration {
+        now + if is_promised { PROMISED } else { PATIENCE }
     }
 
     /// When an answer has been waited for too long.
@@ -279,13 +315,20 @@ impl Path {
 
     /// Commands whose answers were waited for too long are aborted. Returns whether the connection
     /// is to be given up.
-    pub(super) fn expire(&mut self, now: Duration) -> bool {
+    ///
+    /// # Errors
+    /// A command was not answered that had to be.
+    pub(super) fn expire(&mut self, now: Duration) -> Result<bool, String> {
         if self.requests.values().any(|request| request.deadline <= now) {
-            return true;
+            return Ok(true);
         }
         let late = self.flights.iter().find(|(_, flight)| flight.deadline <= now);
-        let late = late.map(|(itt, _)| *itt);
-        late.is_some_and(|itt| !self.abort(itt, now))
+        let Some((itt, flight)) = late else { return Ok(false) };
+        if flight.is_promised {
+            return Err(format!("{:?} is never answered", flight.command));
+        }
+        let itt = *itt;
+        Ok(!self.abort(itt, now))
     }
 
     /// Asks for the end of a command. Returns whether it could.
@@ -295,6 +338,7 @@ impl Path {
         // Whichever answer comes first.
         if let Some(flight) = self.flights.get_mut(&itt) {
             flight.deadline = deadline + PATIENCE;
+            flight.is_promised = false;
         }
         self.requests.insert(request, Request { asked: Asked::Abort, deadline });
         true

@@ -28,6 +28,19 @@ pub struct Mix {
     pub exclusive: u64,
     /// TEST UNIT READY and INQUIRY.
     pub looks: u64,
+    /// WRITE SAME with a pattern.
+    pub patterns: u64,
+    /// SYNCHRONIZE CACHE.
+    pub synchronizes: u64,
+    /// Of a hundred writes, so many have FUA.
+    pub forced_percent: u64,
+    /// Of a hundred reads, so many are long.
+    pub long_percent: u64,
+    /// Of a hundred reads of a volume that is long enough, so many are gathered from several
+    /// requests.
+    pub gathered_percent: u64,
+    /// Of a hundred COMPARE AND WRITE commands whose answers were lost, so many are sent again.
+    pub repeated_percent: u64,
     /// Of 10,000 steps of a path, so many times a command in flight is aborted.
     pub aborts: u64,
     /// … a unit is reset, or a task set aborted.
@@ -55,6 +68,12 @@ impl Default for Mix {
             persistent_in: 3,
             exclusive: 3,
             looks: 4,
+            patterns: 0,
+            synchronizes: 0,
+            forced_percent: 0,
+            long_percent: 0,
+            gathered_percent: 0,
+            repeated_percent: 0,
             aborts: 60,
             resets: 10,
             pings: 20,
@@ -82,6 +101,13 @@ pub struct Plan {
     pub units: Vec<u64>,
     /// From this one on, counted from 0, they are reserved now and then.
     pub reserved_from: usize,
+    /// Blocks that a long read is about, at most.
+    pub long_blocks: u64,
+    /// Whether writes are durable when they are answered.
+    pub is_durable: bool,
+    /// Whether each command has to be answered in some time: nothing stalls, and nobody ends what
+    /// others have asked.
+    pub is_prompt: bool,
     /// What hosts do.
     pub mix: Mix,
 }
@@ -112,6 +138,12 @@ pub struct Counts {
     pub logins: u64,
     /// Logouts that were answered.
     pub logouts: u64,
+    /// COMPARE AND WRITE commands that were sent again, and answered GOOD.
+    pub repeated: u64,
+    /// Commands and resets that were refused as nothing of the kind is there.
+    pub unsupported: u64,
+    /// Commands that failed with the disk.
+    pub broken: u64,
 }
 
 /// What a path offers at login.

@@ -33,10 +33,15 @@ fn hosts_that_ask_for_anything_get_what_some_order_gives() {
         least.aborted += counts.aborted;
         least.logins += counts.logins;
         least.logouts += counts.logouts;
+        least.repeated += counts.repeated;
+        least.unsupported += counts.unsupported;
+        least.broken += counts.broken;
     }
     let Counts { conflicts, miscompares, refused, failed, aborted, logins, logouts, .. } = least;
     let each = [conflicts, miscompares, refused, aborted, logins];
     assert!(good > 10_000 && each.iter().all(|count| *count > 500), "{all} {least:?}");
+    let Counts { repeated, unsupported, broken, .. } = least;
+    assert!(repeated > 300 && unsupported > 5 && broken > 20, "{least:?}");
     assert!(failed > 50 && logouts > 50, "{all} {least:?}");
     assert!(all.crashes > 50 && all.kills > 50, "{all}");
 }

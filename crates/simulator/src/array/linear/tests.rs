@@ -153,7 +153,7 @@ fn what_was_refused_has_no_effect() {
 }
 
 fn swap(expected: u64, new: u64) -> Op {
-    Op::CompareAndWrite { expected, new }
+    Op::CompareAndWrite { expected, new, repeats: false }
 }
 
 #[test]

@@ -289,6 +289,17 @@ fn a_restart_may_undo_what_was_not_answered() {
     assert_eq!(monitor.in_flight(), 0);
 }
 
+/// Nor is what others were refused for.
+#[test]
+fn a_restart_may_undo_what_others_were_refused_for() {
+    let mut monitor = monitor();
+    let kept = Action::Register { key: 0, new_key: 10, ignores_key: true, is_kept: true };
+    monitor.invoke(Op::Out(A, kept));
+    assert!(monitor.now(Op::Reserve(B), Outcome::Conflict));
+    assert_eq!(monitor.restarted(), Ok(()));
+    assert!(monitor.now(Op::Reserve(B), Outcome::Good));
+}
+
 #[test]
 fn reserve_bars_all_others() {
     let mut monitor = monitor();

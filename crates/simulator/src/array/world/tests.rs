@@ -8,7 +8,7 @@ use iscsi::Limits;
 use super::super::controller::TARGET_NAME;
 use super::super::linear::{Block, Linear, Op, OpId, Outcome};
 use super::super::network::Side;
-use super::super::plan::of_seed;
+use super::super::plan::plain;
 use super::*;
 use crate::array::STEPS;
 
@@ -20,7 +20,7 @@ fn name(number: usize) -> String {
 
 /// The world of a seed, for hosts that ask for less, of one small volume, and answer no pings.
 fn world(seed: u64) -> World {
-    let (mut world, _) = of_seed(seed, STEPS);
+    let (mut world, _) = plain(seed, STEPS);
     world.setup.ports = 2;
     world.setup.hosts = (0..3).map(name).collect();
     world.setup.volume_bytes = vec![BLOCKS * 4096];

@@ -71,7 +71,7 @@ impl World {
                     true => self.value(block),
                     false => self.next_value,
                 };
-                Op::CompareAndWrite { expected, new: self.fresh() }
+                Op::CompareAndWrite { expected, new: self.fresh(), repeats: false }
             }
             6 => Op::CopyOf(Block(self.rng.below(BLOCKS))),
             _ => Op::Read,
@@ -83,7 +83,9 @@ impl World {
         let value = self.value(block);
         let (value, outcome) = match op {
             Op::Write(new) => (new, Outcome::Done),
-            Op::CompareAndWrite { expected, new } if value == expected => (new, Outcome::Matched),
+            Op::CompareAndWrite { expected, new, .. } if value == expected => {
+                (new, Outcome::Matched)
+            }
             Op::CompareAndWrite { .. } => (value, Outcome::Miscompare),
             Op::Read => (value, Outcome::Read(value)),
             Op::CopyOf(source) => (self.value(source), Outcome::Done),
@@ -184,7 +186,7 @@ impl World {
                 self.busy()
             }
             Fault::MatchedTwice => {
-                let swap = |new| Op::CompareAndWrite { expected: before, new };
+                let swap = |new| Op::CompareAndWrite { expected: before, new, repeats: false };
                 let (one, two) = (self.fresh(), self.fresh());
                 let one = self.monitor.invoke(block, swap(one));
                 let two = self.monitor.invoke(block, swap(two));

@@ -24,7 +24,7 @@ impl Oracle {
             for (at, op) in self.ops.iter().filter(|(at, _)| !taken.contains_key(at)) {
                 let (after, outcome) = match *op {
                     Op::Write(new) => (new, Outcome::Done),
-                    Op::CompareAndWrite { expected, new } if value == expected => {
+                    Op::CompareAndWrite { expected, new, .. } if value == expected => {
                         (new, Outcome::Matched)
                     }
                     Op::CompareAndWrite { .. } => (value, Outcome::Miscompare),
@@ -56,7 +56,7 @@ impl Oracle {
 fn any_op(rng: &mut Rng) -> Op {
     match rng.below(8) {
         0..3 => Op::Write(rng.below(3)),
-        3..5 => Op::CompareAndWrite { expected: rng.below(3), new: rng.below(3) },
+        3..5 => Op::CompareAndWrite { expected: rng.below(3), new: rng.below(3), repeats: false },
         _ => Op::Read,
     }
 }

@@ -1,0 +1,211 @@
+//! What hosts have to be told by unit attentions (SAM-5, 5.14 and 6.3; SPC-4, 5.13): each nexus, of
+//! each unit, before anything else.
+//!
+//! - A new session is told that something was reset, or lost (29h), before a command is done.
+//! - After a reset was answered, all sessions are told before a command is done that was sent
+//!   since.
+//! - After an action on persistent reservations was answered, those whom it concerns are told
+//!   likewise (2Ah), also those without a session: at the next one.
+//!
+//! What is not certain is not asked for: whom an action concerns while another one is in flight,
+//! and what may have been told with an answer that nobody got.
+
+use std::collections::BTreeMap;
+
+use crate::array::reservations::{Action, Kind, Nexus, State};
+
+/// ASC and ASCQ of a unit attention. Of all kinds of resets it is 29h, 00h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Code(u8, u8);
+
+/// Something was reset, or a session was lost.
+pub(super) const RESET: Code = Code(0x29, 0);
+const PREEMPTED: Code = Code(0x2a, 0x03);
+const RELEASED: Code = Code(0x2a, 0x04);
+const UNREGISTERED: Code = Code(0x2a, 0x05);
+
+impl Code {
+    /// That of some sense data, in either format (SPC-4, 4.5).
+    pub(super) fn of(sense: &[u8]) -> Option<Self> {
+        let at = match sense.first()? & 0x7f {
+            0x70 | 0x71 => 12,
+            0x72 | 0x73 => 2,
+            _ => return None,
+        };
+        match (*sense.get(at)?, *sense.get(at + 1)?) {
+            (0x29, _) => Some(RESET),
+            (asc, ascq) => Some(Self(asc, ascq)),
+        }
+    }
+}
+
+/// A moment: the number of a command that is sent, or how many there were.
+pub(super) type Moment = u64;
+
+/// What a nexus was told of a unit, and what it has still to be told.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    /// How often it was told what, or may have been.
+    counts: BTreeMap<Code, u64>,
+    /// Whether its session has told it of its beginning.
+    knows: bool,
+    /// What it has to be told, before a command is done that is sent from a moment on.
+    owed: Vec<(Code, Moment)>,
+}
+
+impl Told {
+    fn count(&self, code: Code) -> u64 {
+        self.counts.get(&code).copied().unwrap_or(0)
+    }
+}
+
+/// Those who are to be told of something that was asked for, if it is done, and how often they had
+/// been told before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Concerned(Vec<(Nexus, Code, u64)>);
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Attentions {
+    units: usize,
+    /// By nexuses, and then by units.
+    all: Vec<Told>,
+    now: Moment,
+}
+
+impl Attentions {
+    pub(super) fn new(nexuses: usize, units: usize) -> Self {
+        Self { units, all: vec![Told::default(); nexuses * units], now: 0 }
+    }
+
+    fn at(&mut self, nexus: Nexus, unit: usize) -> &mut Told {
+        &mut self.all[nexus.0 as usize * self.units + unit]
+    }
+
+    /// A command is sent.
+    pub(super) fn sent(&mut self) -> Moment {
+        self.now += 1;
+        self.now
+    }
+
+    /// A nexus has another session, in which something may have been told that nobody heard.
+    pub(super) fn session_lost(&mut self, nexus: Nexus, unheard: impl Iterator<Item = usize>) {
+        unheard.for_each(|unit| self.unheard(nexus, unit));
+        (0..self.units).for_each(|unit| {
+            let told = self.at(nexus, unit);
+            told.knows = false;
+            told.owed.retain(|(code, _)| *code != RESET);
+        });
+    }
+
+    /// The array has started anew: that is all that anybody is told.
+    pub(super) fn array_started(&mut self) {
+        for told in &mut self.all {
+            told.owed.clear();
+            told.knows = false;
+        }
+    }
+
+    /// A command may have been told something, and its answer does not come.
+    pub(super) fn unheard(&mut self, nexus: Nexus, unit: usize) {
+        let told = self.at(nexus, unit);
+        told.knows = true;
+        told.owed.clear();
+        told.counts.values_mut().for_each(|count| *count += 1);
+        for code in [RESET, PREEMPTED, RELEASED, UNREGISTERED] {
+            told.counts.entry(code).or_insert(1);
+        }
+    }
+
+    /// A nexus is told something.
+    pub(super) fn told(&mut self, nexus: Nexus, unit: usize, code: Code) {
+        let told = self.at(nexus, unit);
+        *told.counts.entry(code).or_default() += 1;
+        told.knows |= code == RESET;
+        told.owed.retain(|(owed, _)| *owed != code);
+    }
+
+    /// A command was done: there was nothing to be told of.
+    pub(super) fn done(&mut self, nexus: Nexus, unit: usize, sent: Moment) -> Result<(), String> {
+        let told = self.at(nexus, unit);
+        if !told.knows {
+            return Err("it was done, and the session was not told of its beginning".into());
+        }
+        match told.owed.iter().find(|(_, since)| *since < sent) {
+            Some((code, _)) => Err(format!("it was done, and {code:02x?} was not told before")),
+            None => Ok(()),
+        }
+    }
+
+    /// A unit is about to be reset.
+    pub(super) fn resets(&mut self, unit: usize) -> Concerned {
+        let nexuses = (0..self.all.len() / self.units).map(|at| Nexus(at as u32));
+        let all: Vec<Nexus> = nexuses.collect();
+        let knows = all.into_iter().filter(|nexus| self.at(*nexus, unit).knows);
+        let told: Vec<(Nexus, Code)> = knows.map(|nexus| (nexus, RESET)).collect();
+        self.concerned(unit, told)
+    }
+
+    /// An action is about to be asked for, with nothing else in flight that changes reservations,
+    /// which stand like this.
+    pub(super) fn acts(
+        &mut self,
+        unit: usize,
+        nexus: Nexus,
+        action: Action,
+        state: &State,
+    ) -> Concerned {
+        let told = told_by(state, nexus, action);
+        self.concerned(unit, told)
+    }
+
+    fn concerned(&mut self, unit: usize, told: Vec<(Nexus, Code)>) -> Concerned {
+        let counted = told.into_iter().map(|(nexus, code)| {
+            let count = self.at(nexus, unit).count(code);
+            (nexus, code, count)
+        });
+        Concerned(counted.collect())
+    }
+
+    /// It was done.
+    pub(super) fn happened(&mut self, unit: usize, concerned: Concerned) {
+        let now = self.now;
+        for (nexus, code, count) in concerned.0 {
+            let told = self.at(nexus, unit);
+            let is_in_session = code != RESET || told.knows;
+            if is_in_session && told.count(code) == count {
+                told.owed.push((code, now));
+            }
+        }
+    }
+}
+
+/// Whom an action that succeeds concerns (SPC-4, 5.13.11).
+fn told_by(state: &State, nexus: Nexus, action: Action) -> Vec<(Nexus, Code)> {
+    let tell = |code, meant: &dyn Fn(Nexus, u64) -> bool| {
+        let others = state.keys.iter().filter(|(other, _)| **other != nexus);
+        let meant = others.filter(|(other, key)| meant(**other, **key));
+        meant.map(|(other, _)| (*other, code)).collect::<Vec<_>>()
+    };
+    let shared = |kind: Kind| kind as u8 >= 5;
+    let is_of_all = |kind: Kind| kind as u8 >= 7;
+    match (action, state.held) {
+        (Action::Clear { .. }, _) => tell(PREEMPTED, &|_, _| true),
+        (Action::Release { kind, .. }, Some((held, holder)))
+            if kind == held && shared(kind) && (is_of_all(kind) || holder == nexus) =>
+        {
+            tell(RELEASED, &|_, _| true)
+        }
+        // Its own registration ends, and what it held with it.
+        (Action::Register { new_key: 0, .. }, Some((kind, holder)))
+            if shared(kind) && !is_of_all(kind) && holder == nexus =>
+        {
+            tell(RELEASED, &|_, _| true)
+        }
+        (Action::Preempt { victim, .. }, held) => {
+            let of_all = held.is_some_and(|(kind, _)| is_of_all(kind));
+            tell(UNREGISTERED, &|_, key| key == victim || of_all && victim == 0)
+        }
+        _ => Vec::new(),
+    }
+}
