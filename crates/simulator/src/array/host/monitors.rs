@@ -306,11 +306,14 @@ impl Monitors {
         if claim.starts == self.starts {
             self.actions[claim.unit].remove(&claim.id);
         }
-        match claim.starts == self.starts {
-            true => settle(&mut self.units[claim.unit], claim.id)
-                .map_err(|wrong| text(&self.gave_up, wrong)),
+        if claim.starts != self.starts {
             // A start of the array has ended it.
-            false => Ok(()),
+            return Ok(());
+        }
+        match settle(&mut self.units[claim.unit], claim.id) {
+            // What could not be made durable is taken back, though others have felt it.
+            Err(wrong) if self.has_failed && !wrong.is_too_many() => Ok(()),
+            settled => settled.map_err(|wrong| text(&self.gave_up, wrong)),
         }
     }
 }
