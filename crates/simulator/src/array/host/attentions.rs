@@ -51,6 +51,8 @@ struct Told {
     knows: bool,
     /// What it has to be told, before a command is done that is sent from a moment on.
     owed: Vec<(Code, Moment)>,
+    /// A command of an earlier session may be told something yet, and nobody hears it.
+    is_overheard: bool,
 }
 
 impl Told {
@@ -90,7 +92,10 @@ impl Attentions {
 
     /// A nexus has another session, in which something may have been told that nobody heard.
     pub(super) fn session_lost(&mut self, nexus: Nexus, unheard: impl Iterator<Item = usize>) {
-        unheard.for_each(|unit| self.unheard(nexus, unit));
+        unheard.for_each(|unit| {
+            self.unheard(nexus, unit);
+            self.at(nexus, unit).is_overheard = true;
+        });
         (0..self.units).for_each(|unit| {
             let told = self.at(nexus, unit);
             told.knows = false;
@@ -98,11 +103,23 @@ impl Attentions {
         });
     }
 
+    /// A command of a session was answered: all earlier ones have ended.
+    pub(super) fn session_is_there(&mut self, nexus: Nexus) {
+        for unit in 0..self.units {
+            if self.at(nexus, unit).is_overheard {
+                let knows = self.at(nexus, unit).knows;
+                self.unheard(nexus, unit);
+                let told = self.at(nexus, unit);
+                (told.knows, told.is_overheard) = (knows, false);
+            }
+        }
+    }
+
     /// The array has started anew: that is all that anybody is told.
     pub(super) fn array_started(&mut self) {
         for told in &mut self.all {
             told.owed.clear();
-            told.knows = false;
+            (told.knows, told.is_overheard) = (false, false);
         }
     }
 
@@ -173,7 +190,7 @@ impl Attentions {
         for (nexus, code, count) in concerned.0 {
             let told = self.at(nexus, unit);
             let is_in_session = code != RESET || told.knows;
-            if is_in_session && told.count(code) == count {
+            if is_in_session && !told.is_overheard && told.count(code) == count {
                 told.owed.push((code, now));
             }
         }

@@ -224,6 +224,7 @@ impl Path {
         if self.is_doomed {
             return Ok(());
         }
+        monitors.attentions.session_is_there(self.nexus);
         self.session_is_over(self.first_loss, monitors)?;
         while let Some((_, claims)) = self.pop_loss_before(loss) {
             claims.into_iter().try_for_each(|claim| monitors.claim_is_none(claim))?;
