@@ -45,9 +45,9 @@ impl Way {
         Rc::new(Self { disk, segments, queued, transfers, ended, signalled })
     }
 
-    /// Whether requests are under way.
-    pub fn is_busy(&self) -> bool {
-        self.transfers.borrow().in_flight() > 0
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.transfers.borrow().in_flight()
     }
 
     /// One step of one request, by chance.

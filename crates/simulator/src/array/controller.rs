@@ -284,7 +284,12 @@ impl Controller {
 
     /// Whether requests of a front end are on their way to the disk.
     pub fn is_busy(&self, index: usize) -> bool {
-        self.threads[index].way.is_busy()
+        self.in_flight(index) > 0
+    }
+
+    /// How many requests of a front end are on their way to the disk.
+    pub fn in_flight(&self, index: usize) -> usize {
+        self.threads[index].way.in_flight()
     }
 
     /// A request of a front end goes a step further.
@@ -362,3 +367,5 @@ impl Thread {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turn_tests;

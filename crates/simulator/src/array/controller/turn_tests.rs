@@ -1,0 +1,195 @@
+//! What a turn of a front end does at most, while time passes in it.
+
+use block::DataOut;
+use initiator::{Attribute, Event, Initiator, Options};
+use store::{Durability, Tuning};
+
+use super::super::network::{Rules, Side};
+use super::*;
+
+/// How much time each look at the clock takes.
+const TICK_NS: u64 = 10_000;
+/// What one host asks for at once.
+const MANY: usize = 48;
+/// Slices of 60 us, and what is at their ends.
+const ANSWERS_OF_A_TURN_MAX: usize = 16;
+
+fn host_name(number: usize) -> String {
+    format!("iqn.2026-01.example:host-{number}")
+}
+
+fn setup() -> Setup {
+    Setup {
+        options: OpenOptions {
+            durability: Durability::Commit,
+            tuning: Tuning::SMALL,
+            memory_bytes: 1 << 20,
+            ..OpenOptions::default()
+        },
+        threads: 1,
+        ports: 1,
+        limits: Limits::default(),
+        hosts: (0..2).map(host_name).collect(),
+        volume_bytes: vec![1 << 20],
+        volume_limits: VolumeLimits::NONE,
+    }
+}
+
+/// Two hosts with a connection each, both on one front end.
+struct World {
+    network: Network,
+    array: Controller,
+    clock: Arc<SimClock>,
+    rng: Rng,
+    hosts: Vec<(Initiator, Link)>,
+}
+
+impl World {
+    /// Both are logged in, and have heard that the array was started.
+    fn new(disk: &Arc<SimDisk>) -> Self {
+        let clock = Arc::new(SimClock::new(TICK_NS));
+        let mut array = Controller::open(disk, &setup(), &clock).unwrap();
+        let mut network = Network::new(1, Rules::default());
+        let hosts = (0..2).map(|number| {
+            let link = network.open(Duration::ZERO);
+            array.accept(link, 1);
+            let (initiator_name, target_name) = (host_name(number), TARGET_NAME.into());
+            let options = Options { initiator_name, target_name, ..Options::default() };
+            let mut host = Initiator::new(options);
+            host.login();
+            (host, link)
+        });
+        let hosts = hosts.collect();
+        let mut world = Self { network, array, clock, rng: Rng::new(1), hosts };
+        world.until(|world| {
+            (0..2).all(|at| matches!(world.hosts[at].0.next_event(), Some(Event::LoggedIn { .. })))
+        });
+        for at in 0..2 {
+            world.send(at, &[&[0; 6][..]; 4]);
+            world.until_answered(at, 4);
+        }
+        world
+    }
+
+    fn send(&mut self, host: usize, commands: &[&[u8]]) {
+        let lun = [0, 1, 0, 0, 0, 0, 0, 0];
+        for cdb in commands {
+            let expected = if cdb.len() > 6 { 4096 } else { 0 };
+            self.hosts[host].0.command(lun, cdb, Attribute::Simple, None, expected).unwrap();
+        }
+    }
+
+    /// Carries all that is to be carried at the moment.
+    fn carry(&mut self) {
+        let now = self.clock.time();
+        for (host, link) in &mut self.hosts {
+            let sent = self.network.send(*link, Side::Host, host.output(), now);
+            host.taken(sent);
+            let mut bytes = [0; 4096];
+            while let Some(count) = self.network.receive(*link, Side::Host, &mut bytes, now) {
+                assert!(count > 0, "the connection was closed");
+                host.receive(&bytes[..count]).unwrap();
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        self.clock.advance_to(self.clock.time() + Duration::from_millis(1));
+        self.carry();
+        self.clock.advance_to(self.clock.time() + Duration::from_millis(1));
+        self.array.turn(0, &mut self.network, &mut self.rng);
+        self.clock.advance_to(self.clock.time() + Duration::from_millis(1));
+        self.carry();
+    }
+
+    fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..10_000 {
+            if done(self) {
+                return;
+            }
+            self.turn();
+            self.array.disk_step(0, &mut self.rng);
+        }
+        panic!("nothing happens");
+    }
+
+    /// How many answers a host has got.
+    fn answers(&mut self, host: usize) -> usize {
+        let mut count = 0;
+        while let Some(event) = self.hosts[host].0.next_event() {
+            assert!(matches!(event, Event::Answered(_)), "{event:?}");
+            count += 1;
+        }
+        count
+    }
+
+    fn until_answered(&mut self, host: usize, count: usize) {
+        let mut left = count;
+        self.until(|world| {
+            left -= world.answers(host);
+            left == 0
+        });
+    }
+
+    /// The other host sends a command that needs no disk while the first one waits for so many:
+    /// it is answered in the next turn, and not all others are before it.
+    fn assert_is_served_beside(&mut self, waiting: usize) {
+        assert!(waiting > ANSWERS_OF_A_TURN_MAX, "there is enough to do: {waiting}");
+        self.send(1, &[&[0; 6][..]]);
+        self.turn();
+        assert_eq!(self.answers(1), 1);
+        let answered = self.answers(0);
+        assert!((1..=ANSWERS_OF_A_TURN_MAX).contains(&answered), "{answered} of {waiting}");
+        self.until_answered(0, waiting - answered);
+    }
+}
+
+fn pool() -> Arc<SimDisk> {
+    let disk = Arc::new(SimDisk::new(32 << 20, 1));
+    make(&disk, &setup(), 64 << 10, &mut Rng::new(1)).unwrap();
+    disk
+}
+
+#[test]
+fn a_host_that_sends_much_at_once_does_not_hold_up_another() {
+    let mut world = World::new(&pool());
+    world.send(0, &[&[0; 6][..]; MANY]);
+    world.assert_is_served_beside(MANY);
+}
+
+#[test]
+fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
+    let disk = pool();
+    let first = World::new(&disk);
+    let volume = first.array.array.lun_map(&host_name(0)).luns[&1].id;
+    for block in 0..MANY {
+        let range = SectorRange::new(8 * block as u64, 8);
+        // Nothing of it can be compressed, so that each block is read by itself.
+        let mut rng = Rng::new(block as u64);
+        let bytes: Vec<u8> = (0..4096).map(|_| rng.draw() as u8).collect();
+        let data = DataOut::from_bytes(&bytes, 0);
+        let write = VolumeRequest::Write { volume, range, data, fua: false };
+        first.array.store.execute(write).unwrap();
+    }
+    drop(first);
+    // Nothing is in memory any more.
+    let mut world = World::new(&disk);
+    let reads: Vec<_> = (0..MANY as u16)
+        .map(|at| [0x28, 0, 0, 0, (at >> 5) as u8, (at << 3) as u8, 0, 0, 8, 0])
+        .collect();
+    let reads: Vec<&[u8]> = reads.iter().map(|cdb| &cdb[..]).collect();
+    world.send(0, &reads);
+    let mut in_flight = 0;
+    while in_flight < MANY {
+        // What they need of the map comes first.
+        while world.array.is_busy(0) {
+            world.array.disk_step(0, &mut world.rng);
+        }
+        (0..40).for_each(|_| world.turn());
+        in_flight = world.array.in_flight(0);
+    }
+    while world.array.is_busy(0) {
+        world.array.disk_step(0, &mut world.rng);
+    }
+    world.assert_is_served_beside(MANY);
+}
