@@ -64,3 +64,23 @@ fn a_write_that_is_done_wrongly_is_answered_and_lands_nowhere_elsewhere_or_in_pa
     let found = block_of(&disk, 0);
     assert!(found.contains(&2) && found.contains(&3));
 }
+
+#[test]
+fn a_read_succeeds_within_its_tries_whatever_others_read() {
+    let disk = SimDisk::new(1 << 20, 1);
+    let mut inner = disk.inner();
+    inner.faults.transient_reads_per_mille = 900;
+    let mut refused = 0;
+    for place in 0..200 {
+        let mut failed = 0;
+        for _ in 0..sys::READ_TRIES_MAX {
+            failed += u32::from(inner.refuses_read(place));
+            // Another reader of the same, and one of something else.
+            inner.refuses_read(place);
+            inner.refuses_read(1000 + place);
+        }
+        assert!(failed < sys::READ_TRIES_MAX);
+        refused += failed;
+    }
+    assert!(refused > 200);
+}
