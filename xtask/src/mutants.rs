@@ -8,7 +8,7 @@
 //! An edit's text must stand in its file exactly once: code that moves makes a mutant fail, and
 //! with it a unit test of this module, and not pass by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -161,6 +161,24 @@ struct Scratch {
     output: PathBuf,
 }
 
+/// Removes the files of a copy that are not among these: a module that has moved would be there
+/// twice.
+fn forget_others(tree: &Path, files: &[String]) -> Result<()> {
+    let kept: HashSet<PathBuf> = files.iter().map(|file| tree.join(file)).collect();
+    let mut folders = vec![tree.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            } else if !kept.contains(&entry.path()) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Scratch {
     /// Brings the copy up to date: unchanged files keep their times, so that they are not compiled
     /// again.
@@ -174,7 +192,9 @@ impl Scratch {
             output: base.join("output.txt"),
         };
         std::fs::create_dir_all(&scratch.tree)?;
-        for file in scratch.listed(root)? {
+        let files = scratch.listed(root)?;
+        forget_others(&scratch.tree, &files)?;
+        for file in files {
             scratch.copy(&file)?;
         }
         Ok(scratch)
@@ -298,6 +318,19 @@ impl Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_longer_there_is_not_compiled() {
+        let tree = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
+        std::fs::create_dir_all(tree.join("src/old")).unwrap();
+        for file in ["src/lib.rs", "src/old/mod.rs", "src/old.rs"] {
+            std::fs::write(tree.join(file), "").unwrap();
+        }
+        forget_others(&tree, &["src/lib.rs".into(), "src/old.rs".into()]).unwrap();
+        assert!(tree.join("src/lib.rs").exists() && tree.join("src/old.rs").exists());
+        assert!(!tree.join("src/old/mod.rs").exists());
+        std::fs::remove_dir_all(&tree).unwrap();
+    }
 
     #[test]
     fn every_mutant_fits_the_code_and_says_what_must_notice_it() {
