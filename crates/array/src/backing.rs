@@ -1,4 +1,4 @@
-//! What the array needs of the store. A seam, so that the model can be tested on its own.
+//! What the array needs of the store. The traits allow tests of the array without a store.
 
 use std::sync::Arc;
 
@@ -30,19 +30,19 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
     /// Grows the pool to this capacity while it is in use; durable when it returns. Blocks.
     fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError>;
 
-    /// Makes the pool one of the latest version of the format while it is in use; `false` if it is
-    /// that already. Durable when it returns. Blocks.
+    /// Upgrades the pool to the latest version of the format while it is in use; `false` if it has
+    /// that version. Durable when it returns. Blocks.
     fn upgrade(&self) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// The incarnation of the pool: that of the last opening to use it.
+    /// The incarnation of the pool, which begins when the pool is opened for use.
     fn incarnation(&self) -> Incarnation {
         Incarnation { number: 1, is_stored: true }
     }
 
-    /// Sees to it that the incarnation has at least this number; durable when it returns, where the
-    /// pool stores it. Blocks.
+    /// Raises the incarnation to at least this number; durable when it returns, if the pool stores
+    /// it. Blocks.
     fn raise_incarnation(&self, _least: u64) -> Result<(), StoreError> {
         Ok(())
     }

@@ -18,7 +18,7 @@ pub enum Kind {
     Conflict,
     /// There is no room.
     Full,
-    /// Not now: the device refuses writes for a while.
+    /// Try again later: the device refuses writes for a while.
     Unavailable,
     /// The device or the pool is at fault.
     Fault,
@@ -228,7 +228,7 @@ pub enum Error {
     /// A background pass of reduction is running.
     #[error("A background pass of reduction is running already. Its status shows how far it is.")]
     OptimizeRunning,
-    /// The array has the most that it can have.
+    /// The array has as many objects of a kind as it can have.
     #[error("Array limit reached: at most {limit} {what}. Remove some first.")]
     Limit {
         /// The objects whose limit is reached.
@@ -236,7 +236,7 @@ pub enum Error {
         /// How many there can be.
         limit: usize,
     },
-    /// One request is about more than one commit of the store takes.
+    /// A request concerns more objects than one commit of the store takes.
     #[error("Array limit reached: at most {limit} {what} at once. Send several requests.")]
     TooManyAtOnce {
         /// What they are, and what is done to them.
@@ -250,7 +250,7 @@ pub enum Error {
     /// The pool has no room for the change.
     #[error("The pool is full. Unmap or destroy something, or make the pool bigger.")]
     PoolFull,
-    /// The device refuses all writes at the moment, and is asked again. Hosts wait for that.
+    /// The device refuses all writes at the moment. They are retried, and hosts wait for that.
     #[error(
         "The device refuses writes at the moment, so nothing was changed. The alerts say more; try \
          again when they are closed."

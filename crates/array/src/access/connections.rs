@@ -169,7 +169,7 @@ pub(crate) fn plan_connection(
         return Err(Error::ConnectionExists { volume, to: format!("host {host}"), lun });
     }
     let shared = state.group_of(entry);
-    // One change gives a host its LUNs in order: the search goes on behind the last of them.
+    // One change gives a host its LUNs in order: the search goes on after the last of them.
     let last = taken.range((host_id, 0)..=(host_id, LUN_MAX)).next_back().map(|(_, lun)| *lun);
     let lun = match lun {
         None => entry

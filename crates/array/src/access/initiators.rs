@@ -1,4 +1,4 @@
-//! What protocols need: which host an initiator belongs to, and what it sees.
+//! What protocols ask: which host an initiator belongs to, and which volumes it sees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Initiator {
 }
 
 impl Array {
-    /// The host of an initiator; `None` for an unknown one, which is to be refused.
+    /// The host of an initiator; `None` for an unknown initiator, whose login must be refused.
     pub fn initiator(&self, iscsi_name: &str) -> Option<Initiator> {
         let name = InitiatorName::new(iscsi_name).ok()?;
         let state = self.read();

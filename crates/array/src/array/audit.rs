@@ -13,12 +13,12 @@ use crate::error::Error;
 use crate::objects::audit::{AuditEntry, DONE, Deed};
 
 impl Array {
-    /// Does some work for a user, on this thread, and enters it into the audit log; `code` is what
-    /// the log says of a refusal.
+    /// Does some work for a user, on this thread, and enters it into the audit log. `code` gives
+    /// the outcome to log for a refusal.
     ///
     /// # Errors
-    /// [`Error::DeviceRefuses`] while the device refuses writes: the work is not begun then. Those
-    /// of the work; if the work committed nothing, those of the store when the entry is
+    /// [`Error::DeviceRefuses`] while the device refuses writes: then the work does not begin.
+    /// Those of the work. If the work committed nothing, those of the store when the entry is
     /// written.
     pub fn attributed<T, E: From<Error>>(
         &self,
@@ -26,7 +26,7 @@ impl Array {
         work: impl FnOnce() -> Result<T, E>,
         code: impl FnOnce(&E) -> &'static str,
     ) -> Result<T, E> {
-        // Whoever waits for the device holds up all who come later, for as long as 15 minutes.
+        // A request that waits for the device delays all later ones, for up to 15 minutes.
         if self.backing.is_device_refusing() {
             return Err(Error::DeviceRefuses.into());
         }
@@ -42,7 +42,7 @@ impl Array {
         result
     }
 
-    /// Does some work whose first commit carries an entry, if there is one.
+    /// Does some work. Its first commit carries the entry for `deed`, if there is one.
     pub(crate) fn on_behalf<T>(&self, deed: Option<Deed>, work: impl FnOnce() -> T) -> T {
         let _attribution = Attribution::new(deed);
         work()

@@ -1,4 +1,4 @@
-//! Telling the array the time.
+//! Array time passes as the caller reports the time: see [`crate::tables::time`].
 
 use store::Change;
 
@@ -7,14 +7,14 @@ use crate::error::Error;
 use crate::record;
 
 impl Array {
-    /// Tells the time: of the clock of the day, in milliseconds since 1970, and of a monotonic one,
-    /// in milliseconds. To be called every second or so. Returns by how many milliseconds the clock
-    /// has jumped since the last call, or since the array was used last: 0 but for jumps of more
-    /// than a minute, and for all but 10 minutes of the time that the array was off.
+    /// Reports the time of the wall clock, in milliseconds since 1970, and of a monotonic clock, in
+    /// milliseconds. Call it about once a second. Returns by how many milliseconds the wall clock
+    /// has jumped since the last call: 0 unless it is more than a minute. At the first call after a
+    /// start, all but 10 minutes of the time for which the array was off count as a jump.
     ///
     /// # Errors
     /// Those of the store, which keeps the time every few minutes while something is destroyed. The
-    /// time has passed nevertheless.
+    /// time counts nevertheless.
     pub fn pass_time(&self, wall_ms: u64, uptime_ms: u64) -> (i64, Result<(), Error>) {
         let (jump_ms, is_wanted) = {
             let state = &mut *self.write();

@@ -1,4 +1,4 @@
-//! What this thread does for a user. The first commit of it carries the entry of the audit log.
+//! The request for which this thread works. Its first commit carries the entry of the audit log.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use crate::record::{self, Row};
 use crate::tables::audit::AuditLog;
 
 thread_local! {
-    /// What this thread does for a user, until a commit has recorded it.
+    /// The request, until a commit has carried its entry.
     static DEED: RefCell<Option<Deed>> = const { RefCell::new(None) };
 }
 
@@ -18,13 +18,13 @@ thread_local! {
 pub(super) struct Attribution;
 
 impl Attribution {
-    /// Sets what this thread does from now on.
+    /// Sets the request for which this thread works from now on.
     pub(super) fn new(deed: Option<Deed>) -> Self {
         DEED.set(deed);
         Self
     }
 
-    /// Ends it. Returns whether a commit has carried the entry.
+    /// Ends the work. Returns whether a commit has carried the entry.
     pub(super) fn end(self) -> bool {
         DEED.take().is_none()
     }

@@ -1,6 +1,11 @@
-//! The array, and the only way in which anything of it changes.
+//! The array, and the one way in which its objects change.
 //!
-//! A change is planned on the state, committed, and only then shown: see [`Array::change`].
+//! A change is planned on the state, committed, and only then shown: see [`Array::change`]. Changes
+//! wait for each other; nothing that only reads waits for a commit. The first commit of a user's
+//! request carries its entry of the audit log.
+//!
+//! Only two things are changed before they are durable: alerts, which must not wait for the store,
+//! and the time.
 
 mod audit;
 mod clock;

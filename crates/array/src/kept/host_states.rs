@@ -1,4 +1,5 @@
-//! Keeping what the target keeps of hosts, and the incarnation of the pool.
+//! The states of hosts that the target keeps, and the incarnation of the pool: see
+//! [`crate::tables::host_states`].
 
 use block::VolumeId;
 use format::HostState;
@@ -10,11 +11,12 @@ use crate::state::State;
 use crate::tables::host_states::{REGISTRATIONS_MAX, StoredState, note_row};
 
 impl Array {
-    /// The array was started, and no other controller has gone on: nothing that was kept before is
-    /// of this incarnation. Opening the pool has begun it, durably, and this commits nothing.
+    /// Begins an incarnation after a power on: nothing that was kept before belongs to it. Do not
+    /// call it when this controller takes over from another one. Opening the pool has made the
+    /// incarnation durable, so this commits nothing.
     ///
     /// # Errors
-    /// Those of the device, where an earlier program has counted further than the pool.
+    /// Those of the device, if an earlier program has counted further than the pool.
     pub fn power_on(&self) -> Result<(), Error> {
         let _turn = self.turn();
         let noted = self.read().host_states.noted_incarnation();
@@ -30,13 +32,13 @@ impl Array {
         self.read().host_states.incarnation()
     }
 
-    /// What is kept, by the volumes it belongs to, with the incarnations that have written it.
+    /// What is kept of hosts for each volume, with the incarnation that has written it.
     pub fn host_states(&self) -> Vec<(VolumeId, HostState)> {
         self.read().host_states.all()
     }
 
-    /// Stores what is kept of a volume, replacing what was, as this incarnation's; durable when it
-    /// returns. Does nothing if the volume no longer exists.
+    /// Stores what is kept of hosts for a volume, as of this incarnation, and replaces what was
+    /// kept before; durable when it returns. Does nothing if the volume no longer exists.
     ///
     /// # Errors
     /// `limit_reached`, and those of the store.

@@ -2,13 +2,13 @@
 //!
 //! A port's relative target port identifier (SPC-4, 7.8.6.8) is part of its name, and registrations
 //! name it: an I_T nexus is that of an initiator port and a target port (SAM-5, 4.7). So it must
-//! not follow the order in which addresses are given to `serve`: each address keeps the id that it
-//! got when it was first served. In a pool that was made before ids were stored, the first start
-//! stores the positions, which were the ids until then.
+//! not depend on the order in which addresses are given to `serve`: each address keeps the id that
+//! it got when it was first served. In a pool from before ids were stored, the first start stores
+//! the positions of the addresses, which were the ids until then.
 //!
-//! An address that is no longer served keeps its id, too: it may come back. When there would be
-//! more than [`PORTS_MAX`], addresses are forgotten that are not served and over which nobody is
-//! registered.
+//! An address that is no longer served keeps its id, as it may come back. If there would be more
+//! than [`PORTS_MAX`] addresses, those are forgotten that are not served and that no registration
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use crate::objects::ports::{PORTS_MAX, PortPlace, Ports};
 use crate::record;
 use crate::state::State;
 
-/// Where ports listen that are served at these addresses, in their order.
+/// The places of the ports at these addresses, in their order.
 fn places(addresses: &[SocketAddr]) -> Vec<PortPlace> {
     let mut seen: BTreeMap<SocketAddr, u16> = BTreeMap::new();
     let place = |address: &SocketAddr| {
@@ -32,7 +32,7 @@ fn places(addresses: &[SocketAddr]) -> Vec<PortPlace> {
     addresses.iter().map(place).collect()
 }
 
-/// The ports as they are once these places are served. Each new place gets the lowest free id.
+/// All ports once these places are served. Each new place gets the lowest free id.
 fn serving(state: &State, served: &[PortPlace]) -> Ports {
     let mut ports = state.ports.clone();
     let is_new = |place: &&PortPlace| !state.ports.contains_key(place);
@@ -68,7 +68,7 @@ impl Array {
                 }
                 let gone = state.ports.iter().filter(|(place, _)| !ports.contains_key(place));
                 let mut rows: BTreeMap<u16, _> = gone.map(|(_, id)| (*id, None)).collect();
-                // After those that are gone: a new port may get the id of one of them.
+                // After the rows of those that are gone: a new port may get the id of one of them.
                 for (place, id) in ports.iter().filter(|(p, _)| !state.ports.contains_key(p)) {
                     rows.insert(*id, Some(record::port(place)?));
                 }

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::state::State;
 
 impl Array {
-    /// What has made the tokens of this incarnation, and the tokens whose volumes exist. `None` if
-    /// it has made none.
+    /// The maker of the tokens of this incarnation, and those tokens whose volumes exist; `None` if
+    /// none were made.
     pub fn tokens(&self) -> Option<(StoredTokenMaker, Vec<(u64, StoredToken)>)> {
         let state = self.read();
         let (maker, tokens) = state.token_rows.of(state.host_states.incarnation())?;
@@ -20,11 +20,11 @@ impl Array {
         Some((maker, tokens.map(|(id, token)| (id, token.clone())).collect()))
     }
 
-    /// Stores tokens, by their identifiers, or that they have ended (`None`), and what makes them,
-    /// as this incarnation's; durable when it returns.
+    /// Stores tokens by their identifiers (`None`: the token has ended) and their maker, as of this
+    /// incarnation; durable when it returns.
     ///
     /// # Errors
-    /// Those of the store. Nothing has changed then.
+    /// Those of the store. Then nothing has changed.
     pub fn keep_tokens(
         &self,
         maker: Option<StoredTokenMaker>,

@@ -1,12 +1,12 @@
 //! Alerts: what is wrong with the array or its hosts, from when it began until it was over.
 //!
-//! Whoever watches says with [`Array::watch_alerts`] which conditions hold; the rest happens here.
-//! A condition that begins to hold opens an alert. One that is over makes it *closing*, and after
-//! [`CLOSING_MS`] without it *closed*: what comes and goes is one alert. Open ones and the last
+//! A watcher reports with [`Array::watch_alerts`] which conditions hold. A condition that begins to
+//! hold opens an alert. When the condition is over, the alert is *closing*, and after
+//! [`CLOSING_MS`] *closed*: a condition that comes and goes is one alert. Open alerts and the last
 //! [`ALERTS_CLOSED_MAX`] closed ones are kept in the pool.
 //!
-//! An alert that was closed by hand stays closed as long as its condition goes on, unless that
-//! becomes graver.
+//! An alert that was closed by hand stays closed while its condition lasts, unless that becomes
+//! more serious.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl Array {
         self.write().alerts.watch(seen, now_ms);
     }
 
-    /// Remembers what others were told, as [`Array::watch_alerts`] does.
+    /// Notes which notifications were sent, in memory only, as [`Array::watch_alerts`] does.
     pub fn alerts_told(&self, told: &[(u64, Told)], now_ms: u64) {
         let alerts = &mut self.write().alerts;
         for (number, told) in told {
@@ -38,11 +38,11 @@ impl Array {
     }
 
     /// Stores what has changed, and forgets closed alerts beyond [`ALERTS_CLOSED_MAX`]; commits
-    /// nothing where nothing has changed. Waits for the store, so call it on a thread that nobody
+    /// nothing if nothing has changed. Waits for the store, so call it on a thread that no other
     /// waits for.
     ///
     /// # Errors
-    /// Those of the store: the rest is stored by the next call that it takes.
+    /// Those of the store: the rest is stored by the next call that succeeds.
     pub fn store_alerts(&self) -> Result<(), Error> {
         loop {
             let _turn = self.turn();
@@ -68,7 +68,7 @@ impl Array {
         }
     }
 
-    /// Up to `limit` alerts, in the order of their numbers, from the first behind `after` on.
+    /// Up to `limit` alerts with numbers greater than `after`, in the order of their numbers.
     pub fn alerts(&self, after: u64, limit: usize) -> Vec<Alert> {
         self.read().alerts.list(after, limit)
     }
@@ -86,7 +86,7 @@ impl Array {
         self.read().alerts.open_counts()
     }
 
-    /// Says of alerts whether somebody still has to look at them.
+    /// Sets or clears the flag of alerts: see [`Alert::flagged`].
     ///
     /// # Errors
     /// `no_such_alert`, `named_twice`, and those of the store.
@@ -123,7 +123,7 @@ impl Array {
                 Ok((Change { config, ..Change::default() }, alert))
             },
             |state, stored| {
-                // Whoever watches may have changed it meanwhile.
+                // The watcher may have changed it meanwhile.
                 let current = state.alerts.find(stored.number).ok().cloned();
                 let alert = edit(current.unwrap_or_else(|| stored.clone()));
                 state.alerts.change(alert.clone());

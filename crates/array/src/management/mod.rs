@@ -1,5 +1,7 @@
-//! What administrators do besides volumes and hosts: users, alerts, settings, tags, reports of the
-//! lab.
+//! What administrators manage besides storage: users, alerts, settings, tags, reports of the lab.
+//!
+//! One array admin always remains. Of an API token only the hash is kept. An alert never waits for
+//! the store.
 
 mod alerts;
 mod lab_reports;

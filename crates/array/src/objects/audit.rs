@@ -49,7 +49,7 @@ impl AuditEntry {
 }
 
 impl Deed {
-    /// Makes each text one line, and cuts it to the limit.
+    /// Puts each text on one line, and cuts it to the limit.
     fn cut(mut self) -> Self {
         for text in
             [&mut self.user, &mut self.origin, &mut self.method, &mut self.path, &mut self.names]

@@ -13,7 +13,7 @@ pub const GROUPS_MAX: usize = 1_000;
 /// The most volumes that are snapshotted together: their records must fit one commit of the store.
 pub const GROUP_MEMBERS_MAX: usize = 512;
 
-/// Names a group; durable.
+/// The id of a group. It is stored, so that a renamed group keeps its snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(pub(crate) u64);
 

@@ -5,7 +5,7 @@ use crate::values::name::HostGroupName;
 /// The most host groups of an array.
 pub const HOST_GROUPS_MAX: usize = 1_000;
 
-/// Names a host group; durable, so that a renamed one keeps its hosts and connections.
+/// The id of a host group. It is stored, so that a renamed group keeps its hosts and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostGroupId(pub(crate) u64);
 

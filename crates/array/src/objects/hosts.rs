@@ -10,7 +10,7 @@ pub const HOSTS_MAX: usize = 10_000;
 /// The most initiator names of a host: their record must fit one value of the store.
 pub const INITIATORS_PER_HOST_MAX: usize = 64;
 
-/// Names a host; durable, so that a renamed host keeps its connections.
+/// The id of a host. It is stored, so that a renamed host keeps its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct HostId(pub(crate) u64);
 

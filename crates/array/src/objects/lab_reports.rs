@@ -1,5 +1,5 @@
-//! Reports of the lab: measurements on this array, kept with published figures beside them. They
-//! mean nothing to the array.
+//! Reports of the lab: measurements on this array, kept with published figures beside them. The
+//! array only keeps them.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ pub struct LabScenario {
     pub cases: Vec<LabCase>,
     /// The aims, and whether they were reached.
     pub aims: Vec<LabAim>,
-    /// What else a reader must know.
+    /// Other remarks for the reader.
     pub notes: Vec<String>,
 }
 

@@ -1,5 +1,7 @@
-//! The objects as they are stored, each with the rules that it obeys by itself, and how many there
-//! may be. What they are in relation to each other is the business of [`crate::state`].
+//! The objects as they are stored, and how many of them there may be.
+//!
+//! An object obeys the rules that concern it alone, and names others by their ids. The relations
+//! between objects are the concern of [`crate::state`].
 
 pub mod alerts;
 pub mod audit;

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// How many addresses can be served, and are remembered.
+/// The most addresses that are served or remembered.
 pub const PORTS_MAX: usize = 256;
 
-/// Where a target port listens, as the administrator said it.
+/// Where a target port listens, as the administrator gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PortPlace {
     pub address: SocketAddr,
-    /// Which of those with the same address: with port 0, which stands for any free one, there can
-    /// be several.
+    /// Its position among those with the same address. There can be several with port 0, which
+    /// stands for any free port.
     pub nth: u16,
 }
 

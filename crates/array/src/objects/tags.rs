@@ -1,5 +1,5 @@
-//! Tags: labels that users keep with volumes and snapshots, by namespace and key. They mean nothing
-//! to the array.
+//! Tags: labels that users keep with volumes and snapshots, by namespace and key. The array only
+//! keeps them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

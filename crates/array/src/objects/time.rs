@@ -1,6 +1,6 @@
 //! Times in records.
 
-/// Two clocks at one moment, in milliseconds.
+/// Array time and the wall clock at one moment, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeRecord {
     pub(crate) array_ms: u64,

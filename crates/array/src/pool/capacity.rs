@@ -21,8 +21,8 @@ impl Array {
         pool
     }
 
-    /// Makes the pool one of the latest version of the format while hosts use it; durable when it
-    /// returns. Does nothing if it is that already. Earlier programs refuse the pool from then on.
+    /// Upgrades the pool to the latest version of the format while hosts use it; durable when it
+    /// returns. Does nothing if it has that version. Earlier programs refuse the pool from then on.
     ///
     /// # Errors
     /// Those of the store.

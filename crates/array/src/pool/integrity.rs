@@ -1,4 +1,4 @@
-//! Scrubbing, and damage by the names that an administrator gave.
+//! Scrubbing, and damage with the names of the volumes concerned.
 
 use block::{SECTOR_BYTES, SectorRange, VolumeId};
 use store::{DamageList, Repair, ScrubStatus, TableName, What};

@@ -1,4 +1,4 @@
-//! What is destroyed is eradicated when its time is over.
+//! Eradication of what was destroyed long enough ago.
 
 use block::VolumeId;
 use store::Change;
@@ -14,9 +14,10 @@ use crate::state::State;
 use crate::volumes::ERADICATED_MAX;
 
 impl Array {
-    /// Eradicates what is due, in a limited number of commits, by the time of [`Array::pass_time`];
-    /// where nobody tells that, by `now_ms`. The audit log has an entry of it, except for snapshots
-    /// that the retention of a group applies to, which come and go all the time.
+    /// Eradicates what is due, in a limited number of commits: by the time that
+    /// [`Array::pass_time`] was given, or by `now_ms` if that was never called. The audit log gets
+    /// an entry, except for snapshots that the retention of a group applies to, which come and go
+    /// all the time.
     ///
     /// # Errors
     /// Those of the store.

@@ -43,8 +43,8 @@ impl Ran {
 
 impl Array {
     /// Takes the snapshots that are due, and destroys those that retention does not keep. Call it
-    /// often; it costs nothing if nothing is due. Slots missed since the last call are made up for
-    /// by one snapshot.
+    /// often; it costs nothing if nothing is due. One snapshot makes up for all slots that were
+    /// missed since the last call.
     ///
     /// # Errors
     /// Those of the store: the rest is tried again after a minute.

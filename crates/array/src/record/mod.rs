@@ -1,8 +1,9 @@
-//! How the array's objects stand in the key-value space of the store.
+//! How objects are stored in the key-value space of the store.
 //!
 //! ```text
 //! key                                     value (JSON)
 //! 's'                                     settings
+//! 't'                                     the array's own volume
 //! 'v' volume id (8, big endian)           volume
 //! 'h' host id (8)                         host, with its CHAP secrets
 //! 'c' host id (8) volume id (8)           connection
@@ -22,7 +23,7 @@
 //! ```
 //!
 //! Every other value has a field `"v"`, the version of its form; 1 today. A value of a newer form
-//! is refused, never guessed at.
+//! is refused.
 
 mod alerts;
 mod audit;

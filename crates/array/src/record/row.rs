@@ -1,4 +1,4 @@
-//! What all records have in common: a key with a kind and ids, and JSON with a version.
+//! What all records have in common: a key of a kind and ids, and JSON with a version.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

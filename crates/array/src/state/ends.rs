@@ -42,7 +42,7 @@ impl State {
         new.filter_map(|(_, id)| name(id)).collect()
     }
 
-    /// When something is eradicated, as people have it.
+    /// When something is eradicated, as a time of the wall clock, in milliseconds since 1970.
     pub(crate) fn shown_doom(&self, eradicate_ms: Option<u64>) -> Option<u64> {
         eradicate_ms.map(|due| if due == BEGUN_MS { due } else { self.time.shown(due) })
     }

@@ -1,4 +1,18 @@
 //! All objects in memory, indexed for the look-ups that protocols and management need.
+//!
+//! What has an index is private to this module and changes only by its methods, which keep these
+//! invariants:
+//!
+//! * Names are unique, ignoring case: an object is in the index of names under its name, and only
+//!   there. What is destroyed keeps its name.
+//! * A connection stands with the volume and with the host or group, under the same LUN, and counts
+//!   once.
+//! * A snapshot stands with its volume and, if it was made with a group, with a moment of that
+//!   group; both exist as long as it does.
+//! * What is destroyed separately is in the order of eradication, and nothing else is.
+//! * What an initiator sees changes only with the generation.
+//!
+//! Only durable objects are here; see [`crate::array`] for the exceptions.
 
 mod ends;
 mod groups;

@@ -1,11 +1,11 @@
 //! What the target keeps of hosts for each volume: registrations, reservations, access states. The
-//! array stores it with the volume, without knowing what it means, and says which *incarnation* of
-//! the pool has written it: that changes with each power on, and not when another controller
-//! takes over. The store counts them, and needs no commit for that.
+//! array stores it with the volume without knowing what it means, and notes which *incarnation* of
+//! the pool has written it. The incarnation changes with each power on, but not when another
+//! controller takes over. The store counts incarnations, and needs no commit for that.
 //!
-//! Earlier programs have counted starts in a key of their own. It is a lower bound: what they have
-//! written is of no later incarnation than it says. It goes with the next state that is kept; a
-//! pool of version 2, which such a program may open again, says there what it has come to.
+//! Earlier programs counted starts in a key of their own. Its number is a lower bound: what they
+//! have written is of no later incarnation. The key is removed when the next state is kept. A pool
+//! of version 2, which such a program may open again, keeps the key, with the current incarnation.
 //!
 //! Pools of earlier versions have reservations as JSON. These are read, and replaced when the
 //! volume's state changes.
@@ -27,12 +27,12 @@ pub const REGISTRATIONS_MAX: usize = format::target_state::REGISTRATIONS_MAX;
 #[derive(Debug, Default)]
 pub(crate) struct HostStates {
     incarnation: u64,
-    /// What the key of earlier programs says, if it is there.
+    /// The number in the key of earlier programs, if there is one.
     noted_incarnation: Option<u64>,
     volumes: HashMap<VolumeId, StoredState>,
 }
 
-/// The stored state of a volume, and where it stands.
+/// The stored state of a volume, and the keys under which it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredState {
     state: HostState,
@@ -51,13 +51,13 @@ impl HostStates {
         self.incarnation
     }
 
-    /// The pool is of this incarnation, or the one that was noted.
+    /// Sets the incarnation of the pool: this one, or the one in the key of earlier programs if
+    /// that is later.
     pub(crate) fn set_incarnation(&mut self, number: u64) {
         self.incarnation = number.max(self.noted_incarnation.unwrap_or(0));
     }
 
-    /// What the key of earlier programs is to say from the next change on, if that is not what it
-    /// says.
+    /// What is to become of the key of earlier programs with the next change; `None` if it stays.
     pub(crate) fn next_note(&self, incarnation: Incarnation) -> Option<Option<u64>> {
         let next = (!incarnation.is_stored).then_some(self.incarnation);
         (next != self.noted_incarnation).then_some(next)
@@ -71,7 +71,7 @@ impl HostStates {
         self.volumes.remove(&volume);
     }
 
-    /// The target ports over which somebody is registered, or holds a volume by RESERVE.
+    /// The target ports that registrations or a RESERVE name, as far as these are in force.
     pub(crate) fn named_ports(&self) -> impl Iterator<Item = u16> {
         let in_force = |stored: &&StoredState| {
             stored.state.aptpl || stored.state.incarnation == self.incarnation
@@ -82,7 +82,7 @@ impl HostStates {
         })
     }
 
-    /// What the key of earlier programs says, if there is one.
+    /// The number in the key of earlier programs, if there is one.
     pub(crate) fn noted_incarnation(&self) -> Option<u64> {
         self.noted_incarnation
     }
@@ -130,14 +130,14 @@ impl StoredState {
         Self { keys: keys(volume, &state), state }
     }
 
-    /// From its parts, in their order; `None` if they do not fit.
+    /// From its parts, in their order; `None` if they do not fit each other.
     pub(crate) fn from_parts(volume: VolumeId, parts: &[Vec<u8>]) -> Option<Self> {
         let state = HostState::decode(parts.iter().map(|part| &part[..])).ok()?;
         Some(Self::new(volume, state))
     }
 
-    /// From reservations as earlier versions have stored them: they are kept through a loss of
-    /// power. `None` if they do not fit.
+    /// From reservations as earlier versions stored them, which are kept through a loss of power.
+    /// `None` if the parts do not fit each other.
     pub(crate) fn from_reservations(volume: VolumeId, parts: Vec<ReservationPart>) -> Option<Self> {
         let first = parts.first()?;
         let (type_code, holder) = (first.type_code, first.holder);

@@ -1,5 +1,7 @@
-//! The objects of one kind in memory, with what is derived from them. No table knows another one:
-//! [`crate::state`] keeps them consistent with each other.
+//! The objects in memory, with what is derived from them.
+//!
+//! A table holds the objects of one kind, or one object with what the look-ups need, and knows no
+//! other table. [`crate::state`] keeps them consistent with each other.
 
 pub(crate) mod agenda;
 pub(crate) mod alerts;

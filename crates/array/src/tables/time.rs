@@ -1,19 +1,19 @@
-//! Array time: how much time the array has seen pass. The delay before eradication is counted in
-//! it, so a clock that jumps does not shorten it.
+//! Array time: how much time has passed for the array. The delay before eradication is counted in
+//! array time, so a clock that jumps does not shorten the delay.
 //!
-//! It goes with the clock of the day as long as that goes with the monotonic one. Where they come
-//! to differ by more than a minute, the clock has been set, or the machine was suspended: the
-//! difference is not counted. The pool keeps both times every few minutes; over a restart the time
-//! between counts, but [`OFF_MAX_MS`] at most, as nobody knows whether the clock is right then.
+//! Array time advances with the wall clock while that agrees with the monotonic clock. If they come
+//! to differ by more than a minute, the wall clock was set or the machine was suspended: the
+//! difference does not count. The pool keeps both times every few minutes. Over a restart the time
+//! between counts, but [`OFF_MAX_MS`] at most, as the clock may be wrong then.
 //!
 //! A pool without such a record begins with the time of the clock.
 
 use crate::objects::time::TimeRecord;
 
-/// How far the clock may run away from the monotonic one.
+/// How far the wall clock may drift from the monotonic clock.
 const DRIFT_MAX_MS: i64 = 60_000;
 
-/// How much of the time between the last record and a start counts.
+/// The most time between the last record and a start that counts.
 const OFF_MAX_MS: u64 = 600_000;
 
 /// How old the record may become while something is destroyed; less than [`OFF_MAX_MS`].
@@ -28,12 +28,12 @@ const JUMP_REPORT_MS: u64 = 86_400_000;
 /// The time of the array.
 #[derive(Debug, Default)]
 pub(crate) struct ArrayTime {
-    /// What the clock is ahead of array time.
+    /// How far the wall clock is ahead of array time.
     skew_ms: i64,
     /// The array time at the last [`Array::pass_time`]; `None` before the first.
     now_ms: Option<u64>,
     wall_ms: u64,
-    /// The clock of the day and the monotonic one, when the skew was found.
+    /// The wall clock and the monotonic clock when the skew was found.
     anchor: Option<(u64, u64)>,
     /// What the pool keeps.
     stored: Option<TimeRecord>,
@@ -54,7 +54,8 @@ impl ArrayTime {
         self.stored = Some(stored);
     }
 
-    /// Takes the time of the day and a monotonic one. Returns by how much the first has jumped.
+    /// Takes the times of both clocks. Returns by how much the wall clock has jumped, in
+    /// milliseconds.
     pub(crate) fn pass(&mut self, wall_ms: u64, uptime_ms: u64) -> i64 {
         let expected_ms = match (self.anchor, self.stored) {
             (Some((wall, uptime)), _) => wall.saturating_add(uptime_ms.saturating_sub(uptime)),
@@ -89,18 +90,19 @@ impl ArrayTime {
         u64::try_from(signed(wall_ms).saturating_sub(self.skew_ms)).unwrap_or(0)
     }
 
-    /// The array time; `wall_ms` is asked only if nobody tells the time.
+    /// The array time; derived from `wall_ms` if [`ArrayTime::pass`] was never called.
     pub(crate) fn now(&self, wall_ms: u64) -> u64 {
         self.now_ms.unwrap_or_else(|| self.of_wall(wall_ms))
     }
 
-    /// The time from which a delay is counted: the later one where the clock has gone on since the
-    /// time was told last.
+    /// The time from which a delay is counted: that of `wall_ms` if the clock has advanced since
+    /// the last [`ArrayTime::pass`].
     pub(crate) fn beginning(&self, wall_ms: u64) -> u64 {
         self.now(wall_ms).max(self.of_wall(wall_ms))
     }
 
-    /// A time as people have it, in milliseconds since 1970, should the clock stay as it is.
+    /// An array time as a time of the wall clock, in milliseconds since 1970, if that does not
+    /// jump.
     pub(crate) fn shown(&self, array_ms: u64) -> u64 {
         u64::try_from(signed(array_ms).saturating_add(self.skew_ms)).unwrap_or(0)
     }
@@ -116,7 +118,7 @@ impl ArrayTime {
         (self.now_ms? - at_ms < JUMP_REPORT_MS).then_some(jump_ms)
     }
 
-    /// What the pool is to keep, if that is due.
+    /// The record to store, if one is due.
     pub(crate) fn due_record(&self) -> Option<TimeRecord> {
         let now = TimeRecord { array_ms: self.now_ms?, wall_ms: self.wall_ms };
         let is_old = |kept: TimeRecord| now.array_ms.saturating_sub(kept.array_ms) >= RECORD_MS;

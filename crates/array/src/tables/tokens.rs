@@ -1,5 +1,5 @@
-//! ROD tokens, as another controller finds them after a takeover. Those of earlier incarnations
-//! mean nothing, and go with the next change.
+//! ROD tokens as another controller finds them after a takeover. Tokens of earlier incarnations are
+//! void; later changes remove their rows.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use format::target_state::tokens::{StoredToken, StoredTokenMaker};
 
 use crate::error::Error;
 
-/// Rows of earlier incarnations that go with a change.
+/// The most rows of earlier incarnations that one change removes.
 const STALE_ROWS_MAX: usize = 256;
 
 /// The stored tokens.
@@ -35,7 +35,7 @@ impl TokenRows {
         stale.map(|(id, _)| *id).take(STALE_ROWS_MAX).collect()
     }
 
-    /// What has made the tokens of an incarnation, and its tokens; `None` if it has made none.
+    /// The maker of the tokens of an incarnation, and these; `None` if it has made none.
     pub(crate) fn of(
         &self,
         incarnation: u64,
@@ -45,7 +45,8 @@ impl TokenRows {
         Some((maker, tokens.map(|(id, token)| (*id, token))))
     }
 
-    /// What to store: these tokens, or their ends, and the ends of some of earlier incarnations.
+    /// The rows to store: these tokens (`None`: the token has ended), and the removal of some of
+    /// earlier incarnations.
     pub(crate) fn planned(
         &self,
         incarnation: u64,
@@ -55,7 +56,7 @@ impl TokenRows {
             self.stale(incarnation).into_iter().map(|id| (id, None)).collect();
         let of_now = |token: StoredToken| StoredToken { incarnation, ..token };
         rows.extend(tokens.into_iter().map(|(id, token)| (id, token.map(of_now))));
-        // One that could not be made durable ends as well.
+        // A token that was never stored has no row to remove.
         rows.retain(|id, row| row.is_some() || self.tokens.contains_key(id));
         rows
     }

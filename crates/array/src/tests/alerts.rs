@@ -108,7 +108,7 @@ fn what_was_closed_by_hand_stays_closed_while_it_goes_on() {
     assert!(closed.iter().all(|alert| alert.state == AlertState::Closed && alert.dismissed));
     watch(&array, &seen, CLOSING_MS * 2);
     assert_eq!(all(&array).len(), 2);
-    // One of them ends and comes back, the other becomes graver: both are news.
+    // One of them ends and comes back, the other becomes more serious: both are to be notified.
     let graver = condition(AlertCode::HostGone, "esx2", Severity::Critical);
     watch(&array, &[Seen::Holds(graver.clone())], CLOSING_MS * 3);
     watch(&array, &[seen[0].clone(), Seen::Holds(graver)], CLOSING_MS * 4);
@@ -168,7 +168,7 @@ fn an_alert_is_there_at_once_while_changes_wait_for_the_device() {
         let (list, told_ms) = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(list.last().unwrap().condition.code, AlertCode::DeviceRetries);
         assert_eq!((list.last().unwrap().news().is_some(), told_ms), (true, Some(2)));
-        // What is said of one by hand, and what is seen meanwhile, both stay.
+        // A change by hand and what is seen meanwhile both stay.
         let flagged = scope.spawn(|| array.flag_alerts(&[number], false));
         array.watch_alerts(&[], 3);
         drop(device);
@@ -188,7 +188,7 @@ fn what_is_kept_is_bounded() {
         (0..ALERTS_OPEN_MAX + 7).map(|n| holds(AlertCode::HostGone, &format!("h{n}"))).collect();
     let mut now_ms = 0;
     for _ in 0..3 {
-        // A commit holds some of them only: the rest follows.
+        // A commit holds only some of them: the others follow.
         for _ in 0..5 {
             watch(&array, &many, now_ms);
             now_ms += 1;

@@ -93,7 +93,7 @@ fn started(store: &Arc<MemoryStore>) -> Array {
     array
 }
 
-/// What the key of earlier programs says.
+/// The number in the key of earlier programs.
 fn noted(store: &MemoryStore) -> Option<u64> {
     store.kept.lock().0.get(&b"Si"[..]).map(|value| decode_incarnation(value).unwrap())
 }
@@ -126,8 +126,8 @@ fn each_power_on_is_an_incarnation_that_names_what_was_written_in_it() {
     assert_eq!(noted(&store), None);
 }
 
-/// They have counted starts in a key, which may have come further than the pool itself: what was
-/// written then is not of a start from now on.
+/// Earlier programs counted starts in a key, possibly further than the pool itself. What they have
+/// written belongs to no later start.
 #[test]
 fn the_count_of_earlier_programs_is_a_lower_bound_and_goes_with_the_next_change() {
     let (store, array) = new_array();
@@ -146,7 +146,7 @@ fn the_count_of_earlier_programs_is_a_lower_bound_and_goes_with_the_next_change(
     assert_eq!(started(&store).incarnation(), 42);
 }
 
-/// An earlier program may open a pool of version 2 again, and counts on from the key.
+/// An earlier program may open a pool of version 2 again, and continues to count from the key.
 #[test]
 fn a_pool_of_version_2_has_its_incarnation_in_the_key_too() {
     let (store, array) = new_array();

@@ -124,7 +124,7 @@ fn connections_of_one_request_get_luns_of_their_own() {
     assert_eq!(state(&store, &array).2, ["h1 2 b", "h1 7 c", "h2 7 a"]);
 }
 
-/// The search goes on behind the last LUN that the same request has given, over gaps and over the
+/// The search goes on after the last LUN that the same request has given, over gaps and over the
 /// LUNs of the host's group.
 #[test]
 fn many_connections_of_one_host_fill_its_gaps_in_order() {

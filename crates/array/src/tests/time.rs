@@ -4,10 +4,10 @@ use super::*;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// Some day.
+/// A time in the past, in milliseconds since 1970.
 const THEN_MS: u64 = 20_000 * DAY_MS;
 
-/// Tells the time, and does what is due by it.
+/// Passes the time, and eradicates what is due.
 fn turn(array: &Array, wall_ms: u64, uptime_ms: u64) -> i64 {
     let (jump_ms, kept) = array.pass_time(wall_ms, uptime_ms);
     kept.unwrap();

@@ -44,7 +44,7 @@ fn tokens_are_there_for_who_takes_over_and_go_with_the_next_change_after_a_power
     assert_eq!((made_by.key, made_by.next_id, tokens.len()), ([7; 32], 10, 2));
     let incarnation = array.incarnation();
     assert_eq!(tokens[0], (1, StoredToken { incarnation, ..token(id, 1) }));
-    // Whose volume is gone means nothing, if nobody has said so yet.
+    // A token whose volume is gone is void, even if its end was not stored yet.
     again.destroy_volume("two", 1).unwrap();
     again.eradicate_volume("two").unwrap();
     assert_eq!(ids(&again), Some(vec![1]));

@@ -54,7 +54,7 @@ pub struct ChapUser {
 }
 
 impl ChapUser {
-    /// Checks both.
+    /// Checks the user and the secret.
     ///
     /// # Errors
     /// `invalid_chap`.
@@ -78,11 +78,11 @@ pub struct Chap {
 }
 
 impl Chap {
-    /// Puts both together.
+    /// Combines the credentials of both sides.
     ///
     /// # Errors
-    /// `invalid_chap` where both directions have the same secret, which would let a host be
-    /// answered with its own challenge (RFC 7143 section 9.2.1).
+    /// `invalid_chap` if both directions have the same secret: a host could then be answered with
+    /// its own challenge (RFC 7143 section 9.2.1).
     pub fn new(initiator: ChapUser, target: Option<ChapUser>) -> Result<Self, Error> {
         if target.as_ref().is_some_and(|t| t.secret == initiator.secret) {
             let text = "The two secrets of mutual CHAP must differ.";
@@ -111,7 +111,7 @@ impl ChapChange {
     /// The CHAP of a host that had none before.
     ///
     /// # Errors
-    /// Those of a change.
+    /// `invalid_chap`, as for a change.
     pub fn of_new_host(self) -> Result<Option<Chap>, Error> {
         self.apply(None)
     }
@@ -119,8 +119,8 @@ impl ChapChange {
     /// The CHAP of a host after the change.
     ///
     /// # Errors
-    /// `invalid_chap`: those of [`Chap::new`], and if the target would authenticate to a host which
-    /// does not authenticate.
+    /// `invalid_chap`: as [`Chap::new`], and if the target would authenticate to a host that does
+    /// not authenticate itself.
     pub(crate) fn apply(self, old: Option<Chap>) -> Result<Option<Chap>, Error> {
         let (initiator, target) = old.map_or((None, None), |c| (Some(c.initiator), c.target));
         let is_taken_away = matches!(self.initiator, Some(None));

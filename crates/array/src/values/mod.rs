@@ -1,5 +1,6 @@
-//! Values that objects are made of, each checked when it is made: names, identifiers, credentials,
-//! limits, schedules. None of them knows an object.
+//! What objects are made of: names, identifiers, credentials, limits, schedules.
+//!
+//! A value knows no object. One that was made or decoded obeys the rules of its type.
 
 pub mod chap;
 pub mod identity;

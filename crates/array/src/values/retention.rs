@@ -1,5 +1,4 @@
-//! Which snapshots of a group are kept: this depends on their times and the current time, and on
-//! nothing else.
+//! Which snapshots of a group are kept. It depends only on their times and the current time.
 //!
 //! All are kept for `all_for_s`. Of each day (UTC) that ended longer ago than that, `per_day` stay,
 //! spread over the day, for another `days` days.
@@ -39,7 +38,7 @@ impl Default for Retention {
 pub(crate) struct LetGo {
     /// Indexes into the list that was given.
     pub(crate) places: Vec<usize>,
-    /// `None`: only when there are more snapshots.
+    /// `None`: not before further snapshots are made.
     pub(crate) next_ms: Option<u64>,
 }
 
@@ -84,7 +83,8 @@ impl Retention {
         }
         let per_day = self.per_day as usize;
         for (day, places) in days.into_iter().filter(|(_, places)| places.len() > per_day) {
-            // Only when the whole day is old enough: before, they can't be spread over it.
+            // A day is thinned out when all of it is old enough: before, what stays can't be spread
+            // over it.
             let over = (day + 1).saturating_mul(DAY_MS).saturating_add(self.all_for_ms());
             if over > now_ms {
                 later(over);

@@ -2,8 +2,8 @@
 //!
 //! A schedule has *slots*: one every `frequency_ms` from the moment at which it was switched on,
 //! or, with a time of day, from the first such time after that. The last slot that has passed is
-//! due: if several were missed, while the array was off or the pool was full, one snapshot is
-//! taken, and the slots stay where they are.
+//! due. If several were missed while the array was off or the pool was full, one snapshot is taken,
+//! and the slots stay where they are.
 
 use std::ops::RangeInclusive;
 
@@ -60,8 +60,8 @@ impl SnapshotSchedule {
     }
 
     /// Whether the slot `next_ms` has passed; if so, returns the slot after the current time. A
-    /// slot too far in the future was computed before the clock was set back: slots start again.
-    /// Small corrections of the clock are common, and do not count.
+    /// slot too far in the future was computed before the clock was set back: then slots start
+    /// again. Small corrections of the clock are common, and do not count.
     pub(crate) fn due(&self, next_ms: u64, now_ms: u64) -> Option<u64> {
         let most = self.frequency_ms + FREQUENCY_MS.start();
         let is_lost = next_ms > now_ms.saturating_add(most);

@@ -39,7 +39,7 @@ impl SpaceThresholds {
 }
 
 impl Default for SpaceThresholds {
-    /// Early enough to free or add space before writes fail.
+    /// 80 percent: early enough to free or add space before writes fail.
     fn default() -> Self {
         Self(vec![80])
     }

@@ -1,4 +1,4 @@
-//! Lists of snapshots: of up to a hundred thousand, most are looked at only to be left out.
+//! Lists of snapshots. There may be a hundred thousand, most of which a filter leaves out.
 
 use std::ops::Bound;
 
@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::tables::volumes::VolumeEntry;
 use crate::values::identity::Serial;
 
-/// A snapshot before it is known whether it will be shown: only what is asked for is looked up.
+/// A snapshot that may be shown or left out. Only the properties that are asked for are looked up.
 #[derive(Clone, Copy)]
 pub struct SnapshotGlance<'a> {
     array: &'a Array,
@@ -96,8 +96,8 @@ impl Array {
     }
 
     /// Looks at `limit` snapshots, in the order of [`Array::snapshots`], and returns those that
-    /// match the filter and are worth showing. No lock is held for longer, whatever is searched
-    /// for.
+    /// match the filter and are worth showing. The lock is not held for longer, whatever the
+    /// filter.
     ///
     /// # Errors
     /// `no_such_volume` for the volume of the filter.
@@ -156,8 +156,8 @@ impl Array {
         after: Option<&str>,
     ) -> impl Iterator<Item = SnapshotGlance<'a>> + use<'a> {
         let array = self;
-        let behind_name = after.and_then(|name| state.parse_snapshot(name));
-        let (after_volume, after_key) = behind_name.unwrap_or_default();
+        let parsed = after.and_then(|name| state.parse_snapshot(name));
+        let (after_volume, after_key) = parsed.unwrap_or_default();
         let volumes: Box<dyn Iterator<Item = &VolumeEntry>> = match wanted.volume {
             Some(volume) => Box::new(std::iter::once(volume)),
             None => {
@@ -167,11 +167,11 @@ impl Array {
         };
         let is_begun = after.is_some();
         volumes.flat_map(move |volume| {
-            let behind = match is_begun && volume.record.name.key() == after_volume {
+            let from = match is_begun && volume.record.name.key() == after_volume {
                 true => Bound::Excluded(after_key.clone()),
                 false => Bound::Unbounded,
             };
-            let ids = volume.snapshots.range((behind, Bound::Unbounded));
+            let ids = volume.snapshots.range((from, Bound::Unbounded));
             ids.filter_map(move |(_, id)| {
                 Some(SnapshotGlance {
                     array,

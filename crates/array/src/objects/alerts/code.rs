@@ -1,4 +1,4 @@
-//! What alerts there are: numbers and names that do not change, and what people are told of each.
+//! The kinds of alerts, with numbers and names that do not change, and with texts for people.
 
 /// What to do where ESXi does not use an offload.
 macro_rules! esxi_option {
@@ -18,9 +18,9 @@ macro_rules! esxi_option {
 pub enum AlertCode {
     /// The pool fills up.
     PoolSpace,
-    /// Hosts are refused space.
+    /// Writes of hosts fail for lack of space.
     PoolFull,
-    /// As fast as it fills now, the pool is full soon.
+    /// The pool will be full soon if it keeps filling up as fast as now.
     PoolFullSoon,
     /// Bytes that can't be read.
     Damage,
@@ -30,13 +30,13 @@ pub enum AlertCode {
     DeviceSlow,
     /// The device refused writes, which were retried.
     DeviceRetries,
-    /// What the device refused was written elsewhere.
+    /// Data that the device refused was written elsewhere.
     DeviceMoved,
-    /// Flushes of the device failed, and what they should have kept was written again.
+    /// Flushes of the device failed, and the data concerned was written again.
     DeviceFlushes,
     /// The store takes no more writes.
     StoreFailed,
-    /// What goes on in the background fails.
+    /// Work in the background fails.
     BackgroundFailed,
     /// Snapshots that were due could not be taken.
     SnapshotsMissed,
@@ -48,7 +48,7 @@ pub enum AlertCode {
     HostGone,
     /// An initiator is refused again and again.
     LoginRefused,
-    /// An offload of a host's is refused.
+    /// An offload that a host asks for is refused.
     OffloadRefused,
     /// Offloads are switched off for volumes of a host.
     OffloadOff,
@@ -66,10 +66,10 @@ pub enum AlertCode {
     NotificationFailed,
 }
 
-/// What sort of thing an alert is about.
+/// The category of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
-    /// What the array holds, and who uses it.
+    /// The objects of the array, and the hosts that use them.
     Array,
     /// Devices.
     Hardware,

@@ -4,16 +4,17 @@ mod code;
 
 pub use code::{AlertCode, Category};
 
-/// For how long a condition is over before its alert is closed.
+/// For how long a condition must be over before its alert is closed.
 pub const CLOSING_MS: u64 = 300_000;
-/// The most alerts that are not closed: what is least grave gives way, and is opened later.
+/// The most alerts that are not closed. Beyond that, the least serious conditions get an alert
+/// later.
 pub const ALERTS_OPEN_MAX: usize = 500;
-/// The most closed alerts that are kept; the oldest give way.
+/// The most closed alerts that are kept; the oldest are dropped first.
 pub const ALERTS_CLOSED_MAX: usize = 1_000;
 /// The longest text of a condition, in bytes: a record stays below 1 KiB.
 pub const ALERT_TEXT_BYTES_MAX: usize = 200;
 
-/// How grave an alert is.
+/// How serious an alert is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something could be better.
@@ -48,7 +49,7 @@ impl Severity {
 pub enum AlertState {
     /// Its condition holds.
     Open,
-    /// It does not hold any more, but has done so shortly before.
+    /// Its condition ended a short time ago.
     Closing,
     /// It is over.
     Closed,
@@ -70,36 +71,36 @@ impl AlertState {
     }
 }
 
-/// Something that is wrong now. Code and component are what tells it from others.
+/// Something that is wrong now. Code and component identify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Its kind.
     pub code: AlertCode,
     /// The host, volume, group or other object that it is about.
     pub component: String,
-    /// How grave it is.
+    /// How serious it is.
     pub severity: Severity,
-    /// What was seen.
+    /// The observed value.
     pub actual: String,
-    /// What would be right.
+    /// The value that would be right.
     pub expected: String,
 }
 
-/// What somebody who watches knows of a condition. One that is not mentioned does not hold.
+/// What a watcher knows of a condition. A condition that it does not mention does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// It holds.
     Holds(Condition),
-    /// Nobody knows yet: what was known before stays.
+    /// It is not known yet: the alert stays as it is.
     Unsure(AlertCode, String),
 }
 
-/// What others were told of an alert.
+/// What notifications have said of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// Nothing.
     Nothing,
-    /// That it is open, and as grave as this.
+    /// That it is open, with this severity.
     Opened(Severity),
     /// That it is closed.
     Closed,
@@ -116,11 +117,11 @@ pub struct Alert {
     pub state: AlertState,
     /// When it was opened, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When it has changed last.
+    /// When it last changed.
     pub updated_ms: u64,
     /// When it was closed.
     pub closed_ms: Option<u64>,
-    /// Whether somebody still has to look at it: true, until somebody says otherwise.
+    /// Whether an administrator still has to look at it: true until one clears it.
     pub flagged: bool,
     /// Whether it was closed by hand, and its condition has held ever since.
     pub dismissed: bool,
@@ -136,7 +137,7 @@ impl Alert {
         self.condition.code.summary(&self.condition.component)
     }
 
-    /// What others are to be told of it, if it is not what they know.
+    /// What the next notification is to say of it; `None` if there is nothing new.
     pub fn news(&self) -> Option<Told> {
         match (self.state, self.told) {
             (AlertState::Closed, Told::Opened(_)) => Some(Told::Closed),

@@ -1,4 +1,4 @@
-//! What becomes of alerts by what is seen: a function of both and of the time.
+//! How alerts change with what is seen: a function of both and of the time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,14 +9,14 @@ use crate::objects::alerts::{
 };
 use crate::values::text::one_line;
 
-/// The most alerts that one look changes, or one commit drops; the rest follows.
+/// The most alerts that one call changes or one commit drops; the others follow later.
 const CHANGED_MAX: usize = 200;
-/// How often the text of an alert follows what is seen, at most.
+/// The shortest time between two updates of the text of an alert.
 const UPDATE_MS: u64 = 60_000;
 
 type Key = (AlertCode, String);
 
-/// Alerts as they shall be by what is seen, new ones too.
+/// The alerts that change, and the new ones, by what is seen.
 pub(super) fn next(
     alerts: &BTreeMap<u64, Alert>,
     last_number: u64,
@@ -58,7 +58,7 @@ pub(super) fn next(
     all
 }
 
-/// Closed alerts that are kept no longer.
+/// Closed alerts that are no longer kept.
 pub(super) fn surplus(alerts: &BTreeMap<u64, Alert>, last_number: u64) -> Vec<u64> {
     let closed = alerts.values().filter(|a| a.state == AlertState::Closed && !a.dismissed);
     let numbers: Vec<u64> = closed.map(|alert| alert.number).collect();
@@ -104,7 +104,7 @@ fn opened(condition: Condition, number: u64, now_ms: u64) -> Alert {
     }
 }
 
-/// One whose condition holds.
+/// An alert that is not closed, and whose condition holds.
 fn kept_open(alert: &Alert, condition: &Condition, now_ms: u64) -> Option<Alert> {
     let is_same = alert.condition == *condition;
     if alert.state == AlertState::Open && is_same {
@@ -121,7 +121,7 @@ fn kept_open(alert: &Alert, condition: &Condition, now_ms: u64) -> Option<Alert>
     })
 }
 
-/// One that was closed by hand, whose condition holds; and whether it stays so.
+/// An alert that was closed by hand, and whose condition holds; and whether it stays closed.
 fn dismissed(alert: &Alert, condition: &Condition) -> (Option<Alert>, bool) {
     if condition.severity <= alert.condition.severity {
         return (None, true);
@@ -129,7 +129,7 @@ fn dismissed(alert: &Alert, condition: &Condition) -> (Option<Alert>, bool) {
     (Some(Alert { dismissed: false, ..alert.clone() }), false)
 }
 
-/// One whose condition does not hold.
+/// An alert that is not closed, and whose condition does not hold.
 fn fading(alert: &Alert, now_ms: u64) -> Option<Alert> {
     match alert.state {
         AlertState::Open => {
@@ -152,7 +152,7 @@ pub(crate) fn closed(alert: &Alert, now_ms: u64, dismissed: bool) -> Alert {
     }
 }
 
-/// Whether so much time has passed; a clock that was set back is not waited for.
+/// Whether this time has passed. If the clock was set back, it has.
 fn is_past(since_ms: u64, time_ms: u64, now_ms: u64) -> bool {
     now_ms < since_ms || now_ms - since_ms >= time_ms
 }
