@@ -1,6 +1,43 @@
-//! Features of a pool: what it has beyond its version ([`crate::superblock`]).
+//! The version of a pool, and its features: what it has beyond that ([`crate::superblock`]).
 
-use crate::superblock::FormatVersion;
+use crate::log::RecordVersion;
+
+/// A version of the format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FormatVersion {
+    /// Metadata stands once.
+    V2,
+    /// Metadata stands twice; there are feature bits.
+    #[default]
+    V3,
+}
+
+impl FormatVersion {
+    /// Its number.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+
+    pub(crate) fn decode(raw: u32) -> Option<Self> {
+        [Self::V2, Self::V3].into_iter().find(|version| version.number() == raw)
+    }
+
+    /// Whether metadata stands twice.
+    pub fn mirrors_metadata(self) -> bool {
+        self >= Self::V3
+    }
+
+    /// How its records are written.
+    pub fn records(self) -> RecordVersion {
+        match self {
+            Self::V2 => RecordVersion::V2,
+            Self::V3 => RecordVersion::V3,
+        }
+    }
+}
 
 /// What a pool has beyond its version, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

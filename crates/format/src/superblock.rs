@@ -49,9 +49,9 @@ use block::{BLOCK_BYTES, VolumeId};
 use crate::FormatError;
 use crate::checksum::{Seal, superblock_sum};
 use crate::codec::Reader;
-pub use crate::features::Features;
+pub use crate::features::{Features, FormatVersion};
 use crate::geometry::Geometry;
-use crate::log::{LogPosition, RecordVersion};
+use crate::log::LogPosition;
 use crate::map::{ChunkId, NodeId};
 use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 
@@ -74,43 +74,6 @@ pub const UNKNOWN_FEATURE: &str = "it has an incompatible feature that is not kn
 
 /// What is wrong with a superblock that has slots of keys.
 const KEY_IN_SLOT: &str = "it has slots of keys, which are not known";
-
-/// A version of the format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FormatVersion {
-    /// Metadata stands once.
-    V2,
-    /// Metadata stands twice; there are feature bits.
-    #[default]
-    V3,
-}
-
-impl FormatVersion {
-    /// Its number.
-    pub fn number(self) -> u32 {
-        match self {
-            Self::V2 => 2,
-            Self::V3 => 3,
-        }
-    }
-
-    fn decode(raw: u32) -> Option<Self> {
-        [Self::V2, Self::V3].into_iter().find(|version| version.number() == raw)
-    }
-
-    /// Whether metadata stands twice.
-    pub fn mirrors_metadata(self) -> bool {
-        self >= Self::V3
-    }
-
-    /// How its records are written.
-    pub fn records(self) -> RecordVersion {
-        match self {
-            Self::V2 => RecordVersion::V2,
-            Self::V3 => RecordVersion::V3,
-        }
-    }
-}
 
 /// The root of everything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
