@@ -8,11 +8,10 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long an opening waits for the lock of a file that somebody else has, and for a device: a
-/// process that was killed lets go of them only when the transfers that it had under way have
-/// ended.
-const LOCK_WAIT: Duration = Duration::from_millis(1500);
-const DEVICE_WAIT: Duration = Duration::from_secs(5);
+/// How long an opening waits for a device, or for the lock of a file, that somebody else has: the
+/// kernel lets go of them only when the transfers of a process that has ended have ended, and its
+/// rings were taken down, which can take seconds on a loaded machine.
+const IN_USE_WAIT: Duration = Duration::from_secs(5);
 const IN_USE_RETRY: Duration = Duration::from_millis(10);
 
 /// Calls `attempt` until it says something else than that another one has it, for so long.
@@ -44,7 +43,7 @@ pub(crate) fn open_direct(
 ) -> io::Result<(File, Option<String>)> {
     let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
     options.read(true);
-    match while_in_use(DEVICE_WAIT, || options.custom_flags(flags | libc::O_DIRECT).open(path)) {
+    match while_in_use(IN_USE_WAIT, || options.custom_flags(flags | libc::O_DIRECT).open(path)) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             // The kernel may have made the file before it refused the flag.
             let file = options.custom_flags(flags).create_new(false).open(path)?;
@@ -63,7 +62,7 @@ pub(crate) fn open_direct(
 
 /// Takes the lock that says "this process has the pool".
 pub(crate) fn lock(file: &File, path: &Path) -> io::Result<()> {
-    let locked = while_in_use(LOCK_WAIT, || {
+    let locked = while_in_use(IN_USE_WAIT, || {
         // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
         match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
             0 => Ok(()),
@@ -88,14 +87,14 @@ mod tests {
     fn what_is_in_use_for_a_while_is_waited_for() {
         for code in [libc::EBUSY, libc::EWOULDBLOCK] {
             let mut times = 0;
-            let result = while_in_use(DEVICE_WAIT, || {
+            let result = while_in_use(IN_USE_WAIT, || {
                 times += 1;
                 if times < 4 { Err(io::Error::from_raw_os_error(code)) } else { Ok(times) }
             });
             assert_eq!(result.unwrap(), 4);
         }
         let mut times = 0;
-        let error = while_in_use(DEVICE_WAIT, || {
+        let error = while_in_use(IN_USE_WAIT, || {
             times += 1;
             Err::<(), _>(io::Error::from_raw_os_error(libc::EACCES))
         });
