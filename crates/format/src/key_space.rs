@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The leaf table has a row for each leaf; there are 2^24 at most. Each key is in one leaf, and no
-//! leaf has keys between those of another. Their numbers say nothing of their order: who reads the
-//! space reads all of it.
+//! leaf has keys between those of another. The number of a leaf does not follow from its keys: the
+//! space is always read as a whole.
 //! Without the feature the pairs are one stream, which is as a leaf of any length is.
 
 use crate::FormatError;

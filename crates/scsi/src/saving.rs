@@ -7,11 +7,11 @@
 //! 3. says so with [`crate::DeviceServer::saved`],
 //! 4. goes on with the commands that waited: [`crate::DeviceServer::resume_saved`].
 
-use block::{VolumeId, VolumeReply};
+use block::VolumeId;
 use target::{Change, SaveError, Subject, Target};
 
 use crate::sense::{Sense, SenseKey};
-use crate::step::{AnswerAfter, Continue, Outcome, Pending, Response, Resumed, Step};
+use crate::step::{AnswerAfter, Continue, Pending, Response, Step};
 
 /// INSUFFICIENT REGISTRATION RESOURCES.
 pub(crate) const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x04);
@@ -43,10 +43,6 @@ pub(crate) fn answer(
 }
 
 impl Continue for Saving {
-    fn resume(self: Box<Self>, _: &Resumed<'_>, _: Result<VolumeReply, Sense>) -> Outcome {
-        Err(Sense::INTERNAL_FAILURE) // it asks no volume
-    }
-
     fn saved(self: Box<Self>, target: &Target) -> Response {
         match target.outcome(self.volume, self.change) {
             Ok(()) => Response { after: self.after, ..Response::good() },

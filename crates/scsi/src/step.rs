@@ -177,7 +177,10 @@ impl Pending {
 /// Each command that takes more than one step has its own, beside the code that begins it.
 pub(crate) trait Continue: std::fmt::Debug + Send {
     /// Goes on when the volume has answered.
-    fn resume(self: Box<Self>, at: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome;
+    fn resume(self: Box<Self>, at: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome {
+        let _ = (at, result);
+        Err(Sense::INTERNAL_FAILURE) // it asks no volume
+    }
 
     /// Goes on after [`Step::Persist`].
     fn saved(self: Box<Self>, target: &Target) -> Response {
@@ -253,6 +256,18 @@ impl<'a> Resumed<'a> {
     /// Goes on with a request.
     pub(crate) fn request(&self, rest: Box<dyn Continue>, request: VolumeRequest) -> Step {
         Step::Request { request, pending: self.pending(rest) }
+    }
+
+    /// Goes on with the next request if there is one, and else answers GOOD.
+    pub(crate) fn next_or_good(
+        &self,
+        rest: Box<dyn Continue>,
+        next: Option<VolumeRequest>,
+    ) -> Step {
+        match next {
+            Some(request) => self.request(rest, request),
+            None => Step::Done(Response::good()),
+        }
     }
 
     /// Goes on when something is durable.

@@ -204,13 +204,7 @@ impl History {
             }
             12 => self.upgrade(&store),
             _ => {
-                let io = self.disk.io_count() + self.rng.between(1, 40);
-                match self.rng.below(10) {
-                    0..6 => self.disk.set_fuse(Some(io)),
-                    6..8 => self.disk.set_error_at(Some(io)),
-                    8 => self.disk.set_no_flush_from(io),
-                    _ => self.disk.set_errors_from(io),
-                }
+                self.disk.strike_soon(&mut self.rng);
                 Ok(())
             }
         }

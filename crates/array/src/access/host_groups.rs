@@ -28,7 +28,7 @@ use crate::values::name::HostGroupName;
 /// A host group, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostGroupInfo {
-    /// Its name.
+    /// What it is called at the moment.
     pub name: String,
     /// The names of its hosts, in the order in which they were made.
     pub hosts: Vec<String>,

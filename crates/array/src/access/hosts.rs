@@ -18,7 +18,7 @@ use crate::values::personality::Personality;
 /// A host to make.
 #[derive(Clone, Debug)]
 pub struct NewHost {
-    /// Its name.
+    /// What it is to be called; no other host has this name.
     pub name: HostName,
     /// Its iSCSI names, at most 64.
     pub initiators: Vec<InitiatorName>,
@@ -53,7 +53,7 @@ pub struct HostInfo {
     /// Its id while it exists; after it is deleted and the array restarted, another host may get
     /// the same.
     pub id: u64,
-    /// Its name.
+    /// What it is called at the moment.
     pub name: String,
     /// Its iSCSI names, in the order they were given.
     pub initiators: Vec<String>,

@@ -27,7 +27,7 @@ pub const LAB_REPORT_BYTES_MAX: usize = 60 << 10;
 /// A report with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabReport {
-    /// Its name.
+    /// What it was kept as; no other report has this name.
     pub name: LabReportName,
     /// The measurements.
     pub measured: LabMeasured,

@@ -52,7 +52,7 @@ impl Tag {
 pub struct Tagged {
     /// The volume or snapshot.
     pub id: VolumeId,
-    /// Its name.
+    /// What that is called at the moment.
     pub name: String,
     /// Whether it is destroyed.
     pub is_destroyed: bool,

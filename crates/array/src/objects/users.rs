@@ -113,7 +113,7 @@ impl User {
 /// A user, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserInfo {
-    /// Its name.
+    /// What the user is called, in requests and in the audit log.
     pub name: String,
     /// What it may do.
     pub role: Role,

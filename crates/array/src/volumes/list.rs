@@ -24,7 +24,7 @@ pub struct SnapshotGlance<'a> {
 }
 
 impl SnapshotGlance<'_> {
-    /// Its name.
+    /// `VOLUME.SUFFIX`, or `GROUP.SUFFIX.VOLUME` if it was made with a group.
     pub fn name(&self) -> String {
         self.state.snapshot_name(self.record, self.volume)
     }

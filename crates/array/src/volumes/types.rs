@@ -10,7 +10,7 @@ use crate::values::reduction::{Reduction, ReductionChange};
 /// A volume to make.
 #[derive(Clone, Debug)]
 pub struct NewVolume {
-    /// Its name.
+    /// What it is to be called; no other volume has this name.
     pub name: VolumeName,
     /// Its size: a multiple of 4096, from 4096 to 64 TiB.
     pub size_bytes: u64,
@@ -70,7 +70,7 @@ pub struct SourceInfo {
 pub struct VolumeInfo {
     /// Its id, which never changes.
     pub id: VolumeId,
-    /// Its name.
+    /// What it is called at the moment.
     pub name: String,
     /// Its size.
     pub size_bytes: u64,

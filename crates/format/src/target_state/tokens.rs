@@ -12,7 +12,7 @@
 //!     1  how many pieces, then of each: first sector 8, sectors 8; in the array's own volume
 //! ```
 //!
-//! The key of tokens is as secret as the volumes: who has it can make up a token for any ROD.
+//! Keep the key of tokens as secret as the volumes: whoever has it can forge a token for any ROD.
 
 use block::{SectorRange, VolumeId};
 

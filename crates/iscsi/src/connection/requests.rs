@@ -64,7 +64,7 @@ impl Connection {
                 let handle = self.pass_on(bhs, session.nexus.session, place, function);
                 self.leaving = Some((handle, function));
             }
-            // The answer tells of the place.
+            // The place is free before the answer says so (MaxCmdSN).
             Ok(function) => {
                 drop(place);
                 self.log_out(tag, function);

@@ -138,10 +138,8 @@ impl Continue for LongWrite {
         if self.is_preempted(at.nexus) {
             return Ok(Step::Done(Response::with_status(Status::TaskAborted)));
         }
-        Ok(match self.next() {
-            Some(request) => at.request(self, request),
-            None => Step::Done(Response::good()),
-        })
+        let next = self.next();
+        Ok(at.next_or_good(self, next))
     }
 
     fn access(&self) -> Access {

@@ -67,7 +67,7 @@ impl Continue for OrWrite {
         at: &Resumed<'_>,
         result: Result<VolumeReply, Sense>,
     ) -> Outcome {
-        let request = match result {
+        let next = match result {
             // Another command has changed the piece between.
             Err(sense) if sense.key == SenseKey::Miscompare => Some(self.read()),
             Err(sense) => return Err(sense),
@@ -79,10 +79,7 @@ impl Continue for OrWrite {
             Ok(VolumeReply::Done) => self.next(),
             Ok(_) => return Err(Sense::INTERNAL_FAILURE),
         };
-        Ok(match request {
-            Some(request) => at.request(self, request),
-            None => Step::Done(Response::good()),
-        })
+        Ok(at.next_or_good(self, next))
     }
 
     fn access(&self) -> Access {

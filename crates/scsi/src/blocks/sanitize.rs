@@ -48,10 +48,6 @@ struct Revoking {
 }
 
 impl Continue for Revoking {
-    fn resume(self: Box<Self>, _: &Resumed<'_>, _: Result<VolumeReply, Sense>) -> Outcome {
-        Err(Sense::INTERNAL_FAILURE) // it asks no volume
-    }
-
     fn saved(self: Box<Self>, target: &Target) -> Response {
         match target.rods().outcome(self.change, None) {
             Ok(()) => Response::good(),

@@ -103,10 +103,8 @@ impl Continue for Verification {
     ) -> Outcome {
         let VolumeReply::Data(data) = result? else { return Err(Sense::INTERNAL_FAILURE) };
         self.check(&data)?;
-        Ok(match self.next() {
-            Some(request) => at.request(self, request),
-            None => Step::Done(Response::good()),
-        })
+        let next = self.next();
+        Ok(at.next_or_good(self, next))
     }
 }
 
@@ -211,10 +209,8 @@ impl Continue for WriteVerify {
             VolumeReply::Data(data) => self.check.check(&data)?,
             _ => return Err(Sense::INTERNAL_FAILURE),
         }
-        Ok(match self.written() {
-            Some(request) => at.request(self, request),
-            None => Step::Done(Response::good()),
-        })
+        let next = self.written();
+        Ok(at.next_or_good(self, next))
     }
 
     fn access(&self) -> Access {

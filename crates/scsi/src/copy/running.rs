@@ -158,10 +158,6 @@ struct UnsavedToken {
 }
 
 impl Continue for UnsavedToken {
-    fn resume(self: Box<Self>, _: &Resumed<'_>, _: Result<VolumeReply, Sense>) -> Outcome {
-        Err(Sense::INTERNAL_FAILURE) // it asks no volume
-    }
-
     fn saved(self: Box<Self>, target: &Target) -> Response {
         let outcome = target.rods().outcome(self.change, self.begun.as_deref());
         let failure = outcome.err().map(|error| match error {

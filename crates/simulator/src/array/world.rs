@@ -208,7 +208,7 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             7 => {
-                inner.strike();
+                inner.disk.strike_soon(&mut inner.rng);
                 Ok(())
             }
             8 => {

@@ -90,6 +90,18 @@ impl SimDisk {
         }
         self.set_bad(bad);
     }
+
+    /// Something happens at one of the next I/Os, whoever does it: the power fails, or an I/O or
+    /// all from there on.
+    pub fn strike_soon(&self, rng: &mut Rng) {
+        let io = self.io_count() + rng.between(1, 40);
+        match rng.below(10) {
+            0..6 => self.set_fuse(Some(io)),
+            6..8 => self.set_error_at(Some(io)),
+            8 => self.set_no_flush_from(io),
+            _ => self.set_errors_from(io),
+        }
+    }
 }
 
 impl Inner {

@@ -51,7 +51,7 @@ impl KeySpace {
             let medium = &world.medium;
             let first =
                 add_stream(medium, placer, &content, Rounded::ToBlocks, images, &mut pieces)?;
-            // The first one first, as who reads them finds them.
+            // From the first piece to the last, as a reader follows them.
             pieces.reverse();
             let (number, stored) = leaves.set_stored(&cut, pieces.clone());
             release(placer, &stored)?;

@@ -9,7 +9,7 @@ use super::*;
 const HOST: &str = "iqn.2026-01.example:host";
 const MIB: u64 = 1 << 20;
 
-fn setup() -> Setup {
+pub(super) fn setup() -> Setup {
     Setup {
         options: OpenOptions {
             durability: Durability::Commit,

@@ -2,7 +2,6 @@
 
 use block::DataOut;
 use initiator::{Attribute, Event, Initiator, Options};
-use store::{Durability, Tuning};
 
 use super::super::network::{Rules, Side};
 use super::*;
@@ -19,19 +18,13 @@ fn host_name(number: usize) -> String {
 }
 
 fn setup() -> Setup {
+    let of_one_host = super::tests::setup();
     Setup {
-        options: OpenOptions {
-            durability: Durability::Commit,
-            tuning: Tuning::SMALL,
-            memory_bytes: 1 << 20,
-            ..OpenOptions::default()
-        },
+        options: OpenOptions { memory_bytes: 1 << 20, ..of_one_host.options.clone() },
         threads: 1,
         ports: 1,
-        limits: Limits::default(),
         hosts: (0..2).map(host_name).collect(),
-        volume_bytes: vec![1 << 20],
-        volume_limits: VolumeLimits::NONE,
+        ..of_one_host
     }
 }
 

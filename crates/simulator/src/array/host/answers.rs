@@ -21,7 +21,7 @@ const MISCOMPARE: u8 = 0xe;
 /// Reason of a reject (RFC 7143, 11.17.1).
 const TOO_MANY_IMMEDIATE: u8 = 6;
 
-/// Response to task management that there is none of (RFC 7143, 11.6.1).
+/// The response to a task management function that is not supported (RFC 7143, 11.6.1).
 const NOT_SUPPORTED: u8 = 5;
 
 /// How long after the first one a COMPARE AND WRITE is known again, with what messages may take.

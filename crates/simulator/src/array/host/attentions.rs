@@ -1,7 +1,8 @@
 //! What hosts have to be told by unit attentions (SAM-5, 5.14 and 6.3; SPC-4, 5.13): each nexus, of
 //! each unit, before anything else.
 //!
-//! - A new session is told that something was reset, or lost (29h), before a command is done.
+//! - A new session gets a unit attention for a reset or a lost session (29h) before any of its
+//!   commands is done.
 //! - After a reset was answered, all sessions are told before a command is done that was sent
 //!   since.
 //! - After an action on persistent reservations was answered, those whom it concerns are told
@@ -115,7 +116,7 @@ impl Attentions {
         }
     }
 
-    /// The array has started anew: that is all that anybody is told.
+    /// The array has started again: the unit attention for that replaces all earlier ones.
     pub(super) fn array_started(&mut self) {
         for told in &mut self.all {
             told.owed.clear();
@@ -134,7 +135,7 @@ impl Attentions {
         }
     }
 
-    /// A nexus is told something.
+    /// A nexus gets a unit attention.
     pub(super) fn told(&mut self, nexus: Nexus, unit: usize, code: Code) {
         let told = self.at(nexus, unit);
         *told.counts.entry(code).or_default() += 1;

@@ -114,7 +114,7 @@ impl Choice<'_> {
         Place { unit, block: rng.below(blocks - count + 1), count }
     }
 
-    /// All of a unit, or what there is.
+    /// All of a unit, or the blocks that were drawn.
     fn all_or(&self, at: Place, rng: &mut Rng) -> Place {
         match rng.chance(50) {
             true => Place { block: 0, count: self.units[at.unit], ..at },

@@ -99,17 +99,6 @@ impl Inner {
         left > 0
     }
 
-    /// Something happens at one of the next I/Os, whoever does it.
-    pub(super) fn strike(&mut self) {
-        let io = self.disk.io_count() + self.rng.between(1, 40);
-        match self.rng.below(10) {
-            0..6 => self.disk.set_fuse(Some(io)),
-            6..8 => self.disk.set_error_at(Some(io)),
-            8 => self.disk.set_no_flush_from(io),
-            _ => self.disk.set_errors_from(io),
-        }
-    }
-
     /// What a front end has asked of the disk takes long.
     pub(super) fn stall_disk(&mut self) {
         let index = self.rng.below(self.stalled.len() as u64) as usize;
