@@ -7,7 +7,8 @@ use block::{Frame, VolumeId};
 use format::page::TableRoot;
 use format::row::ROW_BYTES;
 use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
-use quick_cache::sync::Cache;
+use quick_cache::UnitWeighter;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::asking::View;
 use crate::chunks::dedup::Recent;
@@ -45,6 +46,15 @@ impl Volume {
     }
 }
 
+/// The content of chunks. It hashes by a fixed seed, so that the same requests evict the same
+/// blocks: a world of the simulator is the same each time it is run, in another process too.
+type DataCache = Cache<ChunkId, Frame, UnitWeighter, FastState>;
+
+fn data_cache(blocks: usize) -> DataCache {
+    let lifecycle = DefaultLifecycle::default();
+    Cache::with(blocks, blocks as u64, UnitWeighter, FastState::default(), lifecycle)
+}
+
 /// What all threads share.
 pub(crate) struct World {
     pub(crate) medium: Medium,
@@ -65,7 +75,7 @@ pub(crate) struct World {
     pub(crate) nodes: Nodes,
     pub(crate) chunks: Table,
     /// The content of chunks. Chunk ids are never used twice, so nothing in it can be stale.
-    pub(crate) cache: Cache<ChunkId, Frame>,
+    pub(crate) cache: DataCache,
     /// Where fingerprints were seen.
     pub(crate) index: Index,
     pub(crate) recent: Recent,
@@ -146,7 +156,7 @@ impl World {
             nodes: Nodes::new(nodes, &memory),
             chunks: Table::new(chunks, &memory),
             memory,
-            cache: Cache::new(budgets.cached_blocks()),
+            cache: data_cache(budgets.cached_blocks()),
             index: Index::sampling(budgets.index_bytes),
             recent: Recent::new(),
             refill: Mutex::new(0..0),
