@@ -7,10 +7,9 @@ use block::{Frame, VolumeId};
 use format::page::TableRoot;
 use format::row::ROW_BYTES;
 use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
-use quick_cache::UnitWeighter;
-use quick_cache::sync::{Cache, DefaultLifecycle};
 
 use crate::asking::View;
+use crate::chunks::data_cache::{DataCache, data_cache};
 use crate::chunks::dedup::Recent;
 use crate::chunks::index::Index;
 use crate::chunks::medium::Medium;
@@ -44,15 +43,6 @@ impl Volume {
     pub(crate) fn is_snapshot(&self) -> bool {
         self.map.read().is_some_and(|map| map.snapshot)
     }
-}
-
-/// The content of chunks. It hashes by a fixed seed, so that the same requests evict the same
-/// blocks: a world of the simulator is the same each time it is run, in another process too.
-type DataCache = Cache<ChunkId, Frame, UnitWeighter, FastState>;
-
-fn data_cache(blocks: usize) -> DataCache {
-    let lifecycle = DefaultLifecycle::default();
-    Cache::with(blocks, blocks as u64, UnitWeighter, FastState::default(), lifecycle)
 }
 
 /// What all threads share.

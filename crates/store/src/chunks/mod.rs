@@ -4,6 +4,7 @@
 //!   `rotten`: with damaged pages,
 //! * `bring`: entries that bring chunks, `weightless`, `unplaced`: chunks without a place of their
 //!   own,
+//! * `data_cache`: data in memory,
 //! * `dedup`, `index`, `pack`, `groups`: reduction, `verify`: whether a chunk is what was written,
 //! * `medium`: reading metadata from the device, `memory`: the one budget of all of it.
 //!
@@ -14,6 +15,7 @@
 
 pub(crate) mod bring;
 pub(crate) mod cursor;
+pub(crate) mod data_cache;
 pub(crate) mod dedup;
 pub(crate) mod groups;
 pub(crate) mod ids;
