@@ -9,7 +9,7 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 use crate::DiskRead;
 use crate::StoreError;
 use crate::asking::View;
-use crate::chunks::pack::{Unpacked, covering_blocks};
+use crate::chunks::unpack::{Unpacked, covering_blocks};
 use crate::map::walk::walk;
 use crate::space::readers::ReaderToken;
 use crate::world::{Volume, World};
@@ -217,27 +217,29 @@ impl Fetch {
         let mut group = Unpacked::default();
         // The block before, which this one may be again.
         let mut last: Option<(ChunkId, Content)> = None;
-        for block in &mut self.blocks {
+        for at in 0..self.blocks.len() {
+            let block = &self.blocks[at];
             let Content::Device { read, frame, chunk, fingerprint, stored } = block.content else {
                 continue;
             };
             if let Some((_, content)) = last.as_ref().filter(|(same, _)| *same == chunk) {
-                block.content = content.clone();
+                self.blocks[at].content = content.clone();
                 continue;
             }
             let frames = read_frames.get(read).and_then(Option::as_ref);
+            let wanted = || last_of_group(&self.blocks[at..]);
             let found = frames
                 .and_then(|frames| frames.get(frame..frame + stored.frames))
-                .and_then(|frames| block_of(&mut group, (read, frame), frames, stored))
+                .and_then(|frames| block_of(&mut group, (read, frame), frames, stored, wanted))
                 .filter(|frame| world.is_intact(frame, fingerprint));
-            block.content = match found {
+            self.blocks[at].content = match found {
                 Some(frame) => {
                     world.keep_chunk(chunk, frame.clone());
                     Content::Ready(frame)
                 }
                 None => Content::Lost,
             };
-            last = Some((chunk, block.content.clone()));
+            last = Some((chunk, self.blocks[at].content.clone()));
         }
     }
 
@@ -253,12 +255,28 @@ impl Fetch {
     }
 }
 
+/// How far the group of the first of these blocks is wanted: the last of its blocks that is among
+/// those that follow.
+fn last_of_group(blocks: &[FetchedBlock]) -> u8 {
+    let place_of = |block: &FetchedBlock| match block.content {
+        Content::Device { read, frame, stored, .. } => {
+            let first = Shape { group_index: 0, ..stored.shape };
+            Some(((read, frame, Stored { shape: first, ..stored }), stored.shape.group_index))
+        }
+        _ => None,
+    };
+    let group = blocks.first().and_then(place_of).map(|(place, _)| place);
+    let of_group = blocks.iter().map_while(place_of).take_while(|(place, _)| group == Some(*place));
+    of_group.map(|(_, index)| index).max().unwrap_or(0)
+}
+
 /// The block out of the frames that it, or its group, stands in, from number `at` of a read on.
 fn block_of(
     group: &mut Unpacked<(usize, usize)>,
     at: (usize, usize),
     frames: &[Frame],
     stored: Stored,
+    wanted: impl FnOnce() -> u8,
 ) -> Option<Frame> {
     let Stored { shape, skip, .. } = stored;
     if shape.codec == Codec::Raw {
@@ -266,7 +284,7 @@ fn block_of(
     }
     let key = (at.0, at.1 * FRAME_BYTES + skip);
     if !group.holds(&key, shape) {
-        group.unpack(key, shape, frames, skip);
+        group.unpack(key, shape, wanted(), frames, skip);
     }
     group.block(shape)
 }

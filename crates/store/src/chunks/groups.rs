@@ -7,7 +7,7 @@ use format::{Codec, PLACE_UNIT_BYTES, Place, Shape};
 
 use crate::StoreError;
 use crate::chunks::medium::Medium;
-use crate::chunks::pack::{Unpacked, covering_blocks};
+use crate::chunks::unpack::{Unpacked, covering_blocks};
 
 /// Reads blocks; remembers the group that it read last.
 #[derive(Default)]
@@ -63,7 +63,8 @@ impl GroupReader {
         if !self.group.holds(&place, shape) {
             let (count, skip) = covering_blocks(place.offset_units, shape.stored_units);
             let frames = self.frames(medium, place.block_start(), count)?;
-            self.group.unpack(place, shape, &frames, skip);
+            // Its other blocks are asked for next.
+            self.group.unpack(place, shape, shape.group_blocks, &frames, skip);
         }
         Ok(self.group.block(shape))
     }

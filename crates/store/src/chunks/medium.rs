@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use block::{BLOCK_BYTES, Frame, FrameMut};
+use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
@@ -217,7 +217,13 @@ impl Medium {
     ) -> Result<Node, StoreError> {
         // A copy begins as far into its block.
         let (_, skip, _) = self.node_span(page.place)?;
-        let bytes: Vec<u8> = frames.iter().flat_map(|frame| frame.iter().copied()).collect();
+        if let [frame] = frames
+            && let Some(bytes) = frame.get(skip..skip + NODE_BYTES)
+        {
+            return self.node_of(bytes, page, level);
+        }
+        let mut bytes = Vec::with_capacity(frames.len() * FRAME_BYTES);
+        frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
         let bytes = bytes.get(skip..skip + NODE_BYTES);
         let bytes = bytes.ok_or_else(|| damaged("too little was read of a node", page.place))?;
         self.node_of(bytes, page, level)

@@ -5,7 +5,8 @@
 //! * `bring`: entries that bring chunks, `weightless`, `unplaced`: chunks without a place of their
 //!   own,
 //! * `data_cache`: data in memory,
-//! * `dedup`, `index`, `pack`, `groups`: reduction, `verify`: whether a chunk is what was written,
+//! * `dedup`, `index`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what was
+//!   written,
 //! * `medium`: reading metadata from the device, `memory`: the one budget of all of it.
 //!
 //! Invariants:
@@ -26,6 +27,7 @@ pub(crate) mod pack;
 pub(crate) mod pages;
 pub(crate) mod rotten;
 pub(crate) mod table;
+pub(crate) mod unpack;
 pub(crate) mod unplaced;
 pub(crate) mod verify;
 pub(crate) mod visit;

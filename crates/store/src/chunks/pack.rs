@@ -8,9 +8,10 @@
 
 use std::cell::RefCell;
 
-use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
+use block::{FRAME_BYTES, Frame};
 use format::row::GROUP_BLOCKS_MAX;
-use format::{Codec, PLACE_UNIT_BYTES, Shape};
+use format::{Codec, PLACE_UNIT_BYTES};
+use lzzzz::lz4::{self, ACC_LEVEL_DEFAULT as LZ4_LEVEL};
 
 /// Bytes of exact length in front of what a group is compressed to.
 const LENGTH_BYTES: usize = 2;
@@ -134,8 +135,6 @@ fn looks_random(frame: &Frame) -> bool {
 thread_local! {
     /// Where a group is gathered before it is compressed, and where to.
     static GROUP: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
-    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
-        const { RefCell::new(None) };
     static PACKER: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -154,14 +153,14 @@ fn unpadded() -> bool {
 }
 
 /// The group compressed, if that saves at least an eighth.
-fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
+pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
     GROUP.with_borrow_mut(|(plain, bytes)| {
         plain.clear();
         group.iter().for_each(|frame| plain.extend_from_slice(&frame[..]));
         let most = plain.len() - plain.len() / 8;
-        bytes.resize(LENGTH_BYTES + lz4_flex::block::get_maximum_output_size(plain.len()), 0);
+        bytes.resize(LENGTH_BYTES + lz4::max_compressed_size(plain.len()), 0);
         let length = match codec {
-            Codec::Lz4 => lz4_flex::block::compress_into(plain, &mut bytes[LENGTH_BYTES..]).ok()?,
+            Codec::Lz4 => lz4::compress(plain, &mut bytes[LENGTH_BYTES..], LZ4_LEVEL).ok()?,
             Codec::Zstd => PACKER.with_borrow_mut(|packer| {
                 let packer = match packer {
                     Some(packer) => packer,
@@ -184,87 +183,10 @@ fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
     })
 }
 
-/// Unpacks a group that was stored into `plain`; `false` where the bytes are no such group.
-fn unpack(stored: &[u8], shape: Shape, plain: &mut Vec<u8>) -> bool {
-    plain.resize(usize::from(shape.group_blocks) * FRAME_BYTES, 0);
-    let packed = match stored {
-        [low, high, rest @ ..] => rest.get(..usize::from(u16::from_le_bytes([*low, *high]))),
-        _ => None,
-    };
-    let Some(packed) = packed else { return false };
-    let unpacked = match shape.codec {
-        Codec::Lz4 => lz4_flex::block::decompress_into(packed, plain).ok(),
-        Codec::Zstd => UNPACKER.with_borrow_mut(|unpacker| {
-            let unpacker = match unpacker {
-                Some(unpacker) => unpacker,
-                None => unpacker.insert(zstd::bulk::Decompressor::new().ok()?),
-            };
-            unpacker.decompress_to_buffer(packed, &mut plain[..]).ok()
-        }),
-        Codec::Raw | Codec::Alias => None,
-    };
-    unpacked == Some(plain.len())
-}
-
-/// The group that was unpacked last, and which it is: its blocks are wanted one after another.
-pub(crate) struct Unpacked<K> {
-    held: Option<(K, Shape)>,
-    stored: Vec<u8>,
-    plain: Vec<u8>,
-}
-
-impl<K> Default for Unpacked<K> {
-    fn default() -> Self {
-        Self { held: None, stored: Vec::new(), plain: Vec::new() }
-    }
-}
-
-impl<K: PartialEq> Unpacked<K> {
-    /// Whether it is this group.
-    pub(crate) fn holds(&self, key: &K, shape: Shape) -> bool {
-        let whole = Shape { group_index: 0, ..shape };
-        self.held.as_ref().is_some_and(|(held, of)| held == key && *of == whole)
-    }
-
-    /// Unpacks a group out of the blocks that it stands in, from byte `skip` on.
-    pub(crate) fn unpack(&mut self, key: K, shape: Shape, frames: &[Frame], skip: usize) {
-        stored_bytes(frames, skip, shape, &mut self.stored);
-        let whole = Shape { group_index: 0, ..shape };
-        self.held = unpack(&self.stored, shape, &mut self.plain).then_some((key, whole));
-    }
-
-    /// A block of the group that it holds; `None` where that could not be unpacked.
-    pub(crate) fn block(&self, shape: Shape) -> Option<Frame> {
-        self.held.as_ref()?;
-        let start = usize::from(shape.group_index) * FRAME_BYTES;
-        let block = self.plain.get(start..start + FRAME_BYTES)?;
-        Some(FrameMut::from_bytes(block).freeze())
-    }
-}
-
-/// The blocks that stored units are in: how many, and how many bytes stand in front of them.
-pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, usize) {
-    let start = u64::from(offset_units) * PLACE_UNIT_BYTES;
-    let skip = start % BLOCK_BYTES;
-    let bytes = skip + u64::from(stored_units) * PLACE_UNIT_BYTES;
-    (bytes.div_ceil(BLOCK_BYTES) as usize, skip as usize)
-}
-
-/// The bytes of a group, out of the blocks that it stands in.
-fn stored_bytes(frames: &[Frame], skip: usize, shape: Shape, stored: &mut Vec<u8>) {
-    stored.clear();
-    let mut left = usize::from(shape.stored_units) * PLACE_UNIT_BYTES as usize;
-    let mut skip = skip;
-    for frame in frames {
-        let here = &frame[skip..FRAME_BYTES.min(skip + left)];
-        stored.extend_from_slice(here);
-        left -= here.len();
-        skip = 0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use block::FrameMut;
+
     use super::*;
 
     fn text(seed: u64) -> Frame {
@@ -301,35 +223,6 @@ mod tests {
         }
         for seed in 1..2000 {
             assert!(is_hopeless(&noise(seed)), "{seed}");
-        }
-    }
-
-    #[test]
-    fn groups_come_back_from_both_codecs() {
-        for codec in [Codec::Lz4, Codec::Zstd] {
-            for blocks in 1..=8u8 {
-                let frames: Vec<Frame> = (0..u64::from(blocks)).map(text).collect();
-                let group: Vec<&Frame> = frames.iter().collect();
-                let packed = compress(&group, codec).expect("text is shortened");
-                let shape = Shape {
-                    codec,
-                    stored_units: packed.units(),
-                    group_index: 0,
-                    group_blocks: blocks,
-                };
-                let mut plain = Vec::new();
-                assert!(unpack(&packed.bytes, shape, &mut plain));
-                for (frame, block) in frames.iter().zip(plain.chunks(FRAME_BYTES)) {
-                    assert!(frame[..] == *block);
-                }
-                // Whatever was read instead is no group, or one of another content: no panic.
-                for cut in 0..packed.bytes.len() {
-                    assert!(
-                        cut > packed.bytes.len() - 64
-                            || !unpack(&packed.bytes[..cut], shape, &mut plain)
-                    );
-                }
-            }
         }
     }
 

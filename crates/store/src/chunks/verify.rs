@@ -6,7 +6,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
 
 use crate::chunks::groups::GroupReader;
-use crate::chunks::pack::covering_blocks;
+use crate::chunks::unpack::covering_blocks;
 use crate::world::World;
 
 /// Blocks of the device that are read together at most: 256 KiB.

@@ -29,7 +29,7 @@ mod power;
 mod readers;
 mod recaptured;
 mod reclaim;
-mod reduction;
+pub(crate) mod reduction;
 mod repeated;
 mod salvage;
 mod slices;
