@@ -4,18 +4,21 @@
 //! memory curve   [--chunks N,...] [--per-tib GIB,...] [--seconds S] [--files FILE,...] [--dir DIR]
 //! memory opening [--chunks N,...] [--memory MIB,...] [--dir DIR]
 //! memory cold    [--chunks N,...] [--per-tib GIB] [--latency-ms MS,...] [--seconds S] [--dir DIR]
+//! memory aged    [--chunks N,...] [--full PERCENT,...] [--passes N] [--dir DIR]
 //! ```
 //!
 //! `curve` fills a pool with N distinct chunks, and opens it again with each budget (in GiB for a
 //! TiB stored): which duplicates are found ([`duplicates`]), and how fast it is ([`rates`]).
 //! `opening` fills a pool for each N, and opens it as a shutdown and as a crash would leave it
 //! ([`opening`]). What that reads must follow from the log, not from N: it fails if it does not.
-//! `cold` reads a pool whose metadata is on a slow device ([`cold`]).
+//! `cold` reads a pool whose metadata is on a slow device ([`cold`]). `aged` overwrites a pool that
+//! is so full, again and again ([`aged`]).
 //!
 //! The device generates data from seeds in memory, and keeps metadata in a sparse file in DIR,
 //! through the page cache: so the times are the processor's, and what a real device would add is
 //! the number of reads times its latency.
 
+mod aged;
 mod below;
 mod cold;
 mod duplicates;
@@ -36,7 +39,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const USAGE: &str = "usage: memory curve [--chunks N,...] [--per-tib GIB,...] [--seconds S] \
     [--files FILE,...] [--dir DIR]\n       memory opening [--chunks N,...] [--memory MIB,...] \
     [--dir DIR]\n       memory cold [--chunks N,...] [--per-tib GIB] [--latency-ms MS,...] \
-    [--seconds S] [--dir DIR]";
+    [--seconds S] [--dir DIR]\n       \
+    memory aged [--chunks N,...] [--full PERCENT,...] [--passes N] [--dir DIR]";
 /// The least number of chunks: a pool of 40 MB.
 const CHUNKS_MIN: u64 = 10_000;
 
@@ -46,6 +50,7 @@ enum Table {
     Curve,
     Opening,
     Cold,
+    Aged,
 }
 
 struct Options {
@@ -54,6 +59,8 @@ struct Options {
     per_tib_gib: Vec<f64>,
     memory_mib: Vec<u64>,
     latency_ms: Vec<f64>,
+    full_percent: Vec<u64>,
+    passes: u64,
     seconds: f64,
     files: Vec<PathBuf>,
     dir: PathBuf,
@@ -68,6 +75,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
         "curve" => Table::Curve,
         "opening" => Table::Opening,
         "cold" => Table::Cold,
+        "aged" => Table::Aged,
         _ => return None,
     };
     let mut options = Options {
@@ -76,6 +84,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
         per_tib_gib: vec![0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
         memory_mib: vec![64, 1024],
         latency_ms: vec![1.0, 10.0],
+        full_percent: vec![60, 80],
+        passes: 6,
         seconds: 3.0,
         files: Vec::new(),
         dir: std::env::temp_dir(),
@@ -88,6 +98,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
             "--seconds" => options.seconds = value.parse().ok()?,
             "--files" => options.files = list(&value)?,
             "--memory" => options.memory_mib = list(&value)?,
+            "--full" => options.full_percent = list(&value)?,
+            "--passes" => options.passes = value.parse().ok()?,
             "--latency-ms" => options.latency_ms = list(&value)?,
             "--dir" => options.dir = value.into(),
             _ => return None,
@@ -114,6 +126,7 @@ fn run(options: &Options) -> Measured<bool> {
         Table::Opening => opening::table(options),
         Table::Curve => each(curve),
         Table::Cold => each(cold::table),
+        Table::Aged => each(aged::table),
     }
 }
 

@@ -85,6 +85,11 @@ fn open(disk: &Arc<SlowDisk>, memory_bytes: u64) -> Measured<Store> {
 pub fn make(dir: &Path, chunks: u64, memory_bytes: u64) -> Measured<Pool> {
     // Overwrites must not wait for reclaim, which is another measurement.
     let len_bytes = (chunks * BLOCK_BYTES * 2 + (8 << 30)).next_multiple_of(1 << 30);
+    make_of(dir, chunks, memory_bytes, len_bytes)
+}
+
+/// The same, of a length.
+pub fn make_of(dir: &Path, chunks: u64, memory_bytes: u64, len_bytes: u64) -> Measured<Pool> {
     let below = SyntheticDisk::new(Arc::new(SparseFile::create(dir, len_bytes)?));
     let disk = Arc::new(SlowDisk::new(below));
     Store::create(&*disk, &[7; 64])?;
