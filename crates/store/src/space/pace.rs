@@ -2,7 +2,8 @@
 //!
 //! Moving what is live in a segment, and writing the checkpoint that frees it, win what was dead
 //! there. Without a pace hosts would run until the last free segment is gone, and then wait for a
-//! whole one; so they get what is won in small parts, as the work goes on. Their writes wait among
+//! whole one; so they get what is won in small parts, as the work goes on: half of it as it is
+//! moved, and half as the checkpoint is written, which wins nothing more. Their writes wait among
 //! those that wait for space (`starved`); what needs no space does not wait.
 
 use crate::log::writer::Writer;
@@ -15,12 +16,14 @@ pub(crate) const PACED_PERMILLE: u64 = 600;
 const TURN_BYTES: i64 = 8 << 10;
 
 /// What hosts may write.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
     /// Bytes of log; below zero where a record took more than was left.
     budget_bytes: i64,
-    /// Bytes that a thousand bytes of work win for them.
+    /// Bytes that a thousand bytes that are moved win for them.
     share_permille: u64,
+    /// What was won and not given yet: they get it while the checkpoint is written that frees it.
+    kept_bytes: u64,
 }
 
 /// What hosts get of what is won, in thousandths: one and a half times that where the shortage
@@ -50,8 +53,8 @@ impl Writer {
         }
         let share_permille =
             generosity_permille(shortage_permille) * dead_units / live_units.max(1);
-        let budget_bytes = self.budget_bytes().unwrap_or(self.tuning.pace_bytes_max.into());
-        self.pace = Some(Pace { budget_bytes, share_permille });
+        let new = Pace { budget_bytes: self.tuning.pace_bytes_max.into(), ..Pace::default() };
+        self.pace = Some(Pace { share_permille, ..self.pace.unwrap_or(new) });
     }
 
     /// There is nothing to be won: hosts may have what is left.
@@ -74,15 +77,32 @@ impl Writer {
         }
     }
 
-    fn win(&mut self, worked_bytes: u64) {
-        // While dropped nodes are being freed, space is still to come: see `starved`.
-        if self.state.pending.is_empty() {
-            self.work_bytes += worked_bytes;
-        }
+    /// So many bytes of a segment that is emptied were moved.
+    fn win(&mut self, moved_bytes: u64) {
+        self.count_work(moved_bytes);
         let most = i64::from(self.tuning.pace_bytes_max);
         if let Some(pace) = &mut self.pace {
-            let won = worked_bytes * pace.share_permille / 1000;
-            pace.budget_bytes = (pace.budget_bytes + won as i64).min(most);
+            let won = moved_bytes * pace.share_permille / 1000;
+            pace.kept_bytes += won / 2;
+            pace.budget_bytes = (pace.budget_bytes + (won - won / 2) as i64).min(most);
+        }
+    }
+
+    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be.
+    fn win_by_checkpoint(&mut self, bytes: u64, left_bytes: u64) {
+        self.count_work(bytes);
+        if let Some(pace) = &mut self.pace {
+            let part = u128::from(pace.kept_bytes) * u128::from(bytes) / u128::from(left_bytes);
+            let given = pace.kept_bytes.min(part as u64);
+            pace.kept_bytes -= given;
+            pace.budget_bytes += given as i64;
+        }
+    }
+
+    fn count_work(&mut self, bytes: u64) {
+        // While dropped nodes are being freed, space is still to come: see `starved`.
+        if self.state.pending.is_empty() {
+            self.work_bytes += bytes;
         }
     }
 }
@@ -94,9 +114,16 @@ impl Store {
         self.writer.lock().win_turn();
     }
 
-    /// So many bytes were written to bring back space: lets hosts have what that wins.
-    pub(crate) fn worked(&self, bytes: u64) {
+    /// So many bytes were moved to bring back space: lets hosts have half of what that wins.
+    pub(crate) fn moved(&self, bytes: u64) {
         self.writer.lock().win(bytes);
+        self.is_starving();
+    }
+
+    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be: lets
+    /// hosts have as much of the other half.
+    pub(crate) fn checkpointed(&self, bytes: u64, left_bytes: u64) {
+        self.writer.lock().win_by_checkpoint(bytes, left_bytes.max(bytes));
         self.is_starving();
     }
 }

@@ -17,8 +17,11 @@ use crate::space::compact::Compactor;
 use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
 use crate::store::Store;
+use crate::world::World;
 use crate::{Next, StoreError};
 
+/// One in so many of the segments that would be free if nothing was dead in any is wanted free.
+const SPARE_DIVISOR: u32 = 2;
 /// The segment that the log is in, and the one that follows it.
 const LOG_SEGMENTS_MIN: usize = 2;
 
@@ -92,7 +95,7 @@ impl Store {
 
     pub(crate) fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
         !writer.failed
-            && writer.state.segments.free_count() < self.world.medium.segments_wanted()
+            && writer.state.segments.free_count() < writer.segments_wanted(&self.world)
             && !writer.is_reclaim_futile()
     }
 
@@ -130,7 +133,7 @@ impl Store {
             self.worked_a_turn();
             return Ok(Some(shortage.pace()));
         }
-        if reclaimer.victim.is_none() {
+        if reclaimer.victim.is_none() && (shortage.permille > 0 || shortage.starving()) {
             reclaimer.victim = self.choose_victim(shortage);
         }
         let Some(victim) = &mut reclaimer.victim else { return Ok(None) };
@@ -190,7 +193,7 @@ impl Store {
             return Ok(false);
         }
         let units: u64 = batch.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
-        self.worked(units * PLACE_UNIT_BYTES);
+        self.moved(units * PLACE_UNIT_BYTES);
         if !victim.live.is_empty() {
             reclaimer.victim = Some(victim);
             return Ok(true);
@@ -241,18 +244,26 @@ impl Store {
         let mut writer = self.writer.lock();
         let reserve = writer.reserve_now(&self.world);
         let least = u64::from(reserve + reserve / 2);
-        let most = u64::from(self.world.medium.segments_wanted()).max(least + 1);
+        let most = u64::from(writer.segments_wanted(&self.world)).max(least + 1);
         let free = u64::from(writer.state.segments.free_count());
-        let permille = most.saturating_sub(free) * 1000 / (most - least);
         let need = writer.greatest_need();
         let exhausted = need.is_some() && free <= u64::from(reserve);
+        // What is emptied is as good as free, as the next checkpoint frees it, but for who waits.
+        let emptied = if exhausted { 0 } else { writer.dead_segments() as u64 };
+        let permille = most.saturating_sub(free + emptied) * 1000 / (most - least);
         Shortage { permille: permille.min(1000), need, exhausted }
     }
 
-    /// Writes a checkpoint if that frees `wanted` segments. Returns whether it did.
+    /// Writes a checkpoint if that frees `wanted` segments, and as many as are free already: then
+    /// it costs little for each, and hosts have the others while it is written. Returns whether it
+    /// did.
     pub(crate) fn free_emptied(&self, wanted: usize) -> Result<bool, StoreError> {
-        if self.writer.lock().dead_segments() < wanted {
-            return Ok(false);
+        {
+            let mut writer = self.writer.lock();
+            let free = writer.state.segments.free_count() as usize;
+            if writer.dead_segments() < wanted.max(free) {
+                return Ok(false);
+            }
         }
         self.checkpoint()?;
         Ok(true)
@@ -297,6 +308,18 @@ impl Store {
 }
 
 impl Writer {
+    /// How many free segments are so few that some should be emptied: an eighth of the pool, or a
+    /// third of what it would have if nothing dead was in any. What is dead in the others makes
+    /// emptying them cheap, so that it should not be much less than what is free.
+    fn segments_wanted(&self, world: &World) -> u32 {
+        let (most, least) = (world.medium.segments_wanted(), 2 * world.medium.reserve_segments());
+        let segments = &self.state.segments;
+        let segment_bytes = world.medium.geometry().segment_bytes;
+        let live = segments.live_bytes().div_ceil(segment_bytes) as u32;
+        let spare = world.medium.geometry().segment_count.saturating_sub(live);
+        (spare / SPARE_DIVISOR).clamp(least, most)
+    }
+
     /// Segments that the next checkpoint frees.
     fn dead_segments(&self) -> usize {
         self.state.segments.dead(&self.log_segments).len()

@@ -239,6 +239,11 @@ impl Writer {
         self.state.segments.free_count() >= reserve.max(least.saturating_add(opens))
     }
 
+    /// Whether jobs wait for room, and not just for their pace.
+    fn waits_for_room(&mut self, world: &World) -> bool {
+        !self.starved.is_empty() && !self.leaves_enough(world, Want::Data, 0, false)
+    }
+
     /// Whether so much metadata has changed that it takes half of what the free segments have room
     /// for beyond the log's need, or that jobs wait for the room that it takes.
     pub(crate) fn is_checkpoint_due_for_room(&mut self, world: &World) -> bool {
@@ -251,13 +256,13 @@ impl Writer {
         let streams_blocks = self.streams_blocks(world);
         // What a checkpoint would take in any case, it takes behind the next one as well.
         let least = self.claim_of(0, streams_blocks);
-        if !self.starved.is_empty() && free > u64::from(self.left_by(Want::Metadata)) {
+        if self.waits_for_room(world) && free > u64::from(self.left_by(Want::Metadata)) {
             return changed > 0 && claim.segments > least.segments;
         }
         let per_segment = u64::from(self.metadata_blocks);
         let room = free.saturating_sub(u64::from(self.left_by_data())).max(1) * per_segment;
         changed >= u64::from(self.blocks_per_segment) / DUE_DIVISOR
-            && 2 * (claim.blocks - least.blocks) >= room
+            && 4 * (claim.blocks - least.blocks) >= 3 * room
     }
 
     /// How many of up to `most` dropped nodes may be freed before a checkpoint is written: that

@@ -236,7 +236,7 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     unmap(&store, id, 8..16);
     assert_eq!(store.writer.lock().starved.len(), 1);
     // A twelfth of the work is for hosts where segments are all but gone.
-    store.worked(128 << 10);
+    store.moved(128 << 10);
     assert_eq!(store.writer.lock().starved.len(), 0);
     while store.commit_here() {}
     assert!(read(&store, id, 0, 8) == distinct(8, 2));

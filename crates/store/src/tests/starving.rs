@@ -97,7 +97,7 @@ fn a_job_that_can_not_get_in_keeps_no_other_out() {
     assert_eq!(pool.waiting(), 1);
     pool.start_little(2);
     assert_eq!(pool.waiting(), 2, "it waits behind");
-    pool.store.worked(0);
+    pool.store.moved(0);
     assert_eq!(pool.waiting(), 1);
     while pool.store.commit_here() {}
     assert_eq!(*pool.answers.0.lock(), [(2, Ok(()))]);

@@ -28,7 +28,7 @@ use crate::log::writer::Writer;
 use crate::space::holes::{Holes, make_sure_it_fits};
 use crate::store::Store;
 pub(crate) use crate::upkeep::checkpointer::Checkpointer;
-use crate::upkeep::images::{Image, write_images};
+use crate::upkeep::images::{Image, images_bytes, write_images};
 use crate::upkeep::placer::{Placer, Rounded, add_segment_stream, add_stream, encode_pending};
 use crate::upkeep::recapture::{Bad, Before, Refused};
 use crate::upkeep::scrub::TableName;
@@ -202,7 +202,11 @@ impl Store {
         checkpointer: &mut Checkpointer,
         capture: Capture,
     ) -> Result<Option<Bad>, StoreError> {
-        let mut told = |bytes| self.worked(bytes);
+        let mut left_bytes = images_bytes(&capture.captured.images);
+        let mut told = |bytes| {
+            self.checkpointed(bytes, left_bytes);
+            left_bytes = left_bytes.saturating_sub(bytes);
+        };
         let mut written = match write(&self.world, checkpointer, capture, &mut told)? {
             Ok(written) => written,
             Err(refused) => {

@@ -20,6 +20,14 @@ pub(crate) enum Image {
 }
 
 impl Image {
+    /// How many blocks it takes.
+    fn blocks(&self) -> u64 {
+        match self {
+            Image::Page(_) | Image::Nodes(_) => 1,
+            Image::Bytes(bytes) => bytes.len().div_ceil(BLOCK_BYTES as usize) as u64,
+        }
+    }
+
     fn frames(&self) -> Vec<Frame> {
         match self {
             Image::Page(frame) => vec![frame.clone()],
@@ -36,6 +44,11 @@ impl Image {
                 .collect(),
         }
     }
+}
+
+/// Bytes of whole blocks that images take, each once.
+pub(crate) fn images_bytes(images: &[(Place, Image)]) -> u64 {
+    images.iter().map(|(_, image)| image.blocks()).sum::<u64>() * BLOCK_BYTES
 }
 
 /// Writes images, those that stand in a row together; how many bytes that were. Tells `written` of
@@ -66,6 +79,7 @@ pub(crate) fn write_images(
     }
     if !batch.is_empty() {
         write_batch(medium, start, &batch)?;
+        written(batch.len() as u64 * BLOCK_BYTES);
     }
     let copies = if medium.version().mirrors_metadata() { 2 } else { 1 };
     Ok(copies * written_blocks * BLOCK_BYTES)
