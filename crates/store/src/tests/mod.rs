@@ -32,6 +32,7 @@ mod reclaim;
 pub(crate) mod reduction;
 mod repeated;
 mod salvage;
+mod segment_table;
 mod slices;
 mod snapshots;
 mod space;
