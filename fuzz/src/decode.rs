@@ -8,7 +8,8 @@ use format::log::{LogPosition, RECORD_HEADER_BYTES};
 use format::map::{Fanout, MapEntry, NODE_BYTES, Node};
 use format::page::{PageRef, REFS_PER_DIRECTORY, StreamRef, TableRoot};
 use format::page::{decode_stream_piece, encode_stream_piece};
-use format::row::{ROW_BYTES, SEGMENT_ROW_BYTES};
+use format::row::ROW_BYTES;
+use format::segment_row::{SEGMENT_ROW_BYTES, SHORT_SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
     ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, NodeId,
@@ -138,8 +139,14 @@ fn volume_row(raw: &[u8; ROW_BYTES]) {
 }
 
 fn segment_row(raw: &[u8; SEGMENT_ROW_BYTES]) {
-    let Some(row) = SegmentRow::decode(raw) else { return };
-    assert_eq!(SegmentRow::decode(&row.encode()), Some(row));
+    if let Some(row) = SegmentRow::decode_short(&raw[..SHORT_SEGMENT_ROW_BYTES]) {
+        assert_eq!(SegmentRow::decode_short(&row.encode_short()), Some(row));
+    }
+    let segment = raw[52..56].iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    let Ok(row) = SegmentRow::decode(raw, segment) else { return };
+    let mut encoded = [0; SEGMENT_ROW_BYTES];
+    row.encode(segment, &mut encoded);
+    assert_eq!(encoded, *raw);
 }
 
 fn stream_piece(bytes: &[u8]) {
@@ -183,10 +190,11 @@ fn superblock_seed() -> Vec<u8> {
         chunks: TableRoot { page, height: 1 },
         nodes: TableRoot { page, height: 2 },
         volumes: TableRoot::default(),
-        segments: stream,
+        segments: StreamRef::default(),
         config: StreamRef::default(),
         pending: stream,
         leaves: TableRoot { page, height: 0 },
+        segment_table: TableRoot { page, height: 0 },
     };
     superblock.encode()
 }

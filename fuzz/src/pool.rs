@@ -25,7 +25,7 @@ pub const POOL_BYTES: u64 = 256 << 20;
 /// Where in a superblock the root key is, and what it says of the log and the tables.
 const ROOT_KEY_AT: u64 = 32;
 const LOG_PREVIOUS_AT: u64 = 160;
-const ROOTS_AT: [u64; 4] = [176, 200, 224, 352];
+const ROOTS_AT: [u64; 5] = [176, 200, 224, 352, 376];
 const STREAMS_AT: [u64; 3] = [248, 272, 296];
 /// What the rows of a table refer to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,12 +169,12 @@ impl Pool {
             pieces: Vec::new(),
             records: Vec::new(),
         };
-        let Superblock { chunks, nodes, volumes, leaves, segments, config, pending, .. } =
+        let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } =
             pool.superblock.clone();
-        let rows = [Rows::Others, Rows::Nodes, Rows::Others, Rows::Leaves];
-        for ((root, at), rows) in
-            [chunks, nodes, volumes, leaves].into_iter().zip(ROOTS_AT).zip(rows)
-        {
+        let Superblock { segments, config, pending, .. } = pool.superblock.clone();
+        let roots = [chunks, nodes, volumes, leaves, segment_table];
+        let rows = [Rows::Others, Rows::Nodes, Rows::Others, Rows::Leaves, Rows::Others];
+        for ((root, at), rows) in roots.into_iter().zip(ROOTS_AT).zip(rows) {
             pool.find_table(disk, root, superblock_at + at, rows);
         }
         for (stream, at) in [segments, config, pending].into_iter().zip(STREAMS_AT) {

@@ -1,5 +1,6 @@
 //! The version of a pool, and its features: what it has beyond that ([`crate::superblock`]).
 
+use crate::geometry::{SEGMENTS_IN_STREAM_MAX, SEGMENTS_MAX};
 use crate::log::RecordVersion;
 
 /// A version of the format.
@@ -53,8 +54,14 @@ pub struct Features {
 impl Features {
     /// Incompatible: the key-value space is in leaves.
     pub const LEAVES: u64 = 1 << 0;
+    /// Incompatible: the segment table is in pages.
+    pub const SEGMENT_TABLE: u64 = 1 << 1;
     /// Those that are known. New pools have all of them.
-    pub const KNOWN: Self = Self { compatible: 0, read_compatible: 0, incompatible: Self::LEAVES };
+    pub const KNOWN: Self = Self {
+        compatible: 0,
+        read_compatible: 0,
+        incompatible: Self::LEAVES | Self::SEGMENT_TABLE,
+    };
 
     /// Those of a new pool of a version.
     pub fn latest_of(version: FormatVersion) -> Self {
@@ -66,12 +73,24 @@ impl Features {
 
     /// Those that are known and set, by name.
     pub fn names(self) -> Vec<&'static str> {
-        self.has_leaves().then_some("leaves").into_iter().collect()
+        let leaves = self.has_leaves().then_some("leaves");
+        let segment_table = self.has_segment_table().then_some("segment-table");
+        leaves.into_iter().chain(segment_table).collect()
     }
 
     /// Whether the key-value space is in leaves, or becomes that with the next checkpoint.
     pub fn has_leaves(self) -> bool {
         self.incompatible & Self::LEAVES != 0
+    }
+
+    /// Whether the segment table is in pages, or becomes that with the next checkpoint.
+    pub fn has_segment_table(self) -> bool {
+        self.incompatible & Self::SEGMENT_TABLE != 0
+    }
+
+    /// The most segments that a pool with these can have.
+    pub fn segments_max(self) -> u64 {
+        if self.has_segment_table() { SEGMENTS_MAX } else { SEGMENTS_IN_STREAM_MAX }
     }
 
     /// With those that are known as well.

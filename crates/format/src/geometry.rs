@@ -1,10 +1,12 @@
 //! Segments and places.
 //!
 //! A pool is divided into segments of one size. Segment 0 holds the superblocks; the others hold
-//! either log records or metadata. The size grows with the pool, so that there are at most 65,536
-//! of them, and their table stays within 1 MiB whatever the pool's size. Segment 0 has at least 16
-//! MiB, so that the superblocks keep their places even if segments are smaller, as they are in the
-//! simulator ([`Geometry::of_segments`]).
+//! either log records or metadata. Their size follows from that of the pool when it is made: up to
+//! 256 TiB it is such that there are at most 65,536 of them, and beyond they have 4 GiB. Segments
+//! keep their size when the pool grows. There may be 2^32 - 1 of them, but only 65,536 where their
+//! table is a stream ([rows](#rows-of-the-segment-table)). Segment 0 has at least 16 MiB, so that
+//! the superblocks keep their places even if segments are smaller, as they are in the simulator
+//! ([`Geometry::of_segments`]).
 //!
 //! Metadata stands twice in its segment: what is at a place in the first half is at the same place
 //! of the second half as well. So no bad block, and no bad spot of less than half a segment, takes
@@ -28,7 +30,10 @@ pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
 /// The fewest segments in a pool, including that of the superblocks.
 pub const SEGMENTS_MIN: u64 = 16;
 /// The most segments in a pool.
-pub const SEGMENTS_MAX: u64 = 65_536;
+pub const SEGMENTS_MAX: u64 = u32::MAX as u64;
+/// The most segments in a pool whose segment table is a stream, and in one that is made, unless
+/// segments of the largest size are more.
+pub const SEGMENTS_IN_STREAM_MAX: u64 = 65_536;
 /// The smallest pool: the log, two checkpoints and the reserve need room beside the data.
 pub const POOL_BYTES_MIN: u64 = 256 << 20;
 
@@ -83,11 +88,10 @@ impl Geometry {
             return Err(FormatError { what: "the pool is smaller than 256 MiB", offset: 0 });
         }
         let mut segment_bytes = SEGMENT_BYTES_MIN;
-        while capacity_bytes / segment_bytes > SEGMENTS_MAX {
+        while capacity_bytes / segment_bytes > SEGMENTS_IN_STREAM_MAX
+            && segment_bytes < SEGMENT_BYTES_MAX
+        {
             segment_bytes *= 2;
-        }
-        if segment_bytes > SEGMENT_BYTES_MAX {
-            return Err(FormatError { what: "the pool is larger than 256 TiB", offset: 0 });
         }
         let segment_count = (capacity_bytes / segment_bytes) as u32;
         Ok(Self { segment_bytes, segment_count })
@@ -97,16 +101,16 @@ impl Geometry {
     /// which need many small ones.
     pub fn of_segments(segment_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
         let one = Self { segment_bytes, segment_count: 1 };
-        let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_MAX) as u32;
-        Self { segment_count, ..one }.check(capacity_bytes)
+        let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_IN_STREAM_MAX) as u32;
+        Self { segment_count, ..one }.check(capacity_bytes, SEGMENTS_IN_STREAM_MAX)
     }
 
-    /// Checks values that were read from a superblock.
-    pub fn check(self, capacity_bytes: u64) -> Result<Self, FormatError> {
+    /// Checks values that were read from a superblock, of a pool that can have so many segments.
+    pub fn check(self, capacity_bytes: u64, segments_max: u64) -> Result<Self, FormatError> {
         let is_small = self.segment_bytes < SEGMENT_BYTES_MIN;
         let fits = self.segment_bytes.is_power_of_two()
             && (SEGMENT_BYTES_TEST_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
-            && (SEGMENTS_MIN..=SEGMENTS_MAX).contains(&u64::from(self.segment_count))
+            && (SEGMENTS_MIN..=segments_max).contains(&u64::from(self.segment_count))
             && (is_small || self.pool_bytes() >= POOL_BYTES_MIN)
             && self.pool_bytes() <= capacity_bytes;
         if fits { Ok(self) } else { Err(FormatError { what: "impossible geometry", offset: 0 }) }
@@ -181,10 +185,16 @@ mod tests {
         let small = Geometry::for_capacity(1 << 30).unwrap();
         assert_eq!((small.segment_bytes, small.segment_count), (16 << 20, 64));
         let large = Geometry::for_capacity(100 << 40).unwrap();
-        assert!(u64::from(large.segment_count) <= SEGMENTS_MAX);
-        assert!(large.check(100 << 40).is_ok());
+        assert!(u64::from(large.segment_count) <= SEGMENTS_IN_STREAM_MAX);
+        assert!(large.check(100 << 40, SEGMENTS_IN_STREAM_MAX).is_ok());
         assert!(Geometry::for_capacity(1 << 20).is_err());
-        assert!(Geometry::for_capacity(1 << 60).is_err());
+        for capacity_bytes in [(256 << 40) + SEGMENT_BYTES_MAX, 1 << 60, u64::MAX] {
+            let huge = Geometry::for_capacity(capacity_bytes).unwrap();
+            assert_eq!(huge.segment_bytes, SEGMENT_BYTES_MAX);
+            assert_eq!(u64::from(huge.segment_count), capacity_bytes / SEGMENT_BYTES_MAX);
+            assert_eq!(huge.check(capacity_bytes, SEGMENTS_MAX), Ok(huge));
+            assert!(huge.check(capacity_bytes, SEGMENTS_IN_STREAM_MAX).is_err());
+        }
     }
 
     #[test]
@@ -212,12 +222,12 @@ mod tests {
     #[test]
     fn a_pool_without_segments_is_refused() {
         let none = Geometry { segment_bytes: SEGMENT_BYTES_MIN, segment_count: 0 };
-        assert!(none.check(1 << 30).is_err());
-        assert!(Geometry { segment_count: 16, ..none }.check(1 << 30).is_ok());
-        assert!(Geometry { segment_count: 15, ..none }.check(1 << 30).is_err());
+        assert!(none.check(1 << 30, SEGMENTS_MAX).is_err());
+        assert!(Geometry { segment_count: 16, ..none }.check(1 << 30, SEGMENTS_MAX).is_ok());
+        assert!(Geometry { segment_count: 15, ..none }.check(1 << 30, SEGMENTS_MAX).is_err());
         let huge = Geometry { segment_bytes: u64::MAX, segment_count: u32::MAX };
-        assert!(huge.check(u64::MAX).is_err());
-        assert!(Geometry { segment_bytes: 0, ..huge }.check(u64::MAX).is_err());
+        assert!(huge.check(u64::MAX, SEGMENTS_MAX).is_err());
+        assert!(Geometry { segment_bytes: 0, ..huge }.check(u64::MAX, SEGMENTS_MAX).is_err());
     }
 
     #[test]
@@ -228,7 +238,7 @@ mod tests {
         let last = Place { segment: 40, offset_units: 1023 };
         assert_eq!(geometry.offset_bytes(last) + 64, geometry.pool_bytes());
         assert!(geometry.contains(last, 64) && !geometry.contains(last, 65));
-        assert!(geometry.check(geometry.pool_bytes() - 1).is_err());
+        assert!(geometry.check(geometry.pool_bytes() - 1, SEGMENTS_MAX).is_err());
         assert!(Geometry::of_segments(32 << 10, 1 << 30).is_err());
         assert!(Geometry::of_segments(64 << 10, (16 << 20) + (14 << 16)).is_err());
         let usual = Geometry::for_capacity(1 << 30).unwrap();

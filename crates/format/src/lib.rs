@@ -25,6 +25,7 @@ pub mod log;
 pub mod map;
 pub mod page;
 pub mod row;
+pub mod segment_row;
 pub mod superblock;
 pub mod target_state;
 
@@ -36,7 +37,8 @@ pub use geometry::{Geometry, PLACE_UNIT_BYTES, Place};
 pub use key_space::LeafRow;
 pub use log::{LogPosition, RecordHeader, RecordVersion};
 pub use map::{ChunkId, MapEntry, NodeId};
-pub use row::{ChunkRow, Codec, Handling, NodeRow, SegmentRow, SegmentState, VolumeRow};
+pub use row::{ChunkRow, Codec, Handling, NodeRow, VolumeRow};
+pub use segment_row::{SegmentKind, SegmentRow, SegmentState};
 pub use superblock::{Features, FormatVersion, Superblock};
 pub use target_state::{HostState, StateKey};
 

@@ -14,8 +14,11 @@
 //!                           4 bytes of its own length, 4 zero, then content
 //! ```
 //!
-//! Three streams hold what fits memory: the segment rows; the pairs of the key-value space, where
-//! they are not in leaves ([key-value space](#key-value-space)); and what is pending. That is the
+//! In the segment table a page has 32 rows of 128 bytes ([rows](#rows-of-the-segment-table)).
+//!
+//! Three streams hold what fits memory: the segment rows, where they are not in a table; the pairs
+//! of the key-value space, where they are not in leaves ([key-value space](#key-value-space)); and
+//! what is pending. That is the
 //! number of nodes to be freed 8 and their ids 8 each, then first chunk 8 and count 4 of each run
 //! of staged chunks. Where the last minute's COMPARE AND WRITE commands are kept, a first chunk of
 //! 2^64 - 1 follows, how many there are 4, and each as in `Compared` of the log; a version that

@@ -14,12 +14,12 @@
 //! 12  4  reference count
 //! 16 16  fingerprint of the 4 KiB
 //!
-//! volume row, 32 bytes                       segment row, 16 bytes
-//!  0  8  root: a map entry, hole or node      0  1  state: 0 free, 1 log, 2 metadata
-//!  8  8  size, in blocks                      1  1  1: all in it stands twice
-//! 16  1  level of the root                    2  2  zero
-//! 17  1  1: in use                            4  4  live units of 64 bytes, each once
-//! 18  1  1: a snapshot, else 0                8  8  LSN at which it was opened
+//! volume row, 32 bytes
+//!  0  8  root: a map entry, hole or node
+//!  8  8  size, in blocks
+//! 16  1  level of the root
+//! 17  1  1: in use
+//! 18  1  1: a snapshot, else 0
 //! 19  1  handling: 1 uncompressed, 2 unshared
 //! 20  8  reserved for blocks that are kept for it: zero
 //! 28  4  reserved for the pod that it is in: zero
@@ -40,8 +40,6 @@ use crate::map::{Fanout, LEVEL_MAX, MapEntry, NodeId};
 
 /// Bytes of a row of the chunk, node and volume tables.
 pub const ROW_BYTES: usize = 32;
-/// Bytes of a row of the segment table.
-pub const SEGMENT_ROW_BYTES: usize = 16;
 
 /// Where a node is, how many references it has, and what is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,66 +184,6 @@ impl VolumeRow {
     }
 }
 
-/// The use of a segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum SegmentState {
-    /// Free: it can be written.
-    #[default]
-    Free,
-    /// Log records, and the data in them.
-    Log,
-    /// Nodes, pages and streams of checkpoints.
-    Metadata,
-}
-
-/// The use of a segment, and how much of it is live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SegmentRow {
-    /// Its use.
-    pub state: SegmentState,
-    /// How much of it is live, in units of 64 bytes.
-    pub live_units: u32,
-    /// The LSN at which it was opened.
-    pub opened_lsn: u64,
-    /// Whether all that it holds stands twice, in either half ([`crate::Geometry::copy_of`]).
-    pub mirrored: bool,
-}
-
-impl SegmentRow {
-    /// The row; `None` if it is impossible.
-    ///
-    /// # Panics
-    /// If `raw` is shorter than [`SEGMENT_ROW_BYTES`].
-    pub fn decode(raw: &[u8]) -> Option<Self> {
-        let state = match raw[0] {
-            0 => SegmentState::Free,
-            1 => SegmentState::Log,
-            2 => SegmentState::Metadata,
-            _ => return None,
-        };
-        let mirrored = match raw[1] {
-            0 => false,
-            1 if state == SegmentState::Metadata => true,
-            _ => return None,
-        };
-        Some(Self { state, live_units: u32_at(raw, 4), opened_lsn: u64_at(raw, 8), mirrored })
-    }
-
-    /// The row as it is stored.
-    pub fn encode(&self) -> [u8; SEGMENT_ROW_BYTES] {
-        let mut out = [0; SEGMENT_ROW_BYTES];
-        out[0] = match self.state {
-            SegmentState::Free => 0,
-            SegmentState::Log => 1,
-            SegmentState::Metadata => 2,
-        };
-        out[1] = u8::from(self.mirrored);
-        put(&mut out, 4, &self.live_units.to_le_bytes());
-        put(&mut out, 8, &self.opened_lsn.to_le_bytes());
-        out
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,8 +235,6 @@ mod tests {
         let handling = Handling { uncompressed: false, unshared: true };
         let root = MapEntry::Node(NodeId(4));
         let volume = VolumeRow { root, size_blocks: 99, level: 2, handling, snapshot: true };
-        let state = SegmentState::Metadata;
-        let segment = SegmentRow { state, live_units: 5, opened_lsn: 6, mirrored: true };
         let mut raw = [0; ROW_BYTES];
         chunk.encode(&mut raw);
         assert_eq!(ChunkRow::decode(&raw), Some(chunk));
@@ -338,9 +274,6 @@ mod tests {
             other[at] = value;
             assert_eq!(VolumeRow::decode(&other, Fanout::DEFAULT), None, "byte {at}");
         }
-        assert_eq!(SegmentRow::decode(&segment.encode()), Some(segment));
-        let of_log = SegmentRow { state: SegmentState::Log, ..segment };
-        assert_eq!(SegmentRow::decode(&of_log.encode()), None);
     }
 
     #[test]

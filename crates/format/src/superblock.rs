@@ -20,6 +20,7 @@
 //!                                   336  8  features: incompatible
 //!                                   344  8  incarnation
 //!                                   352 24  leaf table: as those of chunks, nodes, volumes
+//!                                   376 24  segment table, likewise
 //!                                  1024 2048 reserved for slots of keys: zero
 //!                                  4064 32  BLAKE3 of the bytes before
 //! ```
@@ -33,12 +34,14 @@
 //! ```text
 //! incompatible  bit 0  the key-value space is in leaves (leaf table), of which a checkpoint writes
 //!                      those that have changed
+//!               bit 1  the segment table is in pages (segment table), of which a checkpoint writes
+//!                      those that have changed
 //! ```
 //!
 //! A pool of an earlier version, or without some of these features, is read as it is. It gets what
 //! it lacks when it is opened to be used, unless that is not wanted: a superblock says so, and the
-//! next checkpoint writes what is stored otherwise from then on. Until then the key-value space is
-//! the stream, which is none in any other pool with the feature.
+//! next checkpoint writes what is stored otherwise from then on. Until then the key-value space and
+//! the segment table are their streams, which are none in any other pool with the feature.
 //!
 //! Each opening to use the pool counts up the epoch, and begins the next incarnation: what ends
 //! with a loss of power is stored with its number, and holds in no other. In a pool of version 2
@@ -58,6 +61,7 @@ use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 const MAGIC: [u8; 8] = *b"HOLDFAST";
 const FEATURES_AT: usize = 320;
 const LEAVES_AT: usize = 352;
+const SEGMENT_TABLE_AT: usize = 376;
 const KEY_SLOTS: std::ops::Range<usize> = 1024..3072;
 const SUM_AT: usize = 4064;
 /// Bytes of a superblock.
@@ -116,7 +120,7 @@ pub struct Superblock {
     pub nodes: TableRoot,
     /// The volume table.
     pub volumes: TableRoot,
-    /// The segment rows.
+    /// The segment rows, in a pool that does not have them in a table, or not yet.
     pub segments: StreamRef,
     /// The key-value space, in a pool that does not have it in leaves, or not yet.
     pub config: StreamRef,
@@ -124,6 +128,8 @@ pub struct Superblock {
     pub pending: StreamRef,
     /// The leaves of the key-value space.
     pub leaves: TableRoot,
+    /// The segment rows.
+    pub segment_table: TableRoot,
 }
 
 /// What version 3 has beyond version 2.
@@ -132,6 +138,7 @@ struct Later {
     features: Features,
     incarnation: u64,
     leaves: TableRoot,
+    segment_table: TableRoot,
 }
 
 fn encode_root(out: &mut Vec<u8>, root: TableRoot) {
@@ -183,6 +190,7 @@ impl Superblock {
             config: StreamRef::default(),
             pending: StreamRef::default(),
             leaves: TableRoot::default(),
+            segment_table: TableRoot::default(),
         }
     }
 
@@ -226,6 +234,8 @@ impl Superblock {
                 out.extend_from_slice(&value.to_le_bytes());
             }
             encode_root(&mut out, self.leaves);
+            debug_assert_eq!(out.len(), SEGMENT_TABLE_AT);
+            encode_root(&mut out, self.segment_table);
         }
         out.resize(SUM_AT, 0);
         let sum = superblock_sum(&out);
@@ -253,7 +263,6 @@ impl Superblock {
         let (sequence, epoch) = (reader.u64()?, reader.u64()?);
         let (capacity_bytes, segment_bytes) = (reader.u64()?, reader.u64()?);
         let segment_count = reader.u32()?;
-        let geometry = Geometry { segment_bytes, segment_count }.check(capacity_bytes)?;
         let (metadata_segment, metadata_block) = (reader.u32()?, reader.u32()?);
         reader.u32()?;
         let next_chunk = ChunkId(reader.u64()?);
@@ -267,7 +276,9 @@ impl Superblock {
         if bytes[KEY_SLOTS].iter().any(|byte| *byte != 0) {
             return Err(FormatError { what: KEY_IN_SLOT, offset: KEY_SLOTS.start });
         }
-        let Later { features, incarnation, leaves } = later;
+        let Later { features, incarnation, leaves, segment_table } = later;
+        let geometry = Geometry { segment_bytes, segment_count };
+        let geometry = geometry.check(capacity_bytes, features.segments_max())?;
         let superblock = Self {
             version,
             features,
@@ -291,10 +302,16 @@ impl Superblock {
             config: StreamRef::decode(&mut reader)?,
             pending: StreamRef::decode(&mut reader)?,
             leaves,
+            segment_table,
         };
         let is_in_leaves = !leaves.page.is_none();
         if is_in_leaves && (superblock.config.length_bytes > 0 || !features.has_leaves()) {
             return Err(FormatError { what: "a key-value space of two kinds", offset: LEAVES_AT });
+        }
+        let has_pages = !segment_table.page.is_none();
+        if has_pages && (superblock.segments.length_bytes > 0 || !features.has_segment_table()) {
+            let what = "a segment table of two kinds";
+            return Err(FormatError { what, offset: SEGMENT_TABLE_AT });
         }
         Ok(superblock)
     }
@@ -310,7 +327,8 @@ impl Later {
             return Err(FormatError { what: UNKNOWN_FEATURE, offset: FEATURES_AT + 16 });
         }
         let incarnation = reader.u64()?;
-        Ok(Self { features, incarnation, leaves: decode_root(&mut reader)? })
+        let (leaves, segment_table) = (decode_root(&mut reader)?, decode_root(&mut reader)?);
+        Ok(Self { features, incarnation, leaves, segment_table })
     }
 }
 

@@ -16,6 +16,7 @@ pub mod segments;
 pub mod slow;
 
 pub use channel::Channel;
+pub use format::SegmentKind;
 pub use local::Local;
-pub use segments::{Fence, RootError, SegmentKind, Segments, Shared};
+pub use segments::{Fence, RootError, Segments, Shared};
 pub use sys::{Buffers, Completion, Persist};

@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Place, Superblock};
+use format::{FormatError, Geometry, Place, SegmentKind, Superblock};
 use sys::{Completion, Disk, FileDisk, Persist, Ring};
 
 use crate::channel::Channel;
 use crate::layout::Layout;
 use crate::root::{self, Roots};
-use crate::segments::{Fence, RootError, SegmentKind, Segments, Shared};
+use crate::segments::{Fence, RootError, Segments, Shared};
 use crate::slow::{SlowChannel, SlowDisk};
 
 /// One local file or block device, as fast as it is, or slower. Or any other disk, such as a

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Place, Superblock};
+use format::{FormatError, Geometry, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
@@ -132,22 +132,6 @@ pub trait Segments: Send + Sync {
     /// Where a place is on the device, in bytes: for what people are told, and for who damages it
     /// in a test. Nothing is read or written by it.
     fn locate(&self, place: Place) -> u64;
-}
-
-/// What a segment is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentKind {
-    /// A range of the one device that there is.
-    Plain,
-}
-
-impl SegmentKind {
-    /// Its number in a row of the segment table.
-    pub const fn code(self) -> u8 {
-        match self {
-            Self::Plain => 0,
-        }
-    }
 }
 
 /// What keeps out whoever had an earlier epoch.

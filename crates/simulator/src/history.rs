@@ -104,6 +104,10 @@ impl History {
         let of = match (plan.upgrade, plan.earlier) {
             (Upgrade::Made, _) => (FormatVersion::default(), Features::KNOWN),
             (_, Earlier::V3) => (FormatVersion::V3, Features::default()),
+            (_, Earlier::V3Leaves) => {
+                let incompatible = Features::LEAVES;
+                (FormatVersion::V3, Features { incompatible, ..Features::default() })
+            }
             (_, Earlier::V2) => (FormatVersion::V2, Features::default()),
         };
         Store::create_with(&*disk, &entropy, plan.segment_bytes, of).map_err(text)?;

@@ -29,6 +29,8 @@ pub enum Earlier {
     V2,
     /// It is of version 3, and has no features.
     V3,
+    /// It is of version 3, and has leaves.
+    V3Leaves,
 }
 
 /// What a history is made of. All that happens follows from it.
@@ -134,7 +136,11 @@ impl Plan {
                 1 => Upgrade::AtOpening(1 + seed / 15 % 4),
                 _ => Upgrade::WhileUsed,
             },
-            earlier: if (seed / 3).is_multiple_of(2) { Earlier::V2 } else { Earlier::V3 },
+            earlier: match seed / 3 % 3 {
+                0 => Earlier::V2,
+                1 => Earlier::V3,
+                _ => Earlier::V3Leaves,
+            },
             log: false,
         }
     }

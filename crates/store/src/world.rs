@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) volume_table: Table,
     /// Where the leaves of the key-value space are: all of it is in memory.
     pub(crate) leaves: Table,
+    /// The rows of segments as they are stored, in a pool that has them in pages.
+    pub(crate) segment_table: Table,
     /// Leaves that were found bad in their first copy.
     pub(crate) bad_leaves: BadCopies<u64>,
     /// Ids whose rows can't be read: of volumes that are there, or are not, nobody knows.
@@ -131,7 +133,7 @@ impl World {
     pub(crate) fn new(
         medium: Medium,
         budgets: Budgets,
-        [chunks, nodes, volumes, leaves]: [TableRoot; 4],
+        [chunks, nodes, volumes, leaves, segment_table]: [TableRoot; 5],
     ) -> Self {
         let memory = Memory::new(budgets.metadata_bytes);
         Self {
@@ -140,6 +142,7 @@ impl World {
             volumes: RwLock::new(HashMap::default()),
             volume_table: Table::new(volumes, &memory),
             leaves: Table::resident(leaves, &memory),
+            segment_table: Table::resident(segment_table, &memory),
             bad_leaves: BadCopies::default(),
             lost_volumes: RwLock::default(),
             lost_rows: RwLock::default(),
@@ -177,6 +180,7 @@ impl World {
             TableName::Nodes => &self.nodes.table,
             TableName::Volumes => &self.volume_table,
             TableName::Leaves => &self.leaves,
+            TableName::Segments => &self.segment_table,
         }
     }
 

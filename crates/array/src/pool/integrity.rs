@@ -150,6 +150,7 @@ fn named(what: What) -> (&'static str, String) {
                 TableName::Nodes => "node",
                 TableName::Volumes => "volume",
                 TableName::Leaves => "configuration",
+                TableName::Segments => "segment",
             };
             let part = if level == 0 { "rows".into() } else { format!("directory {level}") };
             ("table", format!("{table} {part} {number}"))

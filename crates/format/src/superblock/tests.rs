@@ -8,7 +8,7 @@ fn superblock() -> Superblock {
     let stream = StreamRef { page, length_bytes: 5 };
     Superblock {
         version: FormatVersion::V3,
-        features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 1 },
+        features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 3 },
         incarnation: 15,
         pool_id: [1; 16],
         root_key: [2; 32],
@@ -31,10 +31,11 @@ fn superblock() -> Superblock {
         chunks: TableRoot { page, height: 1 },
         nodes: TableRoot { page, height: 2 },
         volumes: TableRoot::default(),
-        segments: stream,
+        segments: StreamRef::default(),
         config: StreamRef::default(),
         pending: stream,
         leaves: TableRoot { page, height: 0 },
+        segment_table: TableRoot { page, height: 3 },
     }
 }
 
@@ -65,10 +66,10 @@ fn version_2_has_none_of_what_came_later() {
     let mut old = superblock();
     old.version = FormatVersion::V2;
     let bytes = old.encode();
-    assert_eq!((bytes[8], &bytes[320..376]), (2, &[0; 56][..]));
+    assert_eq!((bytes[8], &bytes[320..400]), (2, &[0; 80][..]));
     let found = Superblock::decode(&bytes).unwrap();
     assert_eq!((found.features, found.incarnation), Default::default());
-    assert_eq!(found.leaves, TableRoot::default());
+    assert_eq!((found.leaves, found.segment_table), Default::default());
     assert_eq!(found.version, FormatVersion::V2);
     let mut later = superblock().encode();
     later[8] = 4;
@@ -87,7 +88,8 @@ fn golden_offsets() {
     assert_eq!(bytes[192], 1);
     assert_eq!(bytes[296..300], [2, 0, 0, 0]);
     assert_eq!((bytes[8], bytes[327], bytes[328], bytes[344]), (3, 0x80, 1, 15));
-    assert_eq!((bytes[336], bytes[352], bytes[360]), (1, 2, 4));
+    assert_eq!((bytes[336], bytes[352], bytes[360]), (3, 2, 4));
+    assert_eq!((bytes[376], bytes[384], bytes[392]), (2, 4, 3));
 }
 
 #[test]
@@ -95,13 +97,40 @@ fn a_key_value_space_is_of_one_kind() {
     let both = Superblock { config: superblock().pending, ..superblock() };
     assert_eq!(Superblock::decode(&both.encode()).unwrap_err().offset, 352);
     let mut without = superblock();
-    without.features.incompatible = 0;
+    without.features.incompatible = Features::SEGMENT_TABLE;
     assert_eq!(Superblock::decode(&without.encode()).unwrap_err().offset, 352);
     without.leaves = TableRoot::default();
     assert!(Superblock::decode(&without.encode()).is_ok());
     // It becomes one of leaves with the next checkpoint.
     let next = Superblock { leaves: TableRoot::default(), ..both };
     assert!(Superblock::decode(&next.encode()).is_ok());
+}
+
+#[test]
+fn a_segment_table_is_of_one_kind() {
+    let both = Superblock { segments: superblock().pending, ..superblock() };
+    assert_eq!(Superblock::decode(&both.encode()).unwrap_err().offset, 376);
+    let mut without = superblock();
+    without.features.incompatible = Features::LEAVES;
+    assert_eq!(Superblock::decode(&without.encode()).unwrap_err().offset, 376);
+    without.segment_table = TableRoot::default();
+    assert!(Superblock::decode(&without.encode()).is_ok());
+    // It becomes one of pages with the next checkpoint.
+    let next = Superblock { segment_table: TableRoot::default(), ..both };
+    assert!(Superblock::decode(&next.encode()).is_ok());
+}
+
+#[test]
+fn more_than_65_536_segments_need_the_table() {
+    let mut large = superblock();
+    large.capacity_bytes = 2 << 40;
+    large.geometry.segment_count = 65_537;
+    assert_eq!(Superblock::decode(&large.encode()), Ok(large.clone()));
+    large.segment_table = TableRoot::default();
+    large.features.incompatible = Features::LEAVES;
+    assert!(Superblock::decode(&large.encode()).is_err());
+    large.geometry.segment_count = 65_536;
+    assert!(Superblock::decode(&large.encode()).is_ok());
 }
 
 #[test]

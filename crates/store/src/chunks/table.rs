@@ -154,7 +154,7 @@ impl Table {
     }
 
     /// Puts directories on top until the root is above `key`.
-    fn grow_for(&self, key: PageKey) {
+    pub(crate) fn grow_for(&self, key: PageKey) {
         let last_row = (key.1 + 1).saturating_mul(rows_below(key.0)) - 1;
         let too_low = |root: &TableRoot| {
             last_row >= rows_below(root.height) && root.height < TABLE_HEIGHT_MAX

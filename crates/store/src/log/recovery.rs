@@ -31,6 +31,7 @@ use crate::log::replay::replay;
 use crate::log::writer::Writer;
 use crate::space::grow::{extend, grown_geometry};
 use crate::space::relief::Relief;
+use crate::space::segment_table;
 use crate::space::segments::Segments;
 use crate::store::Store;
 use crate::sync::RwLock;
@@ -169,7 +170,7 @@ impl Store {
         let mut writer = Writer::new(state, epoch, &options, superblock.log, &world.medium);
         writer.note_checkpoint(&checkpointer);
         if let Purpose::Grow { capacity_bytes } = purpose {
-            let grown = grown_geometry(geometry, capacity_bytes)?;
+            let grown = grown_geometry(&superblock, capacity_bytes)?;
             world.medium.disk.grow(capacity_bytes)?;
             extend(&world, &mut writer, &mut checkpointer, capacity_bytes, grown);
         }
@@ -204,6 +205,7 @@ impl Store {
         self.world.medium.disk.fence(superblock.epoch)?;
         let mut writer = self.writer.lock();
         writer.epoch = epoch;
+        writer.state.segments.epoch = epoch;
         checkpointer.write_superblock(&self.world.medium, superblock)?;
         if upgrades {
             self.world.upgraded(&mut writer, version);
@@ -213,24 +215,26 @@ impl Store {
     }
 }
 
+/// What streams hold of what may be in tables as well.
+struct Contents {
+    config: Vec<u8>,
+    segments: Vec<u8>,
+}
+
+/// What streams hold, and nothing of tables yet.
 fn load_state(
     medium: &Medium,
     superblock: &Superblock,
     checkpointer: &mut Checkpointer,
-) -> Result<(State, Vec<Compared>, Vec<u8>), StoreError> {
+) -> Result<(State, Vec<Compared>, Contents), StoreError> {
     let streams = [superblock.config, superblock.pending, superblock.segments];
     let mut contents: [Vec<u8>; 3] = Default::default();
     let all = streams.into_iter().zip(&mut checkpointer.streams).zip(&mut contents);
     for ((stream, placed), content) in all {
         *content = medium.read_stream(stream, placed)?;
     }
-    let segments = match superblock.segments.length_bytes {
-        0 => Segments::new(medium.geometry(), superblock.version),
-        _ => Segments::decode(medium.geometry(), superblock.version, &contents[2])?,
-    };
-    plausible::check_metadata_segment(superblock, &segments)?;
     let mut state = State {
-        segments,
+        segments: Segments::new(medium.geometry(), superblock.version),
         next_chunk: superblock.next_chunk.0,
         next_node: superblock.next_node.0,
         next_volume: superblock.next_volume.0,
@@ -245,8 +249,8 @@ fn load_state(
     };
     let compared = decode_pending(&contents[1], &mut state).map_err(damaged)?;
     state.staged.iter().try_for_each(|(first, count)| check_run(*first, *count))?;
-    let [config, ..] = contents;
-    Ok((state, compared, config))
+    let [config, _, segments] = contents;
+    Ok((state, compared, Contents { config, segments }))
 }
 
 fn decode_pending(bytes: &[u8], state: &mut State) -> Result<Vec<Compared>, FormatError> {
@@ -274,10 +278,12 @@ pub(crate) fn load_checkpoint(
     checkpointer: &mut Checkpointer,
 ) -> Result<(World, State), StoreError> {
     let superblock = checkpointer.superblock().clone();
-    let (mut state, compared, config) = load_state(&medium, &superblock, checkpointer)?;
-    let roots = [superblock.chunks, superblock.nodes, superblock.volumes, superblock.leaves];
-    let world = World::new(medium, budgets, roots);
-    state.config = key_space::load::load(&world, &superblock, &config)?;
+    let (mut state, compared, contents) = load_state(&medium, &superblock, checkpointer)?;
+    let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = superblock;
+    let world = World::new(medium, budgets, [chunks, nodes, volumes, leaves, segment_table]);
+    state.segments = segment_table::load(&world, &superblock, &contents.segments)?;
+    plausible::check_metadata_segment(&superblock, &state.segments)?;
+    state.config = key_space::load::load(&world, &superblock, &contents.config)?;
     compared.iter().for_each(|compared| world.comparisons.note(compared));
     load_volumes(&world, &mut state)?;
     Ok((world, state))

@@ -16,7 +16,6 @@ use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 use crate::StoreError;
 use crate::asking::View;
 use crate::chunks::pages::PageKey;
-use crate::chunks::table::Table;
 use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::store::Store;
@@ -120,7 +119,7 @@ impl Store {
             let root = *table.root.read();
             let key = (root.height, 0);
             if compactor.empties(root.page.place) {
-                self.write_page_anew(table, key);
+                self.write_page_anew(name, key);
             }
             if root.height > 0 || name == TableName::Nodes {
                 compactor.pages.push((name, key));
@@ -181,7 +180,7 @@ impl Store {
                 compactor.pages.push((name, (level, number)));
                 return;
             }
-            self.write_page_anew(table, *key);
+            self.write_page_anew(name, *key);
         }
         if level > 1 || name == TableName::Nodes {
             let there = below.into_iter().filter(|(_, place)| !place.is_none());
@@ -190,7 +189,13 @@ impl Store {
     }
 
     /// Has the next checkpoint write a page at a new place; `false` if it can't be read.
-    pub(crate) fn write_page_anew(&self, table: &Table, (level, number): PageKey) -> bool {
+    pub(crate) fn write_page_anew(&self, name: TableName, (level, number): PageKey) -> bool {
+        if (name, level) == (TableName::Segments, 0) {
+            // Memory has all that is in it.
+            self.writer.lock().state.segments.change_page(number);
+            return true;
+        }
+        let table = self.world.table(name);
         let plan = self.world.memory.plans.hold();
         let view = View::from(&self.world).planning(plan.number);
         let height = table.root.read().height;

@@ -12,8 +12,7 @@
 //! The checkpoint of step 3 goes to the new segments first, so that a pool without a free one grows
 //! too. No record names a segment that the superblock from which it is found does not have.
 
-use format::Geometry;
-use format::geometry::SEGMENTS_MAX;
+use format::{Geometry, Superblock};
 
 use crate::StoreError;
 use crate::log::writer::Writer;
@@ -36,7 +35,7 @@ impl Store {
         let mut checkpointer = self.checkpointing.lock();
         let old = self.world.medium.geometry();
         let old_capacity_bytes = checkpointer.superblock().capacity_bytes;
-        let geometry = grown_geometry(old, capacity_bytes)?;
+        let geometry = grown_geometry(checkpointer.superblock(), capacity_bytes)?;
         self.world.medium.disk.grow(capacity_bytes)?;
         let mut writer = self.writer.lock();
         extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
@@ -93,7 +92,12 @@ pub(crate) fn extend(
     checkpointer.grow(capacity_bytes, geometry);
 }
 
-pub(crate) fn grown_geometry(old: Geometry, capacity_bytes: u64) -> Result<Geometry, StoreError> {
+/// How a pool is divided that is to have this capacity.
+pub(crate) fn grown_geometry(
+    superblock: &Superblock,
+    capacity_bytes: u64,
+) -> Result<Geometry, StoreError> {
+    let (old, most) = (superblock.geometry, superblock.features.segments_max());
     let size = |text: String| Err(StoreError::Size(text));
     let count = old.count_in(capacity_bytes);
     let has = old.pool_bytes();
@@ -101,8 +105,8 @@ pub(crate) fn grown_geometry(old: Geometry, capacity_bytes: u64) -> Result<Geome
         let step = old.segment_bytes;
         return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
     }
-    if count > SEGMENTS_MAX {
-        let most = Geometry { segment_count: SEGMENTS_MAX as u32, ..old }.pool_bytes();
+    if count > most {
+        let most = Geometry { segment_count: most as u32, ..old }.pool_bytes();
         return size(format!("a pool that was made this small holds at most {most} bytes"));
     }
     Ok(Geometry { segment_count: count as u32, ..old })

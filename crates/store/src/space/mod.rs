@@ -1,6 +1,7 @@
 //! Space: which segments are free, what they are free for, and winning them back.
 //!
 //! * `segments`, `tally`: what of each is live, `holes`: what of metadata segments is not,
+//! * `row_pages`, `segment_table`: the pages that rows of segments are stored in,
 //! * `room`, `estimate`, `need`: what free segments are for, `starved`, `pace`, `revive`: who waits
 //!   for them, and goes on, `relief`: checkpoints in the midst of a recovery,
 //! * `reclaim`, `relocate`, `compact`: winning segments back, `grow`: more of them,
@@ -24,6 +25,8 @@ pub(crate) mod relief;
 pub(crate) mod relocate;
 pub(crate) mod revive;
 pub(crate) mod room;
+pub(crate) mod row_pages;
+pub(crate) mod segment_table;
 pub(crate) mod segments;
 pub(crate) mod starved;
 pub(crate) mod tally;

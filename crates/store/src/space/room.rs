@@ -126,7 +126,10 @@ impl Writer {
         let node_rows = world.nodes.changed_count().min(self.state.next_node / ROWS_PER_PAGE + 1);
         let rows = changed + node_rows + leaf_rows + joined + more_blocks;
         let directories = rows.min(self.directories_max(world));
-        self.claim_of(rows + directories, self.streams_blocks(world) + leaves_blocks)
+        let streams_blocks = self.streams_blocks(world) + leaves_blocks;
+        let blocks = rows + directories;
+        let table = self.segment_table_blocks(world, blocks + streams_blocks, joined + more_blocks);
+        self.claim_of(blocks + table, streams_blocks)
     }
 
     /// As [`Writer::claim`], of what has changed only, page by page.
@@ -138,7 +141,9 @@ impl Writer {
         let leaf_rows = leaves.into_iter().flat_map(Leaves::changed_rows);
         let pages = pages + world.leaves.pages_to_capture(leaf_rows);
         let streams_blocks = self.streams_blocks(world) + leaves_blocks;
-        self.claim_of(pages + world.nodes.blocks_to_capture(), streams_blocks)
+        let blocks = pages + world.nodes.blocks_to_capture();
+        let table = self.segment_table_blocks(world, blocks + streams_blocks, 0);
+        self.claim_of(blocks + table, streams_blocks)
     }
 
     /// Blocks that a checkpoint writes for leaves of the key-value space, and for their rows, at
@@ -201,8 +206,9 @@ impl Writer {
         tables.into_iter().map(count).sum()
     }
 
-    /// Blocks of the streams: the segment table, what is pending, and the key-value space as it was
-    /// at the last checkpoint with what has joined since, if it is not in leaves.
+    /// Blocks of the streams: what is pending, the segment table if it is not in pages, and the
+    /// key-value space as it was at the last checkpoint with what has joined since, if it is not in
+    /// leaves.
     fn streams_blocks(&self, world: &World) -> u64 {
         let pending = 8 * (self.state.pending.len() + self.state.stuck.len() + 1)
             + 12 * self.state.staged.len();
@@ -255,7 +261,8 @@ impl Writer {
         let claim = self.claim(world);
         let streams_blocks = self.streams_blocks(world);
         // What a checkpoint would take in any case, it takes behind the next one as well.
-        let least = self.claim_of(0, streams_blocks);
+        let table = self.segment_table_blocks(world, streams_blocks, 0);
+        let least = self.claim_of(table, streams_blocks);
         if self.waits_for_room(world) && free > u64::from(self.left_by(Want::Metadata)) {
             return changed > 0 && claim.segments > least.segments;
         }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
-use format::row::SEGMENT_ROW_BYTES;
+use format::segment_row::SHORT_SEGMENT_ROW_BYTES;
 use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
 
 use crate::StoreError;
 use crate::chunks::medium::metadata_blocks;
 use crate::space::readers::ReaderToken;
+use crate::space::row_pages::RowPages;
 use crate::space::tally::Tally;
 
 /// Segments that were freed, and who may read them still.
@@ -35,6 +36,13 @@ pub(crate) struct Segments {
     limbo: [VecDeque<Freed>; 2],
     /// Whether metadata that is written from here on stands twice.
     mirrors: bool,
+    /// The pages that the rows are stored in; none where each checkpoint writes all rows, in a
+    /// stream.
+    pub(crate) pages: Option<RowPages>,
+    /// Whether the last checkpoint has them in a stream.
+    is_in_stream: bool,
+    /// The epoch in which segments are opened now.
+    pub(crate) epoch: u64,
     /// What all rows add up to.
     tally: Tally,
     /// Segments that were opened from this LSN on hold nothing that counts as no unit.
@@ -60,6 +68,9 @@ impl Segments {
             fresh_from: None,
             limbo: Default::default(),
             mirrors: version.mirrors_metadata(),
+            pages: None,
+            is_in_stream: false,
+            epoch: 0,
             tally: Tally::new(metadata_blocks(geometry, version)),
             known_from_lsn: 0,
             weightless: BTreeSet::new(),
@@ -68,40 +79,70 @@ impl Segments {
         }
     }
 
-    /// The table that a checkpoint has stored.
+    /// The table that a checkpoint has stored in a stream.
     pub(crate) fn decode(
         geometry: Geometry,
         version: FormatVersion,
         bytes: &[u8],
     ) -> Result<Self, StoreError> {
         let mut segments = Self::new(geometry, version);
-        if bytes.len() != segments.rows.len() * SEGMENT_ROW_BYTES {
+        segments.is_in_stream = true;
+        if bytes.len() != segments.rows.len() * SHORT_SEGMENT_ROW_BYTES {
             return Err(StoreError::Damaged("the segment table has another length".into()));
         }
-        for (index, raw) in bytes.chunks_exact(SEGMENT_ROW_BYTES).enumerate() {
-            let row = SegmentRow::decode(raw)
+        for (index, raw) in bytes.chunks_exact(SHORT_SEGMENT_ROW_BYTES).enumerate() {
+            let row = SegmentRow::decode_short(raw)
                 .ok_or_else(|| StoreError::Damaged("an impossible segment row".into()))?;
-            if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes {
-                return Err(StoreError::Damaged(format!("segment {index} is more than full")));
-            }
-            if row.state != SegmentState::Free {
-                segments.free.remove(&(index as u32));
-            }
-            segments.set_row(index as u32, row);
+            segments.read(geometry, index as u32, row)?;
         }
         Ok(segments)
     }
 
-    /// As a checkpoint stores it.
+    /// A row is as a checkpoint has it.
+    pub(crate) fn read(
+        &mut self,
+        geometry: Geometry,
+        segment: u32,
+        row: SegmentRow,
+    ) -> Result<(), StoreError> {
+        if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes {
+            return Err(StoreError::Damaged(format!("segment {segment} is more than full")));
+        }
+        if row.state != SegmentState::Free {
+            self.free.remove(&segment);
+        }
+        self.set_row(segment, row);
+        Ok(())
+    }
+
+    /// As a checkpoint stores it in a stream; nothing where it is in pages.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.encoded_bytes());
-        self.rows.iter().for_each(|row| out.extend_from_slice(&row.encode()));
+        if self.pages.is_none() {
+            self.rows.iter().for_each(|row| out.extend_from_slice(&row.encode_short()));
+        }
         out
     }
 
     /// How long that is.
     pub(crate) fn encoded_bytes(&self) -> usize {
-        self.rows.len() * SEGMENT_ROW_BYTES
+        if self.pages.is_some() { 0 } else { self.rows.len() * SHORT_SEGMENT_ROW_BYTES }
+    }
+
+    /// Whether the last checkpoint has the rows in a stream.
+    pub(crate) fn is_in_stream(&self) -> bool {
+        self.is_in_stream
+    }
+
+    /// Whether checkpoints write the rows in pages, and none has yet; how long the stream is then.
+    pub(crate) fn to_be_divided_bytes(&self) -> Option<usize> {
+        let is_to_be = self.is_in_stream && self.pages.is_some();
+        is_to_be.then_some(self.rows.len() * SHORT_SEGMENT_ROW_BYTES)
+    }
+
+    /// A checkpoint is on the medium.
+    pub(crate) fn written(&mut self) {
+        self.is_in_stream = self.pages.is_none();
     }
 
     /// Metadata stands twice from here on.
@@ -122,6 +163,9 @@ impl Segments {
     fn set_row(&mut self, segment: u32, row: SegmentRow) {
         let old = std::mem::replace(&mut self.rows[segment as usize], row);
         self.tally.change(segment, old, row);
+        if let Some(pages) = &mut self.pages {
+            pages.change(segment);
+        }
     }
 
     /// What all rows add up to, without a look at them.
@@ -179,6 +223,17 @@ impl Segments {
         self.free_count() + self.fresh.len() as u32
     }
 
+    /// How many there are, with segment 0.
+    pub(crate) fn count(&self) -> u32 {
+        self.rows.len() as u32
+    }
+
+    /// The rows of these segments, as far as there are any.
+    pub(crate) fn rows_in(&self, segments: std::ops::Range<u64>) -> &[SegmentRow] {
+        let end = segments.end.min(self.rows.len() as u64) as usize;
+        self.rows.get(segments.start as usize..end).unwrap_or(&[])
+    }
+
     /// The row of a segment.
     pub(crate) fn row(&self, segment: u32) -> SegmentRow {
         self.rows[segment as usize]
@@ -211,8 +266,12 @@ impl Segments {
         let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
         let segment = fresh.or_else(|| self.free.pop_first())?;
         let mirrored = self.mirrors && state == SegmentState::Metadata;
-        self.set_row(segment, SegmentRow { state, live_units: 0, opened_lsn: lsn, mirrored });
+        self.set_row(segment, SegmentRow { mirrored, ..self.opened(state, lsn) });
         Some(segment)
+    }
+
+    fn opened(&self, state: SegmentState, opened_lsn: u64) -> SegmentRow {
+        SegmentRow { state, opened_lsn, opened_epoch: self.epoch, ..SegmentRow::default() }
     }
 
     /// Recovery found that this segment was opened behind the checkpoint. It was free there, or
@@ -221,7 +280,7 @@ impl Segments {
         let row = self.row(segment);
         let was_free = self.free.remove(&segment);
         if was_free || row.state != state && row.live_units == 0 {
-            self.set_row(segment, SegmentRow { state, opened_lsn: lsn, ..SegmentRow::default() });
+            self.set_row(segment, self.opened(state, lsn));
         }
     }
 
@@ -231,8 +290,7 @@ impl Segments {
         let Some(row) = self.rows.get(segment as usize) else { return };
         if row.live_units == 0 {
             self.free.remove(&segment);
-            let state = SegmentState::Log;
-            self.set_row(segment, SegmentRow { state, opened_lsn: lsn, ..SegmentRow::default() });
+            self.set_row(segment, self.opened(SegmentState::Log, lsn));
         }
     }
 
@@ -339,62 +397,18 @@ impl Segments {
         ready.into_iter().for_each(|segment| self.offer(segment));
     }
 
-    /// All segments with what is live in each. There may be 65,536 of them, which takes some tenths
-    /// of a millisecond: nothing to be done under the writer's lock but once for a whole segment.
+    /// All segments with what is live in each. 65,536 of them take some tenths of a millisecond:
+    /// nothing to be done under the writer's lock but once for a whole segment.
     pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
         #[cfg(test)]
         self.walks.set(self.walks.get() + 1);
         self.all_rows()
     }
 
-    fn all_rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
+    pub(crate) fn all_rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
         self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
-        let geometry = Geometry::for_capacity(1 << 30).unwrap();
-        let mut segments = Segments::new(geometry, FormatVersion::V3);
-        let segment = segments.open(SegmentState::Metadata, 1).unwrap();
-        segments.reopen(segment, SegmentState::Log, 2);
-        segments.add_live(Place { segment, offset_units: 0 }, 64).unwrap();
-        assert_eq!(segments.live_log_bytes(), 4096);
-    }
-
-    #[test]
-    fn sums_are_those_of_the_rows_whatever_happens_to_them() {
-        let geometry = Geometry::for_capacity(1 << 30).unwrap();
-        let mut segments = Segments::new(geometry, FormatVersion::V3);
-        let (readers, images) = Default::default();
-        let mut state = 1u64;
-        for step in 1..4000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let segment = 1 + (state >> 33) as u32 % (geometry.segment_count - 1);
-            let (row, place) = (segments.row(segment), Place { segment, offset_units: 0 });
-            let kind = [SegmentState::Log, SegmentState::Metadata][(state >> 60) as usize % 2];
-            match (state >> 40) % 8 {
-                0 => drop(segments.open(kind, step)),
-                1 => segments.reopen(segment, kind, step),
-                2 => segments.reserve_for_log(segment, step),
-                3 => segments.free(segments.dead(&BTreeSet::from([segment])), &readers, &images),
-                4 => segments.free_dead_one(segment),
-                5 if row.state != SegmentState::Free => {
-                    segments.sub_live(place, row.live_units.min(step as u32 * 32)).unwrap();
-                }
-                _ if row.state != SegmentState::Free && row.live_units < 200_000 => {
-                    segments.add_live(place, 60_000).unwrap();
-                }
-                _ => {}
-            }
-            assert!(segments.tally.is_of(segments.all_rows()), "step {step}");
-        }
-        let version = FormatVersion::V3;
-        let again = Segments::decode(geometry, version, &segments.encode()).unwrap();
-        assert_eq!(again.tally, segments.tally);
-    }
-}
+mod tests;

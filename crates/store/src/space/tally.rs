@@ -1,4 +1,4 @@
-//! What the rows of the segment table add up to. There are up to 65,536 of them, so nothing that is
+//! What the rows of the segment table add up to. There may be very many of them, so nothing that is
 //! asked under the writer's lock for each commit, turn or checkpoint walks them: the sums change
 //! with the rows.
 

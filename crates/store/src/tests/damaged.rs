@@ -63,6 +63,9 @@ fn with_next_checkpoint_at(block: impl Fn(u32) -> u32) -> Result<Store, StoreErr
     let id = volume(&store, 8 * MIB);
     (0..8).for_each(|mib| write(&store, id, mib * MIB, &distinct(8, mib)).unwrap());
     store.checkpoint().unwrap();
+    // Something in the segment is dead.
+    write(&store, id, 0, &distinct(8, 9)).unwrap();
+    store.checkpoint().unwrap();
     drop(store);
     open_bent(disk, |superblock| superblock.metadata_block = block(superblock.metadata_block))
 }

@@ -339,7 +339,8 @@ fn check_proves_the_sums() {
 fn metadata_that_stands_twice_takes_its_space_twice() {
     let [once, twice] = [format::FormatVersion::V2, format::FormatVersion::V3].map(|version| {
         let disk = MemoryDisk::new(1 << 30);
-        Store::create_as(&*disk, &[7; 64], 16 << 20, version).unwrap();
+        let of = (version, format::Features::default());
+        Store::create_with(&*disk, &[7; 64], 16 << 20, of).unwrap();
         let options = OpenOptions { upgrade: false, ..OpenOptions::default() };
         let store = Store::open(disk.clone(), options).unwrap();
         let id = volume(&store, 64 * MIB);

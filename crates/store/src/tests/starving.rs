@@ -91,7 +91,7 @@ impl Short {
 /// kept those behind it in the queue, where it seemed that there was room for them each time.
 #[test]
 fn a_job_that_can_not_get_in_keeps_no_other_out() {
-    let pool = Short::new(7);
+    let pool = Short::new(8);
     pool.store.writer.lock().set_pace(1000, 3, 1);
     pool.start_much(1);
     assert_eq!(pool.waiting(), 1);

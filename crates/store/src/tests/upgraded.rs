@@ -392,7 +392,8 @@ fn inspect_says_which_format_a_pool_has() {
     let disk = golden(V3);
     assert_eq!(format(&disk), "3");
     drop(Store::open(disk.clone(), options(true)).unwrap());
-    assert_eq!(format(&disk), "3 with leaves");
+    assert_eq!(format(&disk), "3 with leaves and segment-table");
+    assert_eq!(format(&golden(V3_LEAVES)), "3 with leaves");
 }
 
 #[test]

@@ -66,7 +66,6 @@ impl Table {
         count_max: usize,
         images: &mut Vec<PageImage>,
     ) -> Result<(), StoreError> {
-        let is_root = level == self.root.read().height;
         let mut keys: Vec<PageKey> = Vec::new();
         self.dirty.lock().retain(|key| {
             let taken = key.0 == level && keys.len() < count_max;
@@ -78,21 +77,13 @@ impl Table {
         keys.sort_unstable();
         for key in keys {
             let reference = self.capture_page(medium, key, placer, images)?;
-            if is_root {
-                self.root.write().page = reference;
-            } else {
-                let parent = (level + 1, key.1 / REFS_PER_DIRECTORY);
-                let index = (key.1 % REFS_PER_DIRECTORY) as usize;
-                self.change_page(medium, parent, |directory| {
-                    reference.put_in_directory(directory, index);
-                })?;
-            }
+            self.name(medium, key, reference)?;
         }
         Ok(())
     }
 
     /// Places one page; a page of zeros has no place, and leaves like all that nobody wants.
-    fn capture_page(
+    pub(crate) fn capture_page(
         &self,
         medium: &Medium,
         key: PageKey,
@@ -134,17 +125,27 @@ impl Table {
             slot.stored = before;
             self.mark(slot, key);
         }
+        self.name(medium, key, before)?;
+        Ok(true)
+    }
+
+    /// The directory above a page says that it is there.
+    pub(crate) fn name(
+        &self,
+        medium: &Medium,
+        key: PageKey,
+        reference: PageRef,
+    ) -> Result<(), StoreError> {
         {
             let mut root = self.root.write();
             // What was the root may have one above it since.
             if key.0 == root.height {
-                root.page = before;
-                return Ok(true);
+                root.page = reference;
+                return Ok(());
             }
         }
         let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
         let index = (key.1 % REFS_PER_DIRECTORY) as usize;
-        self.change_page(medium, parent, |directory| before.put_in_directory(directory, index))?;
-        Ok(true)
+        self.change_page(medium, parent, |directory| reference.put_in_directory(directory, index))
     }
 }

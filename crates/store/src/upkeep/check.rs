@@ -14,6 +14,7 @@ use crate::key_space::leaves::Leaves;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_of_log;
 use crate::map::counts::Counts;
+use crate::space::segment_table;
 use crate::store::Store;
 use crate::world::{State, World};
 use crate::{NODE_UNITS, StoreError};
@@ -87,6 +88,7 @@ impl Store {
             checker.add_live(*place, *units);
         }
         checker.leaves(&writer.state);
+        checker.segment_table();
         checker.segments(&writer.state);
         checker.log(begin, writer.position.lsn);
         checker.space(&writer.state)?;
@@ -358,6 +360,21 @@ impl Checker<'_> {
             self.find("the rows of leaves are not what was captured of them".into());
         }
         self.report.findings.extend(state.config.finding());
+    }
+
+    fn segment_table(&mut self) {
+        let (world, mut pages) = (self.world, Vec::new());
+        let visited = segment_table::visit(world, &mut |key, page| pages.push((key, page)));
+        if let Err(error) = visited {
+            self.find(format!("a directory of the segment table can't be read: {error}"));
+        }
+        for ((level, number), page) in pages {
+            self.add_live(page.place, UNITS_PER_BLOCK);
+            if let Err(error) = world.medium.read_page(page) {
+                let page = format!("page {number} of level {level}");
+                self.find(format!("{page} of the segment table can't be read: {error}"));
+            }
+        }
     }
 
     fn segments(&mut self, state: &State) {

@@ -26,6 +26,7 @@ use format::{LogPosition, NodeId, Place, Superblock};
 
 use crate::log::writer::Writer;
 use crate::space::holes::{Holes, make_sure_it_fits};
+use crate::space::segment_table;
 use crate::store::Store;
 pub(crate) use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::{Image, images_bytes, write_images};
@@ -258,8 +259,9 @@ pub(crate) fn capture(
     capture_nodes(world, &mut placer, world.nodes.take_changed(usize::MAX), &mut captured)?;
     let gone_leaves = writer.state.config.capture(world, &mut placer, &mut captured)?;
     let mut roots = [old.chunks, old.nodes, old.volumes, old.leaves];
-    for ((root, table), name) in roots.iter_mut().zip(world.tables()).zip(TableName::ALL) {
-        let (new, pages) = table.capture(&world.medium, &mut placer)?;
+    // The last table describes where all else is placed.
+    for (root, name) in roots.iter_mut().zip(TableName::ALL) {
+        let (new, pages) = world.table(name).capture(&world.medium, &mut placer)?;
         *root = new;
         captured.add_pages(name, pages);
     }
@@ -276,6 +278,8 @@ pub(crate) fn capture(
     let pending = encode_pending(&unnamed, &writer.state.staged, &world.comparisons.all());
     let pending = add_stream(medium, &mut placer, &pending, units, images, &mut streams[1])?;
     let segments = add_segment_stream(medium, &mut placer, images, &mut streams[2])?;
+    let (segment_table, pages) = segment_table::capture(world, &mut placer)?;
+    captured.add_pages(TableName::Segments, pages);
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
     captured.opened.append(&mut placer.opened);
     captured.open = Some((metadata_segment, metadata_block));
@@ -301,6 +305,7 @@ pub(crate) fn capture(
         config,
         pending,
         leaves: roots[3],
+        segment_table,
         ..old.clone()
     };
     let log_segments = writer.log_segments.clone();
@@ -393,6 +398,7 @@ pub(crate) fn free_dead(
     checkpointer.earlier_images.push(Arc::downgrade(&images));
     let Written { dead, log_segments, gone_leaves, .. } = written;
     writer.state.config.written(gone_leaves);
+    writer.state.segments.written();
     let still: Vec<u32> = dead
         .into_iter()
         .filter(|segment| !log_segments.contains(segment) && !writer.log_segments.contains(segment))

@@ -262,12 +262,12 @@ impl fmt::Display for InspectReport {
         for (index, copy) in self.superblocks.iter().enumerate() {
             match &copy.problem {
                 None => {
-                    let features = copy.features.iter().map(|name| format!(" with {name}"));
+                    let with = if copy.features.is_empty() { "" } else { " with " };
                     writeln!(
                         f,
-                        "superblock  {index}: format {}{}, sequence {}, epoch {}",
+                        "superblock  {index}: format {}{with}{}, sequence {}, epoch {}",
                         copy.format_version,
-                        features.collect::<String>(),
+                        copy.features.join(" and "),
                         copy.sequence,
                         copy.epoch
                     )?;

@@ -138,8 +138,8 @@ fn push_piece(
     reference
 }
 
-/// The segment table describes the segments it is itself written to: so it is placed first, and
-/// encoded when nothing changes any more.
+/// The segment table of a pool that has it in a stream. It describes the segments it is itself
+/// written to: so it is placed first, and encoded when nothing changes any more.
 pub(crate) fn add_segment_stream(
     medium: &Medium,
     placer: &mut Placer<'_>,

@@ -18,7 +18,7 @@ use crate::world::World;
 
 impl World {
     /// All tables, in the order in which a checkpoint has them.
-    pub(crate) fn tables(&self) -> [&Table; 4] {
+    pub(crate) fn tables(&self) -> [&Table; 5] {
         TableName::ALL.map(|name| self.table(name))
     }
 }

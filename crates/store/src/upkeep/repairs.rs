@@ -84,7 +84,7 @@ impl Store {
         for (name, key) in pages {
             let table = self.world.table(name);
             let stored = table.stored_at(&self.world.medium, key);
-            if self.write_page_anew(table, key) {
+            if self.write_page_anew(name, key) {
                 let what = What::Page { table: name, level: key.0, number: key.1 };
                 found.extend(stored.map(|page| (what, page.place)));
             }

@@ -22,6 +22,7 @@ use crate::chunks::pages::PageKey;
 use crate::key_space::capture::CapturedLeaf;
 use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
+use crate::space::segment_table::give_back_rows;
 use crate::space::segments::Segments;
 use crate::store::Store;
 use crate::sync::MutexGuard;
@@ -123,6 +124,10 @@ impl Captured {
                         continue;
                     }
                     (captured, before.0, NODE_UNITS)
+                }
+                Step::Page { table: TableName::Segments, key: (0, page), captured, before } => {
+                    give_back_rows(world, segments, page, before)?;
+                    (captured.place, before.place, UNITS_PER_BLOCK)
                 }
                 Step::Page { table, key, captured, before } => {
                     let of = (captured, before);

@@ -8,8 +8,8 @@
 //!    metadata that stands once.
 //!
 //! A pool of version 3 that lacks some of its features gets them in the same way: by step 1, and by
-//! the next checkpoint, which writes leaves where the one before has the key-value space in a
-//! stream.
+//! the next checkpoint, which writes leaves and pages where the one before has the key-value space
+//! and the segment table in streams.
 //!
 //! Step 1 takes as long as two writes. Step 3 is what compaction does (`compact`), and goes on as
 //! that does: beside the hosts, in small turns, and after a restart from what the segment table
@@ -44,6 +44,7 @@ impl World {
     pub(crate) fn upgraded(&self, writer: &mut Writer, version: FormatVersion) {
         self.medium.upgraded();
         writer.state.config.divide();
+        writer.state.segments.divide();
         if version == FormatVersion::default() {
             return;
         }
@@ -55,12 +56,13 @@ impl World {
 }
 
 impl Writer {
-    /// Whether the key-value space is to be in leaves and is in a stream, and a checkpoint has room
-    /// to change that.
+    /// Whether the key-value space is to be in leaves or the segment table in pages, and is in a
+    /// stream, and a checkpoint has room to change that.
     pub(crate) fn is_dividing_due(&mut self, world: &World) -> bool {
         let needed = |writer: &Self| writer.claim(world).segments.saturating_add(KEPT_SEGMENTS);
+        let segments = &self.state.segments;
         !self.failed
-            && self.state.config.is_to_be_divided()
+            && (self.state.config.is_to_be_divided() || segments.to_be_divided_bytes().is_some())
             && needed(self) <= self.state.segments.free_for_metadata()
     }
 }
@@ -105,10 +107,13 @@ impl Store {
         let units: u64 =
             writer.state.segments.of_one_copy().map(|(_, row)| u64::from(row.live_units)).sum();
         let latest_version = FormatVersion::default().number();
-        let is_latest = version == latest_version && self.world.medium.has_leaves();
+        let segments = &writer.state.segments;
+        let has_features = self.world.medium.has_leaves() && segments.pages.is_some();
+        let is_latest = version == latest_version && has_features;
         let is_to_be_divided = writer.state.config.is_to_be_divided();
-        let stream_bytes = if is_to_be_divided { writer.config_bytes } else { 0 };
-        let left_bytes = units * PLACE_UNIT_BYTES + stream_bytes;
+        let config_bytes = if is_to_be_divided { writer.config_bytes } else { 0 };
+        let table_bytes = segments.to_be_divided_bytes().unwrap_or(0) as u64;
+        let left_bytes = units * PLACE_UNIT_BYTES + config_bytes + table_bytes;
         UpgradeStatus { version, latest_version, is_latest, left_bytes }
     }
 }

@@ -158,6 +158,7 @@ fn page_of(store: &Store, table: TableName, level: u8, number: u64) -> PageRef {
         TableName::Nodes => superblock.nodes,
         TableName::Volumes => superblock.volumes,
         TableName::Leaves => superblock.leaves,
+        TableName::Segments => superblock.segment_table,
     };
     let mut page = root.page;
     for above in (level..root.height).rev() {
@@ -204,6 +205,9 @@ fn classes(store: &Store) -> Vec<(&'static str, What, u64, u64)> {
     page("node rows", TableName::Nodes, 0, 0);
     page("volume rows", TableName::Volumes, 0, 0);
     page("rows of leaves", TableName::Leaves, 0, 0);
+    assert!(superblock.segment_table.height > 0);
+    page("directory of segments", TableName::Segments, superblock.segment_table.height, 0);
+    page("segment rows", TableName::Segments, 0, 0);
     for (number, leaf) in stored_leaves(store) {
         let bits = u64::from(leaf.length_bytes) * 8;
         classes.push(("key-value leaf", What::Leaf(number), offset(store, leaf.page.place), bits));

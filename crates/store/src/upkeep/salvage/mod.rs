@@ -273,7 +273,8 @@ impl Salvage {
 }
 
 fn world(medium: Medium, superblock: &Superblock, memory_bytes: u64) -> World {
-    let roots = [superblock.chunks, superblock.nodes, superblock.volumes, superblock.leaves];
+    let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = *superblock;
+    let roots = [chunks, nodes, volumes, leaves, segment_table];
     World::new(medium, Budgets::of_metadata(memory_bytes), roots)
 }
 

@@ -23,11 +23,14 @@ pub enum TableName {
     Volumes,
     /// Where the leaves of the key-value space are.
     Leaves,
+    /// What the segments are.
+    Segments,
 }
 
 impl TableName {
-    /// All, in their order, which is that of a scrub.
-    pub(crate) const ALL: [Self; 4] = [Self::Chunks, Self::Nodes, Self::Volumes, Self::Leaves];
+    /// All, in their order, which is that of a scrub and of a capture.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Chunks, Self::Nodes, Self::Volumes, Self::Leaves, Self::Segments];
 }
 
 /// Durable bytes that are not what was written.
@@ -37,7 +40,7 @@ pub enum What {
     /// A copy of the superblock: 0 or 1.
     Superblock(u8),
     /// A stream: 0 the key-value space where it is not in leaves, 1 what waits to be freed, 2 the
-    /// segment table.
+    /// segment table where it is not in pages.
     Stream(u8),
     /// A page of a table.
     Page {
@@ -216,7 +219,8 @@ impl Findings {
         self.by_what.values().any(|finding| {
             finding.repair != Repair::Done
                 && match finding.what {
-                    What::Page { table: TableName::Leaves, .. } | What::Leaf(_) => false,
+                    What::Page { table: TableName::Leaves | TableName::Segments, .. }
+                    | What::Leaf(_) => false,
                     What::Chunk(_) | What::Node(_) | What::Page { .. } | What::Lost => true,
                     What::Superblock(_) | What::Stream(_) | What::Record(_) => false,
                 }

@@ -3,7 +3,7 @@
 //! | phase | what is read | redundancy |
 //! |---|---|---|
 //! | superblocks | both copies | each other |
-//! | streams | segment table, key-value space, what waits to be freed: both copies | memory |
+//! | streams | what waits to be freed; segment table, key-value space: both copies | memory |
 //! | pages | both copies of each page of the tables, of nodes and leaves | each other, memory |
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |

@@ -97,7 +97,7 @@ impl Step<'_> {
         let (content, bad) = read_all(&places, &read);
         let rows = store.world.table(table);
         if let Some(place) = bad {
-            let is_marked = store.write_page_anew(rows, key);
+            let is_marked = store.write_page_anew(table, key);
             let repair = if is_marked { Repair::Underway } else { Repair::Impossible };
             let (level, number) = key;
             let offset_bytes = self.offset_bytes(place);
@@ -116,8 +116,8 @@ impl Step<'_> {
     /// Reads some row pages of a table, and the nodes that they name; says which page is the next.
     pub(super) fn pages(&mut self, table: usize, mut from: u64) -> Option<u64> {
         let superblock = self.checkpointer.superblock();
-        let Superblock { chunks, nodes, volumes, leaves, .. } = superblock;
-        let roots = [*chunks, *nodes, *volumes, *leaves];
+        let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = superblock;
+        let roots = [*chunks, *nodes, *volumes, *leaves, *segment_table];
         let mut tree = StoredTree::new(table, roots[table]);
         while !self.is_spent() {
             let (number, page) = tree.page(self, from)?;

@@ -1,0 +1,130 @@
+//! Which pages of the segment table have rows that have changed since a checkpoint has captured
+//! them. Noted with each change of a row, so it costs next to nothing.
+
+use format::SegmentRow;
+use format::segment_row::{SEGMENT_ROW_BYTES, SEGMENT_ROWS_PER_PAGE};
+
+use crate::StoreError;
+use crate::space::segments::Segments;
+
+const ROWS: u64 = SEGMENT_ROWS_PER_PAGE as u64;
+const BITS: usize = u64::BITS as usize;
+
+/// The pages of rows that have changed.
+#[derive(Debug, Default)]
+pub(crate) struct RowPages {
+    /// In the order in which they have changed first.
+    changed: Vec<u64>,
+    /// A bit for each page: whether it is among these.
+    is_changed: Vec<u64>,
+}
+
+impl RowPages {
+    /// The row of a segment has changed.
+    pub(crate) fn change(&mut self, segment: u32) {
+        self.change_page(u64::from(segment / SEGMENT_ROWS_PER_PAGE));
+    }
+
+    fn change_page(&mut self, page: u64) {
+        let (word, bit) = (page as usize / BITS, 1 << (page as usize % BITS));
+        if self.is_changed.len() <= word {
+            self.is_changed.resize(word + 1, 0);
+        }
+        if self.is_changed[word] & bit == 0 {
+            self.is_changed[word] |= bit;
+            self.changed.push(page);
+        }
+    }
+
+    /// How many have changed.
+    pub(crate) fn changed_count(&self) -> u64 {
+        self.changed.len() as u64
+    }
+
+    /// Those that have changed; none has from here on.
+    pub(crate) fn take(&mut self) -> Vec<u64> {
+        for page in &self.changed {
+            self.is_changed[*page as usize / BITS] &= !(1 << (*page as usize % BITS));
+        }
+        std::mem::take(&mut self.changed)
+    }
+}
+
+impl Segments {
+    /// From here on checkpoints write the rows in pages. Those that a stream has are all to be
+    /// written.
+    pub(crate) fn divide(&mut self) {
+        if self.pages.is_some() {
+            return;
+        }
+        let mut pages = RowPages::default();
+        if self.is_in_stream() {
+            let used = self.all_rows().filter(|(_, row)| *row != SegmentRow::default());
+            used.for_each(|(segment, _)| pages.change(segment));
+        }
+        self.pages = Some(pages);
+    }
+
+    /// A page is to be written anew.
+    pub(crate) fn change_page(&mut self, page: u64) {
+        if let Some(pages) = &mut self.pages {
+            pages.change_page(page);
+        }
+    }
+
+    /// How many pages hold all rows.
+    pub(crate) fn page_count(&self) -> u64 {
+        u64::from(self.count()).div_ceil(ROWS)
+    }
+
+    /// The pages that have changed; none has from here on.
+    pub(crate) fn take_changed_pages(&mut self) -> Vec<u64> {
+        self.pages.as_mut().map_or_else(Vec::new, RowPages::take)
+    }
+
+    /// Whether a page has a row that is not zeros.
+    pub(crate) fn uses_page(&self, page: u64) -> bool {
+        self.rows_of_page(page).iter().any(|row| row.state != format::SegmentState::Free)
+    }
+
+    fn rows_of_page(&self, page: u64) -> &[SegmentRow] {
+        self.rows_in(page * ROWS..(page + 1) * ROWS)
+    }
+
+    /// Writes a page to `out`, which is as long.
+    pub(crate) fn encode_page(&self, page: u64, out: &mut [u8]) {
+        out.fill(0);
+        let rows = self.rows_of_page(page).iter().zip((page * ROWS) as u32..);
+        for ((row, segment), out) in rows.zip(out.chunks_exact_mut(SEGMENT_ROW_BYTES)) {
+            row.encode(segment, out);
+        }
+    }
+
+    /// A page is as a checkpoint has it.
+    ///
+    /// # Errors
+    /// If a row is impossible or not known, or one of a segment that does not exist.
+    pub(crate) fn decode_page(
+        &mut self,
+        geometry: format::Geometry,
+        page: u64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        for (segment, raw) in (page * ROWS..).zip(bytes.chunks_exact(SEGMENT_ROW_BYTES)) {
+            let damaged = |text: &str| {
+                let text = format!("the row of segment {segment} in the segment table: {text}");
+                StoreError::Damaged(text)
+            };
+            let row = SegmentRow::decode(raw, segment as u32);
+            let row = row.map_err(|error| damaged(&error.to_string()))?;
+            if row == SegmentRow::default() {
+                continue;
+            }
+            if segment >= u64::from(self.count()) {
+                return Err(damaged("the pool has no such segment"));
+            }
+            self.read(geometry, segment as u32, row)?;
+        }
+        Ok(())
+    }
+}

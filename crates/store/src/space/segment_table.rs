@@ -1,0 +1,358 @@
+//! The segment table in pages: how a checkpoint captures those that have changed, and how they are
+//! read.
+//!
+//! The table describes the segments that it is itself written to: a page that gets a place changes
+//! the row of the segment that it goes to, and of the one that it leaves. These rows may be in
+//! further pages. So a capture has two steps, both behind all else that is captured:
+//!
+//! 1. Pages that have changed get places, with all directories above them, until no row changes any
+//!    more in a page that has none. A page gets one place at most, so that ends.
+//! 2. Then no row changes any more: pages get their content, and the directories above their
+//!    places and checksums, bottom up.
+//!
+//! What step 1 reaches has a bound ([`Size::blocks_max`]): only rows of segments change in which there is
+//! metadata, or that are opened for some.
+//!
+//! Directories stay in memory once they are there, so that a capture reads nothing. Pages of rows
+//! are never in the table's memory: what they say is what [`Segments`] has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use block::FrameMut;
+use format::page::{PageRef, REFS_PER_DIRECTORY, TableRoot};
+use format::{Place, Superblock};
+
+use crate::StoreError;
+use crate::chunks::medium::{Copied, Medium};
+use crate::chunks::pages::PageKey;
+use crate::chunks::table::Table;
+use crate::log::writer::Writer;
+use crate::space::segments::Segments;
+use crate::upkeep::captures::{PageImage, PagePlacer};
+use crate::upkeep::placer::Placer;
+use crate::world::World;
+
+/// The segment table of a checkpoint. `stream` is the content of its stream.
+///
+/// # Errors
+/// If something of it can't be read, or makes no sense.
+pub(crate) fn load(
+    world: &World,
+    superblock: &Superblock,
+    stream: &[u8],
+) -> Result<Segments, StoreError> {
+    let (geometry, version) = (world.medium.geometry(), superblock.version);
+    let mut segments = match superblock.segments.length_bytes {
+        0 => Segments::new(geometry, version),
+        _ => Segments::decode(geometry, version, stream)?,
+    };
+    segments.epoch = superblock.epoch;
+    if !superblock.segment_table.page.is_none() {
+        for page in 0..segments.page_count() {
+            read_page(world, &mut segments, page)?;
+        }
+    }
+    if superblock.features.has_segment_table() {
+        segments.divide();
+    }
+    Ok(segments)
+}
+
+fn read_page(world: &World, segments: &mut Segments, page: u64) -> Result<(), StoreError> {
+    let (table, medium, key) = (&world.segment_table, &world.medium, (0, page));
+    let stored = table.named(medium, key)?;
+    if stored.is_none() {
+        return Ok(());
+    }
+    let Copied { content, is_second } = medium.read_page(stored)?;
+    if is_second {
+        table.bad_copies.note(key);
+    }
+    segments.decode_page(medium.geometry(), page, &content[..])
+}
+
+/// Calls `visit` for each page that is stored, with its reference.
+///
+/// # Errors
+/// If a directory can't be read.
+pub(crate) fn visit(
+    world: &World,
+    visit: &mut dyn FnMut(PageKey, PageRef),
+) -> Result<(), StoreError> {
+    let (table, medium) = (&world.segment_table, &world.medium);
+    let root = *table.root.read();
+    let mut left = vec![((root.height, 0), root.page)];
+    while let Some((key, stored)) = left.pop() {
+        if !stored.is_none() {
+            visit(key, stored);
+        }
+        if key.0 > 0 {
+            let children = (0..REFS_PER_DIRECTORY).map(|index| child_of(key, index));
+            table.read_page(medium, key, |page| {
+                let stored = (0..).map(|index| PageRef::in_directory(page, index));
+                left.extend(children.zip(stored).filter(|(_, stored)| !stored.is_none()));
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Captures what has changed of the table, and returns its root; none where it is a stream. The
+/// caller holds the writer's lock, and has captured all else.
+///
+/// # Errors
+/// If memory and medium differ by now.
+pub(crate) fn capture(
+    world: &World,
+    placer: &mut Placer<'_>,
+) -> Result<(TableRoot, Vec<PageImage>), StoreError> {
+    if placer.segments.pages.is_none() {
+        return Ok(Default::default());
+    }
+    let (table, medium) = (&world.segment_table, &world.medium);
+    table.grow_for((0, placer.segments.page_count() - 1));
+    let height = table.root.read().height;
+    let mut plan = Plan { table, medium, height, next: BTreeMap::new() };
+    // Directories that are to be written anew, or are new.
+    let mut keys: BTreeSet<PageKey> = table.dirty.lock().iter().copied().collect();
+    loop {
+        let changed = placer.segments.take_changed_pages();
+        keys.extend(changed.into_iter().map(|page| (0, page)));
+        if keys.is_empty() {
+            break;
+        }
+        plan.change(placer, std::mem::take(&mut keys))?;
+    }
+    let images = plan.carry_out(placer.segments)?;
+    Ok((*table.root.read(), images))
+}
+
+/// Where pages go.
+struct Plan<'a> {
+    table: &'a Table,
+    medium: &'a Medium,
+    height: u8,
+    next: BTreeMap<PageKey, Next>,
+}
+
+/// What becomes of a page.
+#[derive(Clone, Copy)]
+struct Next {
+    /// Its next place; none if it holds nothing any more.
+    place: Place,
+    /// Where it was.
+    before: PageRef,
+}
+
+impl Plan<'_> {
+    /// Pages have changed, and so have the directories above them. Those of rows come first: a row
+    /// that the capture itself changes is in use, so all pages that are not needed any more are known
+    /// when the first directory gets its place.
+    fn change(
+        &mut self,
+        placer: &mut Placer<'_>,
+        mut keys: BTreeSet<PageKey>,
+    ) -> Result<(), StoreError> {
+        while let Some(key) = keys.pop_first() {
+            if self.change_page(placer, key)? && key.0 < self.height {
+                keys.insert(parent_of(key));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a page its next place, or none if it is not needed any more; `false` if it had its
+    /// place already, and all above it too.
+    fn change_page(&mut self, placer: &mut Placer<'_>, key: PageKey) -> Result<bool, StoreError> {
+        let known = self.next.get(&key).copied();
+        if known.is_some_and(|next| !next.place.is_none()) {
+            return Ok(false);
+        }
+        let before = match known {
+            Some(next) => next.before,
+            None => self.table.named(self.medium, key)?,
+        };
+        // What was released is nowhere.
+        let left = if known.is_some() { PageRef::NONE } else { before };
+        let place = if self.is_needed(placer.segments, key)? {
+            placer.place_page(left)?
+        } else {
+            placer.release_page(left)?;
+            Place::NONE
+        };
+        self.next.insert(key, Next { place, before });
+        Ok(true)
+    }
+
+    /// Whether a page holds anything, or something below it does.
+    fn is_needed(&self, segments: &Segments, key: PageKey) -> Result<bool, StoreError> {
+        let (level, number) = key;
+        if level == 0 {
+            return Ok(segments.uses_page(number));
+        }
+        let child = |index: u64| child_of(key, index);
+        let mut planned = self.next.range(child(0)..child(REFS_PER_DIRECTORY));
+        if planned.any(|(_, next)| !next.place.is_none()) {
+            return Ok(true);
+        }
+        self.table.read_page(self.medium, key, |page| {
+            (0..REFS_PER_DIRECTORY).any(|index| {
+                !PageRef::in_directory(page, index as usize).is_none()
+                    && !self.next.contains_key(&child(index))
+            })
+        })
+    }
+
+    /// Gives pages their content, bottom up.
+    fn carry_out(&self, segments: &Segments) -> Result<Vec<PageImage>, StoreError> {
+        let Self { table, medium, next, .. } = self;
+        let mut images = Vec::new();
+        for (&key, &Next { place, before }) in next {
+            if key.0 > 0 && place.is_none() && !table.is_in_memory(key) {
+                // It never was.
+                continue;
+            }
+            let reference = match key.0 {
+                0 => self.carry_out_rows(segments, key, &mut images),
+                _ => table.capture_page(medium, key, &mut At(place), &mut images)?,
+            };
+            debug_assert_eq!(reference.place, place, "{key:?}");
+            if reference != before {
+                table.name(medium, key, reference)?;
+            }
+        }
+        let marked = std::mem::take(&mut *table.dirty.lock());
+        debug_assert!(marked.iter().all(|key| next.contains_key(key)), "{marked:?}");
+        // Those that stand in a row are written together.
+        images.sort_unstable_by_key(|image: &PageImage| image.reference.place);
+        Ok(images)
+    }
+
+    fn carry_out_rows(
+        &self,
+        segments: &Segments,
+        key: PageKey,
+        images: &mut Vec<PageImage>,
+    ) -> PageRef {
+        let Some(&Next { place, before }) =
+            self.next.get(&key).filter(|next| !next.place.is_none())
+        else {
+            return PageRef::NONE;
+        };
+        let mut page = FrameMut::zeroed();
+        segments.encode_page(key.1, &mut page[..]);
+        let page = page.freeze();
+        let reference = PageRef { place, checksum: self.medium.keys.page_sum(&page[..]) };
+        images.push(PageImage { key, page, reference, before });
+        reference
+    }
+}
+
+/// A page of rows that was captured is where it was before, and has changed.
+///
+/// # Errors
+/// If memory and medium differ by now.
+pub(crate) fn give_back_rows(
+    world: &World,
+    segments: &mut Segments,
+    page: u64,
+    before: PageRef,
+) -> Result<(), StoreError> {
+    segments.change_page(page);
+    world.segment_table.name(&world.medium, (0, page), before)
+}
+
+fn child_of((level, number): PageKey, index: u64) -> PageKey {
+    (level - 1, number * REFS_PER_DIRECTORY + index)
+}
+
+fn parent_of((level, number): PageKey) -> PageKey {
+    (level + 1, number / REFS_PER_DIRECTORY)
+}
+
+/// A place that was handed out already.
+struct At(Place);
+
+impl PagePlacer for At {
+    fn place_page(&mut self, _: PageRef) -> Result<Place, StoreError> {
+        Ok(self.0)
+    }
+
+    fn release_page(&mut self, _: PageRef) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Where a page is, as the directory above it says.
+    fn named(&self, medium: &Medium, key: PageKey) -> Result<PageRef, StoreError> {
+        let root = *self.root.read();
+        if key.0 >= root.height {
+            return Ok(if key == (root.height, 0) { root.page } else { PageRef::NONE });
+        }
+        let index = (key.1 % REFS_PER_DIRECTORY) as usize;
+        self.read_page(medium, parent_of(key), |page| PageRef::in_directory(page, index))
+    }
+
+    fn is_in_memory(&self, key: PageKey) -> bool {
+        self.shards.of(key).read().get(key).is_some()
+    }
+}
+
+impl Writer {
+    /// Blocks that a checkpoint writes of the segment table, at most, if it writes so many others,
+    /// and so many more rows change before.
+    pub(crate) fn segment_table_blocks(&self, world: &World, others: u64, more_rows: u64) -> u64 {
+        let segments = &self.state.segments;
+        let Some(pages) = &segments.pages else { return 0 };
+        let table = &world.segment_table;
+        let marked = table.dirty.lock().len() as u64;
+        let changed = pages.changed_count() + marked + more_rows;
+        let metadata = segments.tally().metadata.len() as u64;
+        let height = table.root.read().height;
+        let size = Size { all: segments.page_count(), height };
+        size.blocks_max(changed + metadata, others, self.metadata_blocks.into())
+    }
+}
+
+/// How large the table is.
+#[derive(Clone, Copy)]
+struct Size {
+    /// Pages of rows.
+    all: u64,
+    /// Directories above each, at least.
+    height: u8,
+}
+
+impl Size {
+    /// Blocks that a capture places of the table, at most. `known` are the pages of rows that have
+    /// changed, and those of segments in which there is metadata: something may be released from
+    /// any of these. Beside them rows change of segments that are opened: for these pages, the
+    /// directories above them and `others`. Each may have its row in a page of its own, and long
+    /// pieces of streams leave up to half of each empty.
+    fn blocks_max(self, known: u64, others: u64, per_segment: u64) -> u64 {
+        let mut pages = known.min(self.all);
+        while pages < self.all {
+            let placed = others + pages + self.directories_max(pages);
+            let opened = (2 * placed).div_ceil(per_segment) + 1;
+            let more = (known + opened).min(self.all);
+            if more <= pages {
+                break;
+            }
+            pages = more;
+        }
+        pages + self.directories_max(pages)
+    }
+
+    /// Directories above so many pages, at most.
+    fn directories_max(self, pages: u64) -> u64 {
+        let (mut here, mut all, mut sum, mut level) = (pages, self.all, 0, 0);
+        while all > 1 || level < self.height {
+            all = all.div_ceil(REFS_PER_DIRECTORY);
+            here = here.min(all);
+            sum += here;
+            level += 1;
+        }
+        sum
+    }
+}
