@@ -304,16 +304,23 @@ impl Superblock {
             leaves,
             segment_table,
         };
-        let is_in_leaves = !leaves.page.is_none();
-        if is_in_leaves && (superblock.config.length_bytes > 0 || !features.has_leaves()) {
+        superblock.check_kinds()?;
+        Ok(superblock)
+    }
+
+    /// What is in a table is in no stream.
+    fn check_kinds(&self) -> Result<(), FormatError> {
+        let has_both = |table: TableRoot, stream: StreamRef, may_have_table: bool| {
+            !table.page.is_none() && (stream.length_bytes > 0 || !may_have_table)
+        };
+        if has_both(self.leaves, self.config, self.features.has_leaves()) {
             return Err(FormatError { what: "a key-value space of two kinds", offset: LEAVES_AT });
         }
-        let has_pages = !segment_table.page.is_none();
-        if has_pages && (superblock.segments.length_bytes > 0 || !features.has_segment_table()) {
+        if has_both(self.segment_table, self.segments, self.features.has_segment_table()) {
             let what = "a segment table of two kinds";
             return Err(FormatError { what, offset: SEGMENT_TABLE_AT });
         }
-        Ok(superblock)
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use block::{Frame, VolumeId};
 use format::page::TableRoot;
 use format::row::ROW_BYTES;
-use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
+use format::{ChunkId, ChunkRow, Fingerprint, NodeId, VolumeRow};
 
 use crate::asking::View;
 use crate::chunks::data_cache::{DataCache, data_cache};
@@ -21,7 +21,6 @@ use crate::edits::comparisons::Comparisons;
 use crate::edits::places::Places;
 use crate::key_space::KeySpace;
 use crate::log::lossy::twice;
-use crate::map::counts::Counts;
 use crate::map::nodes::Nodes;
 use crate::space::readers::{ReaderToken, Readers};
 use crate::space::segments::Segments;
@@ -389,16 +388,5 @@ impl World {
     /// Whether `frame` is what the fingerprint was made of.
     pub(crate) fn is_intact(&self, frame: &Frame, fingerprint: Fingerprint) -> bool {
         self.medium.keys.fingerprint(&frame[..]) == fingerprint
-    }
-
-    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
-    pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
-        Ok(match entry {
-            MapEntry::Node(id) => {
-                let row = self.nodes.row(&self.medium, id)?;
-                Counts { mapped: row.mapped_blocks, data: row.data_blocks }
-            }
-            alike => Counts::alike(alike, self.span_blocks(level)),
-        })
     }
 }

@@ -10,8 +10,8 @@
 //! 2. Then no row changes any more: pages get their content, and the directories above their
 //!    places and checksums, bottom up.
 //!
-//! What step 1 reaches has a bound ([`Size::blocks_max`]): only rows of segments change in which there is
-//! metadata, or that are opened for some.
+//! What step 1 reaches has a bound ([`Size::blocks_max`]): only rows of segments change in which
+//! there is metadata, or that are opened for some.
 //!
 //! Directories stay in memory once they are there, so that a capture reads nothing. Pages of rows
 //! are never in the table's memory: what they say is what [`Segments`] has.
@@ -30,6 +30,8 @@ use crate::log::writer::Writer;
 use crate::space::segments::Segments;
 use crate::upkeep::captures::{PageImage, PagePlacer};
 use crate::upkeep::placer::Placer;
+use crate::upkeep::scrub::TableName;
+use crate::upkeep::slices::Captured;
 use crate::world::World;
 
 /// The segment table of a checkpoint. `stream` is the content of its stream.
@@ -105,9 +107,10 @@ pub(crate) fn visit(
 pub(crate) fn capture(
     world: &World,
     placer: &mut Placer<'_>,
-) -> Result<(TableRoot, Vec<PageImage>), StoreError> {
+    captured: &mut Captured,
+) -> Result<TableRoot, StoreError> {
     if placer.segments.pages.is_none() {
-        return Ok(Default::default());
+        return Ok(TableRoot::default());
     }
     let (table, medium) = (&world.segment_table, &world.medium);
     table.grow_for((0, placer.segments.page_count() - 1));
@@ -123,8 +126,8 @@ pub(crate) fn capture(
         }
         plan.change(placer, std::mem::take(&mut keys))?;
     }
-    let images = plan.carry_out(placer.segments)?;
-    Ok((*table.root.read(), images))
+    captured.add_pages(TableName::Segments, plan.carry_out(placer.segments)?);
+    Ok(*table.root.read())
 }
 
 /// Where pages go.
@@ -146,8 +149,8 @@ struct Next {
 
 impl Plan<'_> {
     /// Pages have changed, and so have the directories above them. Those of rows come first: a row
-    /// that the capture itself changes is in use, so all pages that are not needed any more are known
-    /// when the first directory gets its place.
+    /// that the capture itself changes is in use, so all pages that are not needed any more are
+    /// known when the first directory gets its place.
     fn change(
         &mut self,
         placer: &mut Placer<'_>,

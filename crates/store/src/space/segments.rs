@@ -1,9 +1,10 @@
 //! Which segments are free, and how much of each is live. Owned by the writer.
 
+mod stream;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
-use format::segment_row::SHORT_SEGMENT_ROW_BYTES;
 use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
 
 use crate::StoreError;
@@ -77,72 +78,6 @@ impl Segments {
             #[cfg(test)]
             walks: std::cell::Cell::default(),
         }
-    }
-
-    /// The table that a checkpoint has stored in a stream.
-    pub(crate) fn decode(
-        geometry: Geometry,
-        version: FormatVersion,
-        bytes: &[u8],
-    ) -> Result<Self, StoreError> {
-        let mut segments = Self::new(geometry, version);
-        segments.is_in_stream = true;
-        if bytes.len() != segments.rows.len() * SHORT_SEGMENT_ROW_BYTES {
-            return Err(StoreError::Damaged("the segment table has another length".into()));
-        }
-        for (index, raw) in bytes.chunks_exact(SHORT_SEGMENT_ROW_BYTES).enumerate() {
-            let row = SegmentRow::decode_short(raw)
-                .ok_or_else(|| StoreError::Damaged("an impossible segment row".into()))?;
-            segments.read(geometry, index as u32, row)?;
-        }
-        Ok(segments)
-    }
-
-    /// A row is as a checkpoint has it.
-    pub(crate) fn read(
-        &mut self,
-        geometry: Geometry,
-        segment: u32,
-        row: SegmentRow,
-    ) -> Result<(), StoreError> {
-        if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes {
-            return Err(StoreError::Damaged(format!("segment {segment} is more than full")));
-        }
-        if row.state != SegmentState::Free {
-            self.free.remove(&segment);
-        }
-        self.set_row(segment, row);
-        Ok(())
-    }
-
-    /// As a checkpoint stores it in a stream; nothing where it is in pages.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.encoded_bytes());
-        if self.pages.is_none() {
-            self.rows.iter().for_each(|row| out.extend_from_slice(&row.encode_short()));
-        }
-        out
-    }
-
-    /// How long that is.
-    pub(crate) fn encoded_bytes(&self) -> usize {
-        if self.pages.is_some() { 0 } else { self.rows.len() * SHORT_SEGMENT_ROW_BYTES }
-    }
-
-    /// Whether the last checkpoint has the rows in a stream.
-    pub(crate) fn is_in_stream(&self) -> bool {
-        self.is_in_stream
-    }
-
-    /// Whether checkpoints write the rows in pages, and none has yet; how long the stream is then.
-    pub(crate) fn to_be_divided_bytes(&self) -> Option<usize> {
-        let is_to_be = self.is_in_stream && self.pages.is_some();
-        is_to_be.then_some(self.rows.len() * SHORT_SEGMENT_ROW_BYTES)
-    }
-
-    /// A checkpoint is on the medium.
-    pub(crate) fn written(&mut self) {
-        self.is_in_stream = self.pages.is_none();
     }
 
     /// Metadata stands twice from here on.

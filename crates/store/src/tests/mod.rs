@@ -9,6 +9,7 @@ mod ends;
 mod extents;
 mod failed_copies;
 mod failing;
+mod features;
 mod full;
 mod grow;
 mod holes;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use format::geometry::{SEGMENT_BYTES_MIN, SEGMENTS_IN_STREAM_MAX};
 use format::page::PageRef;
+use format::segment_row::SEGMENT_ROW_BYTES;
 use format::{Features, FormatVersion, Place, SegmentRow, SegmentState, Superblock};
 
 use super::*;
@@ -14,7 +15,6 @@ use crate::log::recovery::load_checkpoint;
 use crate::space::segment_table::{capture, visit};
 use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::write_images;
-use crate::upkeep::scrub::TableName;
 use crate::upkeep::slices::Captured;
 use crate::{StoreError, Tuning};
 
@@ -156,6 +156,45 @@ fn a_pool_without_the_table_has_at_most_65_536_segments() {
     assert_sound(&store);
 }
 
+/// A pool of which a byte of the row of segment 1 was changed by who has its key.
+fn with_other_row(at: usize, value: u8) -> Result<Store, StoreError> {
+    let (disk, store) = pool(256 << 20);
+    store.checkpoint().unwrap();
+    let mut superblock = store.checkpointing.lock().superblock().clone();
+    assert_eq!(superblock.segment_table.height, 0);
+    let page = &mut superblock.segment_table.page;
+    let medium = &store.world.medium;
+    let mut bytes = medium.read_page(*page).unwrap().content.into_mut();
+    bytes[SEGMENT_ROW_BYTES + at] = value;
+    page.checksum = medium.keys.page_sum(&bytes[..]);
+    let (frame, geometry) = (bytes.freeze(), medium.geometry());
+    for place in [Some(page.place), geometry.copy_of(page.place, 4096)] {
+        disk.overwrite(geometry.offset_bytes(place.unwrap()) / 4096, frame.clone());
+    }
+    for at in format::superblock::SUPERBLOCK_OFFSETS_BYTES {
+        disk.overwrite(at / 4096, FrameMut::from_bytes(&superblock.encode()).freeze());
+    }
+    drop(store);
+    Store::open(disk, OpenOptions::default())
+}
+
+#[test]
+fn a_segment_of_which_something_is_not_known_is_refused_and_named() {
+    assert_sound(&with_other_row(0, 1).unwrap());
+    for (at, value, what) in [
+        (2, 1, "a segment of a kind that is not known"),
+        (4, 1, "a segment in a layout that is not known"),
+        (32, 1, "a segment on devices where its kind is not"),
+        (127, 1, "a segment row with bytes that are not known"),
+        (11, 255, "segment 1 is more than full"),
+    ] {
+        let Err(StoreError::Damaged(text)) = with_other_row(at, value) else {
+            panic!("byte {at} is taken for something");
+        };
+        assert!(text.contains(what) && text.contains("segment 1"), "{text}");
+    }
+}
+
 /// Rows and pages, changed at random.
 struct Bench {
     disk: Arc<MemoryDisk>,
@@ -239,13 +278,12 @@ impl Bench {
         // What is open is full.
         let mut placer = captured.placer(world, segments, self.lsn, &checkpointer);
         placer.segment = 0;
-        let (root, pages) = capture(world, &mut placer).unwrap();
-        let placed: BTreeSet<_> = pages.iter().map(|image| image.key).collect();
-        assert_eq!(placed.len(), pages.len(), "a page was captured twice");
-        assert!(pages.len() as u64 <= most, "{} of {most} pages", pages.len());
+        let root = capture(world, &mut placer, &mut captured).unwrap();
+        let placed: BTreeSet<_> = captured.images.iter().map(|(place, _)| *place).collect();
+        assert_eq!(placed.len(), captured.images.len(), "two pages are in one place");
+        assert!(placed.len() as u64 <= most, "{} of {most} pages", placed.len());
         captured.opened.append(&mut placer.opened);
         captured.open = Some((placer.segment, placer.block));
-        captured.add_pages(TableName::Segments, pages);
         assert_eq!(segments.take_changed_pages(), [0; 0], "rows change when all is captured");
         if !is_written {
             captured.give_back(world, writer, &checkpointer, None).unwrap();

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use format::{Features, FormatVersion, SegmentState};
+use format::{FormatVersion, SegmentState};
 
-use super::target_state::keep;
+use super::features::{V3, V3_LEAVES};
 use super::*;
-use crate::{Next, Salvage, SalvageOptions, ScrubStep, Tuning, UpgradeStatus};
+use crate::{Next, ScrubStep, Tuning};
 
 /// A pool of version 2 as the last program of that version has left it when it was killed: volumes,
 /// snapshots and clones, compressed and shared data, patterns, zeros and holes, a persistent
@@ -28,43 +28,7 @@ const V2_HOLDS: [(u64, u64); 9] = [
     (10, 0x682b_b344_30b9_03a8),
 ];
 
-/// A pool of version 3 without features, as the last program that knew none has left it when it was
-/// killed: 564 keys, one of them with 64 KB; volumes, snapshots and clones, compressed and shared
-/// data, patterns and holes; two checkpoints, and 15 records behind the last.
-const V3: &[u8] = include_bytes!("golden/v3.zst");
-
-/// What that program has read of each volume.
-const V3_HOLDS: [(u64, u64); 7] = [
-    (1, 0xf78d_de1f_0af7_95c5),
-    (2, 0x296a_b24e_e84a_fe3d),
-    (3, 0x40f0_c981_ded7_a0d1),
-    (4, 0x03cb_72f6_acc7_338b),
-    (5, 0x4f63_0496_e27d_b004),
-    (6, 0xfaff_25e7_4620_5d7f),
-    (7, 0xf78d_de1f_0af7_95c5),
-];
-
-/// The hash of its keys and values ([`hash_of_config`]), and how many they are.
-const V3_CONFIG: (usize, u64) = (564, 0xecb7_8447_141a_e141);
-
-/// A pool of version 3 with leaves and a segment stream, as the last program that knew no other
-/// feature has left it when it was killed: 562 keys; volumes, snapshots and clones, compressed data,
-/// patterns and holes; two checkpoints, and 15 records behind the last.
-const V3_LEAVES: &[u8] = include_bytes!("golden/v3-leaves.zst");
-
-/// What that program has read of each volume.
-const V3_LEAVES_HOLDS: [(u64, u64); 6] = [
-    (1, 0xab70_eecd_0ac4_9523),
-    (2, 0x0374_2141_200c_3943),
-    (3, 0xdc07_9ca1_6755_80f1),
-    (4, 0x9a75_5f75_9062_019b),
-    (5, 0x45b9_bf98_4083_5d60),
-    (6, 0xdc07_9ca1_6755_80f1),
-];
-
-const V3_LEAVES_CONFIG: (usize, u64) = (562, 0x6ac0_68f6_f1bc_e156);
-
-fn golden(packed: &[u8]) -> Arc<MemoryDisk> {
+pub(super) fn golden(packed: &[u8]) -> Arc<MemoryDisk> {
     let disk = MemoryDisk::new(1 << 30);
     let blocks = zstd::bulk::decompress(packed, 4 << 20).unwrap();
     for held in blocks.chunks_exact(4 + 4096) {
@@ -79,7 +43,7 @@ fn golden_v2() -> Arc<MemoryDisk> {
 }
 
 /// FNV-1a over words of 64 bits: the number of each block that is not zeros, and its content.
-fn hash(store: &Store, id: u64) -> u64 {
+pub(super) fn hash(store: &Store, id: u64) -> u64 {
     let volume = VolumeId(id);
     let sectors = store.volume_status(volume).unwrap().size.0;
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -112,46 +76,12 @@ fn assert_holds_all_of_v2(store: &Store) {
     assert_sound(store);
 }
 
-fn hash_of_config(store: &Store) -> (usize, u64) {
-    let config = store.config();
-    let mut bytes = Vec::new();
-    for (key, value) in &config {
-        bytes.extend_from_slice(key);
-        bytes.push(0);
-        bytes.extend_from_slice(value);
-        bytes.push(1);
-    }
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    (config.len(), bytes.iter().fold(0xcbf2_9ce4_8422_2325, add))
-}
-
-fn assert_holds_all_of_v3(store: &Store) {
-    assert_eq!(V3_HOLDS.map(|(id, _)| (id, hash(store, id))), V3_HOLDS);
-    assert_eq!(hash_of_config(store), V3_CONFIG);
-    assert_sound(store);
-}
-
-fn assert_holds_all_of_v3_leaves(store: &Store) {
-    assert_eq!(V3_LEAVES_HOLDS.map(|(id, _)| (id, hash(store, id))), V3_LEAVES_HOLDS);
-    assert_eq!(hash_of_config(store), V3_LEAVES_CONFIG);
-    assert_sound(store);
-}
-
-/// Nothing is left of what the latest version has otherwise.
-fn assert_is_latest(store: &Store) {
-    assert!(store.upgrade_status().is_latest);
-    let superblock = store.checkpointing.lock().superblock().clone();
-    assert_eq!(superblock.config.length_bytes, 0);
-    assert!(!superblock.leaves.page.is_none());
-    assert_stands_twice(store);
-}
-
-fn options(upgrade: bool) -> OpenOptions {
+pub(super) fn options(upgrade: bool) -> OpenOptions {
     OpenOptions { upgrade, ..OpenOptions::default() }
 }
 
 /// Maintenance as long as it finds something to do.
-fn settle(store: &Store) {
+pub(super) fn settle(store: &Store) {
     for _ in 0..10_000 {
         if store.maintain().unwrap() == Next::Nothing {
             return;
@@ -161,7 +91,7 @@ fn settle(store: &Store) {
 }
 
 /// All metadata stands twice, and both copies are what was written.
-fn assert_stands_twice(store: &Store) {
+pub(super) fn assert_stands_twice(store: &Store) {
     assert_eq!(store.upgrade_status().left_bytes, 0);
     let rows: Vec<_> = store.writer.lock().state.segments.rows().collect();
     let metadata = rows.iter().filter(|(_, row)| row.state == SegmentState::Metadata);
@@ -252,100 +182,6 @@ fn an_upgrade_that_is_cut_off_leaves_a_pool_of_either_version() {
     assert!(versions[&2] > 0 && versions[&3] > 0, "{versions:?}");
 }
 
-#[test]
-fn a_pool_of_version_3_without_features_is_read_as_it_is() {
-    let disk = golden(V3);
-    let before = disk.copy();
-    let store = Store::load(disk.clone(), options(true)).unwrap();
-    assert_holds_all_of_v3(&store);
-    drop(store);
-    let salvage = Salvage::open(disk.clone(), SalvageOptions::default()).unwrap();
-    assert_eq!(salvage.config().count(), V3_CONFIG.0);
-    assert!(salvage.losses().is_empty());
-    assert!(disk.same_as(&before), "looking at it has changed it");
-}
-
-#[test]
-fn a_pool_of_version_3_stays_without_features_where_that_is_wanted() {
-    let disk = golden(V3);
-    for _ in 0..2 {
-        let store = Store::open(disk.clone(), options(false)).unwrap();
-        assert!(!store.upgrade_status().is_latest);
-        keep(&store, &[(b"more", Some(b"value"))]);
-        settle(&store);
-        store.checkpoint().unwrap();
-        keep(&store, &[(b"more", None)]);
-        assert_holds_all_of_v3(&store);
-        let superblock = store.checkpointing.lock().superblock().clone();
-        assert_eq!(superblock.features, Features::default());
-        assert!(superblock.config.length_bytes > 0 && superblock.leaves.page.is_none());
-    }
-}
-
-#[test]
-fn a_pool_of_version_3_gets_its_features_when_it_is_opened() {
-    let disk = golden(V3);
-    let store = Store::open(disk.clone(), options(true)).unwrap();
-    let UpgradeStatus { version, is_latest, left_bytes, .. } = store.upgrade_status();
-    assert!(version == 3 && is_latest && left_bytes > 0);
-    assert_holds_all_of_v3(&store);
-    assert!(store.maintenance_due());
-    settle(&store);
-    assert_is_latest(&store);
-    assert_holds_all_of_v3(&store);
-    drop(store);
-    let store = Store::open(disk, options(false)).unwrap();
-    assert_is_latest(&store);
-    assert_holds_all_of_v3(&store);
-}
-
-#[test]
-fn a_pool_of_version_3_gets_its_features_while_it_is_used() {
-    for checkpoints in [false, true] {
-        let disk = golden(V3);
-        let store = Store::open(disk.clone(), options(false)).unwrap();
-        keep(&store, &[(b"more", Some(b"value"))]);
-        assert!(store.upgrade().unwrap());
-        assert!(!store.upgrade().unwrap(), "it has them already");
-        keep(&store, &[(b"more", None), (b"long", None)]);
-        if checkpoints {
-            store.checkpoint().unwrap();
-        }
-        keep(&store, &[(b"long", Some(&b"a long value; ".repeat(4600)))]);
-        drop(store);
-        let store = Store::open(disk.clone(), options(false)).unwrap();
-        assert_holds_all_of_v3(&store);
-        settle(&store);
-        assert_is_latest(&store);
-    }
-}
-
-/// The device ends at each write: what is left is a pool with the features or without.
-#[test]
-fn features_that_are_cut_off_leave_a_pool_with_them_or_without() {
-    let mut found = BTreeMap::new();
-    for writes in 0..40 {
-        let disk = golden(V3);
-        disk.fail_after(writes);
-        if let Ok(store) = Store::open(disk.clone(), options(true)) {
-            while matches!(store.maintain(), Ok(next) if next != Next::Nothing) {}
-        }
-        let left = disk.copy();
-        let store = Store::open(left.clone(), options(false)).unwrap();
-        let superblock = store.checkpointing.lock().superblock().clone();
-        let form = (superblock.features.has_leaves(), superblock.config.length_bytes > 0);
-        *found.entry(form).or_insert(0) += 1;
-        assert_holds_all_of_v3(&store);
-        drop(store);
-        let store = Store::open(left, options(true)).unwrap();
-        settle(&store);
-        assert_is_latest(&store);
-        assert_holds_all_of_v3(&store);
-    }
-    let forms: Vec<(bool, bool)> = found.keys().copied().collect();
-    assert_eq!(forms, [(false, true), (true, false), (true, true)]);
-}
-
 /// More metadata than one pass empties, in small segments.
 #[test]
 fn an_upgrade_of_many_segments_ends_and_survives_restarts() {
@@ -416,14 +252,4 @@ fn what_a_later_version_has_made_is_refused_and_told_apart_from_what_is_no_pool(
         let looked = Store::load(disk, OpenOptions::default());
         assert_eq!(looked.is_ok(), index == 1);
     }
-}
-
-#[test]
-fn a_pool_with_leaves_is_read_as_it_is() {
-    let disk = golden(V3_LEAVES);
-    let before = disk.copy();
-    let store = Store::load(disk.clone(), options(true)).unwrap();
-    assert_holds_all_of_v3_leaves(&store);
-    drop(store);
-    assert!(disk.same_as(&before), "looking at it has changed it");
 }

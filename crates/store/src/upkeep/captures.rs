@@ -1,14 +1,25 @@
-//! How a checkpoint captures the pages of a table: each gets its next place, and the directory
-//! above it names that.
+//! How a checkpoint captures the pages of a table, and nodes: each gets its next place, and the
+//! directory above it, or its row, names that.
 
-use block::Frame;
+use std::sync::Arc;
+
+use block::{BLOCK_BYTES, Frame};
+use format::map::{NODE_BYTES, Node};
 use format::page::{PageRef, REFS_PER_DIRECTORY, TableRoot};
+use format::{NodeId, Place};
 
-use crate::StoreError;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::PAGE_COST_BYTES;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
+use crate::upkeep::images::Image;
+use crate::upkeep::placer::Placer;
+use crate::upkeep::slices::Captured;
+use crate::world::World;
+use crate::{NODE_UNITS, StoreError};
+
+/// Nodes that share a block.
+const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 
 /// What a checkpoint must write for a page.
 pub(crate) struct PageImage {
@@ -22,7 +33,7 @@ pub(crate) struct PageImage {
 /// Gives places to pages, and takes back those of the pages' earlier versions.
 pub(crate) trait PagePlacer {
     /// A place for a page that was at `old` (perhaps nowhere).
-    fn place_page(&mut self, old: PageRef) -> Result<format::Place, StoreError>;
+    fn place_page(&mut self, old: PageRef) -> Result<Place, StoreError>;
     /// The page at `old` is not needed any more.
     fn release_page(&mut self, old: PageRef) -> Result<(), StoreError>;
 }
@@ -148,4 +159,34 @@ impl Table {
         let index = (key.1 % REFS_PER_DIRECTORY) as usize;
         self.change_page(medium, parent, |directory| reference.put_in_directory(directory, index))
     }
+}
+
+/// Places nodes that have changed, two to a block, and notes place and checksum in their rows.
+pub(crate) fn capture_nodes(
+    world: &World,
+    placer: &mut Placer<'_>,
+    changed: Vec<(NodeId, Arc<Node>)>,
+    captured: &mut Captured,
+) -> Result<(), StoreError> {
+    let medium = &world.medium;
+    let mut bytes = [0; NODE_BYTES];
+    for group in changed.chunks(NODES_PER_BLOCK) {
+        let first = placer.place(group.len() as u32 * NODE_UNITS)?;
+        for (index, (id, node)) in group.iter().enumerate() {
+            node.encode(&mut bytes);
+            let checksum = medium.keys.page_sum(&bytes);
+            let offset_units = first.offset_units + index as u32 * NODE_UNITS;
+            let place = Place { offset_units, ..first };
+            let before = world.nodes.update_row(medium, *id, |row| {
+                let before = (row.place, row.checksum);
+                (row.place, row.checksum) = (place, checksum);
+                before
+            })?;
+            placer.release(before.0, NODE_UNITS)?;
+            captured.add_node(*id, place, before);
+        }
+        let nodes = group.iter().map(|(_, node)| node.clone()).collect();
+        captured.images.push((first, Image::Nodes(nodes)));
+    }
+    Ok(())
 }

@@ -21,21 +21,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use block::{BLOCK_BYTES, VolumeError};
-use format::map::{NODE_BYTES, Node};
 use format::{LogPosition, NodeId, Place, Superblock};
 
 use crate::log::writer::Writer;
 use crate::space::holes::{Holes, make_sure_it_fits};
 use crate::space::segment_table;
 use crate::store::Store;
+use crate::upkeep::captures::capture_nodes;
 pub(crate) use crate::upkeep::checkpointer::Checkpointer;
-use crate::upkeep::images::{Image, images_bytes, write_images};
-use crate::upkeep::placer::{Placer, Rounded, add_segment_stream, add_stream, encode_pending};
+use crate::upkeep::images::{images_bytes, write_images};
+use crate::upkeep::placer::{Rounded, add_segment_stream, add_stream, encode_pending};
 use crate::upkeep::recapture::{Bad, Before, Refused};
 use crate::upkeep::scrub::TableName;
 use crate::upkeep::slices::Captured;
 use crate::world::World;
-use crate::{Durability, NODE_UNITS, StoreError};
+use crate::{Durability, StoreError};
 
 /// How many segments may refuse a checkpoint before it waits for its next turn: a device that takes
 /// nothing any more has others find that out.
@@ -53,9 +53,6 @@ pub(crate) struct Capture {
     /// Leaves that it does not name any more.
     gone_leaves: Vec<u64>,
 }
-
-/// Nodes that share a block.
-const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 
 impl Store {
     /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
@@ -259,7 +256,6 @@ pub(crate) fn capture(
     capture_nodes(world, &mut placer, world.nodes.take_changed(usize::MAX), &mut captured)?;
     let gone_leaves = writer.state.config.capture(world, &mut placer, &mut captured)?;
     let mut roots = [old.chunks, old.nodes, old.volumes, old.leaves];
-    // The last table describes where all else is placed.
     for (root, name) in roots.iter_mut().zip(TableName::ALL) {
         let (new, pages) = world.table(name).capture(&world.medium, &mut placer)?;
         *root = new;
@@ -278,8 +274,7 @@ pub(crate) fn capture(
     let pending = encode_pending(&unnamed, &writer.state.staged, &world.comparisons.all());
     let pending = add_stream(medium, &mut placer, &pending, units, images, &mut streams[1])?;
     let segments = add_segment_stream(medium, &mut placer, images, &mut streams[2])?;
-    let (segment_table, pages) = segment_table::capture(world, &mut placer)?;
-    captured.add_pages(TableName::Segments, pages);
+    let segment_table = segment_table::capture(world, &mut placer, &mut captured)?;
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
     captured.opened.append(&mut placer.opened);
     captured.open = Some((metadata_segment, metadata_block));
@@ -320,36 +315,6 @@ fn keep_log_from(writer: &mut Writer, position: LogPosition) {
         [position.segment, position.next_segment].contains(segment)
             || rows.row(*segment).opened_lsn >= position.lsn
     });
-}
-
-/// Places nodes that have changed, two to a block, and notes place and checksum in their rows.
-pub(crate) fn capture_nodes(
-    world: &World,
-    placer: &mut Placer<'_>,
-    changed: Vec<(NodeId, Arc<Node>)>,
-    captured: &mut Captured,
-) -> Result<(), StoreError> {
-    let medium = &world.medium;
-    let mut bytes = [0; NODE_BYTES];
-    for group in changed.chunks(NODES_PER_BLOCK) {
-        let first = placer.place(group.len() as u32 * NODE_UNITS)?;
-        for (index, (id, node)) in group.iter().enumerate() {
-            node.encode(&mut bytes);
-            let checksum = medium.keys.page_sum(&bytes);
-            let offset_units = first.offset_units + index as u32 * NODE_UNITS;
-            let place = Place { offset_units, ..first };
-            let before = world.nodes.update_row(medium, *id, |row| {
-                let before = (row.place, row.checksum);
-                (row.place, row.checksum) = (place, checksum);
-                before
-            })?;
-            placer.release(before.0, NODE_UNITS)?;
-            captured.add_node(*id, place, before);
-        }
-        let nodes = group.iter().map(|(_, node)| node.clone()).collect();
-        captured.images.push((first, Image::Nodes(nodes)));
-    }
-    Ok(())
 }
 
 /// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes

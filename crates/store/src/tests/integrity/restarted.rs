@@ -8,7 +8,8 @@ const NEEDED: [&str; 4] =
 
 /// A pool that was just opened: what is not in memory is lost, and named block by block. So it is
 /// where the log behind the checkpoint has to change what is lost. Without one of the streams, a
-/// leaf of the key-value space or a page of the segment table the pool says that it is damaged, and does not open.
+/// leaf of the key-value space or a page of the segment table the pool says that it is damaged, and
+/// does not open.
 #[test]
 fn a_flipped_bit_of_each_class_never_reads_as_data_behind_a_restart() {
     let (mut refused, lossy) = behind_a_restart(make);
