@@ -2,6 +2,7 @@
 //! them. Noted with each change of a row, so it costs next to nothing.
 
 use format::SegmentRow;
+use format::page::PAGE_BYTES;
 use format::segment_row::{SEGMENT_ROW_BYTES, SEGMENT_ROWS_PER_PAGE};
 
 use crate::StoreError;
@@ -34,6 +35,11 @@ impl RowPages {
             self.is_changed[word] |= bit;
             self.changed.push(page);
         }
+    }
+
+    fn is_changed(&self, page: u64) -> bool {
+        let word = self.is_changed.get(page as usize / BITS);
+        word.is_some_and(|word| word & 1 << (page as usize % BITS) != 0)
     }
 
     /// How many have changed.
@@ -98,6 +104,13 @@ impl Segments {
         for ((row, segment), out) in rows.zip(out.chunks_exact_mut(SEGMENT_ROW_BYTES)) {
             row.encode(segment, out);
         }
+    }
+
+    /// Whether this is what a page holds, unless that has changed.
+    pub(crate) fn is_page(&self, page: u64, stored: &[u8]) -> bool {
+        let mut held = [0; PAGE_BYTES];
+        self.encode_page(page, &mut held);
+        held == *stored || self.pages.as_ref().is_some_and(|pages| pages.is_changed(page))
     }
 
     /// A page is as a checkpoint has it.

@@ -156,6 +156,20 @@ fn a_pool_without_the_table_has_at_most_65_536_segments() {
     assert_sound(&store);
 }
 
+#[test]
+fn the_check_tells_of_rows_that_are_not_what_is_stored() {
+    let (_disk, store) = pool(1 << 30);
+    store.checkpoint().unwrap();
+    store.checkpoint().unwrap();
+    assert_sound(&store);
+    store.writer.lock().state.segments.open(SegmentState::Log, 1).unwrap();
+    assert_sound(&store);
+    store.writer.lock().state.segments.take_changed_pages();
+    let findings = store.check(CheckOptions::default()).unwrap().findings;
+    let what = "page 0 of level 0 of the segment table is not what was captured of it";
+    assert_eq!(findings, [what]);
+}
+
 /// A pool of which a byte of the row of segment 1 was changed by who has its key.
 fn with_other_row(at: usize, value: u8) -> Result<Store, StoreError> {
     let (disk, store) = pool(256 << 20);

@@ -88,7 +88,7 @@ impl Store {
             checker.add_live(*place, *units);
         }
         checker.leaves(&writer.state);
-        checker.segment_table();
+        checker.segment_table(&writer.state);
         checker.segments(&writer.state);
         checker.log(begin, writer.position.lsn);
         checker.space(&writer.state)?;
@@ -362,7 +362,7 @@ impl Checker<'_> {
         self.report.findings.extend(state.config.finding());
     }
 
-    fn segment_table(&mut self) {
+    fn segment_table(&mut self, state: &State) {
         let (world, mut pages) = (self.world, Vec::new());
         let visited = segment_table::visit(world, &mut |key, page| pages.push((key, page)));
         if let Err(error) = visited {
@@ -370,9 +370,13 @@ impl Checker<'_> {
         }
         for ((level, number), page) in pages {
             self.add_live(page.place, UNITS_PER_BLOCK);
-            if let Err(error) = world.medium.read_page(page) {
-                let page = format!("page {number} of level {level}");
-                self.find(format!("{page} of the segment table can't be read: {error}"));
+            let name = format!("page {number} of level {level} of the segment table");
+            match world.medium.read_page(page) {
+                Err(error) => self.find(format!("{name} can't be read: {error}")),
+                Ok(read) if level == 0 && !state.segments.is_page(number, &read.content[..]) => {
+                    self.find(format!("{name} is not what was captured of it"));
+                }
+                Ok(_) => {}
             }
         }
     }
