@@ -71,8 +71,11 @@ fn assert_holds_all_of_v3_leaves(store: &Store) {
     assert_sound(store);
 }
 
-/// Pools of version 3 that lack features, and what they hold.
-const LACKING: [(&[u8], fn(&Store)); 2] =
+/// A pool as it is packed, and what it holds.
+type Lacking = (&'static [u8], fn(&Store));
+
+/// Pools of version 3 that lack features.
+const LACKING: [Lacking; 2] =
     [(V3, assert_holds_all_of_v3), (V3_LEAVES, assert_holds_all_of_v3_leaves)];
 
 /// Nothing is left of what the latest version has otherwise.
