@@ -161,7 +161,7 @@ fn measure(
                 }
                 let sample = measure_one(options, lab, target, row)?;
                 eprintln!(
-                    "round {round}: {:<16} {:<14} {:>10.0}/s {:>8.1} MB/s, CPU {:>6.1} s/million",
+                    "round {round}: {:<20} {:<14} {:>10.0}/s {:>8.1} MB/s, CPU {:>6.1} s/million",
                     row.id, target.name, sample.iops, sample.mb_per_s, sample.cpu_s_per_million
                 );
                 samples.push(sample);
