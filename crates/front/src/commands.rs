@@ -123,6 +123,7 @@ impl FrontEnd {
             if let Some(task) = self.tasks.get_mut(index) {
                 task.reading = self.turn.reading(&request);
             }
+            self.may_commit |= !matches!(request, VolumeRequest::Read { .. });
             match self.shared.store.start(request, token) {
                 Started::Done(result) => match self.resume_command(index, result) {
                     Some(next) => step = next,
@@ -165,7 +166,6 @@ impl FrontEnd {
 
     /// A command's request waits for the device: for reads of its own, or for a commit.
     fn wait(&mut self, index: usize, started: Started) {
-        self.patience.earn(self.tasks.len());
         if let Started::Read(operation) = started {
             self.start_reads(index, operation);
         }
@@ -187,6 +187,7 @@ impl FrontEnd {
     pub(super) fn go_on_behind_commit(&mut self, index: usize, operation: Box<ReadOperation>) {
         if self.is_over_early(index) {
             self.shared.store.abandon(operation);
+            self.may_commit = true;
             return self.end_early(index);
         }
         self.request_started(index, Started::Read(operation));

@@ -7,9 +7,8 @@ use std::time::Duration;
 use segments::{Channel, Completion};
 use store::{Outcome, SinkId};
 
-use super::mailbox::{FrontSink, Message, OwnTurn};
+use super::mailbox::{self, FrontSink, Message, OwnTurn};
 use super::management::Purpose;
-use super::patience::Patience;
 use super::peer::Peer;
 use super::shared::Shared;
 use super::storage::Writing;
@@ -59,7 +58,9 @@ pub struct FrontEnd {
     /// What a turn has left of the outcomes of its own calls.
     own_outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
-    pub(super) patience: Patience,
+    /// Whether there may be a commit to take: something was asked for that changes the pool, or
+    /// others say so. To ask the store takes the writer's lock, which others may have for long.
+    pub(super) may_commit: bool,
     /// When the turn began.
     pub(super) now: Duration,
     next_tick: Duration,
@@ -94,7 +95,7 @@ impl FrontEnd {
             outcomes: Vec::new(),
             own_outcomes: Vec::new(),
             messages: Vec::new(),
-            patience: Patience::default(),
+            may_commit: true,
             now: Duration::ZERO,
             next_tick: Duration::ZERO,
             stop_at: None,
@@ -131,12 +132,6 @@ impl FrontEnd {
         }
     }
 
-    /// Its runner has looked around at `now`, and found something or not: from that follows how
-    /// long it goes on to look ([`FrontEnd::sleep_time`]).
-    pub fn looked(&mut self, now: Duration, found: bool) {
-        self.patience.looked(now, found);
-    }
-
     /// Whether there is something to do without any event.
     fn has_work(&self) -> bool {
         self.has_disk_work()
@@ -147,7 +142,7 @@ impl FrontEnd {
 
     /// How long its runner may wait for an event before it takes the next turn.
     pub fn sleep_time(&self) -> Duration {
-        if self.patience.is_left() || self.has_work() {
+        if self.has_work() {
             return Duration::ZERO;
         }
         let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };
@@ -163,6 +158,7 @@ impl FrontEnd {
         let own = OwnTurn::begin(self.index, std::mem::take(&mut self.own_outcomes));
         self.take_turn(woken, now, wires);
         self.own_outcomes = own.end();
+        mailbox::send_outcomes(&self.shared.mailboxes);
         self.shared.counters.turn_of(self.index).note(self.turn.spent_bytes());
     }
 
@@ -170,6 +166,7 @@ impl FrontEnd {
         self.turn.begin();
         self.now = now;
         if woken {
+            self.may_commit = true;
             self.read_mailbox();
         }
         for slot in std::mem::take(&mut self.ready) {
@@ -177,14 +174,11 @@ impl FrontEnd {
         }
         self.tend_buckets(now);
         self.work_off_parked();
-        if self.has_disk_work() {
-            // What needed no disk is answered before, and not after it; nor after the kernel has
-            // taken what other commands have to read.
+        if self.collect() {
+            // What needed no disk is answered before, and not after it.
             self.work_off_touched(wires);
         }
         self.work_off_disk();
-        self.start_commit();
-        self.submit();
         self.work_off_touched(wires);
         if now >= self.next_tick {
             self.tick(now, wires);
@@ -192,7 +186,8 @@ impl FrontEnd {
         while self.start_waiting() | self.end_held() {
             self.work_off_touched(wires);
         }
-        // Sending may have freed commands that were held back: their requests must not wait.
+        // Last, and once: the kernel takes tens of microseconds for it, whatever there is, and
+        // answers do not wait for that.
         self.start_commit();
         self.submit();
     }
@@ -310,6 +305,7 @@ impl FrontEnd {
     /// Lets time pass.
     fn tick(&mut self, now: Duration, wires: &mut dyn Wires) {
         self.next_tick = now + TICK;
+        self.may_commit = true;
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
             if peer.connection.deadline().is_some_and(|deadline| deadline <= now) {

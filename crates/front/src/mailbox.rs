@@ -87,6 +87,12 @@ impl Mailbox {
         self.wake();
     }
 
+    /// Puts several in, and wakes once.
+    fn post_all(&self, messages: &mut Vec<Message>) {
+        self.messages.lock().append(messages);
+        self.wake();
+    }
+
     /// Has the thread finish what is under way, and end.
     pub fn stop(&self) {
         self.post(Message::Stop);
@@ -112,6 +118,9 @@ thread_local! {
     static FRONT_END: Cell<Option<usize>> = const { Cell::new(None) };
     /// Outcomes for it that its own calls of the store have ended.
     static OUTCOMES: RefCell<Vec<(u64, Outcome)>> = const { RefCell::new(Vec::new()) };
+    /// Outcomes for the others, by their indices. One commit ends requests of all front ends: each
+    /// of them is woken once, and finds all that is for it.
+    static FOR_OTHERS: RefCell<Vec<Vec<Message>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A turn of a front end on this thread: what its own calls of the store end comes without a
@@ -138,8 +147,28 @@ pub(super) fn take_own_outcomes(into: &mut Vec<(u64, Outcome)>) {
     OUTCOMES.with_borrow_mut(|outcomes| into.append(outcomes));
 }
 
+/// Gives the others what the calls of the store in this turn have ended of theirs.
+pub(super) fn send_outcomes(mailboxes: &[Arc<Mailbox>]) {
+    FOR_OTHERS.with_borrow_mut(|all| {
+        for (mailbox, messages) in mailboxes.iter().zip(all) {
+            if !messages.is_empty() {
+                mailbox.post_all(messages);
+            }
+        }
+    });
+}
+
+fn keep_for(thread: usize, message: Message) {
+    FOR_OTHERS.with_borrow_mut(|all| {
+        if all.len() <= thread {
+            all.resize_with(thread + 1, Vec::new);
+        }
+        all[thread].push(message);
+    });
+}
+
 /// Where the store puts the outcomes for a front-end thread: without a lock or a wake-up where that
-/// thread itself finished the commit.
+/// thread itself finished the commit, and with one for all where another one did.
 pub(super) struct FrontSink {
     thread: usize,
     /// Weak, because the store lives longer than the front end.
@@ -160,6 +189,8 @@ impl store::Sink for FrontSink {
     fn complete(&self, id: u64, outcome: Outcome) {
         if self.is_own() {
             OUTCOMES.with_borrow_mut(|outcomes| outcomes.push((id, outcome)));
+        } else if FRONT_END.get().is_some() {
+            keep_for(self.thread, Message::Outcome(id, outcome));
         } else if let Some(mailbox) = self.mailbox.upgrade() {
             mailbox.post(Message::Outcome(id, outcome));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use block::{FRAME_BYTES, FrameMut};
+use block::{FRAME_BYTES, FrameMut, VolumeReply};
 use segments::{Buffers, Completion};
 use store::{Commit, ReadOperation, Started};
 
@@ -37,16 +37,15 @@ impl FrontEnd {
         self.channel.has_ended() || !self.completions.is_empty()
     }
 
-    /// Goes on with what ended on the disk and in commits, and with what ends at once by that; not
-    /// without end, as a long copy is a chain of such steps, and not for long, as others wait whose
-    /// commands need no disk. What is left of that is had in the next turn
-    /// ([`FrontEnd::has_work`]).
+    /// Goes on with what ended on the disk ([`FrontEnd::collect`]) and in commits, and with what
+    /// ends at once by that; not without end, as a long copy is a chain of such steps, and not for
+    /// long, as others wait whose commands need no disk. What is left of that is had in the next
+    /// turn ([`FrontEnd::has_work`]).
     pub(super) fn work_off_disk(&mut self) {
-        for _ in 0..CHAIN_MAX {
-            if let Err(error) = self.channel.complete(&mut self.completed) {
-                panic!("can't take transfers from the kernel: {error}");
+        for step in 0..CHAIN_MAX {
+            if step > 0 {
+                self.collect();
             }
-            self.completions.extend(self.completed.drain(..));
             let nothing = self.completions.is_empty();
             let is_late = self.work_off_completions();
             let mut outcomes = std::mem::take(&mut self.outcomes);
@@ -60,6 +59,15 @@ impl FrontEnd {
                 return;
             }
         }
+    }
+
+    /// Takes what has ended on the disk. Returns whether there is something to go on with.
+    pub(super) fn collect(&mut self) -> bool {
+        if let Err(error) = self.channel.complete(&mut self.completed) {
+            panic!("can't take transfers from the kernel: {error}");
+        }
+        self.completions.extend(self.completed.drain(..));
+        !self.completions.is_empty()
     }
 
     /// One request to the disk that has ended after the other, and at least one. Returns whether
@@ -76,6 +84,9 @@ impl FrontEnd {
 
     /// Takes what there is to write, if the device may get another commit.
     pub(super) fn start_commit(&mut self) {
+        if !std::mem::take(&mut self.may_commit) {
+            return;
+        }
         while let Some(commit) = self.shared.store.take_commit() {
             self.write_commit(commit);
         }
@@ -150,6 +161,8 @@ impl FrontEnd {
                     self.submit();
                 }
                 self.shared.store.settle_commits();
+                self.may_commit = true;
+                mailbox::send_outcomes(&self.shared.mailboxes);
                 if self.shared.store.maintenance_due() {
                     self.shared.maintenance.wake();
                 }
@@ -188,6 +201,8 @@ impl FrontEnd {
             return;
         };
         let started: Started = self.shared.store.resume(operation, token);
+        self.may_commit |=
+            !matches!(started, Started::Read(_) | Started::Done(Ok(VolumeReply::Data(_))));
         self.request_started(index, started);
     }
 }
