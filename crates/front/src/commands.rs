@@ -167,6 +167,9 @@ impl FrontEnd {
     /// A command's request waits for the device: for reads of its own, or for a commit.
     fn wait(&mut self, index: usize, started: Started) {
         if let Started::Read(operation) = started {
+            if !operation.reads.is_empty() {
+                self.patience.earn(self.tasks.len());
+            }
             self.start_reads(index, operation);
         }
     }

@@ -9,6 +9,7 @@ use store::{Outcome, SinkId};
 
 use super::mailbox::{self, FrontSink, Message, OwnTurn};
 use super::management::Purpose;
+use super::patience::Patience;
 use super::peer::Peer;
 use super::shared::Shared;
 use super::storage::Writing;
@@ -58,6 +59,7 @@ pub struct FrontEnd {
     /// What a turn has left of the outcomes of its own calls.
     own_outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
+    pub(super) patience: Patience,
     /// Whether there may be a commit to take: something was asked for that changes the pool, or
     /// others say so. To ask the store takes the writer's lock, which others may have for long.
     pub(super) may_commit: bool,
@@ -95,6 +97,7 @@ impl FrontEnd {
             outcomes: Vec::new(),
             own_outcomes: Vec::new(),
             messages: Vec::new(),
+            patience: Patience::default(),
             may_commit: true,
             now: Duration::ZERO,
             next_tick: Duration::ZERO,
@@ -132,6 +135,12 @@ impl FrontEnd {
         }
     }
 
+    /// Its runner has looked around at `now`, and found something or not: from that follows how
+    /// long it goes on to look ([`FrontEnd::sleep_time`]).
+    pub fn looked(&mut self, now: Duration, found: bool) {
+        self.patience.looked(now, found);
+    }
+
     /// Whether there is something to do without any event.
     fn has_work(&self) -> bool {
         self.has_disk_work()
@@ -142,7 +151,7 @@ impl FrontEnd {
 
     /// How long its runner may wait for an event before it takes the next turn.
     pub fn sleep_time(&self) -> Duration {
-        if self.has_work() {
+        if self.patience.is_left() || self.has_work() {
             return Duration::ZERO;
         }
         let most = if self.stop_at.is_some() { STOP_TICK } else { TICK };

@@ -8,7 +8,8 @@
 //! simulator a seed.
 //!
 //! * `shared`: what all front ends of an array share, `wires`: what they ask of who runs them,
-//! * `front_end`: the turn of one, `turn`: how much of it,
+//! * `front_end`: the turn of one, `turn`: how much of it, `patience`: how long to look
+//!   around before it sleeps,
 //! * `peer`: a connection's bytes, in and out,
 //! * `commands`: a command's way through SCSI and the store, and its answer,
 //! * [`transport`]: what is asked of the protocol that carries commands; iSCSI as one,
@@ -47,6 +48,7 @@ mod luns;
 mod mailbox;
 mod managed;
 mod management;
+mod patience;
 mod peer;
 mod repeated;
 mod saver;

@@ -59,6 +59,7 @@ impl Runner {
                 Err(error) => panic!("can't wait for events: {error}"),
             }
             let now = self.shared.clock.now();
+            self.front.looked(now, !events.is_empty());
             let mut woken = false;
             for event in &events {
                 woken |= event.token() == WAKER;

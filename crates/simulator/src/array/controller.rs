@@ -267,10 +267,11 @@ impl Controller {
     pub fn turn(&mut self, index: usize, network: &mut Network, rng: &mut Rng) {
         let now = self.clock.time();
         let thread = &mut self.threads[index];
-        thread.way.take_signal();
+        let found = thread.way.take_signal();
         thread.open_accepted(now, rng);
         thread.note(network, now);
         let woken = thread.woken.take();
+        thread.front.looked(now, found || woken);
         let mut wires = Sockets { network, sockets: &mut thread.sockets, now };
         thread.front.turn(woken, now, &mut wires);
         thread.due = now + thread.front.sleep_time();
