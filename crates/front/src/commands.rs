@@ -20,9 +20,10 @@ use super::throttle::Bucket;
 use super::transport::{Command, TaskHandle, TaskResponse};
 
 impl FrontEnd {
-    /// Starts a command.
-    pub(super) fn execute(&mut self, slot: usize, command: Command) {
-        let shared = self.shared.clone();
+    /// Starts a command that has come at `now`.
+    // What all threads share is borrowed, and not counted: each count would take the cache line
+    // from the others.
+    pub(super) fn execute(&mut self, slot: usize, command: Command, now: Duration) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let outstanding = peer.connection.outstanding();
         let counted = peer.session.as_ref().inspect(|session| session.count(outstanding));
@@ -30,10 +31,10 @@ impl FrontEnd {
             // A discovery session carries none, and is refused them before they come here.
             return peer.connection.forget(command.task);
         };
-        let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let traits = Commands::traits_of(&luns, command.lun, &command.bytes);
-        let (path, bucket) = peer.path(&shared, &nexus.initiator().name, command.lun, &luns);
-        let volume = volume_at(&luns, command.lun);
+        let luns = peer.refresh_luns(&*self.shared.luns, nexus.initiator().name.as_str());
+        let traits = Commands::traits_of(luns, command.lun, &command.bytes);
+        let volume = volume_at(luns, command.lun);
+        let (path, bucket) = peer.path(&self.shared, &nexus.initiator().name, command.lun);
         path.count_reserve(traits.locks_volume);
         let index = self.tasks.insert(Task {
             connection: slot,
@@ -59,7 +60,7 @@ impl FrontEnd {
             bytes: 0,
             zero_bytes: 0,
             copies: Vec::new(),
-            started: shared.clock.now(),
+            started: now,
         });
         if command.is_unsupported {
             return self.finish(index, Commands::refuse(Refusal::Unsupported));
@@ -76,7 +77,10 @@ impl FrontEnd {
                 None => return,
             },
         };
-        let step = shared.begin(&nexus, &luns, traits, asked);
+        // As they were when its traits were looked at.
+        let luns = self.peers[slot].as_ref().and_then(|peer| peer.luns.as_ref());
+        let (_, luns) = luns.expect("what the host sees was looked up above");
+        let step = self.shared.begin(&nexus, luns, traits, asked);
         self.advance(index, step);
     }
 
@@ -338,12 +342,12 @@ impl Peer {
         shared: &Shared,
         initiator: &str,
         lun: [u8; 8],
-        luns: &LunMap,
     ) -> (Arc<PathCounters>, Option<Arc<Bucket>>) {
         if let Some(path) = self.paths.iter().find(|path| path.lun == lun) {
             return (path.counters.clone(), path.bucket.clone());
         }
-        let volume = attributes_at(luns, lun);
+        let luns = self.luns.as_ref().map(|(_, luns)| &**luns);
+        let volume = luns.and_then(|luns| attributes_at(luns, lun));
         let counters = shared.counters.path(initiator, volume.map(|volume| volume.id));
         let bucket = volume.and_then(|volume| shared.throttles.of(volume.id, volume.limits));
         // LUNs without a volume are as many as a host likes to name: those are not kept.

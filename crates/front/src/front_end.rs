@@ -270,13 +270,14 @@ impl FrontEnd {
             if peer.held.is_some() {
                 return;
             }
-            if self.shared.clock.now() >= until {
+            let now = self.shared.clock.now();
+            if now >= until {
                 return self.push_ready(slot);
             }
             peer.connection.set_time(self.now);
             let Some(event) = peer.connection.next_event() else { return };
             match event {
-                Event::Command(command) => self.execute(slot, command),
+                Event::Command(command) => self.execute(slot, command, now),
                 Event::Entered { nexus } => self.enter_session(slot, nexus),
                 Event::LoginRefused { host_name, status } => {
                     self.shared.refusals.note(&host_name, status);

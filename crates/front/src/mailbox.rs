@@ -205,3 +205,57 @@ impl store::Sink for FrontSink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use block::VolumeReply;
+    use store::Sink as _;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Bell(Arc<AtomicUsize>);
+
+    impl Wake for Bell {
+        fn wake(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn outcome() -> Outcome {
+        Outcome::Reply(Ok(VolumeReply::Done))
+    }
+
+    fn taken(mailbox: &Mailbox) -> Vec<u64> {
+        let mut messages = Vec::new();
+        mailbox.take(&mut messages);
+        let id = |message: &Message| match message {
+            Message::Outcome(id, _) => *id,
+            _ => panic!("something else was posted"),
+        };
+        messages.iter().map(id).collect()
+    }
+
+    #[test]
+    fn a_front_end_is_woken_once_for_all_that_a_turn_of_another_has_ended() {
+        let bells = [(); 3].map(|()| Bell::default());
+        let mailboxes = bells.clone().map(|bell| Arc::new(Mailbox::new(Box::new(bell))));
+        let rings = || bells.clone().map(|bell| bell.0.load(Ordering::Relaxed));
+        let sinks = [0, 1, 2].map(|thread| FrontSink::new(thread, &mailboxes[thread]));
+        let turn = OwnTurn::begin(0, Vec::new());
+        for id in 0..9 {
+            sinks[id as usize % 3].complete(id, outcome());
+        }
+        let own: Vec<u64> = turn.end().iter().map(|(id, _)| *id).collect();
+        assert_eq!((own, rings()), (vec![0, 3, 6], [0; 3]));
+        send_outcomes(&mailboxes);
+        send_outcomes(&mailboxes);
+        assert_eq!(rings(), [0, 1, 1]);
+        assert_eq!((taken(&mailboxes[1]), taken(&mailboxes[2])), (vec![1, 4, 7], vec![2, 5, 8]));
+        // What ends outside of a turn is told at once.
+        sinks[1].complete(9, outcome());
+        assert_eq!((rings(), taken(&mailboxes[1])), ([0, 2, 1], vec![9]));
+    }
+}
