@@ -63,6 +63,12 @@ pub struct FrontEnd {
     /// Whether there may be a commit to take: something was asked for that changes the pool, or
     /// others say so. To ask the store takes the writer's lock, which others may have for long.
     pub(super) may_commit: bool,
+    /// Whether reads were queued that the kernel does not have yet.
+    pub(super) has_queued: bool,
+    /// Whether it gets them in the next turn.
+    left_to_submit: bool,
+    /// Whether it was not looked what has ended there.
+    left_to_collect: bool,
     /// When the turn began.
     pub(super) now: Duration,
     next_tick: Duration,
@@ -99,6 +105,9 @@ impl FrontEnd {
             messages: Vec::new(),
             patience: Patience::default(),
             may_commit: true,
+            has_queued: false,
+            left_to_submit: false,
+            left_to_collect: false,
             now: Duration::ZERO,
             next_tick: Duration::ZERO,
             stop_at: None,
@@ -144,6 +153,8 @@ impl FrontEnd {
     /// Whether there is something to do without any event.
     fn has_work(&self) -> bool {
         self.has_disk_work()
+            || self.left_to_submit
+            || self.left_to_collect
             || !self.ready.is_empty()
             || self.turn.has_parked()
             || !self.own_outcomes.is_empty()
@@ -183,11 +194,23 @@ impl FrontEnd {
         }
         self.tend_buckets(now);
         self.work_off_parked();
+        if std::mem::take(&mut self.left_to_submit) {
+            // What needed no disk is answered before.
+            self.work_off_touched(wires);
+            self.start_commit();
+            self.submit();
+            if self.is_late() {
+                self.left_to_collect = true;
+                return;
+            }
+        }
+        self.left_to_collect = false;
         if self.collect() {
-            // What needed no disk is answered before, and not after it.
+            // And not after what did.
             self.work_off_touched(wires);
         }
         self.work_off_disk();
+        let is_late = self.is_late();
         self.work_off_touched(wires);
         if now >= self.next_tick {
             self.tick(now, wires);
@@ -196,12 +219,17 @@ impl FrontEnd {
             self.work_off_touched(wires);
         }
         // Last, and once: the kernel takes tens of microseconds for it, whatever there is, and
-        // answers do not wait for that.
-        self.start_commit();
-        self.submit();
+        // answers do not wait for that. What has come meanwhile does not either where the disk had
+        // all of its time, but for a commit, for which many wait.
+        let begins_commit = self.start_commit();
+        self.left_to_submit = is_late && self.has_queued && !begins_commit;
+        if !self.left_to_submit {
+            self.submit();
+        }
     }
 
     pub(super) fn submit(&mut self) {
+        self.has_queued = false;
         if let Err(error) = self.channel.submit() {
             panic!("can't give transfers to the kernel: {error}");
         }

@@ -75,21 +75,30 @@ impl FrontEnd {
     fn work_off_completions(&mut self) -> bool {
         while let Some(completion) = self.completions.pop_front() {
             self.transfer_ended(completion);
-            if self.shared.clock.now() >= self.now + DISK_TIME {
+            if self.is_late() {
                 return true;
             }
         }
         false
     }
 
+    /// Whether this turn has taken as long as what has ended on the disk may take.
+    pub(super) fn is_late(&self) -> bool {
+        self.shared.clock.now() >= self.now + DISK_TIME
+    }
+
     /// Takes what there is to write, if the device may get another commit.
-    pub(super) fn start_commit(&mut self) {
+    /// Returns whether there was something.
+    pub(super) fn start_commit(&mut self) -> bool {
         if !std::mem::take(&mut self.may_commit) {
-            return;
+            return false;
         }
+        let mut some = false;
         while let Some(commit) = self.shared.store.take_commit() {
             self.write_commit(commit);
+            some = true;
         }
+        some
     }
 
     fn write_commit(&mut self, mut commit: Commit) {
@@ -121,7 +130,10 @@ impl FrontEnd {
             let name = (index as u64) << 32 | place as u64;
             self.device().reads.begin();
             match self.channel.read(name, read.place, frames) {
-                Ok(()) => left += 1,
+                Ok(()) => {
+                    self.has_queued = true;
+                    left += 1;
+                }
                 Err(error) => {
                     tracing::error!("a read can't be done: {error}");
                     self.device().reads.end(false, 0, Duration::ZERO);

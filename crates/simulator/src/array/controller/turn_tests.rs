@@ -72,6 +72,16 @@ impl World {
         }
     }
 
+    /// The first host reads blocks.
+    fn send_reads(&mut self, blocks: std::ops::Range<usize>) {
+        let reads: Vec<_> = blocks
+            .map(|at| at as u16)
+            .map(|at| [0x28, 0, 0, 0, (at >> 5) as u8, (at << 3) as u8, 0, 0, 8, 0])
+            .collect();
+        let reads: Vec<&[u8]> = reads.iter().map(|cdb| &cdb[..]).collect();
+        self.send(0, &reads);
+    }
+
     /// Carries all that is to be carried at the moment.
     fn carry(&mut self) {
         let now = self.clock.time();
@@ -156,21 +166,25 @@ fn a_host_that_sends_much_at_once_does_not_hold_up_another() {
     world.assert_is_served_beside(MANY);
 }
 
-#[test]
-fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
+/// A pool with blocks that are each read by themselves, as nothing of them can be compressed.
+fn written() -> Arc<SimDisk> {
     let disk = pool();
     let first = World::new(&disk);
     let volume = first.array.array.lun_map(&host_name(0)).luns[&1].id;
     for block in 0..MANY {
         let range = SectorRange::new(8 * block as u64, 8);
-        // Nothing of it can be compressed, so that each block is read by itself.
         let mut rng = Rng::new(block as u64);
         let bytes: Vec<u8> = (0..4096).map(|_| rng.draw() as u8).collect();
         let data = DataOut::from_bytes(&bytes, 0);
         let write = VolumeRequest::Write { volume, range, data, fua: false };
         first.array.store.execute(write).unwrap();
     }
-    drop(first);
+    disk
+}
+
+#[test]
+fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
+    let disk = written();
     // What the reads need of the map ends before: in how many steps is found in a first world.
     let mut world = reading(&disk);
     let mut steps = 0;
@@ -193,18 +207,14 @@ fn what_ends_at_once_on_the_disk_does_not_hold_up_another_host() {
 /// A world that has nothing in memory, and whose first host reads all blocks.
 fn reading(disk: &Arc<SimDisk>) -> World {
     let mut world = World::new(disk);
-    let reads: Vec<_> = (0..MANY as u16)
-        .map(|at| [0x28, 0, 0, 0, (at >> 5) as u8, (at << 3) as u8, 0, 0, 8, 0])
-        .collect();
-    let reads: Vec<&[u8]> = reads.iter().map(|cdb| &cdb[..]).collect();
-    world.send(0, &reads);
+    world.send_reads(0..MANY);
     (0..100).for_each(|_| world.turn());
     world
 }
 
 #[test]
 fn a_front_end_looks_around_for_reads_and_not_for_commits() {
-    let disk = pool();
+    let disk = written();
     let mut world = World::new(&disk);
     for block in 0..8 {
         let lun = [0, 1, 0, 0, 0, 0, 0, 0];
@@ -217,7 +227,28 @@ fn a_front_end_looks_around_for_reads_and_not_for_commits() {
     assert!(world.array.due_at() > world.clock.time(), "it sleeps until the commit has ended");
     world.until_answered(0, 8);
     drop(world);
-    let world = reading(&disk);
-    assert!(world.array.is_busy(0));
+    let mut world = World::new(&disk);
+    world.send_reads(0..MANY);
+    while !world.array.is_busy(0) {
+        world.turn();
+    }
     assert!(world.array.due_at() <= world.clock.time(), "it looks around");
+}
+
+#[test]
+fn what_is_to_be_read_is_asked_for_in_a_turn_of_its_own() {
+    let mut world = World::new(&written());
+    world.send_reads(0..MANY / 2);
+    (0..100).for_each(|_| world.turn());
+    world.end_all_reads();
+    world.send_reads(MANY / 2..MANY);
+    world.turn();
+    assert_eq!(world.array.in_flight(0), 0, "what has ended has had all of the turn's time");
+    assert!(world.array.due_at() <= world.clock.time(), "the next one is due");
+    world.send(1, &[&[0; 6][..]]);
+    world.turn();
+    assert_eq!(world.answers(1), 1);
+    assert!(world.array.in_flight(0) > 0);
+    let answered = world.answers(0);
+    world.until_answered(0, MANY - answered);
 }
