@@ -228,13 +228,6 @@ impl FrontEnd {
         }
     }
 
-    pub(super) fn submit(&mut self) {
-        self.has_queued = false;
-        if let Err(error) = self.channel.submit() {
-            panic!("can't give transfers to the kernel: {error}");
-        }
-    }
-
     fn read_mailbox(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
         self.shared.mailboxes[self.index].take(&mut messages);

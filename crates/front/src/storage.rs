@@ -87,6 +87,14 @@ impl FrontEnd {
         self.shared.clock.now() >= self.now + DISK_TIME
     }
 
+    /// Gives the kernel what was queued.
+    pub(super) fn submit(&mut self) {
+        self.has_queued = false;
+        if let Err(error) = self.channel.submit() {
+            panic!("can't give transfers to the kernel: {error}");
+        }
+    }
+
     /// Takes what there is to write, if the device may get another commit.
     /// Returns whether there was something.
     pub(super) fn start_commit(&mut self) -> bool {

@@ -90,7 +90,8 @@ impl Options {
     /// One line for the rows that are compared with a peer.
     pub fn describe_load(&self) -> String {
         format!(
-            "One session, where a row does not say more; a span of {} MiB, 50% compressible data without duplicates",
+            "One session, where a row does not say more; a span of {} MiB, 50% compressible data \
+             without duplicates",
             self.span >> 20
         )
     }

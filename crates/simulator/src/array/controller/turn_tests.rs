@@ -228,7 +228,7 @@ fn a_front_end_looks_around_for_reads_and_not_for_commits() {
     world.until_answered(0, 8);
     drop(world);
     let mut world = World::new(&disk);
-    world.send_reads(0..MANY);
+    world.send_reads(0..4);
     while !world.array.is_busy(0) {
         world.turn();
     }
