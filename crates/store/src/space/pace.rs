@@ -12,6 +12,10 @@ use crate::store::Store;
 /// From this shortage on (in thousandths) hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
 
+/// Where so little of what is moved is won, moves take longer than checkpoints by far: hosts get
+/// all of it at once.
+const KEPT_PERMILLE: u64 = 100;
+
 /// What hosts may write for each turn that frees nodes or compacts metadata, and moves no data.
 const TURN_BYTES: i64 = 8 << 10;
 
@@ -83,8 +87,9 @@ impl Writer {
         let most = i64::from(self.tuning.pace_bytes_max);
         if let Some(pace) = &mut self.pace {
             let won = moved_bytes * pace.share_permille / 1000;
-            pace.kept_bytes += won / 2;
-            pace.budget_bytes = (pace.budget_bytes + (won - won / 2) as i64).min(most);
+            let kept = if pace.share_permille < KEPT_PERMILLE { 0 } else { won / 2 };
+            pace.kept_bytes += kept;
+            pace.budget_bytes = (pace.budget_bytes + (won - kept) as i64).min(most);
         }
     }
 
