@@ -1,6 +1,7 @@
-//! `cargo xtask bench --only memory`, `--only opening` and `--only cold`: the effect of the store's
-//! memory, that opening a pool does not take longer for a larger pool, and reads of a pool whose
-//! metadata is not in memory. All run the simulator's program, which prints tables.
+//! `cargo xtask bench --only memory`, `--only opening`, `--only cold` and `--only aged`: the effect
+//! of the store's memory, that opening a pool does not take longer for a larger pool, reads of a
+//! pool whose metadata is not in memory, and what overwriting one costs that has been full for
+//! long. All run the simulator's program, which prints tables.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -28,6 +29,11 @@ pub fn curve(options: &Options) -> Result<()> {
 /// What a slow device does to reads whose metadata is not in memory, and they to others.
 pub fn cold(options: &Options) -> Result<()> {
     run(options, &["cold".into(), "--seconds".into(), options.seconds.to_string().into()])
+}
+
+/// What overwriting a pool costs that is 60 and 80% full, against its age.
+pub fn aged(options: &Options) -> Result<()> {
+    run(options, &["aged".into()])
 }
 
 /// What opening costs, against the chunks in the pool.

@@ -74,6 +74,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         Some(options::Only::Memory) => return memory::curve(&options),
         Some(options::Only::Opening) => return memory::opening(&options),
         Some(options::Only::Cold) => return memory::cold(&options),
+        Some(options::Only::Aged) => return memory::aged(&options),
         Some(options::Only::Reduction | options::Only::Slow) | None => {}
     }
     let rows: Vec<&'static Row> = match options.only {

@@ -64,7 +64,10 @@ pub enum Only {
     Opening,
     /// Reads whose metadata is not in memory, on a device with a latency, and cached ones beside.
     Cold,
-    /// The same of the served binary over iSCSI. All rows have these as well. Takes 12 GiB of disk.
+    /// What overwriting a pool costs that has been full for long: bytes written to the device, by
+    /// what they are for.
+    Aged,
+    /// As `cold`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB of disk.
     Slow,
     /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
     /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.

@@ -246,6 +246,36 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
 
+/// A checkpoint frees what was emptied, and wins nothing beyond: paced hosts that got their share of
+/// its bytes as well wrote until next to nothing was free, and then a checkpoint was written for
+/// each megabyte of theirs.
+#[test]
+fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
+    let (_, _, store) = small_pool(Durability::Commit);
+    let id = volume(&store, MIB);
+    {
+        let mut writer = store.writer.lock();
+        writer.set_pace(800, 1, 1);
+        writer.spend((1 << 20) + (100 << 10));
+    }
+    let data = DataOut::from_bytes(&distinct(8, 2), 0);
+    let range = SectorRange::new(0, 8);
+    let request = VolumeRequest::Write { volume: id, range, data, fua: false };
+    assert!(matches!(store.start(request, store.waiting_token()), Started::Queued));
+    let is_fed = || store.writer.lock().starved.is_empty();
+    store.checkpointed(64 << 20, 64 << 20);
+    assert!(!is_fed(), "nothing was won yet");
+    // 140 KiB are won of these, and 100 KiB and the write are owed.
+    store.moved(160 << 10);
+    assert!(!is_fed(), "half of it is for the checkpoint");
+    store.checkpointed(1 << 20, 4 << 20);
+    assert!(!is_fed(), "a quarter of that half");
+    store.checkpointed(3 << 20, 3 << 20);
+    assert!(is_fed());
+    while store.commit_here() {}
+    assert!(read(&store, id, 0, 8) == distinct(8, 2));
+}
+
 /// There may be 65,536 segments: what each commit, turn and checkpoint asks of them is counted.
 #[test]
 fn the_segment_table_is_walked_once_for_each_segment_that_is_emptied_and_for_nothing_else() {

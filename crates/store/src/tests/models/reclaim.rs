@@ -65,6 +65,8 @@ fn run() {
         scope.spawn(|| {
             for round in 0..GROUPS {
                 store.reclaim_segment().unwrap();
+                // Frees what was emptied, however little that is.
+                store.checkpoint().unwrap();
                 for part in 0..PARTS {
                     let first = 2000 + (round * PARTS + part) * GROUP;
                     let at = OTHERS + part % 2 * GROUP;
