@@ -67,7 +67,8 @@ pub enum Only {
     /// What overwriting a pool costs that has been full for long: bytes written to the device, by
     /// what they are for.
     Aged,
-    /// As `cold`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB of disk.
+    /// As `cold`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB of
+    /// disk.
     Slow,
     /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
     /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.
