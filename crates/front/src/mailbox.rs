@@ -254,7 +254,7 @@ mod tests {
         send_outcomes(&mailboxes);
         assert_eq!(rings(), [0, 1, 1]);
         assert_eq!((taken(&mailboxes[1]), taken(&mailboxes[2])), (vec![1, 4, 7], vec![2, 5, 8]));
-        // What ends outside of a turn is told at once.
+        // What ends outside a turn is posted at once.
         sinks[1].complete(9, outcome());
         assert_eq!((rings(), taken(&mailboxes[1])), ([0, 2, 1], vec![9]));
     }

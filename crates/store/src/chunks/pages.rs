@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{Frame, FrameMut};
-use format::page::PageRef;
+use format::page::{PageRef, REFS_PER_DIRECTORY};
 
 use crate::chunks::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
 use crate::edits::plans::Mark;
@@ -23,6 +23,16 @@ pub(crate) type FastState = foldhash::fast::FixedState;
 
 /// A page by its level (0: rows) and its position in the level.
 pub(crate) type PageKey = (u8, u64);
+
+/// The directory above a page.
+pub(crate) fn parent_of((level, number): PageKey) -> PageKey {
+    (level + 1, number / REFS_PER_DIRECTORY)
+}
+
+/// The page that a directory names at `index`.
+pub(crate) fn child_of((level, number): PageKey, index: u64) -> PageKey {
+    (level - 1, number * REFS_PER_DIRECTORY + index)
+}
 
 /// The lock over a page.
 pub(crate) fn shard_of(key: PageKey) -> usize {

@@ -14,7 +14,7 @@ use crate::asking::Source;
 use crate::chunks::cursor::Cursor;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::memory::{Memory, PAGE_COST_BYTES};
-use crate::chunks::pages::{Page, PageKey, Shards, Slot};
+use crate::chunks::pages::{Page, PageKey, Shards, Slot, parent_of};
 use crate::sync::{Mutex, RwLock};
 use crate::upkeep::repairs::BadCopies;
 
@@ -227,17 +227,7 @@ impl Table {
     /// the end of the checkpoint's writes a page is in memory, and its reference is in its parent
     /// before the writes begin. A page that is not in memory has no capture under way.
     fn load(&self, source: Source<'_>, key: PageKey, seen: u64) -> Result<Loaded, StoreError> {
-        let root = *self.root.read();
-        if key.0 > root.height || key.0 == root.height && key.1 > 0 {
-            return Ok(Loaded::Nothing);
-        }
-        let stored = if key.0 == root.height {
-            root.page
-        } else {
-            let index = (key.1 % REFS_PER_DIRECTORY) as usize;
-            let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
-            self.read_page(source, parent, |page| PageRef::in_directory(page, index))?
-        };
+        let stored = self.named(source, key)?;
         if stored.is_none() {
             return Ok(Loaded::Nothing);
         }
@@ -268,13 +258,21 @@ impl Table {
 
     /// Where a page is on the medium, if the directory above it can be read.
     pub(crate) fn stored_at(&self, medium: &Medium, key: PageKey) -> Option<PageRef> {
+        self.named(medium, key).ok()
+    }
+
+    /// Where a page is, as the directory above it says.
+    pub(crate) fn named<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        key: PageKey,
+    ) -> Result<PageRef, StoreError> {
         let root = *self.root.read();
         if key.0 >= root.height {
-            return Some(root.page);
+            return Ok(if key == (root.height, 0) { root.page } else { PageRef::NONE });
         }
         let index = (key.1 % REFS_PER_DIRECTORY) as usize;
-        let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
-        self.read_page(medium, parent, |page| PageRef::in_directory(page, index)).ok()
+        self.read_page(source, parent_of(key), |page| PageRef::in_directory(page, index))
     }
 }
 

@@ -109,7 +109,8 @@ impl<K: PartialEq> Unpacked<K> {
     }
 }
 
-/// The blocks that stored units are in: how many, and how many bytes stand in front of them.
+/// The blocks that stored units are in: how many, and how many bytes of the
+/// first come before them.
 pub(crate) fn covering_blocks(offset_units: u32, stored_units: u16) -> (usize, usize) {
     let start = u64::from(offset_units) * PLACE_UNIT_BYTES;
     let skip = start % BLOCK_BYTES;

@@ -7,7 +7,7 @@ use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::row::ROW_BYTES;
 
 use crate::chunks::medium::Medium;
-use crate::chunks::pages::PageKey;
+use crate::chunks::pages::{PageKey, child_of, parent_of};
 use crate::chunks::table::{FREE_ROW, LostPage, Table, rows_of};
 
 impl Table {
@@ -23,7 +23,7 @@ impl Table {
         let mut above_changed = BTreeSet::new();
         for &(mut key) in &*self.dirty.lock() {
             while key.0 < root.height {
-                key = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+                key = parent_of(key);
                 above_changed.insert(key);
             }
         }
@@ -55,7 +55,7 @@ impl Table {
             }
         } else if found.is_some() || visit.above_changed.contains(&key) {
             for index in 0..REFS_PER_DIRECTORY {
-                let child = (key.0 - 1, key.1 * REFS_PER_DIRECTORY + index);
+                let child = child_of(key, index);
                 self.visit_below(medium, child, visit);
             }
         }

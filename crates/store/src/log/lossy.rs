@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 
 use crate::StoreError;
 use crate::chunks::medium::Medium;
-use crate::chunks::pages::PageKey;
+use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::table::Table;
 use crate::map::counts::Counts;
 use crate::map::tree::{Editor, node_of};
@@ -64,7 +64,7 @@ impl Table {
             return Ok(());
         }
         drop(root);
-        let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+        let parent = parent_of(key);
         let index = (key.1 % REFS_PER_DIRECTORY) as usize;
         self.change_page(medium, parent, |directory| {
             PageRef::in_directory(directory, index).spoiled().put_in_directory(directory, index);

@@ -37,6 +37,7 @@ use crate::store::Store;
 use crate::sync::RwLock;
 use crate::upkeep::checkpoint::Checkpointer;
 use crate::upkeep::placer::NO_CHUNK;
+use crate::upkeep::scrub::TableName;
 use crate::upkeep::upgrade::to_latest;
 use crate::world::{State, Volume, World};
 use crate::{OpenOptions, StoreError};
@@ -279,8 +280,7 @@ pub(crate) fn load_checkpoint(
 ) -> Result<(World, State), StoreError> {
     let superblock = checkpointer.superblock().clone();
     let (mut state, compared, contents) = load_state(&medium, &superblock, checkpointer)?;
-    let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = superblock;
-    let world = World::new(medium, budgets, [chunks, nodes, volumes, leaves, segment_table]);
+    let world = World::new(medium, budgets, TableName::roots(&superblock));
     state.segments = segment_table::load(&world, &superblock, &contents.segments)?;
     plausible::check_metadata_segment(&superblock, &state.segments)?;
     state.config = key_space::load::load(&world, &superblock, &contents.config)?;

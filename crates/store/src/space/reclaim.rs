@@ -207,7 +207,7 @@ impl Store {
             }
         }
         self.weigh_again(victim.segment);
-        self.free_emptied(self.dead_segments_wanted())?;
+        self.free_emptied()?;
         Ok(true)
     }
 
@@ -221,7 +221,7 @@ impl Store {
         self.writer.lock().end_pace();
         let freed = match shortage.starving() {
             true => self.free_any()?,
-            false => self.free_emptied(self.dead_segments_wanted())?,
+            false => self.free_emptied()?,
         };
         if freed {
             return Ok(Next::AtOnce);
@@ -248,20 +248,21 @@ impl Store {
         let free = u64::from(writer.state.segments.free_count());
         let need = writer.greatest_need();
         let exhausted = need.is_some() && free <= u64::from(reserve);
-        // What is emptied is as good as free, as the next checkpoint frees it, but for who waits.
+        // The next checkpoint frees what is emptied, so it counts as free, unless jobs wait now.
         let emptied = if exhausted { 0 } else { writer.dead_segments() as u64 };
         let permille = most.saturating_sub(free + emptied) * 1000 / (most - least);
         Shortage { permille: permille.min(1000), need, exhausted }
     }
 
-    /// Writes a checkpoint if that frees `wanted` segments, and as many as are free already: then
-    /// it costs little for each, and hosts have the others while it is written. Returns whether it
+    /// Writes a checkpoint if that frees a few segments, and as many as are free already: then it
+    /// costs little for each, and hosts have the others while it is written. Returns whether it
     /// did.
-    pub(crate) fn free_emptied(&self, wanted: usize) -> Result<bool, StoreError> {
+    pub(crate) fn free_emptied(&self) -> Result<bool, StoreError> {
+        let least = (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16);
         {
             let mut writer = self.writer.lock();
             let free = writer.state.segments.free_count() as usize;
-            if writer.dead_segments() < wanted.max(free) {
+            if writer.dead_segments() < least.max(free) {
                 return Ok(false);
             }
         }
@@ -280,11 +281,6 @@ impl Store {
             self.checkpoint()?;
         }
         Ok(gains)
-    }
-
-    /// How many emptied segments make a checkpoint worth its while.
-    pub(crate) fn dead_segments_wanted(&self) -> usize {
-        (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16)
     }
 
     /// The log segment with the least live data, and what is live in it. One whose records can't be

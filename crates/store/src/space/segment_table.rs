@@ -24,7 +24,7 @@ use format::{Place, Superblock};
 
 use crate::StoreError;
 use crate::chunks::medium::{Copied, Medium};
-use crate::chunks::pages::PageKey;
+use crate::chunks::pages::{PageKey, child_of, parent_of};
 use crate::chunks::table::Table;
 use crate::log::writer::Writer;
 use crate::space::segments::Segments;
@@ -265,14 +265,6 @@ pub(crate) fn give_back_rows(
     world.segment_table.name(&world.medium, (0, page), before)
 }
 
-fn child_of((level, number): PageKey, index: u64) -> PageKey {
-    (level - 1, number * REFS_PER_DIRECTORY + index)
-}
-
-fn parent_of((level, number): PageKey) -> PageKey {
-    (level + 1, number / REFS_PER_DIRECTORY)
-}
-
 /// A place that was handed out already.
 struct At(Place);
 
@@ -287,16 +279,6 @@ impl PagePlacer for At {
 }
 
 impl Table {
-    /// Where a page is, as the directory above it says.
-    fn named(&self, medium: &Medium, key: PageKey) -> Result<PageRef, StoreError> {
-        let root = *self.root.read();
-        if key.0 >= root.height {
-            return Ok(if key == (root.height, 0) { root.page } else { PageRef::NONE });
-        }
-        let index = (key.1 % REFS_PER_DIRECTORY) as usize;
-        self.read_page(medium, parent_of(key), |page| PageRef::in_directory(page, index))
-    }
-
     fn is_in_memory(&self, key: PageKey) -> bool {
         self.shards.of(key).read().get(key).is_some()
     }

@@ -7,10 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+use format::page::ROWS_PER_PAGE;
 
 use crate::asking::{Asked, View};
-use crate::chunks::pages::PageKey;
+use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::table::Table;
 use crate::edits::plans::Held;
 use crate::log::writer::Writer;
@@ -64,10 +64,6 @@ pub(crate) fn look_above_changed(view: View<'_>, seen: Seen) -> Seen {
         look_at_and_above(view, table, keys);
     }
     now
-}
-
-fn parent_of(key: PageKey) -> PageKey {
-    (key.0 + 1, key.1 / REFS_PER_DIRECTORY)
 }
 
 fn look_at_and_above(view: View<'_>, table: &Table, mut keys: BTreeSet<PageKey>) {

@@ -10,7 +10,7 @@ use format::{NodeId, Place};
 
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::PAGE_COST_BYTES;
-use crate::chunks::pages::PageKey;
+use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::table::Table;
 use crate::upkeep::images::Image;
 use crate::upkeep::placer::Placer;
@@ -155,7 +155,7 @@ impl Table {
                 return Ok(());
             }
         }
-        let parent = (key.0 + 1, key.1 / REFS_PER_DIRECTORY);
+        let parent = parent_of(key);
         let index = (key.1 % REFS_PER_DIRECTORY) as usize;
         self.change_page(medium, parent, |directory| reference.put_in_directory(directory, index))
     }

@@ -33,6 +33,7 @@ use segments::{Local, Segments as _, Shared};
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::log::plausible;
+use crate::upkeep::scrub::TableName;
 use crate::world::World;
 use crate::{StoreError, Tuning};
 
@@ -273,9 +274,7 @@ impl Salvage {
 }
 
 fn world(medium: Medium, superblock: &Superblock, memory_bytes: u64) -> World {
-    let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = *superblock;
-    let roots = [chunks, nodes, volumes, leaves, segment_table];
-    World::new(medium, Budgets::of_metadata(memory_bytes), roots)
+    World::new(medium, Budgets::of_metadata(memory_bytes), TableName::roots(superblock))
 }
 
 /// The superblock to salvage from.

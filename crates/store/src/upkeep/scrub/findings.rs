@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use block::{SectorRange, VolumeId};
-use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
-use format::{ChunkId, NodeId};
+use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, TableRoot};
+use format::{ChunkId, NodeId, Superblock};
 
 /// Findings beyond this are counted only.
 const FINDINGS_MAX: usize = 4096;
@@ -31,6 +31,12 @@ impl TableName {
     /// All, in their order, which is that of a scrub and of a capture.
     pub(crate) const ALL: [Self; 5] =
         [Self::Chunks, Self::Nodes, Self::Volumes, Self::Leaves, Self::Segments];
+
+    /// The roots of all, in this order.
+    pub(crate) fn roots(superblock: &Superblock) -> [TableRoot; Self::ALL.len()] {
+        let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = *superblock;
+        [chunks, nodes, volumes, leaves, segment_table]
+    }
 }
 
 /// Durable bytes that are not what was written.

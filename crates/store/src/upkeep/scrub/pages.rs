@@ -6,7 +6,7 @@ use block::{BLOCK_BYTES, Frame};
 use format::map::NODE_BYTES;
 use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, StreamRef, TableRoot};
 use format::row::ROW_BYTES;
-use format::{LeafRow, NodeId, NodeRow, Place, Superblock};
+use format::{LeafRow, NodeId, NodeRow, Place};
 
 use super::{Repair, Step, TableName, What};
 use crate::StoreError;
@@ -115,9 +115,7 @@ impl Step<'_> {
 
     /// Reads some row pages of a table, and the nodes that they name; says which page is the next.
     pub(super) fn pages(&mut self, table: usize, mut from: u64) -> Option<u64> {
-        let superblock = self.checkpointer.superblock();
-        let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = superblock;
-        let roots = [*chunks, *nodes, *volumes, *leaves, *segment_table];
+        let roots = TableName::roots(self.checkpointer.superblock());
         let mut tree = StoredTree::new(table, roots[table]);
         while !self.is_spent() {
             let (number, page) = tree.page(self, from)?;
