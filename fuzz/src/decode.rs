@@ -4,6 +4,7 @@
 //! The first byte of an input says which decoder; the others are what it gets.
 
 use format::codec::Reader;
+use format::label::LABEL_BYTES;
 use format::log::{LogPosition, RECORD_HEADER_BYTES};
 use format::map::{Fanout, MapEntry, NODE_BYTES, Node};
 use format::page::{PageRef, REFS_PER_DIRECTORY, StreamRef, TableRoot};
@@ -12,8 +13,8 @@ use format::row::ROW_BYTES;
 use format::segment_row::{SEGMENT_ROW_BYTES, SHORT_SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, NodeId,
-    NodeRow, Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
+    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, Label,
+    NodeId, NodeRow, Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock, VolumeRow,
 };
 
 use crate::input::Input;
@@ -24,7 +25,7 @@ pub const SUPERBLOCK_SUM_AT: usize = 4064;
 /// Runs the target.
 pub fn run(bytes: &[u8]) {
     let mut input = Input::new(bytes);
-    match input.u8() % 12 {
+    match input.u8() % 13 {
         0 => superblock(input.rest()),
         1 => record(input.rest()),
         2 => entries(input.rest()),
@@ -40,7 +41,8 @@ pub fn run(bytes: &[u8]) {
             let (one, two) = rest.split_at(rest.len() / 2);
             host_state(&[one, two]);
         }
-        _ => directory(input.rest()),
+        11 => directory(input.rest()),
+        _ => label(input.rest()),
     }
 }
 
@@ -48,6 +50,17 @@ pub fn run(bytes: &[u8]) {
 pub fn seal_superblock(superblock: &mut [u8]) {
     let sum = format::checksum::superblock_sum(&superblock[..SUPERBLOCK_SUM_AT]);
     superblock[SUPERBLOCK_SUM_AT..].copy_from_slice(&sum);
+}
+
+fn label(bytes: &[u8]) {
+    assert!(bytes.len() == LABEL_BYTES || Label::decode(bytes).is_err());
+    let mut raw = bytes.to_vec();
+    raw.resize(LABEL_BYTES, 0);
+    // Its checksum stands where that of a superblock does.
+    seal_superblock(&mut raw);
+    if let Ok(decoded) = Label::decode(&raw) {
+        assert_eq!(decoded.encode(), raw);
+    }
 }
 
 fn superblock(bytes: &[u8]) {

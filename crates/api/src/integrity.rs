@@ -53,7 +53,7 @@ impl From<ScrubStatus> for Scrub {
 /// Something that is or was damaged: one entry for each range of blocks that can't be read.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DamageEntry {
-    /// `data`, `map`, `table`, `log`, `stream` or `superblock`.
+    /// `data`, `map`, `table`, `log`, `stream`, `label` or `superblock`.
     pub kind: String,
     /// Which item of that kind.
     #[schema(example = "chunk 4711")]

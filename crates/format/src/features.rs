@@ -52,13 +52,15 @@ pub struct Features {
 }
 
 impl Features {
+    /// Compatible: devices have labels.
+    pub const LABELS: u64 = 1 << 0;
     /// Incompatible: the key-value space is in leaves.
     pub const LEAVES: u64 = 1 << 0;
     /// Incompatible: the segment table is in pages.
     pub const SEGMENT_TABLE: u64 = 1 << 1;
     /// Those that are known. New pools have all of them.
     pub const KNOWN: Self = Self {
-        compatible: 0,
+        compatible: Self::LABELS,
         read_compatible: 0,
         incompatible: Self::LEAVES | Self::SEGMENT_TABLE,
     };
@@ -73,9 +75,17 @@ impl Features {
 
     /// Those that are known and set, by name.
     pub fn names(self) -> Vec<&'static str> {
-        let leaves = self.has_leaves().then_some("leaves");
-        let segment_table = self.has_segment_table().then_some("segment-table");
-        leaves.into_iter().chain(segment_table).collect()
+        let named = [
+            (self.has_labels(), "labels"),
+            (self.has_leaves(), "leaves"),
+            (self.has_segment_table(), "segment-table"),
+        ];
+        named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
+    }
+
+    /// Whether devices have labels.
+    pub fn has_labels(self) -> bool {
+        self.compatible & Self::LABELS != 0
     }
 
     /// Whether the key-value space is in leaves, or becomes that with the next checkpoint.

@@ -32,6 +32,7 @@
 //! there.
 //!
 //! ```text
+//! compatible    bit 0  devices have labels
 //! incompatible  bit 0  the key-value space is in leaves (leaf table), of which a checkpoint writes
 //!                      those that have changed
 //!               bit 1  the segment table is in pages (segment table), of which a checkpoint writes

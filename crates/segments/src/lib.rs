@@ -9,6 +9,7 @@
 //! Nothing above knows an offset into a disk.
 
 pub mod channel;
+mod labels;
 mod layout;
 pub mod local;
 mod root;
@@ -18,5 +19,5 @@ pub mod slow;
 pub use channel::Channel;
 pub use format::SegmentKind;
 pub use local::Local;
-pub use segments::{Fence, RootError, Segments, Shared};
+pub use segments::{BadLabel, Fence, RootError, Segments, Shared};
 pub use sys::{Buffers, Completion, Persist};

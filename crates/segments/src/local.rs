@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::{Completion, Disk, FileDisk, Persist, Ring};
 
 use crate::channel::Channel;
+use crate::labels;
 use crate::layout::Layout;
 use crate::root::{self, Roots};
-use crate::segments::{Fence, RootError, Segments, Shared};
+use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 use crate::slow::{SlowChannel, SlowDisk};
 
 /// One local file or block device, as fast as it is, or slower. Or any other disk, such as a
@@ -157,6 +158,7 @@ impl Segments for Local {
 
     fn read_root(&self) -> Result<Superblock, RootError> {
         let (root, roots) = Roots::read(&*self.disk)?;
+        labels::check(&*self.disk, &root)?;
         *self.roots() = Some(roots);
         Ok(root)
     }
@@ -179,6 +181,17 @@ impl Segments for Local {
 
     fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError> {
         self.with_roots(|roots| roots.mend(&*self.disk, copy, root))
+    }
+
+    fn labels(&self) -> Vec<Result<Label, FormatError>> {
+        labels::read(&*self.disk).into()
+    }
+
+    fn mend_labels(&self, root: &Superblock) -> Vec<BadLabel> {
+        match root.features.has_labels() {
+            true => labels::mend(&*self.disk, root),
+            false => Vec::new(),
+        }
     }
 
     fn fence(&self, epoch: u64) -> io::Result<Fence> {

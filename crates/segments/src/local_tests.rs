@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use block::FRAME_BYTES;
+use format::DeviceId;
+use format::label::LABEL_OFFSETS_BYTES;
 use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
 
 use super::*;
@@ -216,4 +218,103 @@ fn what_grows_is_had_before_it_is_laid_out() {
     local.lay_out(grown);
     local.append(Place::of_block(16, 255), &[Frame::zeros()]).unwrap();
     assert!(Local::over(Arc::<Refusing>::default()).channel(1).is_err());
+}
+
+fn labels(disk: &Refusing) -> [Result<Label, FormatError>; 2] {
+    crate::labels::read(disk)
+}
+
+fn root_without_labels() -> Superblock {
+    let mut root = superblock(1);
+    root.features.compatible = 0;
+    root
+}
+
+#[test]
+fn a_device_says_of_which_pool_it_is() {
+    let (disk, local) = made();
+    let label = Label::of_only(&superblock(1));
+    assert_eq!(label.members.len(), 1);
+    assert_eq!(labels(&disk), [Ok(label.clone()), Ok(label)]);
+    assert_eq!(local.labels(), labels(&disk));
+    assert_eq!(local.mend_labels(&superblock(2)), []);
+}
+
+/// Each copy, and both: what is bad is written anew as it was.
+#[test]
+fn a_bad_label_is_mended_and_keeps_nobody_out() {
+    let [first, second] = LABEL_OFFSETS_BYTES;
+    for bad in [vec![first], vec![second], vec![first, second]] {
+        let (disk, local) = made();
+        bad.iter().for_each(|at| disk.spoil(*at));
+        local.read_root().unwrap();
+        disk.refuse(bad.iter().copied());
+        let refused = local.mend_labels(&superblock(2));
+        assert_eq!(refused.iter().map(|bad| bad.offset_bytes).collect::<Vec<_>>(), bad);
+        assert!(refused.iter().all(|bad| !bad.mended));
+        disk.refuse([]);
+        let mended = local.mend_labels(&superblock(2));
+        assert!(mended.len() == bad.len() && mended.iter().all(|bad| bad.mended));
+        let found = labels(&disk);
+        assert!(found[0].is_ok() && found[0] == found[1], "{found:?}");
+        assert_eq!(local.mend_labels(&superblock(2)), []);
+    }
+}
+
+fn put_label(disk: &Refusing, offset_bytes: u64, label: &Label) {
+    let frame = FrameMut::from_bytes(&label.encode()).freeze();
+    disk.blocks.lock().unwrap().insert(offset_bytes, frame);
+}
+
+#[test]
+fn a_device_of_another_pool_or_of_several_is_refused() {
+    let only = Label::of_only(&superblock(1));
+    let stranger = Label { pool_id: [8; 16], ..only.clone() };
+    let other = format::label::Member { device: DeviceId([1; 16]), bytes: 1 << 30, number: 1 };
+    let one_of_two = Label { members: vec![only.members[0], other], ..only.clone() };
+    let replaced = Label::of_only(&Superblock { pool_id: [6; 16], ..superblock(1) });
+    let replaced = Label { pool_id: [7; 16], ..replaced };
+    for label in [stranger, one_of_two, replaced] {
+        let (disk, local) = made();
+        put_label(&disk, LABEL_OFFSETS_BYTES[1], &label);
+        local.read_root().unwrap();
+        put_label(&disk, LABEL_OFFSETS_BYTES[0], &label);
+        let error = local.read_root().unwrap_err();
+        assert!(matches!(error, RootError::OtherDevice { .. }), "{error}");
+        disk.spoil(LABEL_OFFSETS_BYTES[1]);
+        assert!(local.read_root().is_err());
+    }
+}
+
+/// Its owner has a newer program, and a pool that older ones may use.
+#[test]
+fn labels_of_a_later_version_stay() {
+    let (disk, local) = made();
+    let mut bytes = Label::of_only(&superblock(1)).encode();
+    bytes[8] = 9;
+    let sum = format::checksum::superblock_sum(&bytes[..4064]);
+    bytes[4064..].copy_from_slice(&sum);
+    let frame = FrameMut::from_bytes(&bytes).freeze();
+    for at in LABEL_OFFSETS_BYTES {
+        disk.blocks.lock().unwrap().insert(at, frame.clone());
+    }
+    local.read_root().unwrap();
+    assert_eq!(local.mend_labels(&superblock(2)), []);
+    assert!(LABEL_OFFSETS_BYTES.iter().all(|at| disk.block(*at) == frame));
+}
+
+/// What is there may be of the pool that the device bore before.
+#[test]
+fn labels_do_not_count_in_a_pool_without_them() {
+    let disk = Arc::<Refusing>::default();
+    let stranger = Label::of_only(&Superblock { pool_id: [8; 16], ..superblock(1) });
+    put_label(&disk, LABEL_OFFSETS_BYTES[0], &stranger);
+    Local::make(&*disk, &root_without_labels(), &[]).unwrap();
+    let local = Local::over(disk.clone());
+    let root = local.read_root().unwrap();
+    assert_eq!(local.mend_labels(&root), []);
+    assert_eq!(labels(&disk)[0], Ok(stranger));
+    // It gets them before a root says so.
+    assert_eq!(local.mend_labels(&superblock(3)).len(), 2);
+    assert_eq!(labels(&disk)[0], Ok(Label::of_only(&superblock(3))));
 }

@@ -17,7 +17,7 @@ use format::superblock::{
 use format::{FormatError, Superblock};
 use sys::Disk;
 
-use crate::RootError;
+use crate::{RootError, labels};
 
 /// What is known of the copies.
 #[derive(Clone, Copy, Debug)]
@@ -155,13 +155,17 @@ pub(crate) fn read_stand_in(
 }
 
 /// Makes the first root of a pool, on a device that may bear anything: both copies say the same,
-/// and nothing stands in for them. `superblock` has the first sequence number.
+/// nothing stands in for them, and the device has its labels by then, if it is to have any.
+/// `superblock` has the first sequence number.
 pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> std::io::Result<()> {
     let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
     for offset_bytes in roots {
         disk.write(offset_bytes, &[Frame::zeros()])?;
     }
     disk.flush()?;
+    if superblock.features.has_labels() {
+        labels::make(disk, superblock)?;
+    }
     for sequence in [superblock.sequence, superblock.sequence + 1] {
         let copy = Superblock { sequence, ..superblock.clone() };
         let frame = FrameMut::from_bytes(&copy.encode()).freeze();

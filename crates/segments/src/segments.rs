@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
@@ -103,6 +103,13 @@ pub trait Segments: Send + Sync {
     /// As [`Segments::swap_root`].
     fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError>;
 
+    /// What each device says of itself, in all copies: for tools.
+    fn labels(&self) -> Vec<Result<Label, FormatError>>;
+
+    /// Has each device say which one of the pool it is, where it does not, if the pool of this root
+    /// has labels. Returns the copies that did not.
+    fn mend_labels(&self, root: &Superblock) -> Vec<BadLabel>;
+
     /// Keeps out whoever had an earlier epoch: nothing that they still have on its way lands on a
     /// record of this one when it returns. Says by what, and what that does not keep out.
     ///
@@ -162,6 +169,14 @@ pub enum RootError {
         /// What there is.
         has_bytes: u64,
     },
+    /// The device says that it is another one, or of another pool.
+    #[error("its root is of pool {pool}, and its label says that it is {label}")]
+    OtherDevice {
+        /// What the label says.
+        label: String,
+        /// The pool that the root is of.
+        pool: String,
+    },
     /// Another one stands there than was expected.
     #[error("root {expected} was expected, and {found} is there")]
     Overtaken {
@@ -173,6 +188,17 @@ pub enum RootError {
     /// The medium has failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// A copy of a label that did not say what it has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadLabel {
+    /// Which copy: 0 or 1.
+    pub copy: u8,
+    /// Where it is on the device, in bytes.
+    pub offset_bytes: u64,
+    /// Whether it was written anew.
+    pub mended: bool,
 }
 
 /// [`Segments`] that several have.

@@ -390,7 +390,9 @@ impl From<RootError> for StoreError {
             RootError::None(why) => Self::NotAPool(why),
             RootError::Newer(why) => Self::Newer(why),
             RootError::Io(error) => Self::Io(error),
-            RootError::Short { .. } => Self::Damaged(error.to_string()),
+            RootError::Short { .. } | RootError::OtherDevice { .. } => {
+                Self::Damaged(error.to_string())
+            }
             // Whoever has replaced it writes now.
             RootError::Overtaken { .. } => Self::Io(io::Error::other(error)),
         }

@@ -141,6 +141,7 @@ impl Array {
 fn named(what: What) -> (&'static str, String) {
     match what {
         What::Superblock(copy) => ("superblock", format!("copy {copy}")),
+        What::Label(copy) => ("label", format!("copy {copy}")),
         What::Stream(0) => ("stream", "configuration".into()),
         What::Stream(1) => ("stream", "pending".into()),
         What::Stream(_) => ("stream", "segments".into()),

@@ -8,7 +8,7 @@ fn superblock() -> Superblock {
     let stream = StreamRef { page, length_bytes: 5 };
     Superblock {
         version: FormatVersion::V3,
-        features: Features { compatible: 1 << 63, read_compatible: 1, incompatible: 3 },
+        features: Features { compatible: 1 << 63 | 1, read_compatible: 1, incompatible: 3 },
         incarnation: 15,
         pool_id: [1; 16],
         root_key: [2; 32],

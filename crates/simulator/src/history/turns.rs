@@ -105,7 +105,7 @@ impl History {
             }
             Ok(_) => {
                 let may_be = |finding: &Finding| match finding.what {
-                    What::Superblock(_) => self.plan.bad_places,
+                    What::Superblock(_) | What::Label(_) => self.plan.bad_places,
                     What::Record(_) => self.done.crashes > 0 && finding.repair == Repair::Done,
                     _ => false,
                 };

@@ -10,7 +10,7 @@ use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
-use format::{FormatVersion, Geometry, Keys, PLACE_UNIT_BYTES, Place, Superblock};
+use format::{Features, FormatVersion, Geometry, Keys, PLACE_UNIT_BYTES, Place, Superblock};
 use segments::Shared;
 
 use crate::{StoreError, Tuning};
@@ -21,10 +21,11 @@ pub(crate) struct Medium {
     segment_bytes: u64,
     /// Goes up when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
-    /// Whether the pool is of version 3, or has become that.
-    mirrors: AtomicBool,
-    /// Whether checkpoints write the key-value space in leaves.
-    leaves: AtomicBool,
+    /// The version and the features that the pool was opened with.
+    version: FormatVersion,
+    features: Features,
+    /// Whether the pool has become one of the latest version since then, with all features.
+    upgraded: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) tuning: Tuning,
 }
@@ -62,26 +63,31 @@ impl Medium {
     pub(crate) fn new(disk: Shared, superblock: &Superblock, tuning: Tuning) -> Self {
         let Geometry { segment_bytes, segment_count } = superblock.geometry;
         let segment_count = AtomicU32::new(segment_count);
-        let mirrors = AtomicBool::new(superblock.version.mirrors_metadata());
-        let leaves = AtomicBool::new(superblock.features.has_leaves());
+        let Superblock { version, features, .. } = *superblock;
+        let upgraded = AtomicBool::new(false);
         let keys = Keys::derive(&superblock.root_key);
-        Self { disk, segment_bytes, segment_count, mirrors, leaves, keys, tuning }
+        Self { disk, segment_bytes, segment_count, version, features, upgraded, keys, tuning }
     }
 
     /// The version of the format in which the pool is written.
     pub(crate) fn version(&self) -> FormatVersion {
-        if self.mirrors.load(Ordering::Acquire) { FormatVersion::V3 } else { FormatVersion::V2 }
+        match self.upgraded.load(Ordering::Acquire) {
+            true => FormatVersion::default(),
+            false => self.version,
+        }
     }
 
-    /// Whether checkpoints write the key-value space in leaves.
-    pub(crate) fn has_leaves(&self) -> bool {
-        self.leaves.load(Ordering::Acquire)
+    /// What the pool has beyond that.
+    pub(crate) fn features(&self) -> Features {
+        match self.upgraded.load(Ordering::Acquire) {
+            true => self.features.with_known(),
+            false => self.features,
+        }
     }
 
     /// What is written from here on is of the latest version, with all of its features.
     pub(crate) fn upgraded(&self) {
-        self.mirrors.store(true, Ordering::Release);
-        self.leaves.store(true, Ordering::Release);
+        self.upgraded.store(true, Ordering::Release);
     }
 
     /// Blocks of a segment that a checkpoint can fill.

@@ -204,6 +204,8 @@ impl Store {
             to_latest(&mut superblock, incarnation);
         }
         self.world.medium.disk.fence(superblock.epoch)?;
+        // One that can't be mended keeps nobody from the pool: scrubbing reports it.
+        self.world.medium.disk.mend_labels(&superblock);
         let mut writer = self.writer.lock();
         writer.epoch = epoch;
         writer.state.segments.epoch = epoch;

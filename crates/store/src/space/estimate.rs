@@ -61,7 +61,9 @@ fn entries_changes_blocks(world: &World, entries: &[Entry]) -> u64 {
             ends_blocks(world, *volume, old.abs_diff(*size_blocks))
         }
         // A leaf, where the key-value space is in leaves.
-        Entry::Config { .. } | Entry::TargetState { .. } => u64::from(world.medium.has_leaves()),
+        Entry::Config { .. } | Entry::TargetState { .. } => {
+            u64::from(world.medium.features().has_leaves())
+        }
         _ => ENTRY_BLOCKS,
     };
     // What the key-value space grows by, or a page of the rows of its leaves.

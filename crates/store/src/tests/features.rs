@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use format::{Features, Superblock};
+use segments::Shared;
 
 use super::target_state::keep;
 use super::upgraded::{assert_stands_twice, golden, hash, options, settle};
@@ -46,6 +47,22 @@ const V3_LEAVES_HOLDS: [(u64, u64); 6] = [
 
 const V3_LEAVES_CONFIG: (usize, u64) = (562, 0x6ac0_68f6_f1bc_e156);
 
+/// A pool of version 3 with leaves and a segment table, as the last program that knew no other
+/// feature has left it when it was killed: 515 keys; volumes, a snapshot and a clone, compressed
+/// data, patterns, zeros and holes; two checkpoints, and 30 records behind the last.
+pub(super) const V3_SEGMENT_TABLE: &[u8] = include_bytes!("golden/v3-segment-table.zst");
+
+/// What that program has read of each volume.
+const V3_SEGMENT_TABLE_HOLDS: [(u64, u64); 5] = [
+    (1, 0xa982_0270_ef51_a6fb),
+    (2, 0xf020_4a6d_d372_87fe),
+    (3, 0x905b_e580_d130_6273),
+    (4, 0xa982_0270_ef51_a6fb),
+    (5, 0xd5ca_88ac_b25c_a6b5),
+];
+
+const V3_SEGMENT_TABLE_CONFIG: (usize, u64) = (515, 0x21f3_8013_d3c1_ac2f);
+
 fn hash_of_config(store: &Store) -> (usize, u64) {
     let config = store.config();
     let mut bytes = Vec::new();
@@ -71,12 +88,22 @@ fn assert_holds_all_of_v3_leaves(store: &Store) {
     assert_sound(store);
 }
 
+fn assert_holds_all_of_v3_segment_table(store: &Store) {
+    let holds = V3_SEGMENT_TABLE_HOLDS.map(|(id, _)| (id, hash(store, id)));
+    assert_eq!(holds, V3_SEGMENT_TABLE_HOLDS);
+    assert_eq!(hash_of_config(store), V3_SEGMENT_TABLE_CONFIG);
+    assert_sound(store);
+}
+
 /// A pool as it is packed, and what it holds.
 type Lacking = (&'static [u8], fn(&Store));
 
 /// Pools of version 3 that lack features.
-const LACKING: [Lacking; 2] =
-    [(V3, assert_holds_all_of_v3), (V3_LEAVES, assert_holds_all_of_v3_leaves)];
+const LACKING: [Lacking; 3] = [
+    (V3, assert_holds_all_of_v3),
+    (V3_LEAVES, assert_holds_all_of_v3_leaves),
+    (V3_SEGMENT_TABLE, assert_holds_all_of_v3_segment_table),
+];
 
 /// Nothing is left of what the latest version has otherwise.
 fn assert_is_latest(store: &Store) {
@@ -130,9 +157,11 @@ fn a_pool_of_version_3_gets_its_features_when_it_is_opened() {
         let disk = golden(packed);
         let store = Store::open(disk.clone(), options(true)).unwrap();
         let UpgradeStatus { version, is_latest, left_bytes, .. } = store.upgrade_status();
-        assert!(version == 3 && is_latest && left_bytes > 0);
+        // Labels alone leave nothing to be done.
+        let is_divided = packed == V3_SEGMENT_TABLE;
+        assert!(version == 3 && is_latest && (left_bytes == 0) == is_divided);
         assert_holds(&store);
-        assert!(store.maintenance_due());
+        assert!(is_divided || store.maintenance_due());
         settle(&store);
         assert_is_latest(&store);
         assert_holds(&store);
@@ -156,7 +185,9 @@ fn a_pool_of_version_3_gets_its_features_while_it_is_used() {
         if checkpoints {
             store.checkpoint().unwrap();
         }
-        keep(&store, &[(b"long", Some(&b"a long value; ".repeat(4600)))]);
+        if packed != V3_SEGMENT_TABLE {
+            keep(&store, &[(b"long", Some(&b"a long value; ".repeat(4600)))]);
+        }
         drop(store);
         let store = Store::open(disk.clone(), options(false)).unwrap();
         assert_holds(&store);
@@ -183,6 +214,9 @@ fn cut_off(packed: &[u8], assert_holds: fn(&Store)) {
         let store = Store::open(left.clone(), options(false)).unwrap();
         let superblock = store.checkpointing.lock().superblock().clone();
         let Superblock { features, segments, segment_table, .. } = superblock;
+        if features.has_labels() {
+            assert!(Shared::from(left.clone()).labels().iter().all(Result::is_ok), "at {writes}");
+        }
         let form = (features.has_segment_table(), segments.length_bytes > 0);
         assert_ne!(form.1, !segment_table.page.is_none(), "the table is of one kind");
         *found.entry(form).or_insert(0) += 1;
@@ -194,7 +228,10 @@ fn cut_off(packed: &[u8], assert_holds: fn(&Store)) {
         assert_holds(&store);
     }
     let forms: Vec<(bool, bool)> = found.keys().copied().collect();
-    assert_eq!(forms, [(false, true), (true, false), (true, true)]);
+    match packed == V3_SEGMENT_TABLE {
+        true => assert_eq!(forms, [(true, false)]),
+        false => assert_eq!(forms, [(false, true), (true, false), (true, true)]),
+    }
 }
 
 #[test]
@@ -205,6 +242,28 @@ fn a_pool_with_leaves_is_read_as_it_is() {
     assert_holds_all_of_v3_leaves(&store);
     drop(store);
     assert!(disk.same_as(&before), "looking at it has changed it");
+}
+
+#[test]
+fn a_pool_with_a_segment_table_is_read_as_it_is() {
+    let disk = golden(V3_SEGMENT_TABLE);
+    let before = disk.copy();
+    let store = Store::load(disk.clone(), options(true)).unwrap();
+    assert_holds_all_of_v3_segment_table(&store);
+    drop(store);
+    assert!(disk.same_as(&before), "looking at it has changed it");
+}
+
+#[test]
+fn a_pool_stays_without_labels_where_that_is_wanted() {
+    stays_as_it_is(V3_SEGMENT_TABLE, assert_holds_all_of_v3_segment_table, |superblock| {
+        assert!(superblock.features.has_segment_table() && !superblock.features.has_labels());
+    });
+    let disk = golden(V3_SEGMENT_TABLE);
+    drop(Store::open(disk.clone(), options(false)).unwrap());
+    assert!(Shared::from(disk.clone()).labels().iter().all(Result::is_err));
+    drop(Store::open(disk.clone(), options(true)).unwrap());
+    assert!(Shared::from(disk).labels().iter().all(Result::is_ok));
 }
 
 #[test]

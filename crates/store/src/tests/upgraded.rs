@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use format::{FormatVersion, SegmentState};
 
-use super::features::{V3, V3_LEAVES};
+use super::features::{V3, V3_LEAVES, V3_SEGMENT_TABLE};
 use super::*;
 use crate::{Next, ScrubStep, Tuning};
 
@@ -222,14 +222,31 @@ fn inspect_says_which_format_a_pool_has() {
         let report = crate::inspect(disk.clone(), crate::InspectOptions::default()).unwrap();
         let text = report.to_string();
         let line = text.lines().find_map(|line| line.strip_prefix("superblock  0: format "));
-        line.and_then(|line| line.split(',').next()).unwrap().to_owned()
+        line.and_then(|line| line.split(", sequence").next()).unwrap().to_owned()
     };
     assert_eq!(format(&golden_v2()), "2");
     let disk = golden(V3);
     assert_eq!(format(&disk), "3");
     drop(Store::open(disk.clone(), options(true)).unwrap());
-    assert_eq!(format(&disk), "3 with leaves and segment-table");
+    assert_eq!(format(&disk), "3 with labels, leaves, segment-table");
     assert_eq!(format(&golden(V3_LEAVES)), "3 with leaves");
+    assert_eq!(format(&golden(V3_SEGMENT_TABLE)), "3 with leaves, segment-table");
+}
+
+#[test]
+fn inspect_says_which_device_it_is() {
+    let labels = |disk: &Arc<MemoryDisk>| -> Vec<String> {
+        let report = crate::inspect(disk.clone(), crate::InspectOptions::default()).unwrap();
+        let text = report.to_string();
+        text.lines().filter(|line| line.starts_with("label ")).map(str::to_owned).collect()
+    };
+    assert_eq!(labels(&golden(V3)), Vec::<String>::new());
+    let (disk, store) = pool(1 << 30);
+    let device = format::DeviceId::first_of(store.pool_id);
+    drop(store);
+    disk.flip_one(format::label::LABEL_OFFSETS_BYTES[1], 5);
+    let first = format!("label       0: device 0 of 1, {device}, epoch 0");
+    assert_eq!(labels(&disk), [&first, "label       1: no label at byte 0"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use block::{BlockRange, SECTOR_BYTES, VolumeId};
-use format::{FormatError, MapEntry, Superblock};
+use format::{FormatError, Label, MapEntry, Superblock};
 use segments::Shared;
 
 use crate::map::walk::walk;
@@ -59,6 +59,46 @@ impl SuperblockReport {
     }
 }
 
+/// A copy of a device's label.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct LabelReport {
+    /// Which device it is, in hexadecimal; nothing if the copy is not whole.
+    pub device_id: Option<String>,
+    /// Its number in the pool.
+    pub number: u16,
+    /// How many devices the pool has.
+    pub devices: u64,
+    /// The epoch in which it was written.
+    pub epoch: u64,
+    /// What is wrong with it, if something is.
+    pub problem: Option<String>,
+}
+
+impl LabelReport {
+    fn of(copy: &Result<Label, FormatError>) -> Self {
+        let (label, problem) = match copy {
+            Ok(label) => (Some(label), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self {
+            device_id: label.map(|label| label.device.to_string()),
+            number: label.map_or(0, |label| label.number),
+            devices: label.map_or(0, |label| label.members.len() as u64),
+            epoch: label.map_or(0, |label| label.epoch),
+            problem,
+        }
+    }
+}
+
+/// The labels, where the pool has some: as the newest superblock says.
+fn labels(disk: &Shared, copies: &[Result<Superblock, FormatError>]) -> Vec<LabelReport> {
+    let newest = copies.iter().flatten().max_by_key(|copy| copy.sequence);
+    match newest.is_some_and(|superblock| superblock.features.has_labels()) {
+        true => disk.labels().iter().map(LabelReport::of).collect(),
+        false => Vec::new(),
+    }
+}
+
 /// A run of blocks of a volume.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct MapRun {
@@ -93,6 +133,8 @@ pub struct InspectReport {
     pub segment_bytes: u64,
     /// Both copies of the superblock.
     pub superblocks: Vec<SuperblockReport>,
+    /// Both copies of the device's label, if it is to have one.
+    pub labels: Vec<LabelReport>,
     /// Bytes of log that were replayed.
     pub log_bytes: u64,
     /// The LSN of the next record.
@@ -130,12 +172,13 @@ pub fn inspect(
     let disk = disk.into();
     let copies = disk.root_copies();
     let superblocks = copies.iter().map(SuperblockReport::of).collect();
+    let labels = labels(&disk, &copies);
     let loaded = Store::load(disk, OpenOptions { memory_bytes: 0, ..OpenOptions::default() });
     let store = match loaded {
         Ok(store) => store,
         Err(StoreError::Damaged(text)) => {
             let superblock = copies.iter().flatten().max_by_key(|copy| copy.sequence);
-            return Ok(of_unopenable(superblock, superblocks, text));
+            return Ok(of_unopenable(superblock, superblocks, labels, text));
         }
         Err(error) => return Err(error),
     };
@@ -156,6 +199,7 @@ pub fn inspect(
         capacity_bytes: store.checkpointing.lock().superblock().capacity_bytes,
         segment_bytes,
         superblocks,
+        labels,
         log_bytes: status.log_bytes,
         next_lsn,
         data_bytes: status.data_bytes,
@@ -182,6 +226,7 @@ pub fn inspect(
 fn of_unopenable(
     superblock: Option<&Superblock>,
     superblocks: Vec<SuperblockReport>,
+    labels: Vec<LabelReport>,
     text: String,
 ) -> InspectReport {
     let known = superblock.map(|superblock| InspectReport {
@@ -193,7 +238,8 @@ fn of_unopenable(
     });
     let finding =
         format!("the pool does not open, and holdfast salvage gets out what can be read: {text}");
-    InspectReport { superblocks, findings: vec![finding], ..known.unwrap_or_default() }
+    let findings = vec![finding];
+    InspectReport { superblocks, labels, findings, ..known.unwrap_or_default() }
 }
 
 fn lost_range(lost: &DamagedRange) -> LostRange {
@@ -267,12 +313,22 @@ impl fmt::Display for InspectReport {
                         f,
                         "superblock  {index}: format {}{with}{}, sequence {}, epoch {}",
                         copy.format_version,
-                        copy.features.join(" and "),
+                        copy.features.join(", "),
                         copy.sequence,
                         copy.epoch
                     )?;
                 }
                 Some(problem) => writeln!(f, "superblock  {index}: {problem}")?,
+            }
+        }
+        for (index, copy) in self.labels.iter().enumerate() {
+            let LabelReport { device_id, number, devices, epoch, problem } = copy;
+            match device_id {
+                Some(id) => writeln!(
+                    f,
+                    "label       {index}: device {number} of {devices}, {id}, epoch {epoch}"
+                )?,
+                None => writeln!(f, "label       {index}: {}", problem.as_deref().unwrap_or(""))?,
             }
         }
         writeln!(f, "log         {} bytes replayed, next LSN {}", self.log_bytes, self.next_lsn)?;

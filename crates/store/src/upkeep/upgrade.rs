@@ -7,9 +7,9 @@
 //! 3. What checkpoints of before have written is written anew, some at a time, until no segment has
 //!    metadata that stands once.
 //!
-//! A pool of version 3 that lacks some of its features gets them in the same way: by step 1, and by
-//! the next checkpoint, which writes leaves and pages where the one before has the key-value space
-//! and the segment table in streams.
+//! A pool of version 3 that lacks some of its features gets them in the same way: labels before
+//! step 1, and after it, by the next checkpoint, leaves and pages where the one before has the
+//! key-value space and the segment table in streams.
 //!
 //! Step 1 takes as long as two writes. Step 3 is what compaction does (`compact`), and goes on as
 //! that does: beside the hosts, in small turns, and after a restart from what the segment table
@@ -85,6 +85,7 @@ impl Store {
         if self.has_failed() {
             return Err(StoreError::Volume(block::VolumeError::WriteFailed));
         }
+        self.world.medium.disk.mend_labels(&superblock);
         // Meanwhile the log goes on as before: its records are of the earlier version.
         let written = checkpointer.write_superblock(&self.world.medium, superblock);
         let mut writer = self.writer.lock();
@@ -103,12 +104,13 @@ impl Store {
     }
 
     pub(crate) fn upgrade_status_of(&self, writer: &Writer) -> UpgradeStatus {
-        let version = self.world.medium.version().number();
+        let (version, features) =
+            (self.world.medium.version().number(), self.world.medium.features());
         let units: u64 =
             writer.state.segments.of_one_copy().map(|(_, row)| u64::from(row.live_units)).sum();
         let latest_version = FormatVersion::default().number();
         let segments = &writer.state.segments;
-        let has_features = self.world.medium.has_leaves() && segments.pages.is_some();
+        let has_features = features.with_known() == features && segments.pages.is_some();
         let is_latest = version == latest_version && has_features;
         let is_to_be_divided = writer.state.config.is_to_be_divided();
         let config_bytes = if is_to_be_divided { writer.config_bytes } else { 0 };

@@ -9,6 +9,7 @@ mod replayed;
 mod restarted;
 
 use format::geometry::UNITS_PER_BLOCK;
+use format::label::LABEL_OFFSETS_BYTES;
 use format::map::NODE_BYTES;
 use format::page::{PageRef, StreamRef};
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
@@ -185,6 +186,9 @@ fn classes(store: &Store) -> Vec<(&'static str, What, u64, u64)> {
     let mut classes = Vec::new();
     for (copy, at) in SUPERBLOCK_OFFSETS_BYTES.into_iter().enumerate() {
         classes.push(("superblock", What::Superblock(copy as u8), at, 4096 * 8));
+    }
+    for (copy, at) in LABEL_OFFSETS_BYTES.into_iter().enumerate() {
+        classes.push(("label", What::Label(copy as u8), at, 4096 * 8));
     }
     let streams = [superblock.config, superblock.pending, superblock.segments];
     for (index, stream) in streams.into_iter().enumerate() {

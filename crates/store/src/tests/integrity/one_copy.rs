@@ -3,10 +3,10 @@
 use super::*;
 use crate::Next;
 
-/// Both places of a piece of metadata; of a superblock its own.
+/// Both places of a piece of metadata; of a superblock, and of a label, its own.
 fn copies(class: &str, at: u64) -> Vec<u64> {
     let half = (16 << 20) / 2;
-    if class == "superblock" { vec![at] } else { vec![at, at + half] }
+    if ["superblock", "label"].contains(&class) { vec![at] } else { vec![at, at + half] }
 }
 
 /// Calls `test` for each copy of each class of metadata, in a pool in which a bit of it is turned.
@@ -35,8 +35,8 @@ fn one_bad_copy_of_each_class_costs_nothing_and_scrubbing_writes_it_anew() {
         let store = open(pool);
         assert_eq!(lost(pool, &store), [], "{what:?}");
         let findings = scrub(&store);
-        // The epoch that opening takes is written over the older superblock.
-        if !matches!(what, What::Superblock(_)) || !findings.is_empty() {
+        // Opening writes the epoch that it takes over the older superblock, and a bad label anew.
+        if !matches!(what, What::Superblock(_) | What::Label(_)) || !findings.is_empty() {
             assert_eq!(found(&findings, what, at).repair, Repair::Done, "{what:?}");
         }
         assert_eq!(scrub(&store), [], "{what:?}");
@@ -76,7 +76,8 @@ fn a_read_of_the_second_copy_repairs_the_first() {
 fn copies_of_different_things_may_be_bad_in_both_halves() {
     let pool = make();
     let classes = classes(&Store::load(pool.disk.clone(), COLD).unwrap());
-    let metadata = classes.iter().filter(|(class, ..)| !["chunk", "superblock"].contains(class));
+    let metadata =
+        classes.iter().filter(|(class, ..)| !["chunk", "superblock", "label"].contains(class));
     let mut turned = std::collections::BTreeSet::new();
     for (index, (class, _, at, _)) in metadata.enumerate() {
         // Two nodes share a block.

@@ -137,7 +137,7 @@ fn a_log_over_any_damaged_page_or_node_loses_what_hangs_on_it() {
         let store = Store::load(pool.disk.clone(), COLD).unwrap();
         let (class, what, at, bits) = classes(&store)[index];
         drop(store);
-        if matches!(class, "superblock" | "stream" | "chunk") || is_of_segments(class) {
+        if matches!(class, "superblock" | "label" | "stream" | "chunk") || is_of_segments(class) {
             continue;
         }
         let bit = (index as u64).wrapping_mul(0x85eb_ca6b) % bits;

@@ -45,6 +45,8 @@ impl TableName {
 pub enum What {
     /// A copy of the superblock: 0 or 1.
     Superblock(u8),
+    /// A copy of the device's label: 0 or 1.
+    Label(u8),
     /// A stream: 0 the key-value space where it is not in leaves, 1 what waits to be freed, 2 the
     /// segment table where it is not in pages.
     Stream(u8),
@@ -228,7 +230,9 @@ impl Findings {
                     What::Page { table: TableName::Leaves | TableName::Segments, .. }
                     | What::Leaf(_) => false,
                     What::Chunk(_) | What::Node(_) | What::Page { .. } | What::Lost => true,
-                    What::Superblock(_) | What::Stream(_) | What::Record(_) => false,
+                    What::Superblock(_) | What::Label(_) | What::Stream(_) | What::Record(_) => {
+                        false
+                    }
                 }
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! | phase | what is read | redundancy |
 //! |---|---|---|
-//! | superblocks | both copies | each other |
+//! | superblocks, labels | both copies | each other |
 //! | streams | what waits to be freed; segment table, key-value space: both copies | memory |
 //! | pages | both copies of each page of the tables, of nodes and leaves | each other, memory |
 //! | log | the records that recovery would read, and their payload | what they did was applied |
@@ -171,7 +171,7 @@ impl Store {
             pass: scrub.status.pass + 1,
             started_s: now_s,
             blocks_done: 0,
-            blocks_total: live_bytes.div_ceil(BLOCK_BYTES) + 2,
+            blocks_total: live_bytes.div_ceil(BLOCK_BYTES) + superblocks::ROOT_BLOCKS,
             ..scrub.status
         };
         true

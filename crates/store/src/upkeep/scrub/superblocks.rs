@@ -1,15 +1,20 @@
-//! The superblocks, and the streams that they name.
+//! The superblocks, the labels beside them, and the streams that they name.
 
 use format::Superblock;
+use format::label::LABEL_OFFSETS_BYTES;
 use format::page::StreamRef;
 use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 
 use super::{Repair, Step, What};
 use crate::StoreError;
 
+/// Blocks of superblocks and labels.
+pub(super) const ROOT_BLOCKS: u64 =
+    (SUPERBLOCK_OFFSETS_BYTES.len() + LABEL_OFFSETS_BYTES.len()) as u64;
+
 impl Step<'_> {
-    /// Compares both copies with what memory knows of them. The store that is open has written
-    /// both of them whole when it took its epoch.
+    /// Compares both copies with what memory knows of them, and then those of the label. The store
+    /// that is open has written both superblocks whole when it took its epoch.
     ///
     /// A bad copy is written over in its place, so a crash meanwhile leaves it as bad as it is: the
     /// newest once more as it was, the older one as the newest's successor, which says the same.
@@ -34,7 +39,20 @@ impl Step<'_> {
             let repair = if written { Repair::Done } else { Repair::Impossible };
             self.find(What::Superblock(copy as u8), offset_bytes, repair);
         }
+        self.labels();
         Ok(())
+    }
+
+    /// The labels of the device, which says by them that it is of this pool.
+    fn labels(&mut self) {
+        let root = self.checkpointer.superblock().clone();
+        if root.features.has_labels() {
+            self.count(LABEL_OFFSETS_BYTES.len() as u64);
+        }
+        for bad in self.store.world.medium.disk.mend_labels(&root) {
+            let repair = if bad.mended { Repair::Done } else { Repair::Impossible };
+            self.find(What::Label(bad.copy), bad.offset_bytes, repair);
+        }
     }
 
     /// Each checkpoint writes the streams anew from memory.

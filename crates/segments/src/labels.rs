@@ -1,0 +1,99 @@
+//! The labels of one device: two copies, which say which device of which pool it is.
+//!
+//! Invariants:
+//! 1. One copy is written after the other is durable, so that a crash leaves one of them whole.
+//! 2. Nothing is lost with a label: what it says follows from the root, as long as there is one
+//!    device. So a copy that the device does not take keeps nobody from using the pool.
+//! 3. A device whose labels are whole, and are of another pool or another place in it, is not taken
+//!    for a part of this one ([`check`]).
+
+use std::io;
+
+use block::{BLOCK_BYTES, FrameMut};
+use format::label::{LABEL_OFFSETS_BYTES, UNKNOWN_LABEL};
+use format::{FormatError, Label, Superblock};
+use sys::Disk;
+
+use crate::segments::{BadLabel, RootError};
+
+/// Both copies as they were read, in their order.
+pub(crate) fn read(disk: &dyn Disk) -> [Result<Label, FormatError>; 2] {
+    LABEL_OFFSETS_BYTES.map(|offset_bytes| {
+        let unreadable = FormatError { what: "unreadable", offset: 0 };
+        let mut frames = [FrameMut::zeroed()];
+        if offset_bytes + BLOCK_BYTES > disk.len_bytes()
+            || disk.read_patiently(offset_bytes, &mut frames).is_err()
+        {
+            return Err(unreadable);
+        }
+        Label::decode(&frames[0][..])
+    })
+}
+
+/// Whether the device is the one that the root is of. A copy that is bad says nothing, and neither
+/// does one beside a copy that is right.
+///
+/// # Errors
+/// [`RootError::OtherDevice`].
+pub(crate) fn check(disk: &dyn Disk, root: &Superblock) -> Result<(), RootError> {
+    let labels = read(disk);
+    let mut whole = labels.iter().flatten();
+    match whole.next() {
+        Some(label) if root.features.has_labels() => {
+            let is_right = is_of(label, root) || whole.any(|label| is_of(label, root));
+            if is_right { Ok(()) } else { Err(other_device(label, root)) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes the copies anew that do not say what they have to, one after the other. What a later
+/// program has written stays: a pool that it can't share has a feature that says so.
+pub(crate) fn mend(disk: &dyn Disk, root: &Superblock) -> Vec<BadLabel> {
+    let is_bad = |found: &Result<Label, FormatError>| match found {
+        Ok(label) => !is_of(label, root),
+        Err(error) => error.what != UNKNOWN_LABEL,
+    };
+    let copies = read(disk);
+    let bad = (0..copies.len()).filter(|copy| is_bad(&copies[*copy]));
+    // One that was written before says in which epoch; both say the same.
+    let label = copies.iter().flatten().find(|label| is_of(label, root)).cloned();
+    let label = label.unwrap_or_else(|| Label::of_only(root));
+    let mended = |copy: usize| {
+        let offset_bytes = LABEL_OFFSETS_BYTES[copy];
+        let mended = write(disk, offset_bytes, &label).is_ok();
+        BadLabel { copy: copy as u8, offset_bytes, mended }
+    };
+    bad.map(mended).collect()
+}
+
+/// Writes both copies on a device that may bear anything.
+pub(crate) fn make(disk: &dyn Disk, root: &Superblock) -> io::Result<()> {
+    let label = Label::of_only(root);
+    LABEL_OFFSETS_BYTES.into_iter().try_for_each(|offset_bytes| write(disk, offset_bytes, &label))
+}
+
+fn write(disk: &dyn Disk, offset_bytes: u64, label: &Label) -> io::Result<()> {
+    let frames = [FrameMut::from_bytes(&label.encode()).freeze()];
+    disk.write_and_flush(&mut || disk.write(offset_bytes, &frames))
+}
+
+/// Whether it is the label of the only device of this pool.
+fn is_of(label: &Label, root: &Superblock) -> bool {
+    let only = Label::of_only(root);
+    let place = (label.pool_id, label.device, label.number);
+    place == (only.pool_id, only.device, only.number) && label.members.len() == 1
+}
+
+fn other_device(label: &Label, root: &Superblock) -> RootError {
+    let of_pool = |pool_id: [u8; 16]| pool_id.map(|byte| format!("{byte:02x}")).concat();
+    let text = match label.pool_id == root.pool_id {
+        true => format!(
+            "device {} of {} of a pool, of which it is not all",
+            label.number,
+            label.members.len()
+        ),
+        false => format!("a device of pool {}", of_pool(label.pool_id)),
+    };
+    RootError::OtherDevice { label: text, pool: of_pool(root.pool_id) }
+}
