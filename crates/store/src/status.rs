@@ -13,7 +13,7 @@ use crate::{PoolStatus, VolumeStatus, WrittenBytes};
 impl Store {
     /// How often something went elsewhere because the device had refused to write it.
     pub fn moved_writes(&self) -> u64 {
-        self.writer.lock().moved_count
+        self.writer.lock().log.moved_count()
     }
 
     /// How often a flush of the device has failed, for whomever it was.
@@ -40,7 +40,7 @@ impl Store {
         let segment_bytes = self.world.medium.geometry().segment_bytes;
         PoolStatus {
             pool_id: self.pool_id,
-            epoch: writer.epoch,
+            epoch: writer.log.epoch(),
             capacity_bytes,
             data_bytes: writer.state.segments.live_log_bytes(),
             allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
@@ -50,8 +50,8 @@ impl Store {
             mapped_data_bytes: mapped.iter().map(|(_, data_bytes)| data_bytes).sum(),
             volume_count: mapped.len() as u64,
             snapshot_count: all_count - mapped.len() as u64,
-            log_bytes: writer.log_bytes,
-            commit_count: writer.commit_count,
+            log_bytes: writer.log.bytes(),
+            commit_count: writer.log.commit_count(),
             checkpoint_count: self.checkpoint_count.load(Ordering::Relaxed),
             memory: self.world.memory_status(),
             written: self.written_of(&writer),
@@ -66,7 +66,7 @@ impl Store {
 
     fn written_of(&self, writer: &Writer) -> WrittenBytes {
         let checkpoint_bytes = self.checkpoint_bytes.load(Ordering::Relaxed);
-        WrittenBytes { checkpoint_bytes, ..writer.written }
+        WrittenBytes { checkpoint_bytes, ..writer.log.written() }
     }
 
     /// How a volume stands.

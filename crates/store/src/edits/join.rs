@@ -92,7 +92,7 @@ impl Writer {
     }
 
     fn join_flush(&mut self, token: Token) -> Submitted {
-        if self.is_idle() && self.flushed_lsn + 1 == self.tail.lsn {
+        if self.is_idle() && self.log.is_durable() {
             return Submitted::Done(Ok(VolumeReply::Done));
         }
         self.open.waiting.push(token);
@@ -291,7 +291,7 @@ impl Writer {
         *self.open.work_of(is_light) += edit.work;
         self.open.has_bulk |= is_bulk;
         self.open.changes_blocks += changes_blocks;
-        self.written.hosts_bytes += edit.put_bytes();
+        self.log.count_hosts_bytes(edit.put_bytes());
         self.open.add_edit(&mut self.state.next_chunk, edit);
         let Some(rest) = rest else { return self.joined(world, token, first, fua) };
         if !self.count_entries(world, first) {

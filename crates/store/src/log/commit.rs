@@ -106,15 +106,15 @@ impl Writer {
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
         assert!(readable, "recovery takes no record with so many entries");
         let moved_bytes = record.moved_blocks as u64 * BLOCK_BYTES;
-        let sealed = self.seal(world, record, self.tail, &self.tail_own);
+        let sealed = self.seal(world, record, self.log.end(), self.log.end_own());
         let placed = self.early().then(|| self.place_early(world, &sealed));
         if placed.is_some_and(|placed| placed.is_err()) {
             self.failed = true;
             return None;
         }
-        self.written.moved_bytes += moved_bytes;
+        self.log.count_moved_bytes(moved_bytes);
         self.spend(u64::from(sealed.blocks()) * BLOCK_BYTES - moved_bytes);
-        self.note_sealed(&sealed);
+        self.log.sealed(&sealed);
         self.sealed.push_back(sealed);
         self.turn_plans(world);
         Some(self.send(world, self.sealed.len() - 1))
@@ -135,8 +135,7 @@ impl Writer {
             let next = at;
             return InFlight::new(record, none, (at, payload, next), lsn, applied);
         }
-        let stamp = (self.epoch, self.flushed_lsn);
-        let sealed = record.seal(&world.medium, &at, stamp, before);
+        let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
         let blocks = sealed.frames.len() as u32;
         let payload =
             Place { segment: at.segment, offset_units: (at.block + blocks) * UNITS_PER_BLOCK };
@@ -147,18 +146,6 @@ impl Writer {
             ..at
         };
         InFlight::new(record, sealed, (at, payload, next), at.lsn, applied)
-    }
-
-    /// The log goes on behind a record that was sealed.
-    pub(crate) fn note_sealed(&mut self, sealed: &InFlight) {
-        let bytes = u64::from(sealed.blocks()) * BLOCK_BYTES;
-        self.log_bytes += bytes;
-        self.written.log_bytes += bytes;
-        self.tail = sealed.next;
-        if !sealed.header.is_empty() {
-            self.tail_own = sealed.own.clone();
-            self.ends_with_entries = !sealed.record.entries.is_empty();
-        }
     }
 
     /// What is to be written of a sealed record.
@@ -188,25 +175,22 @@ impl Writer {
     /// Moves to the following segment if `blocks` do not fit this one. `false`: no segment is free
     /// now that could follow it.
     fn make_room(&mut self, blocks: u32) -> bool {
-        assert!(blocks <= self.blocks_per_segment, "a record never crosses a segment");
-        if blocks <= self.segment_rest_blocks() {
+        assert!(blocks <= self.log.blocks_per_segment(), "a record never crosses a segment");
+        if blocks <= self.log.segment_rest_blocks() {
             return true;
         }
-        let segment = self.tail.next_segment;
-        let lsn = self.tail.lsn;
-        let Some(next_segment) = self.state.segments.open(SegmentState::Log, lsn) else {
-            return false;
-        };
-        self.tail = LogPosition { segment, block: 0, next_segment, ..self.tail };
-        self.log_segments.extend([segment, next_segment]);
-        true
+        let opened = self.state.segments.open(SegmentState::Log, self.log.end().lsn);
+        if let Some(opened) = opened {
+            self.log.enter_next_segment(opened);
+        }
+        opened.is_some()
     }
 
     /// Whether the open record waits for a segment, and nothing under way will free one.
     pub(crate) fn has_no_segment(&mut self) -> bool {
         let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
         self.sealed.is_empty()
-            && blocks > self.segment_rest_blocks()
+            && blocks > self.log.segment_rest_blocks()
             && self.state.segments.free_count() == 0
     }
 
@@ -233,7 +217,9 @@ impl Writer {
     /// A commit has ended. It is applied by [`Writer::apply_landed`], behind all in front of it;
     /// until then the next ones may be on their way already.
     pub(crate) fn land(&mut self, world: &World, commit: &Commit, written: bool) {
-        self.commit_count += u64::from(written);
+        if written {
+            self.log.count_commit();
+        }
         if self.early() {
             return self.land_early(world, commit, written);
         }
@@ -242,9 +228,9 @@ impl Writer {
         done.written = Some(written);
         // All before the first that has not landed: each of them was written durably.
         let landed = self.sealed.iter().take_while(|sealed| sealed.written == Some(true));
-        let flushed_lsn = landed.last().map_or(self.flushed_lsn, |last| last.lsn);
-        assert!(flushed_lsn >= self.flushed_lsn, "what was durable stays so");
-        self.flushed_lsn = flushed_lsn;
+        if let Some(last) = landed.last() {
+            self.log.flushed_to(last.lsn);
+        }
     }
 
     /// Applies what has landed, in order, and returns who is to be answered.
@@ -259,12 +245,9 @@ impl Writer {
             let Some(mut done) = self.sealed.pop_front() else { break };
             // Behind a record that was lost nothing is applied: recovery would not find it either.
             self.broken |= done.written == Some(false);
-            let before = self.position;
+            let before = self.log.position();
             if !self.broken {
-                self.position = done.next;
-                if !done.header.is_empty() {
-                    self.position_own = done.own.clone();
-                }
+                self.log.applied(&done);
                 self.broken = self.apply(world, &mut done).is_err();
             }
             self.failed |= self.broken;

@@ -99,29 +99,30 @@ impl Writer {
         if at.segment == self.position_before(first).segment {
             return usize::MAX;
         }
-        entry_blocks(self.blocks_per_segment).filter(|block| *block > at.block).count()
+        entry_blocks(self.log.blocks_per_segment()).filter(|block| *block > at.block).count()
     }
 
     /// Where the record before the one at `first` ends.
     fn position_before(&self, first: usize) -> LogPosition {
-        first.checked_sub(1).map_or(self.position, |index| self.sealed[index].next)
+        first.checked_sub(1).map_or(self.log.position(), |index| self.sealed[index].next)
     }
 
     /// What the record at `first` has a copy of.
     fn own_before(&self, first: usize) -> Arc<[u8]> {
         let before = self.sealed.range(..first).rev().find(|sealed| !sealed.header.is_empty());
-        before.map_or(&self.position_own, |sealed| &sealed.own).clone()
+        before.map_or(self.log.position_own(), |sealed| &sealed.own).clone()
     }
 
     /// Segments that it takes to move the records from `first` on.
     pub(crate) fn segments_to_move(&self, first: usize) -> u32 {
+        let blocks_per_segment = self.log.blocks_per_segment();
         // One is opened behind the last, and one more where a link is.
         let (mut segments, mut used) = (3, 0);
         for sealed in self.sealed.range(first..) {
             // What it has a copy of may be another record then, and longer.
             let blocks = sealed.blocks() + self.tuning.header_blocks_max() / 2;
-            let blocks = blocks.min(self.blocks_per_segment);
-            if used + blocks > self.blocks_per_segment {
+            let blocks = blocks.min(blocks_per_segment);
+            if used + blocks > blocks_per_segment {
                 (segments, used) = (segments + 1, 0);
             }
             used += blocks;
@@ -145,7 +146,7 @@ impl Writer {
     }
 
     fn move_from(&mut self, world: &World, first: usize) -> Result<bool, StoreError> {
-        let chain = self.sealed.iter().map(|sealed| &sealed.at).chain([&self.tail]);
+        let chain = self.sealed.iter().map(|sealed| sealed.at).chain([self.log.end()]);
         let followers: BTreeMap<u32, u32> = chain.map(|at| (at.segment, at.next_segment)).collect();
         let before = self.position_before(first);
         let refused = self.sealed[first].at;
@@ -157,14 +158,15 @@ impl Writer {
         // A link leads from where it is to where it is wanted no more.
         self.sealed.extend(behind.into_iter().filter(|sealed| !sealed.is_link()));
         let mut from = before;
+        self.log.seal_again_from(from);
         if refused.segment != before.segment {
-            let mut entries = entry_blocks(self.blocks_per_segment);
+            let mut entries = entry_blocks(self.log.blocks_per_segment());
             let Some(block) = entries.find(|block| *block > refused.block) else {
                 return Ok(false);
             };
             let link = self.link(world, LogPosition { block, ..refused }, &self.own_before(first));
             from = link.next;
-            self.note_sealed(&link);
+            self.log.sealed(&link);
             self.sealed.insert(first, link);
         }
         let Some(mut at) = self.enter(from, &followers) else { return Ok(false) };
@@ -173,7 +175,7 @@ impl Writer {
             let before = self.own_before(index);
             let record = std::mem::take(&mut self.sealed[index].record);
             let headers = header_blocks(record.entries_bytes, before.len());
-            if at.block + headers + record.frames.len() as u32 > self.blocks_per_segment {
+            if at.block + headers + record.frames.len() as u32 > self.log.blocks_per_segment() {
                 let Some(next) = self.enter(at, &followers) else { return Ok(false) };
                 at = next;
             }
@@ -183,18 +185,17 @@ impl Writer {
                 let old = self.sealed[index].payload;
                 self.move_early(world, &moved, old)?;
             }
-            self.note_sealed(&moved);
+            self.log.sealed(&moved);
             self.sealed[index] = moved;
         }
-        self.moved_count += 1;
+        self.log.count_move();
         Ok(true)
     }
 
     /// A record that says nothing but how the log goes on.
     pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
         let record = Record::default();
-        let stamp = (self.epoch, self.flushed_lsn);
-        let sealed = record.seal(&world.medium, &at, stamp, before);
+        let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
         let next = LogPosition {
             block: at.block + sealed.frames.len() as u32,
             lsn: at.lsn + 1,
@@ -209,9 +210,14 @@ impl Writer {
         let segment = at.next_segment;
         let next_segment = match followers.get(&segment) {
             Some(next) => *next,
-            None => self.state.segments.open(SegmentState::Log, at.lsn)?,
+            None => {
+                let opened = self.state.segments.open(SegmentState::Log, at.lsn)?;
+                self.log.check_opened(opened);
+                opened
+            }
         };
-        self.log_segments.extend([segment, next_segment]);
+        self.log.note_segment(segment);
+        self.log.note_segment(next_segment);
         Some(LogPosition { segment, block: 0, next_segment, ..at })
     }
 

@@ -1,6 +1,6 @@
 //! The log: its tail, records in flight and sealing on one side, replay and recovery on the other.
 //!
-//! * `writer`: the one owner of the tail, `record`: a record before it is written, `commit`:
+//! * `tail`: where it ends, `writer`: the one owner of that, `record`: a record before it is written, `commit`:
 //!   sealing it and what follows, `elsewhere`: a record that the device refuses, `quiet`: the log
 //!   at rest,
 //! * `unflushed`, `barrier`: what no flush has covered yet (`durability = "flush"`),
@@ -26,5 +26,6 @@ pub(crate) mod quiet;
 pub(crate) mod record;
 pub(crate) mod recovery;
 pub(crate) mod replay;
+pub(crate) mod tail;
 pub(crate) mod unflushed;
 pub(crate) mod writer;

@@ -17,9 +17,7 @@ impl Store {
     pub(crate) fn note_rest(&self) {
         let begun = {
             let mut writer = self.writer.lock();
-            let lsn = writer.tail.lsn;
-            let rests = writer.rested_at_lsn.replace(lsn) == Some(lsn);
-            rests && writer.begin_rest(&self.world)
+            writer.log.has_rested() && writer.begin_rest(&self.world)
         };
         if begun {
             self.commit_here();
@@ -31,8 +29,8 @@ impl Writer {
     /// Whether the last record of the log has to be followed by one without entries.
     fn is_rest_due(&self, world: &World) -> bool {
         // With early answers nothing is promised before a flush, and that is a record's own.
-        self.log_bytes > 0
-            && self.ends_with_entries
+        self.log.bytes() > 0
+            && self.log.ends_with_entries()
             && world.medium.version().records() > RecordVersion::V2
             && !self.early()
             && !self.failed
@@ -40,14 +38,14 @@ impl Writer {
 
     fn begin_rest(&mut self, world: &World) -> bool {
         // At the beginning of a segment it would be taken for a link.
-        if !self.is_rest_due(world) || !self.is_idle() || self.segment_rest_blocks() == 0 {
+        if !self.is_rest_due(world) || !self.is_idle() || self.log.segment_rest_blocks() == 0 {
             return false;
         }
-        let rest = self.link(world, self.tail, &self.tail_own);
-        if rest.blocks() > self.segment_rest_blocks() {
+        let rest = self.link(world, self.log.end(), self.log.end_own());
+        if rest.blocks() > self.log.segment_rest_blocks() {
             return false;
         }
-        self.note_sealed(&rest);
+        self.log.sealed(&rest);
         self.sealed.push_back(rest);
         true
     }

@@ -185,7 +185,7 @@ impl Store {
         replay(&world, &mut writer, &superblock, &mut relief)?;
         release_staged(&world, &mut writer.state);
         world.comparisons.forget_sessions();
-        writer.state.segments.know_from(writer.position.lsn);
+        writer.state.segments.know_from(writer.log.position().lsn);
         world.begin_refill(writer.state.next_chunk);
         Ok(Store::assemble(world, writer, checkpointer, options))
     }
@@ -207,7 +207,7 @@ impl Store {
         // One that can't be mended keeps nobody from the pool: scrubbing reports it.
         self.world.medium.disk.mend_labels(&superblock);
         let mut writer = self.writer.lock();
-        writer.epoch = epoch;
+        writer.log.begin_epoch(epoch);
         writer.state.segments.epoch = epoch;
         checkpointer.write_superblock(&self.world.medium, superblock)?;
         if upgrades {

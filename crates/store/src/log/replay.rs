@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
 use format::{Entry, Geometry, Place, RecordHeader, SegmentState, Superblock};
@@ -76,9 +75,9 @@ pub(crate) fn replay(
         let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
         // An earlier recovery may have ended here, and the log gone on in the next segment where
         // its first record did not fit behind the last whole one: the torn one is there still.
-        (position, epoch) = (writer.position, torn_epoch + 1);
+        (position, epoch) = (writer.log.position(), torn_epoch + 1);
     }
-    no_record_is_lost(&mut reader, &writer.position)
+    no_record_is_lost(&mut reader, &writer.log.position())
 }
 
 /// Applies records up to the first whose payload is torn; the epoch of that.
@@ -306,7 +305,7 @@ pub(crate) fn next_of_log(
 fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError> {
     for segment in [at.segment, at.next_segment] {
         writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
-        writer.log_segments.insert(segment);
+        writer.log.note_segment(segment);
     }
     check_log_segments(at, &writer.state.segments)
 }
@@ -319,8 +318,7 @@ fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<()
         let lsn = record.header.lsn;
         StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
     })?;
-    writer.log_bytes += record.header.total_blocks() * BLOCK_BYTES;
-    writer.recovered(record.behind(), record.own.clone());
+    writer.log.recovered(record.behind(), record.own.clone(), record.header.total_blocks());
     Ok(())
 }
 

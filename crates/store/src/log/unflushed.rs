@@ -98,8 +98,7 @@ impl Writer {
 
     /// All up to `lsn` is durable: it need not be kept.
     fn flushed_to(&mut self, world: &World, lsn: u64) {
-        assert!(lsn >= self.flushed_lsn, "what was durable stays so");
-        self.flushed_lsn = lsn;
+        self.log.flushed_to(lsn);
         self.unflushed.tries = 0;
         self.unflushed.from = None;
         self.unflushed.bytes = 0;
@@ -126,7 +125,7 @@ impl Writer {
     /// Sends all again that no flush has covered, up to the one at `index`, which has ended. Says
     /// which is the first.
     fn send_again(&mut self, index: usize) -> usize {
-        let flushed_lsn = self.flushed_lsn;
+        let flushed_lsn = self.log.flushed_lsn();
         let lost = |sealed: &InFlight| sealed.lsn > flushed_lsn;
         let first = self.sealed.iter().position(lost).map_or(index, |first| first.min(index));
         let behind = self.sealed.split_off(first);
@@ -137,7 +136,7 @@ impl Writer {
         }
         self.unflushed.bytes = 0;
         if let Some(from) = self.unflushed.from.take() {
-            self.position = from;
+            self.log.land_again_from(from);
         }
         first
     }
@@ -162,7 +161,7 @@ impl Writer {
         if done.header.is_empty() {
             return;
         }
-        if done.lsn <= self.flushed_lsn {
+        if done.lsn <= self.log.flushed_lsn() {
             return release(world, &done);
         }
         done.record.waiting.clear();

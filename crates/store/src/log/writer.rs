@@ -6,7 +6,6 @@
 //! when they join, and the record follows.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::header_blocks;
@@ -19,6 +18,7 @@ use crate::edits::places::Placeless;
 use crate::edits::plans::Held;
 use crate::log::commit::InFlight;
 use crate::log::record::{Originals, Record, contains, entry_target};
+use crate::log::tail::Tail;
 use crate::log::unflushed::Unflushed;
 use crate::map::grafts::Applied;
 use crate::map::walk::entry_of;
@@ -26,7 +26,7 @@ use crate::space::need::{Need, Wait};
 use crate::space::pace::Pace;
 use crate::space::starved::Exhausted;
 use crate::world::{State, World};
-use crate::{Durability, OpenOptions, StoreError, Token, Tuning, WrittenBytes};
+use crate::{Durability, OpenOptions, StoreError, Token, Tuning};
 
 /// Something that changes the pool.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Submitted {
 /// The writer.
 pub(crate) struct Writer {
     pub(crate) state: State,
-    pub(crate) epoch: u64,
+    pub(crate) log: Tail,
     pub(crate) durability: Durability,
     pub(crate) tuning: Tuning,
     pub(crate) open: Record,
@@ -126,24 +126,9 @@ pub(crate) struct Writer {
     pub(crate) pace: Option<Pace>,
     /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
     pub(crate) reclaim_rest: Option<(u64, u64)>,
-    pub(crate) written: WrittenBytes,
     pub(crate) applied_grafts: Applied,
-    /// Where the first record is, or will be, that is not applied yet.
-    pub(crate) position: LogPosition,
-    /// Where the next record will be.
-    pub(crate) tail: LogPosition,
-    /// Header and entries of the records before these two: the next record has a copy.
-    pub(crate) position_own: Arc<[u8]>,
-    pub(crate) tail_own: Arc<[u8]>,
-    /// Whether the last record has entries: see `quiet`.
-    pub(crate) ends_with_entries: bool,
-    /// Where the log ended at the last turn of maintenance that found nothing else to do.
-    pub(crate) rested_at_lsn: Option<u64>,
-    pub(crate) blocks_per_segment: u32,
     /// Blocks of a segment that a checkpoint can fill.
     pub(crate) metadata_blocks: u32,
-    /// The last record that is known to be durable, with all in front of it.
-    pub(crate) flushed_lsn: u64,
     /// What was answered early and is not durable yet.
     pub(crate) unflushed: Unflushed,
     /// The store has failed; nothing is taken any more.
@@ -152,13 +137,6 @@ pub(crate) struct Writer {
     pub(crate) broken: bool,
     /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
     pub(crate) barrier: bool,
-    /// Bytes of log since the last checkpoint.
-    pub(crate) log_bytes: u64,
-    /// Segments that recovery would read.
-    pub(crate) log_segments: BTreeSet<u32>,
-    pub(crate) commit_count: u64,
-    /// How often the log went on elsewhere because the device refused to write.
-    pub(crate) moved_count: u64,
     /// Segments that could not be emptied: what is live in them is damaged.
     pub(crate) unreclaimable: BTreeSet<u32>,
     /// Chunks that were staged for nothing and are still to be released: first id and count.
@@ -188,7 +166,7 @@ impl Writer {
     ) -> Self {
         Self {
             state,
-            epoch,
+            log: Tail::new(epoch, position, medium.geometry().blocks_per_segment()),
             durability: options.durability,
             tuning: options.tuning,
             open: Record::default(),
@@ -205,25 +183,12 @@ impl Writer {
             needs_looked_at: 0,
             pace: None,
             reclaim_rest: None,
-            written: WrittenBytes::default(),
             applied_grafts: Applied::default(),
-            flushed_lsn: position.lsn - 1,
-            position,
-            tail: position,
-            position_own: Arc::default(),
-            tail_own: Arc::default(),
-            ends_with_entries: false,
-            rested_at_lsn: None,
-            blocks_per_segment: medium.geometry().blocks_per_segment(),
             metadata_blocks: medium.metadata_blocks(),
             unflushed: Unflushed::default(),
             failed: false,
             broken: false,
             barrier: false,
-            log_bytes: 0,
-            log_segments: BTreeSet::from([position.segment, position.next_segment]),
-            commit_count: 0,
-            moved_count: 0,
             unreclaimable: BTreeSet::new(),
             released: Vec::new(),
             metadata_rest_blocks: 0,
@@ -234,15 +199,6 @@ impl Writer {
             #[cfg(test)]
             claims_nothing: false,
         }
-    }
-
-    /// Recovery has applied all before `position`; `own` is what the next record has a copy of.
-    pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>) {
-        self.position = position;
-        self.tail = position;
-        (self.position_own, self.tail_own) = (own.clone(), own);
-        self.ends_with_entries = true;
-        self.flushed_lsn = position.lsn - 1;
     }
 
     pub(crate) fn early(&self) -> bool {
@@ -329,7 +285,7 @@ impl Writer {
 
     pub(crate) fn has_room(&self, blocks: usize, bytes: usize) -> bool {
         let empty = self.open.is_empty();
-        let rest = self.segment_rest_blocks();
+        let rest = self.log.segment_rest_blocks();
         let (most, header) = (self.tuning.record_blocks_max, self.tuning.header_blocks_max());
         let cut = rest >= self.tuning.segment_rest_blocks_min + header;
         let limit = if cut { (rest - header) as usize } else { most };
@@ -341,11 +297,7 @@ impl Writer {
     /// Blocks of the next record, if it has so many bytes of entries, each with its length, and
     /// such a payload.
     pub(crate) fn next_record_blocks(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
-        header_blocks(entries_bytes, self.tail_own.len()) + payload_blocks as u32
-    }
-
-    pub(crate) fn segment_rest_blocks(&self) -> u32 {
-        self.blocks_per_segment - self.tail.block
+        header_blocks(entries_bytes, self.log.end_own().len()) + payload_blocks as u32
     }
 
     /// Whether the edit has read a block that a record changes which is not applied yet, or has to

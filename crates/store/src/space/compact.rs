@@ -244,7 +244,7 @@ impl Writer {
     /// Segments of metadata that is to stand twice and stands once, and when they were opened: as
     /// many as a quarter of what is free can take.
     fn of_one_copy(&mut self, segment_units: u64) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let rests = self.compaction_rest.is_some_and(|bytes| self.written.log_bytes < bytes);
+        let rests = self.compaction_rest.is_some_and(|bytes| self.log.written().log_bytes < bytes);
         let free = u64::from(self.state.segments.free_count());
         let mut room_units =
             free.saturating_sub(u64::from(self.left_by_data())) * segment_units / 4;
@@ -267,7 +267,7 @@ impl Writer {
 
     /// A pass has gained nothing: the next one is not begun before more was written.
     fn rest_from_compaction(&mut self) {
-        self.compaction_rest = Some(self.written.log_bytes + self.eighth_segment_bytes());
+        self.compaction_rest = Some(self.log.written().log_bytes + self.eighth_segment_bytes());
     }
 
     /// Segments were emptied as far as that can be: what is left in them is damaged.
@@ -288,7 +288,7 @@ impl Writer {
         if !of_one_copy.is_empty() {
             return Some(of_one_copy);
         }
-        if self.compaction_rest.is_some_and(|log_bytes| self.written.log_bytes < log_bytes) {
+        if self.compaction_rest.is_some_and(|log_bytes| self.log.written().log_bytes < log_bytes) {
             return None;
         }
         let starving = !self.starved.is_empty();

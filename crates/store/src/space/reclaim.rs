@@ -140,7 +140,8 @@ impl Store {
         let (hosts_bytes, idle) = {
             let mut writer = self.writer.lock();
             writer.set_pace(shortage.permille, victim.live_units, victim.dead_units);
-            (writer.written.log_bytes - writer.written.moved_bytes, writer.is_idle())
+            let written = writer.log.written();
+            (written.log_bytes - written.moved_bytes, writer.is_idle())
         };
         let written = hosts_bytes.saturating_sub(reclaimer.seen_bytes);
         let at_once = shortage.starving() || written == 0 && idle;
@@ -184,8 +185,12 @@ impl Store {
         let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
         let tuning = &self.options.tuning;
         // What would not fit behind the log's end would leave the rest of its segment empty.
-        let rest =
-            self.writer.lock().segment_rest_blocks().saturating_sub(tuning.move_header_blocks());
+        let rest = self
+            .writer
+            .lock()
+            .log
+            .segment_rest_blocks()
+            .saturating_sub(tuning.move_header_blocks());
         let fitting =
             if rest >= tuning.move_blocks_min { blocks.min(rest as usize) } else { blocks };
         let batch: Vec<Stored> = victim.live.drain(..fitting.min(victim.live.len())).collect();
@@ -275,7 +280,7 @@ impl Store {
     fn free_any(&self) -> Result<bool, StoreError> {
         let gains = {
             let writer = self.writer.lock();
-            writer.dead_segments() > 0 || writer.log_segments.len() > LOG_SEGMENTS_MIN
+            writer.dead_segments() > 0 || writer.log.segments().len() > LOG_SEGMENTS_MIN
         };
         if gains {
             self.checkpoint()?;
@@ -318,7 +323,7 @@ impl Writer {
 
     /// Segments that the next checkpoint frees.
     fn dead_segments(&self) -> usize {
-        self.state.segments.dead(&self.log_segments).len()
+        self.state.segments.dead(self.log.segments()).len()
     }
 
     /// The log segment with the least live units, if those are less than `most`. Segments that
@@ -332,7 +337,7 @@ impl Writer {
             if row.state == SegmentState::Log
                 && least.is_none_or(|(_, found)| row.live_units < found.live_units)
                 && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
-                && !self.log_segments.contains(&segment)
+                && !self.log.segments().contains(&segment)
                 && !self.unreclaimable.contains(&segment)
             {
                 least = Some((segment, row));
@@ -343,7 +348,7 @@ impl Writer {
 
     /// An eighth of a segment. After that much more log another look for dead blocks may pay.
     pub(crate) fn eighth_segment_bytes(&self) -> u64 {
-        u64::from(self.blocks_per_segment) * BLOCK_BYTES / 8
+        u64::from(self.log.blocks_per_segment()) * BLOCK_BYTES / 8
     }
 
     /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was
@@ -352,13 +357,13 @@ impl Writer {
         let eighth = self.eighth_segment_bytes();
         let live_bytes = self.state.segments.live_log_bytes();
         self.reclaim_rest =
-            Some((self.written.log_bytes + eighth, live_bytes.saturating_sub(eighth)));
+            Some((self.log.written().log_bytes + eighth, live_bytes.saturating_sub(eighth)));
     }
 
     fn is_reclaim_futile(&self) -> bool {
         self.starved.is_empty()
             && self.reclaim_rest.is_some_and(|(log_bytes, live_bytes)| {
-                self.written.log_bytes < log_bytes
+                self.log.written().log_bytes < log_bytes
                     && self.state.segments.live_log_bytes() > live_bytes
             })
     }

@@ -71,7 +71,7 @@ impl<'a> Relief<'a> {
         }
         let free = u64::from(writer.state.segments.free_for_metadata());
         if !self.is_ahead_known {
-            let segment_bytes = u64::from(writer.blocks_per_segment) * BLOCK_BYTES;
+            let segment_bytes = u64::from(writer.log.blocks_per_segment()) * BLOCK_BYTES;
             let ahead = AHEAD_SEGMENTS + 2 * self.log_bytes / segment_bytes;
             if free * per_segment > ahead * per_segment + 2 * changed {
                 return Ok(());
@@ -136,7 +136,7 @@ impl<'a> Relief<'a> {
     /// Frees what the checkpoint has freed and the log has not taken since.
     fn free_dead(&mut self, world: &World, writer: &mut Writer) {
         for segment in std::mem::take(&mut self.dead) {
-            if !writer.log_segments.contains(&segment) && !is_weightless(world, writer, segment) {
+            if !writer.log.segments().contains(&segment) && !is_weightless(world, writer, segment) {
                 writer.state.segments.free_dead_one(segment);
             }
         }
@@ -158,19 +158,19 @@ fn is_weightless(world: &World, writer: &mut Writer, segment: u32) -> bool {
 /// log gone on elsewhere, both ways are kept.
 pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(), StoreError> {
     let mut reader = LogReader::new(&world.medium);
-    let mut at = writer.position;
+    let mut at = writer.log.position();
     let (first_lsn, mut begun) = (at.lsn, BTreeSet::new());
     loop {
         while let Some(found) = next_record(&mut reader, &at, 0)? {
             for segment in [found.at.segment, found.at.next_segment] {
-                if writer.log_segments.insert(segment) {
+                if writer.log.note_segment(segment) {
                     writer.state.segments.reserve_for_log(segment, found.at.lsn);
                 }
             }
             at = found.behind();
         }
         for segment in search_behind(&mut reader, &at, &mut |_| false) {
-            if writer.log_segments.insert(segment) {
+            if writer.log.note_segment(segment) {
                 writer.state.segments.reserve_for_log(segment, at.lsn);
             }
         }

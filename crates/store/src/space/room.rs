@@ -256,7 +256,7 @@ impl Writer {
         let free = u64::from(self.state.segments.free_count());
         let changed = world.memory.dirty_bytes() / BLOCK_BYTES + self.leaves_to_capture().0;
         if free == 0 {
-            return changed > 0 || self.log_bytes > 0;
+            return changed > 0 || self.log.bytes() > 0;
         }
         let claim = self.claim(world);
         let streams_blocks = self.streams_blocks(world);
@@ -268,7 +268,7 @@ impl Writer {
         }
         let per_segment = u64::from(self.metadata_blocks);
         let room = free.saturating_sub(u64::from(self.left_by_data())).max(1) * per_segment;
-        changed >= u64::from(self.blocks_per_segment) / DUE_DIVISOR
+        changed >= u64::from(self.log.blocks_per_segment()) / DUE_DIVISOR
             && 4 * (claim.blocks - least.blocks) >= 3 * room
     }
 
@@ -282,7 +282,7 @@ impl Writer {
         let halves = std::iter::successors(Some(most), |count| Some(count / 2));
         let found = halves.take_while(|count| *count > 0).find(fits);
         let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
-        let is_little = changed < u64::from(self.blocks_per_segment) / DUE_DIVISOR;
+        let is_little = changed < u64::from(self.log.blocks_per_segment()) / DUE_DIVISOR;
         found.unwrap_or(usize::from(is_little))
     }
 

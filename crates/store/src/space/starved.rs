@@ -109,7 +109,7 @@ impl Writer {
     fn fits_here(&self, blocks: usize, entries_bytes: usize) -> bool {
         let entries_bytes = self.open.entries_bytes + entries_bytes;
         let payload_blocks = self.open.payload_blocks() + blocks;
-        self.next_record_blocks(entries_bytes, payload_blocks) <= self.segment_rest_blocks()
+        self.next_record_blocks(entries_bytes, payload_blocks) <= self.log.segment_rest_blocks()
     }
 
     /// Whether reclaim has found nothing to bring back for this, and hardly anything has died
@@ -119,13 +119,13 @@ impl Writer {
         if self.is_checkpoint_due_for_room(world) {
             return false;
         }
-        let segment_bytes = u64::from(self.blocks_per_segment) * BLOCK_BYTES;
+        let segment_bytes = u64::from(self.log.blocks_per_segment()) * BLOCK_BYTES;
         let died_bytes = then.live_bytes.saturating_sub(self.state.segments.live_log_bytes());
         let is_little = match need {
             Need::NewData => died_bytes < segment_bytes / need.least_dead_divisor(),
             Need::Upkeep => died_bytes == 0,
         };
-        is_little && self.written.log_bytes < then.log_bytes + self.eighth_segment_bytes()
+        is_little && self.log.written().log_bytes < then.log_bytes + self.eighth_segment_bytes()
     }
 
     /// A job waits for space from now on, if it does not yet.
@@ -219,7 +219,7 @@ impl Writer {
     fn refuse_starved(&mut self, world: &World, need: Need) -> Vec<Answer> {
         let exhausted = Exhausted {
             live_bytes: self.state.segments.live_log_bytes(),
-            log_bytes: self.written.log_bytes,
+            log_bytes: self.log.written().log_bytes,
         };
         self.exhausted_at[..=need as usize].fill(Some(exhausted));
         self.refuse_those(world, |job| job.wait().is_none_or(|wait| wait.need <= need))

@@ -17,7 +17,7 @@ fn block_of(store: &Store, segment: u32, block: u32) -> u64 {
 }
 
 fn tail(store: &Store) -> LogPosition {
-    store.writer.lock().tail
+    store.writer.lock().log.end()
 }
 
 struct Bench {
@@ -189,7 +189,7 @@ fn a_record_without_another_place_is_sent_to_its_own_again() {
         let behind = bench.begin(1, &distinct(8, 2));
         {
             let mut writer = bench.store.writer.lock();
-            let lsn = writer.tail.lsn;
+            let lsn = writer.log.end().lsn;
             while writer.state.segments.open(SegmentState::Log, lsn).is_some() {}
         }
         bench.finish(behind);

@@ -205,7 +205,7 @@ fn behind_a_lost_commit_nothing_counts_in_a_store_that_has_failed() {
 fn a_record_that_rots_in_the_middle_of_the_log_is_damage_and_not_its_end() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, MIB);
-    let begin = store.writer.lock().position;
+    let begin = store.writer.lock().log.position();
     for at in 0..3 {
         write(&store, id, at * 8, &distinct(8, at + 1)).unwrap();
     }
@@ -223,14 +223,14 @@ fn a_torn_record_does_not_hide_what_went_on_in_the_next_segment() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     fill_segment(&store, id);
-    let torn = store.writer.lock().position;
+    let torn = store.writer.lock().log.position();
     write(&store, id, 0, &distinct(8, 1000)).unwrap();
     tear(&disk, store, torn.segment, torn.block);
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
-    assert_eq!(store.writer.lock().position.block, torn.block, "the torn record is dropped");
+    assert_eq!(store.writer.lock().log.position().block, torn.block, "the torn record is dropped");
     let after = distinct(512, 2000);
     write(&store, id, 0, &after).unwrap();
-    assert_ne!(store.writer.lock().position.segment, torn.segment, "it did not fit");
+    assert_ne!(store.writer.lock().log.position().segment, torn.segment, "it did not fit");
     for _ in 0..2 {
         let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
         assert!(read(&store, id, 0, 512) == after, "what was answered is gone");
@@ -249,16 +249,16 @@ fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 4 * MIB);
     fill_segment(&store, id);
-    let before = store.writer.lock().position;
+    let before = store.writer.lock().log.position();
     write(&store, id, 0, &distinct(512, 1000)).unwrap();
-    let next = store.writer.lock().position.segment;
+    let next = store.writer.lock().log.position().segment;
     assert_ne!(next, before.segment, "it did not fit");
     tear(&disk, store, next, 0);
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
-    assert_eq!(store.writer.lock().position.segment, before.segment, "it is dropped");
+    assert_eq!(store.writer.lock().log.position().segment, before.segment, "it is dropped");
     let after = distinct(8, 2000);
     write(&store, id, 0, &after).unwrap();
-    assert_eq!(store.writer.lock().position.segment, before.segment, "this one fits");
+    assert_eq!(store.writer.lock().log.position().segment, before.segment, "this one fits");
     drop(store);
     let store = Store::open(disk, OpenOptions::default()).unwrap();
     assert!(read(&store, id, 0, 8) == after, "what was answered is gone");
@@ -268,7 +268,7 @@ fn a_torn_record_in_the_next_segment_does_not_hide_what_went_on_in_its_own() {
 /// Writes until less than a record of 64 blocks fits what is left of the log's segment.
 fn fill_segment(store: &Store, volume: VolumeId) {
     let blocks = store.world.medium.geometry().blocks_per_segment();
-    let room = || blocks - store.writer.lock().position.block;
+    let room = || blocks - store.writer.lock().log.position().block;
     let mut seed = 0;
     while room() > 60 {
         let sectors = if room() > 200 { 512 } else { 8 };

@@ -27,7 +27,7 @@ fn is_refused(disk: &Arc<MemoryDisk>) -> bool {
 }
 
 fn position(store: &Store) -> LogPosition {
-    store.writer.lock().position
+    store.writer.lock().log.position()
 }
 
 /// Writes until the next record begins a segment, and says where it will be.
@@ -250,7 +250,7 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     let mut writer = crate::log::writer::Writer::new(state, epoch, &options, log, &world.medium);
     crate::space::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
     for segment in [first.segment, second.segment] {
-        assert!(writer.log_segments.contains(&segment), "segment {segment} may be written over");
+        assert!(writer.log.segments().contains(&segment), "segment {segment} may be written over");
     }
 }
 

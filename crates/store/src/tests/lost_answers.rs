@@ -77,7 +77,7 @@ fn lost() -> (std::sync::Arc<MemoryDisk>, Store, Command) {
 
 /// How often the pool was written to.
 fn commits(store: &Store) -> u64 {
-    store.writer.lock().commit_count
+    store.writer.lock().log.commit_count()
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn a_repeated_command_with_fua_waits_for_the_flush() {
     take.again().run(&store).unwrap();
     let is_flushed = || {
         let writer = store.writer.lock();
-        writer.flushed_lsn + 1 == writer.tail.lsn
+        writer.log.flushed_lsn() + 1 == writer.log.end().lsn
     };
     assert!(!is_flushed());
     Command { fua: true, ..take.again().again() }.run(&store).unwrap();

@@ -13,7 +13,7 @@ fn a_reader_finds_what_a_row_said_whatever_happens_meanwhile() {
     let [id, other] = [volume(&store, 8 * MIB), volume(&store, 64 * MIB)];
     write(&store, id, 0, &distinct(8, 1)).unwrap();
     write(&store, other, 0, &distinct(2048, 2)).unwrap();
-    while store.writer.lock().position.segment == 1 {
+    while store.writer.lock().log.position().segment == 1 {
         write(&store, other, 2048, &distinct(2048, 3)).unwrap();
         write(&store, other, 2048, &distinct(2048, 4)).unwrap();
     }

@@ -36,7 +36,7 @@ fn unmap(store: &Store, volume: VolumeId, start: u64, count: u64) {
 /// Nodes that were ever made, and commits.
 fn spent(store: &Store) -> (u64, u64) {
     let writer = store.writer.lock();
-    (writer.state.next_node, writer.commit_count)
+    (writer.state.next_node, writer.log.commit_count())
 }
 
 /// Runs what is to be one commit of few nodes.

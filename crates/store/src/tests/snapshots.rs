@@ -16,7 +16,7 @@ pub(super) fn clone_of(store: &Store, source: VolumeId, snapshot: bool) -> Volum
 /// Nodes that were ever made, and bytes of log: what things cost.
 fn spent(store: &Store) -> (u64, u64) {
     let writer = store.writer.lock();
-    (writer.state.next_node, writer.log_bytes)
+    (writer.state.next_node, writer.log.bytes())
 }
 
 /// What an action costs, in nodes and bytes of log.

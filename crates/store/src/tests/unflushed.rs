@@ -142,7 +142,7 @@ fn a_checkpoint_whose_flush_fails_does_not_lose_what_was_written_behind_it() {
 fn what_no_flush_keeps_goes_elsewhere() {
     let bench = bench();
     (0..4).for_each(|block| bench.put(block, 100 + block));
-    let segment = bench.store.writer.lock().tail.segment;
+    let segment = bench.store.writer.lock().log.end().segment;
     bench.disk.fail_flushes(1);
     bench.flush().unwrap();
     assert_eq!((bench.store.moved_writes(), tail_segment(&bench)), (0, segment));
@@ -156,7 +156,7 @@ fn what_no_flush_keeps_goes_elsewhere() {
 }
 
 fn tail_segment(bench: &Bench) -> u32 {
-    bench.store.writer.lock().tail.segment
+    bench.store.writer.lock().log.end().segment
 }
 
 /// A device on which no flush succeeds any more: writing ends with an error, after so many tries,

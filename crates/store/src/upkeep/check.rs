@@ -70,7 +70,7 @@ impl Store {
             (checkpointer.streams.clone(), metadata, superblock.log)
         };
         let writer = self.writer.lock();
-        let log = writer.tail;
+        let log = writer.log.end();
         let mut checker = Checker {
             world: &self.world,
             report: CheckReport::default(),
@@ -90,7 +90,7 @@ impl Store {
         checker.leaves(&writer.state);
         checker.segment_table(&writer.state);
         checker.segments(&writer.state);
-        checker.log(begin, writer.position.lsn);
+        checker.log(begin, writer.log.position().lsn);
         checker.space(&writer.state)?;
         Ok(checker.report)
     }

@@ -21,8 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use block::{BLOCK_BYTES, VolumeError};
-use format::{LogPosition, NodeId, Place, Superblock};
+use format::{NodeId, Place, Superblock};
 
+use crate::log::tail::Since;
 use crate::log::writer::Writer;
 use crate::space::holes::{Holes, make_sure_it_fits};
 use crate::space::segment_table;
@@ -248,7 +249,8 @@ pub(crate) fn capture(
 ) -> Result<Capture, StoreError> {
     let holes = make_sure_it_fits(world, writer, holes)?;
     let old = checkpointer.superblock();
-    let (position, before) = (writer.position, Before::of(writer));
+    let position = writer.log.position();
+    let holes_blocks = writer.holes_blocks;
     let mut captured = std::mem::take(begun);
     let mut placer = captured.placer(world, &mut writer.state.segments, position.lsn, checkpointer);
     placer.holes = holes;
@@ -279,10 +281,9 @@ pub(crate) fn capture(
     captured.opened.append(&mut placer.opened);
     captured.open = Some((metadata_segment, metadata_block));
     writer.note_open((metadata_segment, metadata_block));
-    writer.log_bytes = 0;
     writer.note_holes(world, metadata_segment);
-    keep_log_from(writer, position);
-    let mut keep = writer.log_segments.clone();
+    let before = Before { log: keep_log(writer), holes_blocks };
+    let mut keep = writer.log.segments().clone();
     keep.insert(metadata_segment);
     let dead = writer.state.segments.dead(&keep);
     let superblock = Superblock {
@@ -303,18 +304,15 @@ pub(crate) fn capture(
         segment_table,
         ..old.clone()
     };
-    let log_segments = writer.log_segments.clone();
+    let log_segments = writer.log.segments().clone();
     Ok(Capture { captured, superblock, streams, before, dead, log_segments, gone_leaves })
 }
 
 /// The log may have gone on already, behind what is applied: also through segments in which nothing
 /// is live yet.
-fn keep_log_from(writer: &mut Writer, position: LogPosition) {
-    let rows = &writer.state.segments;
-    writer.log_segments.retain(|segment| {
-        [position.segment, position.next_segment].contains(segment)
-            || rows.row(*segment).opened_lsn >= position.lsn
-    });
+fn keep_log(writer: &mut Writer) -> Since {
+    let (rows, lsn) = (&writer.state.segments, writer.log.position().lsn);
+    writer.log.checkpoint(|segment| rows.row(segment).opened_lsn >= lsn)
 }
 
 /// Writes what was captured, and the superblock that names it. Tells `told` of the bytes as it goes
@@ -366,7 +364,9 @@ pub(crate) fn free_dead(
     writer.state.segments.written();
     let still: Vec<u32> = dead
         .into_iter()
-        .filter(|segment| !log_segments.contains(segment) && !writer.log_segments.contains(segment))
+        .filter(|segment| {
+            !log_segments.contains(segment) && !writer.log.segments().contains(segment)
+        })
         .collect();
     for segment in &still {
         writer.unreclaimable.remove(segment);

@@ -23,15 +23,15 @@ impl Store {
         if self.world.memory.is_checkpoint_due() || writer.is_checkpoint_due_for_room(&self.world) {
             return true;
         }
-        if writer.log_bytes == 0 {
+        if writer.log.bytes() == 0 {
             return false;
         }
         let reserve = self.world.medium.reserve_segments();
         let short = writer.state.segments.free_count() <= reserve + reserve / 2;
         let geometry = self.world.medium.geometry();
         let segments_bytes = geometry.segment_bytes.max(geometry.usable_bytes() / 16);
-        writer.log_bytes >= self.options.checkpoint_log_bytes
-            || short && writer.log_bytes >= segments_bytes
+        writer.log.bytes() >= self.options.checkpoint_log_bytes
+            || short && writer.log.bytes() >= segments_bytes
     }
 
     /// Whether another thread does what a waiting caller waits for.

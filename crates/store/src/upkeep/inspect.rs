@@ -193,7 +193,7 @@ pub fn inspect(
     lost_volumes.extend(store.world.lost_rows.read().iter().map(|id| (*id, *id)));
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =
-        (store.writer.lock().position.lsn, store.world.medium.geometry().segment_bytes);
+        (store.writer.lock().log.position().lsn, store.world.medium.geometry().segment_bytes);
     Ok(InspectReport {
         pool_id: store.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
         capacity_bytes: store.checkpointing.lock().superblock().capacity_bytes,

@@ -271,7 +271,7 @@ impl Store {
         rows.filter(|(segment, row)| {
             row.state == SegmentState::Log
                 && row.live_units > 0
-                && !writer.log_segments.contains(segment)
+                && !writer.log.segments().contains(segment)
                 && !writer.unreclaimable.contains(segment)
         })
         .map(|(segment, _)| segment)

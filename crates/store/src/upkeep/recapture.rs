@@ -7,10 +7,9 @@
 //! checkpoint was written, or none is tried any more. No write is on its way to any of them: what
 //! is written of a checkpoint is waited for.
 
-use std::collections::BTreeSet;
-
 use crate::StoreError;
 use crate::chunks::table::Table;
+use crate::log::tail::Since;
 use crate::log::writer::Writer;
 use crate::upkeep::checkpoint::{Capture, Checkpointer};
 use crate::upkeep::scrub::TableName;
@@ -32,21 +31,14 @@ pub(crate) struct Refused {
 
 /// What a checkpoint that was captured has changed in the writer, as it was.
 pub(crate) struct Before {
-    pub(crate) log_bytes: u64,
-    pub(crate) log_segments: BTreeSet<u32>,
+    pub(crate) log: Since,
     pub(crate) holes_blocks: u64,
 }
 
 impl Before {
-    pub(crate) fn of(writer: &Writer) -> Self {
-        let (log_bytes, holes_blocks) = (writer.log_bytes, writer.holes_blocks);
-        Self { log_bytes, log_segments: writer.log_segments.clone(), holes_blocks }
-    }
-
     /// The log has gone on meanwhile.
     fn restore(self, writer: &mut Writer) {
-        writer.log_bytes += self.log_bytes;
-        writer.log_segments.extend(self.log_segments);
+        writer.log.undo_checkpoint(self.log);
         writer.holes_blocks = self.holes_blocks;
     }
 }
@@ -72,7 +64,7 @@ impl Refused {
     ) -> Result<Bad, StoreError> {
         let Self { capture: Capture { captured, streams, before, .. }, segment } = self;
         checkpointer.refused.insert(segment);
-        writer.moved_count += 1;
+        writer.log.count_move();
         let segments = &mut writer.state.segments;
         for (place, units) in streams.into_iter().flatten() {
             segments.sub_live(place, units)?;

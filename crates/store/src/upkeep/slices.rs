@@ -223,7 +223,7 @@ impl Store {
         if captured.images.is_empty() {
             world.memory.begin_capture();
         }
-        let (count_max, lsn) = (world.medium.tuning.slice_len, writer.position.lsn);
+        let (count_max, lsn) = (world.medium.tuning.slice_len, writer.log.position().lsn);
         let mut placer = captured.placer(world, &mut writer.state.segments, lsn, checkpointer);
         let result = match of {
             Of::Nodes => {

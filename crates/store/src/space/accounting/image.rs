@@ -30,7 +30,8 @@ impl Store {
     pub(super) fn image(&self, memory_bytes: u64) -> Result<Image, StoreError> {
         let mut checkpointer = self.checkpointing.lock();
         let behind = checkpointer.superblock().log.lsn;
-        let is_old = self.writer.lock().position.lsn != behind || !self.world.memory.is_clean();
+        let is_old =
+            self.writer.lock().log.position().lsn != behind || !self.world.memory.is_clean();
         if is_old {
             self.checkpoint_with(&mut checkpointer)?;
         }

@@ -181,7 +181,7 @@ impl Store {
         let current = figures.as_ref().is_some_and(|figures| {
             let writer = self.writer.lock();
             let data_bytes = figures.named_bytes() + figures.unnamed_bytes;
-            writer.position.lsn == figures.lsn
+            writer.log.position().lsn == figures.lsn
                 && writer.state.segments.live_log_bytes() == data_bytes
         });
         let Accounting { running, wanted, .. } = &self.accounting;

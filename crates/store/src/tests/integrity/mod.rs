@@ -319,7 +319,7 @@ fn what_no_checksum_covers_is_never_read() {
     assert!(!end.is_multiple_of(4096));
     flip(&pool.disk, end, 3);
     // Behind the log's end.
-    let position = store.writer.lock().position;
+    let position = store.writer.lock().log.position();
     let place = Place { segment: position.segment, offset_units: position.block * UNITS_PER_BLOCK };
     flip(&pool.disk, offset(&store, place), 9);
     // Behind a record's entries, up to the end of its header's block.

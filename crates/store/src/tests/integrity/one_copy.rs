@@ -102,7 +102,7 @@ fn a_bad_header_of_a_record_costs_nothing() {
     (0..2).for_each(|_| store.note_rest());
     let (mut at, end) = {
         let superblock = store.checkpointing.lock().superblock().clone();
-        (superblock.log, store.writer.lock().position.lsn)
+        (superblock.log, store.writer.lock().log.position().lsn)
     };
     let mut reader = crate::log::log_reader::LogReader::new(&store.world.medium);
     let mut headers = Vec::new();
@@ -130,7 +130,7 @@ fn a_bad_header_of_a_record_costs_nothing() {
 fn nothing_more_is_written_at_rest() {
     let pool = make();
     let store = open(&pool);
-    let lsn = || store.writer.lock().tail.lsn;
+    let lsn = || store.writer.lock().log.end().lsn;
     while store.maintain().unwrap() != Next::Nothing {}
     store.note_rest();
     let rested = lsn();

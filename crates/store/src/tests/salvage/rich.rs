@@ -51,7 +51,7 @@ impl Maker {
     }
 
     fn note(&mut self) {
-        let next = self.store.writer.lock().position.lsn;
+        let next = self.store.writer.lock().log.position().lsn;
         self.history.push((next, self.content.clone()));
     }
 

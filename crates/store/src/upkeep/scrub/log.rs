@@ -16,7 +16,7 @@ impl Step<'_> {
         let end = {
             let writer = self.store.writer.lock();
             // What no flush has covered may be gone after one that has failed: it is written again.
-            writer.position.lsn.min(writer.flushed_lsn + 1)
+            writer.log.position().lsn.min(writer.log.flushed_lsn() + 1)
         };
         let mut reader = LogReader::new(&self.store.world.medium);
         while at.lsn < end {

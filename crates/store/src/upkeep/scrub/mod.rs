@@ -158,7 +158,7 @@ impl Store {
     pub fn scrub_start(&self, now_s: u64) -> bool {
         let live_bytes = {
             let writer = self.writer.lock();
-            writer.state.segments.live_bytes() + writer.log_bytes
+            writer.state.segments.live_bytes() + writer.log.bytes()
         };
         let scrub = &mut *self.scrub.lock();
         if scrub.pass.is_some() {
