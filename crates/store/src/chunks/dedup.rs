@@ -154,7 +154,7 @@ impl Store {
             return self.enter(edit, token);
         }
         // Under pressure the device has better things to do: the background pass finds it.
-        if fetch.wants_reads() && self.writer.lock().is_pressed() {
+        if fetch.wants_reads() && self.writer.lock().queues.is_pressed() {
             fetch.drop_reads();
         }
         let reads = fetch.take_reads();

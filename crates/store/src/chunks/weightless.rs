@@ -43,7 +43,7 @@ impl Store {
         if is_empty {
             writer.state.segments.weightless.remove(&segment);
         } else {
-            writer.unreclaimable.insert(segment);
+            writer.supply.leave_alone(segment);
         }
     }
 }

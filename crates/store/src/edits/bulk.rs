@@ -23,14 +23,13 @@ impl Writer {
 
     /// Whether there are jobs of its kind that wait for room, which were there before.
     pub(crate) fn is_behind_others(&self, job: &Job) -> bool {
-        let queue = if self.is_bulk(job) { &self.bulk } else { &self.overflow };
-        !queue.is_empty()
+        self.queues.has_put_off(self.is_bulk(job))
     }
 
     /// Lets a job wait for room, behind others of its kind.
     pub(crate) fn put_off(&mut self, token: Token, job: Job) {
-        let queue = if self.is_bulk(&job) { &mut self.bulk } else { &mut self.overflow };
-        queue.push_back((token, job));
+        let is_bulk = self.is_bulk(&job);
+        self.queues.put_off(token, job, is_bulk);
     }
 
     /// Whether the open record has room for an edit.
@@ -42,14 +41,14 @@ impl Writer {
 
     /// Whether the open record takes so many blocks of what is small, and one that is bulk.
     fn leaves_room(&self, blocks: usize) -> bool {
-        let Some((_, first)) = self.bulk.front() else { return true };
+        let Some(first) = self.queues.first_bulk() else { return true };
         let together = self.open.payload_blocks() + blocks + first.data_blocks();
         let is_free = blocks == 0 || self.open.is_empty() || self.open.has_bulk;
         is_free || together <= self.tuning.record_blocks_max
     }
 
     /// Lets up to `most` of them join, in their order, as far as there is room, until so many
-    /// blocks were looked at ([`Writer::needs_looked_at`]).
+    /// blocks were looked at ([`Supply::needs_looked_at`](crate::space::supply::Supply::needs_looked_at)).
     pub(crate) fn take_bulk(
         &mut self,
         world: &World,
@@ -57,8 +56,8 @@ impl Writer {
         looked_at_max: u64,
         answers: &mut Vec<Answer>,
     ) {
-        for _ in 0..most.min(self.bulk.len()) {
-            let has_room = |(_, job): &(Token, Job)| {
+        for _ in 0..most.min(self.queues.bulk_count()) {
+            let has_room = |job: &Job| {
                 let blocks = job.data_blocks();
                 let bytes = match job {
                     Job::Edit(edit) => entries_bytes_max(edit),
@@ -66,11 +65,11 @@ impl Writer {
                 };
                 self.has_room(blocks, bytes)
             };
-            let is_next = self.needs_looked_at < looked_at_max;
-            if !is_next || !self.bulk.front().is_some_and(has_room) {
+            let is_next = self.supply.needs_looked_at() < looked_at_max;
+            if !is_next || !self.queues.first_bulk().is_some_and(has_room) {
                 return;
             }
-            if let Some((token, job)) = self.bulk.pop_front() {
+            if let Some((token, job)) = self.queues.pop_bulk() {
                 let submitted = self.join(world, token, job);
                 answers.extend(submitted.answer(token));
             }

@@ -108,14 +108,14 @@ impl Writer {
         changes_blocks: u64,
     ) -> Submitted {
         if !self.has_room(0, entries.iter().map(Entry::encoded_bytes).sum()) {
-            self.overflow.push_back((token, Job::Entries { entries, wait, plan }));
+            self.put_off(token, Job::Entries { entries, wait, plan });
             return Submitted::Queued;
         }
         self.feed(&mut wait);
         let first = self.open.entries.len();
         self.open.needs_plan(plan.number);
         self.open.changes_blocks += changes_blocks;
-        self.config_bytes += config_bytes(&entries);
+        self.next_checkpoint.add_config(config_bytes(&entries));
         self.open.grafts.extend(entries.iter().flat_map(Graft::of_entry));
         self.open.reshaped.extend(reshaped(&entries));
         self.open.entries.extend(entries);
@@ -220,7 +220,7 @@ impl Writer {
     ) -> Submitted {
         let bytes: usize = relocation.entries.iter().map(Entry::encoded_bytes).sum();
         if !self.has_room(relocation.payload_blocks(), bytes) {
-            self.overflow.push_back((token, Job::Relocate(relocation)));
+            self.put_off(token, Job::Relocate(relocation));
             return Submitted::Queued;
         }
         let first = self.open.entries.len();
@@ -245,14 +245,14 @@ impl Writer {
             self.put_off(token, Job::Edit(edit));
             return Submitted::Queued;
         }
-        if !is_light && (!self.heavy.is_empty() || !has_time) {
-            self.heavy.push_back((token, edit));
+        if !is_light && (self.queues.has_heavy() || !has_time) {
+            self.queues.push_heavy(token, edit);
             return Submitted::Queued;
         }
         let touched = edit.touched(world.medium.tuning.fanout);
         let awaits = self.awaits_others(&edit) || self.awaits_grafts(world, &touched);
         if awaits || self.awaits_sources(world, &edit) {
-            self.deferred.push((token, edit));
+            self.queues.defer(token, edit);
             return Submitted::Queued;
         }
         match self.is_current(world, &edit) {

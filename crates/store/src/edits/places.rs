@@ -6,7 +6,6 @@
 //! ([`Tuning::placeless_blocks_max`]), needs one of a few places from its first read until it is in
 //! a record; copies that find none wait in their order.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::VolumeError;
@@ -88,7 +87,7 @@ impl Store {
         if find(&mut edit) {
             return Ok(edit);
         }
-        writer.placeless.push_back((token, edit));
+        writer.queues.push_placeless(token, edit);
         Err(Started::Queued)
     }
 
@@ -112,16 +111,13 @@ impl Store {
 impl Writer {
     /// Whether a copy waits for a place and one is free.
     pub(crate) fn has_place(&self, world: &World) -> bool {
-        !self.placeless.is_empty() && world.places.free(self.tuning.parts_at_once) > 0
+        self.queues.placeless_count() > 0 && world.places.free(self.tuning.parts_at_once) > 0
     }
 
     /// Lets copies go on for which there are places.
     pub(crate) fn take_placeless(&mut self, world: &World, answers: &mut Vec<Answer>) {
-        let free = world.places.free(self.tuning.parts_at_once).min(self.placeless.len());
-        let found = self.placeless.drain(..free);
-        answers.extend(found.map(|(token, edit)| Answer::Again(token, edit)));
+        let free = world.places.free(self.tuning.parts_at_once);
+        let found = self.queues.take_placeless(free);
+        answers.extend(found.into_iter().map(|(token, edit)| Answer::Again(token, edit)));
     }
 }
-
-/// Copies that wait for a place, in order.
-pub(crate) type Placeless = VecDeque<(Token, Box<Edit>)>;

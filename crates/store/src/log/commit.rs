@@ -113,7 +113,7 @@ impl Writer {
             return None;
         }
         self.log.count_moved_bytes(moved_bytes);
-        self.spend(u64::from(sealed.blocks()) * BLOCK_BYTES - moved_bytes);
+        self.pace.spend(u64::from(sealed.blocks()) * BLOCK_BYTES - moved_bytes);
         self.log.sealed(&sealed);
         self.sealed.push_back(sealed);
         self.turn_plans(world);

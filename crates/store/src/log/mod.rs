@@ -1,6 +1,6 @@
 //! The log: its tail, records in flight and sealing on one side, replay and recovery on the other.
 //!
-//! * `tail`: where it ends, `writer`: the one owner of that, `record`: a record before it is written, `commit`:
+//! * `tail`: where it ends, `queues`: who waits to join, `writer`: the one owner of both, `record`: a record before it is written, `commit`:
 //!   sealing it and what follows, `elsewhere`: a record that the device refuses, `quiet`: the log
 //!   at rest,
 //! * `unflushed`, `barrier`: what no flush has covered yet (`durability = "flush"`),
@@ -22,6 +22,7 @@ pub(crate) mod incarnation;
 pub(crate) mod log_reader;
 pub(crate) mod lossy;
 pub(crate) mod plausible;
+pub(crate) mod queues;
 pub(crate) mod quiet;
 pub(crate) mod record;
 pub(crate) mod recovery;

@@ -5,7 +5,7 @@
 //! applied and its requests answered. With `durability = "flush"` entries are applied and answered
 //! when they join, and the record follows.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::header_blocks;
@@ -14,17 +14,18 @@ use format::{ChunkId, Entry, LogPosition};
 use crate::asking::View;
 use crate::chunks::medium::Medium;
 use crate::edits::edit::Edit;
-use crate::edits::places::Placeless;
 use crate::edits::plans::Held;
 use crate::log::commit::InFlight;
+use crate::log::queues::Queues;
 use crate::log::record::{Originals, Record, contains, entry_target};
 use crate::log::tail::Tail;
 use crate::log::unflushed::Unflushed;
 use crate::map::grafts::Applied;
 use crate::map::walk::entry_of;
-use crate::space::need::{Need, Wait};
+use crate::space::need::Wait;
+use crate::space::next_checkpoint::NextCheckpoint;
 use crate::space::pace::Pace;
-use crate::space::starved::Exhausted;
+use crate::space::supply::Supply;
 use crate::world::{State, World};
 use crate::{Durability, OpenOptions, StoreError, Token, Tuning};
 
@@ -101,34 +102,15 @@ pub(crate) struct Writer {
     /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
     /// or landed.
     pub(crate) sealed: VecDeque<InFlight>,
-    /// Jobs that did not fit the open record, or wait for a checkpoint, in order.
-    pub(crate) overflow: VecDeque<(Token, Job)>,
-    /// The same of those that bring much.
-    pub(crate) bulk: VecDeque<(Token, Job)>,
-    /// Copies that wait for a place for their next part.
-    pub(crate) placeless: Placeless,
-    /// Edits that would make the open record take too long to apply, in order. Others go past them:
-    /// what costs nothing does not wait for what many long requests cost together.
-    pub(crate) heavy: VecDeque<(Token, Box<Edit>)>,
-    /// Edits that read blocks which the open record or a sealed one changes.
-    pub(crate) deferred: Vec<(Token, Box<Edit>)>,
-    /// Jobs that wait for space, oldest first.
-    pub(crate) starved: VecDeque<(Token, Job)>,
-    /// When reclaim found nothing to bring back, for each need.
-    pub(crate) exhausted_at: [Option<Exhausted>; Need::ALL.len()],
-    /// What was done to win space: see `starved`.
-    pub(crate) work_bytes: u64,
-    /// How much of that when a job that had waited joined the last time, for each need.
-    pub(crate) fed_at_work_bytes: [u64; Need::ALL.len()],
-    /// Blocks that were looked at to tell replacements from new data, since the start.
-    pub(crate) needs_looked_at: u64,
+    /// Who waits to join the open record.
+    pub(crate) queues: Queues,
+    /// What was done to win space.
+    pub(crate) supply: Supply,
+    /// What is known of the room for the next checkpoint.
+    pub(crate) next_checkpoint: NextCheckpoint,
     /// How fast hosts may write, while space is short.
-    pub(crate) pace: Option<Pace>,
-    /// Reclaim rests until so many bytes of log were written, or so few bytes are live.
-    pub(crate) reclaim_rest: Option<(u64, u64)>,
+    pub(crate) pace: Pace,
     pub(crate) applied_grafts: Applied,
-    /// Blocks of a segment that a checkpoint can fill.
-    pub(crate) metadata_blocks: u32,
     /// What was answered early and is not durable yet.
     pub(crate) unflushed: Unflushed,
     /// The store has failed; nothing is taken any more.
@@ -137,23 +119,8 @@ pub(crate) struct Writer {
     pub(crate) broken: bool,
     /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
     pub(crate) barrier: bool,
-    /// Segments that could not be emptied: what is live in them is damaged.
-    pub(crate) unreclaimable: BTreeSet<u32>,
     /// Chunks that were staged for nothing and are still to be released: first id and count.
     pub(crate) released: Vec<(ChunkId, u32)>,
-    /// Blocks that are left of the segment in which the next checkpoint goes on.
-    pub(crate) metadata_rest_blocks: u32,
-    /// Blocks of metadata segments that the next checkpoint may write over, at least.
-    pub(crate) holes_blocks: u64,
-    /// Segments of metadata that are being emptied: no checkpoint fills their holes.
-    pub(crate) compacted: BTreeSet<u32>,
-    /// Compaction has gained nothing: it rests until so many bytes of log were written.
-    pub(crate) compaction_rest: Option<u64>,
-    /// Bytes of the key-value space in a checkpoint, at most.
-    pub(crate) config_bytes: u64,
-    /// Stands in for the code before `room`: what has changed claims no segments.
-    #[cfg(test)]
-    pub(crate) claims_nothing: bool,
 }
 
 impl Writer {
@@ -171,33 +138,16 @@ impl Writer {
             tuning: options.tuning,
             open: Record::default(),
             sealed: VecDeque::new(),
-            overflow: VecDeque::new(),
-            bulk: VecDeque::new(),
-            placeless: Placeless::new(),
-            heavy: VecDeque::new(),
-            deferred: Vec::new(),
-            starved: VecDeque::new(),
-            exhausted_at: Default::default(),
-            work_bytes: 0,
-            fed_at_work_bytes: Default::default(),
-            needs_looked_at: 0,
-            pace: None,
-            reclaim_rest: None,
+            queues: Queues::default(),
+            supply: Supply::default(),
+            next_checkpoint: NextCheckpoint::new(medium.metadata_blocks()),
+            pace: Pace::new(options.tuning.pace_bytes_max),
             applied_grafts: Applied::default(),
-            metadata_blocks: medium.metadata_blocks(),
             unflushed: Unflushed::default(),
             failed: false,
             broken: false,
             barrier: false,
-            unreclaimable: BTreeSet::new(),
             released: Vec::new(),
-            metadata_rest_blocks: 0,
-            holes_blocks: 0,
-            compacted: BTreeSet::new(),
-            compaction_rest: None,
-            config_bytes: 0,
-            #[cfg(test)]
-            claims_nothing: false,
         }
     }
 
@@ -251,14 +201,9 @@ impl Writer {
         count == 0 || count < most && self.open.waiting.len() >= largest
     }
 
-    /// Whether requests wait because the device does not keep up.
-    pub(crate) fn is_pressed(&self) -> bool {
-        !self.overflow.is_empty() || !self.bulk.is_empty() || !self.starved.is_empty()
-    }
-
     /// Whether requests wait for more than the next commit.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.is_pressed() || !self.heavy.is_empty() || !self.deferred.is_empty()
+        self.queues.has_ready() || self.queues.has_starved()
     }
 
     /// Who could be asked to take the next commit.

@@ -53,7 +53,7 @@ impl Store {
     /// # Errors
     /// Those of a checkpoint. What can't be read keeps its place.
     pub(crate) fn compact_turn(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
-        if pass.is_some() && self.writer.lock().compacted.is_empty() {
+        if pass.is_some() && self.writer.lock().supply.compacted().is_empty() {
             // A checkpoint needed the holes of what it was to empty.
             *pass = None;
             self.writer.lock().rest_from_compaction();
@@ -84,7 +84,7 @@ impl Store {
             *pass = None;
             let result = self.checkpoint();
             let mut writer = self.writer.lock();
-            let is_given_up = std::mem::take(&mut writer.compacted).is_empty();
+            let is_given_up = writer.supply.end_compaction().is_empty();
             result?;
             if !is_given_up {
                 writer.leave_alone(&segments);
@@ -104,7 +104,7 @@ impl Store {
         let mut compactor = {
             let mut writer = self.writer.lock();
             let segments = writer.scattered(open, self.metadata_units())?;
-            writer.compacted = segments.keys().copied().collect();
+            writer.supply.begin_compaction(segments.keys().copied().collect());
             let used_before = writer.state.segments.used_count();
             let of_one_copy_before = writer.state.segments.of_one_copy().count();
             let leaves = writer.state.config.leaves();
@@ -244,7 +244,7 @@ impl Writer {
     /// Segments of metadata that is to stand twice and stands once, and when they were opened: as
     /// many as a quarter of what is free can take.
     fn of_one_copy(&mut self, segment_units: u64) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let rests = self.compaction_rest.is_some_and(|bytes| self.log.written().log_bytes < bytes);
+        let rests = self.supply.does_compaction_rest(self.log.written().log_bytes);
         let free = u64::from(self.state.segments.free_count());
         let mut room_units =
             free.saturating_sub(u64::from(self.left_by_data())) * segment_units / 4;
@@ -256,7 +256,7 @@ impl Writer {
             moved_units += u64::from(row.live_units);
             moved_units <= room_units
         });
-        let chosen = fitting.filter(|(segment, _)| !self.unreclaimable.contains(segment));
+        let chosen = fitting.filter(|(segment, _)| !self.supply.is_unreclaimable(*segment));
         chosen.map(|(segment, row)| (segment, row.opened_lsn))
     }
 
@@ -267,7 +267,8 @@ impl Writer {
 
     /// A pass has gained nothing: the next one is not begun before more was written.
     fn rest_from_compaction(&mut self) {
-        self.compaction_rest = Some(self.log.written().log_bytes + self.eighth_segment_bytes());
+        let log_bytes = self.log.written().log_bytes + self.eighth_segment_bytes();
+        self.supply.rest_from_compaction(log_bytes);
     }
 
     /// Segments were emptied as far as that can be: what is left in them is damaged.
@@ -277,7 +278,7 @@ impl Writer {
             let row = rows.row(**segment);
             row.live_units > 0 && row.opened_lsn == **opened_lsn
         });
-        self.unreclaimable.extend(left.map(|(segment, _)| *segment));
+        left.for_each(|(segment, _)| self.supply.leave_alone(*segment));
     }
 
     /// The segments of metadata of which less than half is live, the emptiest first as far as a
@@ -288,21 +289,21 @@ impl Writer {
         if !of_one_copy.is_empty() {
             return Some(of_one_copy);
         }
-        if self.compaction_rest.is_some_and(|log_bytes| self.log.written().log_bytes < log_bytes) {
+        if self.supply.does_compaction_rest(self.log.written().log_bytes) {
             return None;
         }
-        let starving = !self.starved.is_empty();
+        let starving = self.queues.has_starved();
         let most = if starving { segment_units / 8 * 7 } else { segment_units / 2 };
         let table = &self.state.segments;
         let rows = table.tally().metadata.iter().map(|segment| (*segment, table.row(*segment)));
         let rows = rows.filter(|(segment, row)| {
             *segment != open
-                && !self.unreclaimable.contains(segment)
+                && !self.supply.is_unreclaimable(*segment)
                 && (1..most).contains(&u64::from(row.live_units))
         });
         let mut rows: Vec<_> = rows.collect();
         rows.sort_unstable_by_key(|(_, row)| row.live_units);
-        let mut holes_units = self.holes_blocks * u64::from(UNITS_PER_BLOCK);
+        let mut holes_units = self.next_checkpoint.holes_blocks() * u64::from(UNITS_PER_BLOCK);
         let free = u64::from(self.state.segments.free_count());
         let free_units = free.saturating_sub(1) * segment_units;
         let mut moved_units = 0;

@@ -146,9 +146,9 @@ pub(crate) fn make_sure_it_fits(
     }
     // One stays for the log, which goes on while the checkpoint is written.
     let openings_max = free.saturating_sub(1);
-    let per_segment = u64::from(writer.metadata_blocks);
+    let per_segment = u64::from(writer.next_checkpoint.segment_blocks());
     let in_holes = holes.as_ref().map_or(0, Holes::blocks);
-    let rest = u64::from(writer.metadata_rest_blocks);
+    let rest = u64::from(writer.next_checkpoint.rest_blocks());
     let openings = claim.blocks.saturating_sub(rest + in_holes).div_ceil(per_segment);
     match holes {
         Some(holes) if openings <= u64::from(openings_max) => Ok(Some((holes, openings as u32))),

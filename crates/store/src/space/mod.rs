@@ -2,7 +2,8 @@
 //!
 //! * `segments`, `tally`: what of each is live, `holes`: what of metadata segments is not,
 //! * `row_pages`, `segment_table`: the pages that rows of segments are stored in,
-//! * `room`, `estimate`, `need`: what free segments are for, `starved`, `pace`, `revive`: who waits
+//! * `room`, `next_checkpoint`, `estimate`, `need`: what free segments are for, `supply`: what was
+//!   done to win some, `starved`, `pace`, `revive`: who waits
 //!   for them, and goes on, `relief`: checkpoints in the midst of a recovery,
 //! * `reclaim`, `relocate`, `compact`: winning segments back, `grow`: more of them,
 //! * `readers`: who may still read what is freed, `accounting`: whose the space is.
@@ -18,6 +19,7 @@ pub(crate) mod estimate;
 pub(crate) mod grow;
 pub(crate) mod holes;
 pub(crate) mod need;
+pub(crate) mod next_checkpoint;
 pub(crate) mod pace;
 pub(crate) mod readers;
 pub(crate) mod reclaim;
@@ -29,4 +31,5 @@ pub(crate) mod row_pages;
 pub(crate) mod segment_table;
 pub(crate) mod segments;
 pub(crate) mod starved;
+pub(crate) mod supply;
 pub(crate) mod tally;

@@ -84,7 +84,7 @@ impl Writer {
             let mut dying = 0;
             let range: BlockRange = put.range();
             (range.start.0..range.end().0).any(|block| {
-                self.needs_looked_at += 1;
+                self.supply.look_at_need();
                 dying += dying_units(view, &map, block).unwrap_or(0);
                 dying >= wanted
             }) || wanted == 0

@@ -19,11 +19,19 @@ const KEPT_PERMILLE: u64 = 100;
 /// What hosts may write for each turn that frees nodes or compacts metadata, and moves no data.
 const TURN_BYTES: i64 = 8 << 10;
 
+/// How fast hosts may write.
+pub(crate) struct Pace {
+    /// What they may write ahead of the work.
+    bytes_max: i64,
+    /// None while they are not paced.
+    now: Option<Budget>,
+}
+
 /// What hosts may write.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+struct Budget {
     /// Bytes of log; below zero where a record took more than was left.
-    budget_bytes: i64,
+    bytes: i64,
     /// Bytes that a thousand bytes that are moved win for them.
     share_permille: u64,
     /// What was won and not given yet: they get it while the checkpoint is written that frees it.
@@ -37,77 +45,80 @@ fn generosity_permille(shortage_permille: u64) -> u64 {
     1500 - 1250 * into / (1000 - PACED_PERMILLE)
 }
 
-impl Writer {
-    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
-    pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
-        let is_behind = !has_waited && !self.starved.is_empty();
-        self.pace.is_some_and(|pace| pace.budget_bytes <= 0 || is_behind)
+impl Pace {
+    /// None, until there is a shortage.
+    pub(crate) fn new(bytes_max: u32) -> Self {
+        Self { bytes_max: bytes_max.into(), now: None }
     }
 
     /// What hosts may write now, where they are paced.
     pub(crate) fn budget_bytes(&self) -> Option<i64> {
-        self.pace.map(|pace| pace.budget_bytes)
+        self.now.map(|budget| budget.bytes)
     }
 
     /// A segment is emptied in which so many units are live and dead, at such a shortage.
-    pub(crate) fn set_pace(&mut self, shortage_permille: u64, live_units: u64, dead_units: u64) {
+    pub(crate) fn set(&mut self, shortage_permille: u64, live_units: u64, dead_units: u64) {
         if shortage_permille < PACED_PERMILLE {
-            self.pace = None;
+            self.now = None;
             return;
         }
         let share_permille =
             generosity_permille(shortage_permille) * dead_units / live_units.max(1);
-        let new = Pace { budget_bytes: self.tuning.pace_bytes_max.into(), ..Pace::default() };
-        self.pace = Some(Pace { share_permille, ..self.pace.unwrap_or(new) });
+        let new = Budget { bytes: self.bytes_max, ..Budget::default() };
+        self.now = Some(Budget { share_permille, ..self.now.unwrap_or(new) });
     }
 
     /// There is nothing to be won: hosts may have what is left.
-    pub(crate) fn end_pace(&mut self) {
-        self.pace = None;
+    pub(crate) fn end(&mut self) {
+        self.now = None;
     }
 
     /// Hosts have taken so much of the log.
     pub(crate) fn spend(&mut self, bytes: u64) {
-        if let Some(pace) = &mut self.pace {
-            pace.budget_bytes -= bytes as i64;
+        if let Some(budget) = &mut self.now {
+            budget.bytes -= bytes as i64;
         }
     }
 
     /// A turn has won space, but there is no figure for how much.
     fn win_turn(&mut self) {
-        let most = i64::from(self.tuning.pace_bytes_max);
-        if let Some(pace) = &mut self.pace {
-            pace.budget_bytes = (pace.budget_bytes + TURN_BYTES).min(most);
+        if let Some(budget) = &mut self.now {
+            budget.bytes = (budget.bytes + TURN_BYTES).min(self.bytes_max);
         }
     }
 
     /// So many bytes of a segment that is emptied were moved.
     fn win(&mut self, moved_bytes: u64) {
-        self.count_work(moved_bytes);
-        let most = i64::from(self.tuning.pace_bytes_max);
-        if let Some(pace) = &mut self.pace {
-            let won = moved_bytes * pace.share_permille / 1000;
-            let kept = if pace.share_permille < KEPT_PERMILLE { 0 } else { won / 2 };
-            pace.kept_bytes += kept;
-            pace.budget_bytes = (pace.budget_bytes + (won - kept) as i64).min(most);
+        if let Some(budget) = &mut self.now {
+            let won = moved_bytes * budget.share_permille / 1000;
+            let kept = if budget.share_permille < KEPT_PERMILLE { 0 } else { won / 2 };
+            budget.kept_bytes += kept;
+            budget.bytes = (budget.bytes + (won - kept) as i64).min(self.bytes_max);
         }
     }
 
     /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be.
     fn win_by_checkpoint(&mut self, bytes: u64, left_bytes: u64) {
-        self.count_work(bytes);
-        if let Some(pace) = &mut self.pace {
-            let part = u128::from(pace.kept_bytes) * u128::from(bytes) / u128::from(left_bytes);
-            let given = pace.kept_bytes.min(part as u64);
-            pace.kept_bytes -= given;
-            pace.budget_bytes += given as i64;
+        if let Some(budget) = &mut self.now {
+            let part = u128::from(budget.kept_bytes) * u128::from(bytes) / u128::from(left_bytes);
+            let given = budget.kept_bytes.min(part as u64);
+            budget.kept_bytes -= given;
+            budget.bytes += given as i64;
         }
+    }
+}
+
+impl Writer {
+    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
+    pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
+        let is_behind = !has_waited && self.queues.has_starved();
+        self.pace.budget_bytes().is_some_and(|bytes| bytes <= 0 || is_behind)
     }
 
     fn count_work(&mut self, bytes: u64) {
         // While dropped nodes are being freed, space is still to come: see `starved`.
         if self.state.pending.is_empty() {
-            self.work_bytes += bytes;
+            self.supply.count_work(bytes);
         }
     }
 }
@@ -116,19 +127,27 @@ impl Store {
     /// A turn has freed dropped nodes, or compacted metadata. That may go on for seconds, so hosts
     /// may write a little for each turn.
     pub(crate) fn worked_a_turn(&self) {
-        self.writer.lock().win_turn();
+        self.writer.lock().pace.win_turn();
     }
 
     /// So many bytes were moved to bring back space: lets hosts have half of what that wins.
     pub(crate) fn moved(&self, bytes: u64) {
-        self.writer.lock().win(bytes);
+        {
+            let mut writer = self.writer.lock();
+            writer.count_work(bytes);
+            writer.pace.win(bytes);
+        }
         self.is_starving();
     }
 
     /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be: lets
     /// hosts have as much of the other half.
     pub(crate) fn checkpointed(&self, bytes: u64, left_bytes: u64) {
-        self.writer.lock().win_by_checkpoint(bytes, left_bytes.max(bytes));
+        {
+            let mut writer = self.writer.lock();
+            writer.count_work(bytes);
+            writer.pace.win_by_checkpoint(bytes, left_bytes.max(bytes));
+        }
         self.is_starving();
     }
 }

@@ -139,7 +139,7 @@ impl Store {
         let Some(victim) = &mut reclaimer.victim else { return Ok(None) };
         let (hosts_bytes, idle) = {
             let mut writer = self.writer.lock();
-            writer.set_pace(shortage.permille, victim.live_units, victim.dead_units);
+            writer.pace.set(shortage.permille, victim.live_units, victim.dead_units);
             let written = writer.log.written();
             (written.log_bytes - written.moved_bytes, writer.is_idle())
         };
@@ -208,7 +208,7 @@ impl Store {
             let row = writer.state.segments.row(victim.segment);
             if row.live_units > 0 && row.opened_lsn == victim.opened_lsn {
                 // Something in it can't be read, or is not told by its records: it is left alone.
-                writer.unreclaimable.insert(victim.segment);
+                writer.supply.leave_alone(victim.segment);
             }
         }
         self.weigh_again(victim.segment);
@@ -223,7 +223,7 @@ impl Store {
         reclaimer: &mut Reclaimer,
         shortage: Shortage,
     ) -> Result<Next, StoreError> {
-        self.writer.lock().end_pace();
+        self.writer.lock().pace.end();
         let freed = match shortage.starving() {
             true => self.free_any()?,
             false => self.free_emptied()?,
@@ -302,7 +302,7 @@ impl Store {
                     let opened_lsn = row.opened_lsn;
                     return Some(Victim { segment, opened_lsn, live_units, dead_units, live });
                 }
-                Err(_) => drop(self.writer.lock().unreclaimable.insert(segment)),
+                Err(_) => self.writer.lock().supply.leave_alone(segment),
             }
         }
     }
@@ -338,7 +338,7 @@ impl Writer {
                 && least.is_none_or(|(_, found)| row.live_units < found.live_units)
                 && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
                 && !self.log.segments().contains(&segment)
-                && !self.unreclaimable.contains(&segment)
+                && !self.supply.is_unreclaimable(segment)
             {
                 least = Some((segment, row));
             }
@@ -356,15 +356,12 @@ impl Writer {
     fn rest_from_reclaim(&mut self) {
         let eighth = self.eighth_segment_bytes();
         let live_bytes = self.state.segments.live_log_bytes();
-        self.reclaim_rest =
-            Some((self.log.written().log_bytes + eighth, live_bytes.saturating_sub(eighth)));
+        let log_bytes = self.log.written().log_bytes + eighth;
+        self.supply.rest_from_reclaim(log_bytes, live_bytes.saturating_sub(eighth));
     }
 
     fn is_reclaim_futile(&self) -> bool {
-        self.starved.is_empty()
-            && self.reclaim_rest.is_some_and(|(log_bytes, live_bytes)| {
-                self.log.written().log_bytes < log_bytes
-                    && self.state.segments.live_log_bytes() > live_bytes
-            })
+        let (written, live_bytes) = (self.log.written(), self.state.segments.live_log_bytes());
+        !self.queues.has_starved() && self.supply.does_reclaim_rest(written.log_bytes, live_bytes)
     }
 }

@@ -64,7 +64,7 @@ impl<'a> Relief<'a> {
         if self.checkpointer.is_none() {
             return Ok(());
         }
-        let per_segment = u64::from(writer.metadata_blocks);
+        let per_segment = u64::from(writer.next_checkpoint.segment_blocks());
         let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
         if changed < self.refused_blocks + per_segment / WORTH_DIVISOR {
             return Ok(());
@@ -81,7 +81,7 @@ impl<'a> Relief<'a> {
             self.free_dead(world, writer);
         }
         let free = u64::from(writer.state.segments.free_for_metadata());
-        let room = u64::from(writer.metadata_rest_blocks) + free * per_segment;
+        let room = u64::from(writer.next_checkpoint.rest_blocks()) + free * per_segment;
         if 2 * changed < room {
             return Ok(());
         }

@@ -1,8 +1,6 @@
 //! What waits goes on: jobs that did not fit a record, waited for a checkpoint, for space, or for
 //! others.
 
-use std::collections::VecDeque;
-
 use block::VolumeError;
 
 use crate::log::writer::{Answer, Job, Writer};
@@ -14,26 +12,19 @@ impl Writer {
     /// would be deferred once more, and looking at an edit costs as much as applying it. The rest
     /// goes with later commits, or when there are none ([`Writer::revive_forgotten`]).
     fn take_deferred(&mut self, answers: &mut Vec<Answer>) {
-        let (mut work, most) = (0, self.tuning.commit_work);
-        for (token, edit) in std::mem::take(&mut self.deferred) {
-            if work < most || self.failed {
-                work += edit.looked_at();
-                answers.push(Answer::Again(token, edit));
-            } else {
-                self.deferred.push((token, edit));
-            }
-        }
+        let most = if self.failed { u64::MAX } else { self.tuning.commit_work };
+        let deferred = self.queues.take_deferred(most).into_iter();
+        answers.extend(deferred.map(|(token, edit)| Answer::Again(token, edit)));
     }
 
     /// Whether jobs wait that nothing keeps back, and no commit is to come that would let them in:
     /// the memory or the barrier that they waited for is gone, or what was sent back has come to
     /// nothing.
     pub(crate) fn forgets_some(&self, world: &World) -> bool {
-        let queues = [&self.overflow, &self.bulk];
-        let some = queues.iter().any(|queue| !queue.is_empty())
-            || !self.heavy.is_empty()
-            || !self.deferred.is_empty();
-        (some || self.has_place(world)) && self.is_idle() && !self.failed && !self.must_wait(world)
+        (self.queues.has_ready() || self.has_place(world))
+            && self.is_idle()
+            && !self.failed
+            && !self.must_wait(world)
     }
 
     /// Lets in what would be forgotten.
@@ -45,14 +36,14 @@ impl Writer {
 
     /// Lets heavy edits join in their order, as many as a record takes.
     fn take_heavy(&mut self, world: &World, answers: &mut Vec<Answer>) {
-        let mut waiting = std::mem::take(&mut self.heavy);
-        while self.heavy.is_empty()
+        let mut waiting = self.queues.take_heavy();
+        while !self.queues.has_heavy()
             && let Some((token, edit)) = waiting.pop_front()
         {
             let submitted = self.join(world, token, Job::Edit(edit));
             answers.extend(submitted.answer(token));
         }
-        put_back(&mut self.heavy, waiting);
+        self.queues.put_back_heavy(waiting);
     }
 
     /// Sends deferred edits back to be read again, and lets jobs join that wait for room.
@@ -62,16 +53,11 @@ impl Writer {
         if self.failed {
             let failed = std::mem::take(&mut self.open.waiting);
             let staging = std::mem::take(&mut self.open.staging);
-            let overflow = self.overflow.drain(..).chain(self.bulk.drain(..));
-            let overflow = overflow.chain(self.starved.drain(..));
-            let heavy = self.heavy.drain(..).chain(self.placeless.drain(..));
-            let heavy = heavy.map(|(token, _)| token);
-            let overflow = overflow.map(|(token, _)| token).chain(heavy);
             answers.extend(
                 failed
                     .into_iter()
                     .chain(staging.into_iter().map(|(token, _)| token))
-                    .chain(overflow)
+                    .chain(self.queues.take_all())
                     .map(|token| Answer::Reply(token, Err(VolumeError::WriteFailed))),
             );
             return;
@@ -81,25 +67,18 @@ impl Writer {
         }
         self.revive_starved(world);
         self.take_heavy(world, answers);
-        let looked_at_max = self.needs_looked_at + NEEDS_LOOKED_AT_MAX;
+        let looked_at_max = self.supply.needs_looked_at() + NEEDS_LOOKED_AT_MAX;
         self.take_bulk(world, 1, looked_at_max, answers);
-        let mut waiting = std::mem::take(&mut self.overflow);
+        let mut waiting = self.queues.take_overflow();
         // One is put back because the record is full: so must be all behind it.
-        while self.overflow.is_empty()
-            && self.needs_looked_at < looked_at_max
+        while !self.queues.has_put_off(false)
+            && self.supply.needs_looked_at() < looked_at_max
             && let Some((token, job)) = waiting.pop_front()
         {
             let submitted = self.join(world, token, job);
             answers.extend(submitted.answer(token));
         }
-        put_back(&mut self.overflow, waiting);
+        self.queues.put_back(waiting);
         self.take_bulk(world, usize::MAX, looked_at_max, answers);
     }
-}
-
-/// What did not get in comes before what was not asked yet, which stays where it is: there may be
-/// very many.
-fn put_back<T>(queue: &mut VecDeque<T>, mut waiting: VecDeque<T>) {
-    std::mem::swap(queue, &mut waiting);
-    waiting.into_iter().rev().for_each(|job| queue.push_front(job));
 }

@@ -85,7 +85,7 @@ pub(crate) struct Claim {
 impl Writer {
     /// Segments that one end of a volume opens, with what the layer above notes of it.
     fn end_segments(&self) -> u32 {
-        (END_BLOCKS_MAX as u32).div_ceil(self.metadata_blocks)
+        (END_BLOCKS_MAX as u32).div_ceil(self.next_checkpoint.segment_blocks())
     }
 
     fn left_by(&self, want: Want) -> u32 {
@@ -111,7 +111,7 @@ impl Writer {
     /// As [`Writer::claim`], if so many more blocks change.
     fn claim_with(&self, world: &World, more_blocks: u64) -> Claim {
         #[cfg(test)]
-        if self.claims_nothing {
+        if self.next_checkpoint.claims_nothing {
             return Claim { blocks: 0, segments: 0 };
         }
         let changed = world.memory.dirty_bytes().div_ceil(BLOCK_BYTES);
@@ -154,39 +154,31 @@ impl Writer {
     }
 
     fn claim_of(&self, blocks: u64, streams_blocks: u64) -> Claim {
-        let per_segment = u64::from(self.metadata_blocks);
+        let per_segment = u64::from(self.next_checkpoint.segment_blocks());
         // What of a segment a piece that does not fit its end leaves empty.
         let piece_blocks = self.tuning.stream_piece_bytes_max as u64 / BLOCK_BYTES + 1;
         let waste = streams_blocks.min(piece_blocks).min(per_segment / 2);
         let blocks = blocks + streams_blocks;
-        let beyond = (blocks + waste).saturating_sub(u64::from(self.metadata_rest_blocks));
+        let beyond = (blocks + waste).saturating_sub(u64::from(self.next_checkpoint.rest_blocks()));
         let segments = beyond.div_ceil((per_segment - waste).max(1));
         Claim { blocks, segments: u32::try_from(segments).unwrap_or(u32::MAX) }
     }
 
     /// What of a claim opens segments where holes are filled first.
     fn beyond_holes(&self, claim: Claim) -> Claim {
-        let in_place = u64::from(self.metadata_rest_blocks) + self.holes_blocks;
-        let beyond = claim.blocks.saturating_sub(in_place);
-        let segments = beyond.div_ceil(u64::from(self.metadata_blocks)) as u32;
+        let beyond = claim.blocks.saturating_sub(self.next_checkpoint.blocks_in_place());
+        let segments = beyond.div_ceil(u64::from(self.next_checkpoint.segment_blocks())) as u32;
         Claim { blocks: claim.blocks, segments: segments.min(claim.segments) }
     }
 
-    /// The next checkpoint, or what follows of the one under way, goes on in a segment at a block.
-    pub(crate) fn note_open(&mut self, (segment, block): (u32, u32)) {
-        self.metadata_rest_blocks = match segment {
-            0 => 0,
-            _ => self.metadata_blocks - block,
-        };
-    }
-
     /// A checkpoint was captured, and goes on in segment `open`: how many holes it leaves at least.
-    /// Each piece of a stream may be in a block of its own.
-    pub(crate) fn note_holes(&mut self, world: &World, open: u32) {
+    /// Each piece of a stream may be in a block of its own. How many there were before.
+    pub(crate) fn note_holes(&mut self, world: &World, open: u32) -> u64 {
         let tally = self.state.segments.tally();
         let of_open = tally.holes_of(self.state.segments.row(open));
         let streams_blocks = self.streams_blocks(world);
-        self.holes_blocks = (tally.holes_blocks - of_open).saturating_sub(streams_blocks);
+        let holes_blocks = (tally.holes_blocks - of_open).saturating_sub(streams_blocks);
+        self.next_checkpoint.note_holes(holes_blocks)
     }
 
     /// Directories that there are above all pages of rows, at most.
@@ -216,7 +208,7 @@ impl Writer {
         let table = self.state.segments.encoded_bytes();
         let config_bytes = match self.state.config.leaves() {
             Some(_) => 0,
-            None => self.config_bytes,
+            None => self.next_checkpoint.config_bytes(),
         };
         let bytes = pending + table as u64 + config_bytes;
         // Each stream has a last block of its own, and each block may be a piece.
@@ -247,7 +239,7 @@ impl Writer {
 
     /// Whether jobs wait for room, and not just for their pace.
     fn waits_for_room(&mut self, world: &World) -> bool {
-        !self.starved.is_empty() && !self.leaves_enough(world, Want::Data, 0, false)
+        self.queues.has_starved() && !self.leaves_enough(world, Want::Data, 0, false)
     }
 
     /// Whether so much metadata has changed that it takes half of what the free segments have room
@@ -266,7 +258,7 @@ impl Writer {
         if self.waits_for_room(world) && free > u64::from(self.left_by(Want::Metadata)) {
             return changed > 0 && claim.segments > least.segments;
         }
-        let per_segment = u64::from(self.metadata_blocks);
+        let per_segment = u64::from(self.next_checkpoint.segment_blocks());
         let room = free.saturating_sub(u64::from(self.left_by_data())).max(1) * per_segment;
         changed >= u64::from(self.log.blocks_per_segment()) / DUE_DIVISOR
             && 4 * (claim.blocks - least.blocks) >= 3 * room
@@ -289,13 +281,11 @@ impl Writer {
     /// What is known of the last checkpoint when a pool is opened.
     pub(crate) fn note_checkpoint(&mut self, checkpointer: &Checkpointer) {
         let superblock = checkpointer.superblock();
-        self.config_bytes = u64::from(superblock.config.length_bytes);
+        let config_bytes = u64::from(superblock.config.length_bytes);
         let units: u64 = checkpointer.streams[0].iter().map(|(_, units)| u64::from(*units)).sum();
-        self.config_bytes = self.config_bytes.max(units * format::PLACE_UNIT_BYTES);
-        self.metadata_rest_blocks = match superblock.metadata_segment {
-            0 => 0,
-            _ => self.metadata_blocks - superblock.metadata_block,
-        };
+        let next = &mut self.next_checkpoint;
+        next.note_config(config_bytes.max(units * format::PLACE_UNIT_BYTES));
+        next.note_open((superblock.metadata_segment, superblock.metadata_block));
     }
 
     /// The reserve of the moment: hosts' data is taken while more segments are free.

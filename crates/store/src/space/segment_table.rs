@@ -296,7 +296,7 @@ impl Writer {
         let metadata = segments.tally().metadata.len() as u64;
         let height = table.root.read().height;
         let size = Size { all: segments.page_count(), height };
-        size.blocks_max(changed + metadata, others, self.metadata_blocks.into())
+        size.blocks_max(changed + metadata, others, self.next_checkpoint.segment_blocks().into())
     }
 }
 

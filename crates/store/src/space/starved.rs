@@ -5,7 +5,7 @@
 //! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). How much
 //! must stay free for what, says `room`. Reads never wait.
 //!
-//! No job waits for ever. What is done to win space is counted as *work* ([`Writer::work_bytes`]):
+//! No job waits for ever. What is done to win space is counted as *work* ([`Supply::work_bytes`](crate::space::supply::Supply::work_bytes)):
 //! the bytes that reclaim moves and that checkpoints write, and a block for each turn, so that a
 //! turn which writes nothing counts as well. While dropped nodes are still to be freed only the
 //! turns count: space is about to come. Let `W` be [`Store::work_bytes_max`].
@@ -26,15 +26,15 @@
 //! Each turn of [`crate::Store::maintain`] begins with 3 and 4, so whatever a turn does, and
 //! however it ends, it can't keep a job for longer.
 
-use std::collections::VecDeque;
-
 use block::{BLOCK_BYTES, VolumeError};
 use format::Entry;
 
 use crate::Token;
+use crate::log::queues::Jobs;
 use crate::log::writer::{Answer, Job, Relocation, Submitted, Writer};
 use crate::space::need::{Need, Wait};
 use crate::space::room::Want;
+use crate::space::supply::Exhausted;
 use crate::store::Store;
 use crate::world::World;
 
@@ -54,16 +54,6 @@ pub(crate) enum Room {
     Awaited(Need),
     /// None, nor anything to bring back.
     None,
-}
-
-/// When reclaim found nothing to bring back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exhausted {
-    /// How much was live in the log's segments.
-    live_bytes: u64,
-    /// How much log was written since the start, and changed metadata waited for a checkpoint: what
-    /// was written over since may be worth a look.
-    log_bytes: u64,
 }
 
 impl Writer {
@@ -115,7 +105,7 @@ impl Writer {
     /// Whether reclaim has found nothing to bring back for this, and hardly anything has died
     /// since: for new data less than what makes a segment worth emptying.
     fn is_exhausted(&mut self, world: &World, need: Need) -> bool {
-        let Some(then) = self.exhausted_at[need as usize] else { return false };
+        let Some(then) = self.supply.exhausted(need) else { return false };
         if self.is_checkpoint_due_for_room(world) {
             return false;
         }
@@ -130,28 +120,28 @@ impl Writer {
 
     /// A job waits for space from now on, if it does not yet.
     pub(crate) fn starve(&mut self, token: Token, mut job: Job, need: Need) {
-        let from_work_bytes = self.work_bytes;
+        let from_work_bytes = self.supply.work_bytes();
         if let Some(wait) = job.wait_mut() {
             wait.get_or_insert(Wait { from_work_bytes, need }).need = need;
         }
-        self.starved.push_back((token, job));
+        self.queues.push_starved(token, job);
     }
 
     /// A job joins that has waited for space, or has not. Where there was room for new data, there
     /// was for all else.
     pub(crate) fn feed(&mut self, wait: &mut Option<Wait>) {
         if let Some(wait) = wait.take() {
-            self.fed_at_work_bytes[wait.need as usize..].fill(self.work_bytes);
+            self.supply.fed(wait.need);
         }
     }
 
     /// A turn begins, and is counted as work. Refuses what has waited for too much of it: all, if
     /// none was fed, or what others have overtaken for long.
     fn refuse_overdue(&mut self, world: &World, work_bytes_max: u64) -> Vec<Answer> {
-        if self.starved.is_empty() {
+        if !self.queues.has_starved() {
             return Vec::new();
         }
-        self.work_bytes += BLOCK_BYTES;
+        self.supply.count_work(BLOCK_BYTES);
         let mut answers = Vec::new();
         for need in Need::ALL {
             let most = self.patience(world, need, work_bytes_max);
@@ -168,13 +158,13 @@ impl Writer {
     }
 
     fn refuse_overdue_of(&mut self, world: &World, need: Need, most: u64) -> Vec<Answer> {
-        let now = self.work_bytes;
+        let now = self.supply.work_bytes();
         let waited = |job: &Job| {
             let wait = job.wait().filter(|wait| wait.need == need);
             wait.map_or(0, |wait| now - wait.from_work_bytes)
         };
-        let longest = self.starved.iter().map(|(_, job)| waited(job)).max().unwrap_or(0);
-        if longest.min(now - self.fed_at_work_bytes[need as usize]) > most {
+        let longest = self.queues.starved().map(waited).max().unwrap_or(0);
+        if longest.min(self.supply.work_bytes_since_fed(need)) > most {
             return self.refuse_starved(world, need);
         }
         if longest <= OVERTAKEN_MAX * most {
@@ -184,9 +174,9 @@ impl Writer {
     }
 
     fn refuse_those(&mut self, world: &World, refused: impl Fn(&Job) -> bool) -> Vec<Answer> {
-        let starved = std::mem::take(&mut self.starved).into_iter();
-        let (refused, starved): (VecDeque<_>, _) = starved.partition(|(_, job)| refused(job));
-        self.starved = starved;
+        let starved = self.queues.take_starved().into_iter();
+        let (refused, starved): (Jobs, Jobs) = starved.partition(|(_, job)| refused(job));
+        self.queues.put_back_starved(starved);
         let refuse = |(token, job)| Answer::Reply(token, Err(self.no_space(world, &job)));
         refused.into_iter().map(refuse).collect()
     }
@@ -194,9 +184,9 @@ impl Writer {
     /// Lets jobs that wait for space join before all others, if there is some for them. Of many the
     /// first are asked, and go to the end if there is none.
     pub(crate) fn revive_starved(&mut self, world: &World) {
-        let mut starved = std::mem::take(&mut self.starved);
+        let mut starved = self.queues.take_starved();
         let asked: Vec<_> = starved.drain(..starved.len().min(ASKED_MAX)).collect();
-        let mut budget_bytes = self.budget_bytes();
+        let mut budget_bytes = self.pace.budget_bytes();
         let mut found = |job: &Job| {
             let blocks = job.data_blocks();
             if blocks > 0
@@ -211,8 +201,8 @@ impl Writer {
         };
         let (ready, others): (Vec<_>, Vec<_>) = asked.into_iter().partition(|(_, job)| found(job));
         starved.extend(others);
-        self.starved = starved;
-        ready.into_iter().rev().for_each(|job| self.overflow.push_front(job));
+        self.queues.put_back_starved(starved);
+        self.queues.let_go_first(ready);
     }
 
     /// Nothing can be brought back for this, nor for what less is done for: refuses all of it.
@@ -221,13 +211,13 @@ impl Writer {
             live_bytes: self.state.segments.live_log_bytes(),
             log_bytes: self.log.written().log_bytes,
         };
-        self.exhausted_at[..=need as usize].fill(Some(exhausted));
+        self.supply.note_exhausted(need, exhausted);
         self.refuse_those(world, |job| job.wait().is_none_or(|wait| wait.need <= need))
     }
 
     /// For what most is done of all that waits for space.
     pub(crate) fn greatest_need(&self) -> Option<Need> {
-        self.starved.iter().filter_map(|(_, job)| job.wait()).map(|wait| wait.need).max()
+        self.queues.starved().filter_map(Job::wait).map(|wait| wait.need).max()
     }
 
     /// All memory has changed, and no checkpoint finds room to write it: what waits for memory
@@ -237,8 +227,7 @@ impl Writer {
             return Vec::new();
         }
         let mut answers = Vec::new();
-        let bulk = std::mem::take(&mut self.bulk);
-        for (token, job) in std::mem::take(&mut self.overflow).into_iter().chain(bulk) {
+        for (token, job) in self.queues.take_put_off() {
             let submitted = match job {
                 Job::Flush => self.join(world, token, job),
                 _ => Submitted::Done(Err(self.no_space(world, &job))),
@@ -304,12 +293,12 @@ impl Store {
     pub(crate) fn is_starving(&self) -> bool {
         let (answers, starving) = {
             let mut writer = self.writer.lock();
-            if writer.starved.is_empty() {
+            if !writer.queues.has_starved() {
                 return false;
             }
             let mut answers = Vec::new();
             writer.take_waiting(&self.world, &mut answers);
-            (answers, !writer.starved.is_empty())
+            (answers, writer.queues.has_starved())
         };
         self.answer(answers);
         self.hand_over();

@@ -22,8 +22,8 @@ fn left_by_moves(durability: Durability, noted_bytes: usize) -> (Store, VolumeId
     store.change(Change { config, ..Change::default() }).unwrap();
     store.checkpoint().unwrap();
     let mut writer = store.writer.lock();
-    writer.metadata_rest_blocks = 0;
-    writer.holes_blocks = 0;
+    writer.next_checkpoint.use_up_rest();
+    writer.next_checkpoint.note_holes(0);
     let last = loop {
         let segments = &mut writer.state.segments;
         let segment = segments.open(SegmentState::Log, 1).unwrap();

@@ -55,7 +55,7 @@ fn assert_places_free(hand: &Hand, id: VolumeId, to: u64) {
     for copy in 0..places as u64 + 2 {
         start(hand, copy, copy_of(id, 0, to + copy * 5, 5), &mut replies);
         // One is in the open record already, and has given its place to another.
-        let waiting = hand.store.writer.lock().placeless.len();
+        let waiting = hand.store.writer.lock().queues.placeless_count();
         assert_eq!(waiting, usize::from(copy > places as u64), "copy {copy}");
     }
     finish(hand, places + 2, &mut replies);
@@ -124,10 +124,10 @@ fn a_copy_that_waits_for_a_place_goes_on_when_the_ones_before_it_fail() {
     let reading: Vec<Started> = (0..places).map(first).collect();
     let mut replies = Vec::new();
     start(&hand, places, copy_of(id, 0, 90, 6), &mut replies);
-    assert_eq!(hand.store.writer.lock().placeless.len(), 1);
+    assert_eq!(hand.store.writer.lock().queues.placeless_count(), 1);
     for (copy, started) in (0..).zip(reading) {
         assert!(hand.settle(copy, started).is_some_and(|reply| reply.is_err()));
-        assert!(hand.store.writer.lock().placeless.is_empty());
+        assert!(hand.store.writer.lock().queues.placeless_count() == 0);
     }
     finish(&hand, 1, &mut replies);
     assert!(replies.iter().all(|(_, reply)| reply.is_ok()));

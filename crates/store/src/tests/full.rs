@@ -168,7 +168,7 @@ fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
     while store.maintain().unwrap() != Next::Nothing {}
     store.checkpoint().unwrap();
     store.checkpoint().unwrap();
-    store.writer.lock().claims_nothing = true;
+    store.writer.lock().next_checkpoint.claims_nothing = true;
     let more = volume(&store, 8 * MIB);
     let mut at = 0;
     for leaves in scattered(STUCK_LEAVES).chunks(512) {
@@ -181,7 +181,7 @@ fn stuck_pool() -> (Arc<MemoryDisk>, Thin) {
     }
     {
         let mut writer = store.writer.lock();
-        writer.claims_nothing = false;
+        writer.next_checkpoint.claims_nothing = false;
         let needed = writer.exact_claim(&store.world).segments;
         let free = writer.state.segments.free_count();
         assert!(needed > free, "a checkpoint takes {needed} segments, and {free} are free");
@@ -286,11 +286,16 @@ fn a_compaction_gives_its_holes_to_a_checkpoint_that_needs_them() {
         let mut writer = store.writer.lock();
         let rows = writer.state.segments.rows();
         let metadata = rows.filter(|(_, row)| row.state == format::SegmentState::Metadata);
-        writer.compacted = metadata.map(|(segment, _)| segment).collect();
-        assert!(writer.holes_blocks > 64, "{} holes", writer.holes_blocks);
+        let metadata = metadata.map(|(segment, _)| segment).collect();
+        writer.supply.begin_compaction(metadata);
+        let holes_blocks = writer.next_checkpoint.holes_blocks();
+        assert!(holes_blocks > 64, "{holes_blocks} holes");
     }
     store.checkpoint().unwrap();
-    assert!(store.writer.lock().compacted.is_empty(), "it goes on as if it gained something");
+    assert!(
+        store.writer.lock().supply.compacted().is_empty(),
+        "it goes on as if it gained something"
+    );
     for segment in held {
         store.writer.lock().state.segments.free_dead_one(segment);
     }

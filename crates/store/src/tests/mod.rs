@@ -122,7 +122,7 @@ pub(crate) fn segment(
 /// Takes all free segments, and what is left of the one in which checkpoints go on.
 fn take_all_free(store: &Store) -> Vec<u32> {
     let mut writer = store.writer.lock();
-    writer.metadata_rest_blocks = 0;
+    writer.next_checkpoint.use_up_rest();
     std::iter::from_fn(|| writer.state.segments.open(format::SegmentState::Log, 1)).collect()
 }
 

@@ -65,7 +65,7 @@ impl Full {
     }
 
     fn work_bytes(&self) -> u64 {
-        self.store.writer.lock().work_bytes
+        self.store.writer.lock().supply.work_bytes()
     }
 }
 

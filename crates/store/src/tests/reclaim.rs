@@ -225,19 +225,19 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     write(&store, id, 0, &distinct(8, 1)).unwrap();
     {
         let mut writer = store.writer.lock();
-        writer.set_pace(1000, 3, 1);
-        writer.spend(1 << 20);
+        writer.pace.set(1000, 3, 1);
+        writer.pace.spend(1 << 20);
     }
     let range = SectorRange::new(0, 8);
     let data = DataOut::from_bytes(&distinct(8, 2), 0);
     let request = VolumeRequest::Write { volume: id, range, data, fua: false };
     assert!(matches!(store.start(request, store.waiting_token()), Started::Queued));
-    assert_eq!(store.writer.lock().starved.len(), 1);
+    assert_eq!(store.writer.lock().queues.starved().len(), 1);
     unmap(&store, id, 8..16);
-    assert_eq!(store.writer.lock().starved.len(), 1);
+    assert_eq!(store.writer.lock().queues.starved().len(), 1);
     // A twelfth of the work is for hosts where segments are all but gone.
     store.moved(128 << 10);
-    assert_eq!(store.writer.lock().starved.len(), 0);
+    assert_eq!(store.writer.lock().queues.starved().len(), 0);
     while store.commit_here() {}
     assert!(read(&store, id, 0, 8) == distinct(8, 2));
     // More was taken than was won: the next one waits, until there is nothing to be won.
@@ -255,14 +255,14 @@ fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     let id = volume(&store, MIB);
     {
         let mut writer = store.writer.lock();
-        writer.set_pace(800, 1, 1);
-        writer.spend((1 << 20) + (100 << 10));
+        writer.pace.set(800, 1, 1);
+        writer.pace.spend((1 << 20) + (100 << 10));
     }
     let data = DataOut::from_bytes(&distinct(8, 2), 0);
     let range = SectorRange::new(0, 8);
     let request = VolumeRequest::Write { volume: id, range, data, fua: false };
     assert!(matches!(store.start(request, store.waiting_token()), Started::Queued));
-    let is_fed = || store.writer.lock().starved.is_empty();
+    let is_fed = || store.writer.lock().queues.starved().len() == 0;
     store.checkpointed(64 << 20, 64 << 20);
     assert!(!is_fed(), "nothing was won yet");
     // 140 KiB are won of these, and 100 KiB and the write are owed.

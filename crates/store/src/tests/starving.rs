@@ -83,7 +83,7 @@ impl Short {
     }
 
     fn waiting(&self) -> usize {
-        self.store.writer.lock().starved.len()
+        self.store.writer.lock().queues.starved().len()
     }
 }
 
@@ -92,7 +92,7 @@ impl Short {
 #[test]
 fn a_job_that_can_not_get_in_keeps_no_other_out() {
     let pool = Short::new(8);
-    pool.store.writer.lock().set_pace(1000, 3, 1);
+    pool.store.writer.lock().pace.set(1000, 3, 1);
     pool.start_much(1);
     assert_eq!(pool.waiting(), 1);
     pool.start_little(2);
@@ -108,14 +108,14 @@ fn a_job_that_can_not_get_in_keeps_no_other_out() {
 fn what_waits_is_refused_after_bounded_work() {
     let pool = Short::new(6);
     pool.start_much(1);
-    let begin = pool.store.writer.lock().work_bytes;
+    let begin = pool.store.writer.lock().supply.work_bytes();
     // As if each turn found something to do that wins nothing.
     let mut turns = 0;
     while pool.waiting() > 0 {
         pool.store.refuse_overdue();
         turns += 1;
     }
-    let work_bytes = pool.store.writer.lock().work_bytes - begin;
+    let work_bytes = pool.store.writer.lock().supply.work_bytes() - begin;
     assert!(work_bytes <= pool.store.work_bytes_max() + block::BLOCK_BYTES, "{turns} turns");
     assert_eq!(*pool.answers.0.lock(), [(1, Err(VolumeError::NoSpace))]);
 }
@@ -125,14 +125,14 @@ fn what_waits_is_refused_after_bounded_work() {
 fn what_others_overtake_is_refused_after_bounded_work() {
     let pool = Short::new(6);
     pool.start_much(1);
-    let begin = pool.store.writer.lock().work_bytes;
+    let begin = pool.store.writer.lock().supply.work_bytes();
     let most = pool.store.work_bytes_max();
     let mut next = 2;
     while pool.answers.0.lock().iter().all(|(id, _)| *id != 1) {
         {
             let mut writer = pool.store.writer.lock();
-            assert!(writer.work_bytes - begin <= 5 * most, "it waits for too long");
-            writer.work_bytes += most / 2;
+            assert!(writer.supply.work_bytes() - begin <= 5 * most, "it waits for too long");
+            writer.supply.count_work(most / 2);
             // Another one that has waited joins.
             let need = Need::Upkeep;
             writer.feed(&mut Some(Wait { from_work_bytes: begin, need }));
@@ -143,7 +143,7 @@ fn what_others_overtake_is_refused_after_bounded_work() {
     assert!(next > 8, "it waits while others do not");
     assert_eq!(*pool.answers.0.lock(), [(1, Err(VolumeError::NoSpace))]);
     assert!(
-        pool.store.writer.lock().exhausted_at[Need::Upkeep as usize].is_none(),
+        pool.store.writer.lock().supply.exhausted(Need::Upkeep).is_none(),
         "others are not refused for it"
     );
 }
@@ -164,7 +164,7 @@ fn what_waits_is_looked_at_once_however_often_it_is_asked() {
     for _ in 0..100 {
         assert!(pool.store.is_starving());
     }
-    assert_eq!(pool.store.writer.lock().needs_looked_at, JOBS * BLOCKS);
+    assert_eq!(pool.store.writer.lock().supply.needs_looked_at(), JOBS * BLOCKS);
     // One more look when there is room for overwrites, as they may be none by then: not for these.
     pool.free_all();
     for turn in 0.. {
@@ -175,7 +175,7 @@ fn what_waits_is_looked_at_once_however_often_it_is_asked() {
             break;
         }
     }
-    assert_eq!(pool.store.writer.lock().needs_looked_at, JOBS * BLOCKS);
+    assert_eq!(pool.store.writer.lock().supply.needs_looked_at(), JOBS * BLOCKS);
     assert_eq!(
         pool.answers.0.lock().iter().filter(|(_, reply)| reply.is_ok()).count() as u64,
         JOBS
@@ -199,11 +199,11 @@ fn what_begins_to_wait_is_looked_at_in_turns() {
     pool.store.writer.lock().barrier = false;
     while (pool.waiting() as u64) < JOBS {
         let mut writer = pool.store.writer.lock();
-        let before = writer.needs_looked_at;
+        let before = writer.supply.needs_looked_at();
         let mut answers = Vec::new();
         writer.revive_forgotten(&pool.store.world, &mut answers);
-        assert!(answers.is_empty() && writer.needs_looked_at > before, "nothing goes on");
-        most = most.max(writer.needs_looked_at - before);
+        assert!(answers.is_empty() && writer.supply.needs_looked_at() > before, "nothing goes on");
+        most = most.max(writer.supply.needs_looked_at() - before);
     }
     assert!(most <= 4096 + BLOCKS, "{most} blocks are looked at at once");
 }
@@ -223,8 +223,8 @@ fn who_waits_for_the_pace_is_fed_while_what_was_dropped_is_freed() {
     pool.store.change(change).unwrap();
     {
         let mut writer = pool.store.writer.lock();
-        writer.set_pace(1000, 100, 1);
-        writer.spend(u64::from(pool.store.options.tuning.pace_bytes_max) + 4096);
+        writer.pace.set(1000, 100, 1);
+        writer.pace.spend(u64::from(pool.store.options.tuning.pace_bytes_max) + 4096);
     }
     pool.start_little(1);
     assert_eq!(pool.waiting(), 1);

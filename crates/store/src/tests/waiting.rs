@@ -211,7 +211,7 @@ fn a_window_of_copies_moves_little_at_once(sectors: u64, in_record: usize) {
         let started = hand.store.start(VolumeRequest::Copy { segments }, hand.token(id));
         assert!(hand.settle(id, started).is_none());
     }
-    let waiting = hand.store.writer.lock().placeless.len();
+    let waiting = hand.store.writer.lock().queues.placeless_count();
     assert!(waiting >= COPIES as usize - places - in_record, "{waiting} of {COPIES} wait");
     let mut done = 0;
     while done < COPIES {
@@ -223,7 +223,7 @@ fn a_window_of_copies_moves_little_at_once(sectors: u64, in_record: usize) {
             done += u64::from(reply.is_some_and(|reply| reply.is_ok()));
         }
         let writer = hand.store.writer.lock();
-        let bulk = writer.bulk.iter().filter(|(_, job)| job.data_blocks() > 0);
+        let bulk = writer.queues.bulk().filter(|job| job.data_blocks() > 0);
         assert!(bulk.count() <= places);
     }
     for id in 0..COPIES {

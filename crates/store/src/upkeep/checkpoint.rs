@@ -124,13 +124,13 @@ impl Store {
             self.give_back(begun, checkpointer)?;
             // Looked for without the writer's lock: what a checkpoint needs changes with the next
             // one only.
-            let emptied = self.writer.lock().compacted.clone();
+            let emptied = self.writer.lock().supply.compacted().clone();
             captured = self.capture_into_holes(checkpointer, &emptied);
             if let Err(StoreError::NoRoom { .. }) = &captured
                 && !emptied.is_empty()
             {
                 // Better no compaction than no checkpoint.
-                self.writer.lock().compacted.clear();
+                self.writer.lock().supply.end_compaction();
                 captured = self.capture_into_holes(checkpointer, &BTreeSet::new());
             }
         }
@@ -250,7 +250,6 @@ pub(crate) fn capture(
     let holes = make_sure_it_fits(world, writer, holes)?;
     let old = checkpointer.superblock();
     let position = writer.log.position();
-    let holes_blocks = writer.holes_blocks;
     let mut captured = std::mem::take(begun);
     let mut placer = captured.placer(world, &mut writer.state.segments, position.lsn, checkpointer);
     placer.holes = holes;
@@ -269,7 +268,7 @@ pub(crate) fn capture(
     }
     let mut streams: [Vec<(Place, u32)>; 3] = Default::default();
     let config = writer.state.config.encode();
-    writer.config_bytes = config.len() as u64;
+    writer.next_checkpoint.note_config(config.len() as u64);
     let (medium, units) = (&world.medium, Rounded::ToUnits);
     let config = add_stream(medium, &mut placer, &config, units, images, &mut streams[0])?;
     let unnamed = [&writer.state.pending[..], &writer.state.stuck[..]].concat();
@@ -280,8 +279,8 @@ pub(crate) fn capture(
     let (metadata_segment, metadata_block) = (placer.segment, placer.block);
     captured.opened.append(&mut placer.opened);
     captured.open = Some((metadata_segment, metadata_block));
-    writer.note_open((metadata_segment, metadata_block));
-    writer.note_holes(world, metadata_segment);
+    writer.next_checkpoint.note_open((metadata_segment, metadata_block));
+    let holes_blocks = writer.note_holes(world, metadata_segment);
     let before = Before { log: keep_log(writer), holes_blocks };
     let mut keep = writer.log.segments().clone();
     keep.insert(metadata_segment);
@@ -369,7 +368,7 @@ pub(crate) fn free_dead(
         })
         .collect();
     for segment in &still {
-        writer.unreclaimable.remove(segment);
+        writer.supply.freed(*segment);
     }
     writer.state.segments.free(still, &readers, &images);
 }

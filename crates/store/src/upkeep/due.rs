@@ -37,7 +37,7 @@ impl Store {
     /// Whether another thread does what a waiting caller waits for.
     pub(crate) fn others_work(&self) -> bool {
         let writer = self.writer.lock();
-        writer.is_leading() || !writer.starved.is_empty() || self.world.memory.is_full()
+        writer.is_leading() || writer.queues.has_starved() || self.world.memory.is_full()
     }
 
     /// Where jobs wait for space and no other thread brings some back: does a turn of that, for
@@ -46,7 +46,7 @@ impl Store {
     pub(crate) fn feed(&self) -> bool {
         {
             let writer = self.writer.lock();
-            if writer.starved.is_empty() || writer.failed {
+            if !writer.queues.has_starved() || writer.failed {
                 return false;
             }
         }

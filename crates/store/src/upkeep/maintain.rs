@@ -164,7 +164,7 @@ impl Store {
     /// Whether [`Store::maintain`] would find something to do.
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
-        !writer.failed && (writer.has_to_free() || !writer.starved.is_empty())
+        !writer.failed && (writer.has_to_free() || writer.queues.has_starved())
             || writer.forgets_some(&self.world)
             || self.world.refill_due()
             || self.has_bad_copies()

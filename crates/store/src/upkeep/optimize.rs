@@ -272,7 +272,7 @@ impl Store {
             row.state == SegmentState::Log
                 && row.live_units > 0
                 && !writer.log.segments().contains(segment)
-                && !writer.unreclaimable.contains(segment)
+                && !writer.supply.is_unreclaimable(*segment)
         })
         .map(|(segment, _)| segment)
         .collect()

@@ -39,7 +39,7 @@ impl Before {
     /// The log has gone on meanwhile.
     fn restore(self, writer: &mut Writer) {
         writer.log.undo_checkpoint(self.log);
-        writer.holes_blocks = self.holes_blocks;
+        writer.next_checkpoint.note_holes(self.holes_blocks);
     }
 }
 

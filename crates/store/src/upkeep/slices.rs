@@ -147,7 +147,7 @@ impl Captured {
         }
         world.memory.end_capture();
         segments.give_back(self.opened.into_iter().filter(|segment| Some(*segment) != refused));
-        writer.note_open(Self::default().next_place(checkpointer));
+        writer.next_checkpoint.note_open(Self::default().next_place(checkpointer));
         Ok(())
     }
 }
@@ -238,7 +238,7 @@ impl Store {
         let open = (placer.segment, placer.block);
         captured.opened.append(&mut placer.opened);
         captured.open = Some(open);
-        writer.note_open(open);
+        writer.next_checkpoint.note_open(open);
         writer.failed |= result.is_err();
         MutexGuard::unlock_fair(writer);
         result.map(|()| true)

@@ -49,8 +49,7 @@ impl World {
             return;
         }
         writer.state.segments.upgraded(self.medium.geometry());
-        writer.metadata_blocks = self.medium.metadata_blocks();
-        writer.note_open((0, 0));
+        writer.next_checkpoint.upgraded(self.medium.metadata_blocks());
         writer.note_holes(self, 0);
     }
 }
@@ -113,7 +112,7 @@ impl Store {
         let has_features = features.with_known() == features && segments.pages.is_some();
         let is_latest = version == latest_version && has_features;
         let is_to_be_divided = writer.state.config.is_to_be_divided();
-        let config_bytes = if is_to_be_divided { writer.config_bytes } else { 0 };
+        let config_bytes = if is_to_be_divided { writer.next_checkpoint.config_bytes() } else { 0 };
         let table_bytes = segments.to_be_divided_bytes().unwrap_or(0) as u64;
         let left_bytes = units * PLACE_UNIT_BYTES + config_bytes + table_bytes;
         UpgradeStatus { version, latest_version, is_latest, left_bytes }
