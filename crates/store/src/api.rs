@@ -1,15 +1,9 @@
 //! What the store's callers see.
 
-use std::io;
-
-use block::{Frame, FrameMut, SectorCount, VolumeError, VolumeId, VolumeReply};
+use block::{Frame, FrameMut, SectorCount, VolumeId};
 use format::{Handling, Place};
-use segments::{Persist, RootError};
+use segments::Persist;
 
-use crate::asking::Waiting;
-use crate::edits::edit::Edit;
-use crate::edits::put::Candidate;
-use crate::fetch::Fetch;
 use crate::tuning::Tuning;
 
 /// Which sink an answer goes to, and what it is called there.
@@ -17,44 +11,13 @@ use crate::tuning::Tuning;
 pub struct Token {
     /// From [`crate::Store::register_sink`].
     pub sink: SinkId,
-    /// Anything; it comes back in [`Sink::complete`].
+    /// Anything; it comes back in [`crate::Sink::complete`].
     pub id: u64,
 }
 
-/// Names a registered [`Sink`].
+/// Names a registered [`crate::Sink`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SinkId(pub u16);
-
-/// Where the answers of queued requests go. Called by whichever thread finished the commit, with
-/// no lock of the store held: post to a mailbox and wake the owner if it is another thread.
-pub trait Sink: Send + Sync {
-    /// The request that was started with `id` has ended, or must be started again.
-    fn complete(&self, id: u64, outcome: Outcome);
-
-    /// Work is queued and nobody holds the writer's role: call [`crate::Store::take_commit`].
-    fn commit_wanted(&self);
-}
-
-/// How a queued request ended.
-#[derive(Debug)]
-pub enum Outcome {
-    /// The answer.
-    Reply(Result<VolumeReply, VolumeError>),
-    /// What it depends on has changed meanwhile: perform the reads (perhaps none), and
-    /// [`crate::Store::resume`](crate::Store::resume) with the same token.
-    Again(Box<ReadOperation>),
-}
-
-/// What became of a request.
-#[derive(Debug)]
-pub enum Started {
-    /// Answered already.
-    Done(Result<VolumeReply, VolumeError>),
-    /// Device reads are needed first: perform them, then [`crate::Store::resume`].
-    Read(Box<ReadOperation>),
-    /// It joined the open record; the answer comes through the token's sink.
-    Queued,
-}
 
 /// One device read.
 #[derive(Debug)]
@@ -65,42 +28,6 @@ pub struct DiskRead {
     pub frames: Vec<FrameMut>,
     /// Set by the caller: whether the device filled the frames.
     pub failed: bool,
-}
-
-/// A request that waits for device reads.
-#[derive(Debug)]
-pub struct ReadOperation {
-    /// What to read, in any order, also at the same time. Fill the frames in place, or take the
-    /// vectors out and put them back.
-    pub reads: Vec<DiskRead>,
-    pub(crate) pending: Pending,
-}
-
-impl ReadOperation {
-    /// What it costs whoever goes on with it before it waits again, in bytes that could be read,
-    /// checked and packed in that time.
-    pub fn cost_bytes(&self, tuning: &Tuning) -> u64 {
-        match &self.pending {
-            Pending::Restart(edit) => edit.cost_bytes(tuning),
-            // Somebody has waited for the device: it goes on.
-            _ => 0,
-        }
-    }
-}
-
-/// What goes on once the reads are done.
-#[derive(Debug)]
-pub(crate) enum Pending {
-    /// Answer with what was read.
-    Read { fetch: Fetch, phase: usize, len: usize },
-    /// Fill an edit's gathers, and submit it.
-    Edit { fetches: Vec<Fetch>, edit: Box<Edit> },
-    /// Compare what an edit brings with chunks that may hold it already, and submit it.
-    Compare { fetch: Fetch, candidates: Vec<Candidate>, edit: Box<Edit> },
-    /// Look again what an edit needs.
-    Restart(Box<Edit>),
-    /// Begin anew, with metadata that was not in memory.
-    Metadata { waiting: Box<Waiting> },
 }
 
 /// One write to the device, which makes all of its requests durable. Without frames it is a flush
@@ -338,63 +265,6 @@ impl Default for OpenOptions {
             checkpoint_log_bytes: 512 << 20,
             tuning: Tuning::DEFAULT,
             upgrade: true,
-        }
-    }
-}
-
-/// Why a pool can't be made, opened or changed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The device failed.
-    #[error("the device failed: {0}")]
-    Io(#[from] io::Error),
-    /// There is no pool here.
-    #[error("this is not a Holdfast pool: {0}")]
-    NotAPool(String),
-    /// The pool has what this version does not know.
-    #[error("this pool was used by a newer version of Holdfast, which is needed to use it: {0}")]
-    Newer(String),
-    /// The bytes are damaged.
-    #[error("the pool is damaged: {0}")]
-    Damaged(String),
-    /// The device is too small, or too big.
-    #[error("{0}")]
-    Size(String),
-    /// The next checkpoint does not fit what is free. Nothing was changed; it is tried again when
-    /// space was won, and fits for certain once the pool has grown.
-    #[error(
-        "the pool is full: its next checkpoint takes up to {needed_bytes} bytes, and it has \
-         {free_bytes} for one; remove volumes or snapshots, or make it bigger (`pool grow`)"
-    )]
-    NoRoom {
-        /// Bytes that the checkpoint takes, at most.
-        needed_bytes: u64,
-        /// Bytes that it could be given.
-        free_bytes: u64,
-    },
-    /// Metadata is not in memory, and whoever needs it does not wait for the device. No caller gets
-    /// this.
-    #[error("it is not in memory")]
-    Absent,
-    /// The request does not make sense.
-    #[error("{0}")]
-    Invalid(String),
-    /// A request to a volume failed.
-    #[error(transparent)]
-    Volume(#[from] VolumeError),
-}
-
-impl From<RootError> for StoreError {
-    fn from(error: RootError) -> Self {
-        match error {
-            RootError::None(why) => Self::NotAPool(why),
-            RootError::Newer(why) => Self::Newer(why),
-            RootError::Io(error) => Self::Io(error),
-            RootError::Short { .. } | RootError::OtherDevice { .. } => {
-                Self::Damaged(error.to_string())
-            }
-            // Whoever has replaced it writes now.
-            RootError::Overtaken { .. } => Self::Io(io::Error::other(error)),
         }
     }
 }

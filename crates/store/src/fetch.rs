@@ -8,10 +8,10 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 
 use crate::DiskRead;
 use crate::StoreError;
-use crate::asking::View;
 use crate::chunks::unpack::{Unpacked, covering_blocks};
 use crate::map::walk::walk;
 use crate::space::readers::ReaderToken;
+use crate::world::view::View;
 use crate::world::{Volume, World};
 
 /// The content of one block.

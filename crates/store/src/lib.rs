@@ -33,14 +33,17 @@
 //! the spot, [`tuning`] the sizes that the simulator makes small.
 
 mod api;
-mod asking;
 mod chunks;
 mod edits;
+mod error;
 mod fetch;
 mod key_space;
 mod log;
 mod map;
+mod nodes;
+mod operation;
 mod read;
+mod reduce;
 mod space;
 mod status;
 mod store;
@@ -54,13 +57,15 @@ mod world;
 mod write;
 
 pub use api::{
-    Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, Outcome, PoolStatus,
-    ReadOperation, Sink, SinkId, Started, StoreError, Token, UpgradeStatus, VolumeChange,
-    VolumeStatus, WrittenBytes,
+    Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, PoolStatus, SinkId, Token,
+    UpgradeStatus, VolumeChange, VolumeStatus, WrittenBytes,
 };
+pub use chunks::table_name::TableName;
+pub use error::StoreError;
 pub use format::Handling;
 pub use format::map::Fanout;
 pub use log::incarnation::Incarnation;
+pub use operation::{Outcome, ReadOperation, Sink, Started};
 pub use space::accounting::{SpaceFigures, SpacePass, SpaceStatus, VolumeSpace};
 pub use store::Store;
 pub use tuning::Tuning;
@@ -73,9 +78,7 @@ pub use upkeep::salvage::{
     LogCut, LossReason, OrphanMap, Salvage, SalvageError, SalvageOptions, SalvageSink,
     SalvageVolume, Salvaged,
 };
-pub use upkeep::scrub::{
-    DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, TableName, What,
-};
+pub use upkeep::scrub::{DamageList, DamagedRange, Finding, Repair, ScrubStatus, ScrubStep, What};
 
 /// Units of 64 bytes that a node takes on the medium.
 const NODE_UNITS: u32 = (format::map::NODE_BYTES as u64 / format::PLACE_UNIT_BYTES) as u32;

@@ -7,17 +7,20 @@
 use block::DataIn;
 use block::{BlockRange, Sector, SectorRange, VolumeError, VolumeId, VolumeReply};
 
-use crate::api::Pending;
-use crate::asking::{Asked, Then, View};
+use crate::chunks::asking::Asked;
 use crate::fetch::Fetch;
+use crate::operation::Pending;
+use crate::operation::Then;
+use crate::operation::wait_for_metadata;
 use crate::store::Store;
+use crate::world::view::View;
 use crate::{ReadOperation, Started};
 
 impl Store {
     pub(crate) fn start_read(&self, volume: VolumeId, range: SectorRange, asked: Asked) -> Started {
         let located = self.locate(View::asking(&self.world, &asked), volume, range);
         if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Read { volume, range });
+            return wait_for_metadata(asked, &self.world, Then::Read { volume, range });
         }
         match located {
             Ok(mut fetch) => {
@@ -43,7 +46,7 @@ impl Store {
     ) -> Started {
         let found = self.extents(volume, range, limit, View::asking(&self.world, &asked));
         if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Extents { volume, range, limit });
+            return wait_for_metadata(asked, &self.world, Then::Extents { volume, range, limit });
         }
         Started::Done(found)
     }

@@ -7,16 +7,17 @@ use std::sync::atomic::AtomicU64;
 use block::{SectorCount, SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest};
 use segments::Shared;
 
-use crate::api::Pending;
-use crate::asking::{Asked, Then};
-use crate::edits::comparisons;
+use crate::chunks::asking::Asked;
 use crate::edits::edit::{Edit, Sizes};
 use crate::log::writer::{Answer, Job, Submitted, Writer};
+use crate::operation::Pending;
+use crate::operation::Then;
+use crate::operation::restart;
 use crate::read::data_reply;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::wait::Waiters;
 use crate::world::World;
-use crate::write::restart;
+use crate::world::comparisons;
 use crate::{
     Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
 };
@@ -313,6 +314,13 @@ impl Store {
                 sink.complete(token.id, outcome);
             }
         }
+    }
+
+    /// The initiator has said that it got the status of a COMPARE AND WRITE, which is named by the
+    /// `command` of its [`block::request::Sender`]: it will not be taken for one whose answer was
+    /// lost.
+    pub fn acknowledged(&self, command: u64) {
+        self.world.comparisons.acknowledged(command);
     }
 
     /// All of the key-value space, in the order of the keys.

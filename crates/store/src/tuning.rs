@@ -13,6 +13,17 @@ use crate::StoreError;
 /// Bytes that the entry of a run takes at most which a staged copy names.
 pub(crate) const LINKED_RUN_BYTES_MAX: usize = 40;
 
+/// What a node costs that is walked through, or blocks that are set with a way down of their own.
+pub(crate) const NODE_WORK: u64 = 16;
+/// What a step costs that is looked at: two ways down to the blocks at its ends.
+pub(crate) const STEP_WORK: u64 = 64;
+
+/// The most that a copy of so many blocks can cost, whatever its source is (`take`).
+pub(crate) fn work_max(fanout: Fanout, blocks: u64) -> u64 {
+    let leaves = blocks / fanout.span_blocks(1) + 2;
+    blocks + NODE_WORK * 2 * (leaves + u64::from(fanout.level_max()))
+}
+
 /// Sizes of a store. Every pool has the default; another is for a simulator, and a pool that was
 /// made with one must always be opened with the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +184,7 @@ impl Tuning {
     /// Whether a copy of segments with so many blocks each may take several commits, whatever its
     /// source is: then it is not all or nothing for who reads meanwhile, nor after a crash.
     pub fn may_split(&self, blocks: impl Iterator<Item = u64> + Clone) -> bool {
-        let work = |blocks| crate::map::take::work_max(self.fanout, blocks);
+        let work = |blocks| work_max(self.fanout, blocks);
         blocks.clone().map(work).sum::<u64>() >= self.commit_work
             || self.is_too_long_to_stage(blocks.map(|blocks| blocks + 1))
     }

@@ -13,13 +13,16 @@
 
 use block::{Frame, VolumeError, VolumeReply};
 
-use crate::api::Pending;
-use crate::asking::{Then, View};
 use crate::edits::edit::Edit;
 use crate::edits::preload;
 use crate::fetch::Fetch;
 use crate::log::writer::{Job, Submitted};
+use crate::operation::Pending;
+use crate::operation::Then;
+use crate::operation::restart;
+use crate::operation::wait_for_metadata;
 use crate::store::Store;
+use crate::world::view::View;
 use crate::{Durability, ReadOperation, Started, Token};
 
 impl Store {
@@ -50,7 +53,7 @@ impl Store {
             }
         }
         if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Edit(edit));
+            return wait_for_metadata(asked, &self.world, Then::Edit(edit));
         }
         edit.asked = asked;
         if reads.is_empty() {
@@ -138,7 +141,7 @@ impl Store {
             looked => looked,
         };
         if asked.is_waiting() {
-            return asked.wait(&self.world, Then::Submit(edit));
+            return wait_for_metadata(asked, &self.world, Then::Submit(edit));
         }
         edit.asked = asked;
         match looked {
@@ -159,9 +162,4 @@ impl Store {
             Submitted::Stale(edit) => Started::Read(restart(edit)),
         }
     }
-}
-
-/// Looks again what an edit needs.
-pub(crate) fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
-    Box::new(ReadOperation { reads: Vec::new(), pending: Pending::Restart(edit) })
 }

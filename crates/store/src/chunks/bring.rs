@@ -5,9 +5,9 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{Brought, ChunkId, ChunkRow, Codec, Entry, Handling, Place};
 
 use crate::StoreError;
-use crate::chunks::dedup::REFERENCES_MAX;
-use crate::log::lossy::twice;
+use crate::chunks::medium::twice;
 use crate::log::record::{Originals, Record};
+use crate::world::sharing::REFERENCES_MAX;
 use crate::world::{State, World};
 
 /// Where the payload of the record is that an entry came with.

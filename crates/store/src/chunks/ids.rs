@@ -1,8 +1,8 @@
 //! The ids that the next chunks and nodes get.
 
-use crate::asking::View;
 use crate::edits::edit::Edit;
 use crate::log::writer::Writer;
+use crate::world::view::View;
 use crate::world::{State, World};
 
 impl Writer {

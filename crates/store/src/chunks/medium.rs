@@ -10,7 +10,9 @@ use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef, StreamRef, decode_stream_piece};
-use format::{Features, FormatVersion, Geometry, Keys, PLACE_UNIT_BYTES, Place, Superblock};
+use format::{
+    Features, Fingerprint, FormatVersion, Geometry, Keys, PLACE_UNIT_BYTES, Place, Superblock,
+};
 use segments::Shared;
 
 use crate::{StoreError, Tuning};
@@ -59,7 +61,26 @@ fn covering(place: Place, length_bytes: usize) -> (usize, usize) {
     (skip, (skip + length_bytes).div_ceil(BLOCK_BYTES as usize))
 }
 
+/// Reads something, or changes what has to be read for that, and tries it once more where it fails:
+/// what fails once may be the way there, not what is stored.
+pub(crate) fn twice<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    read().or_else(|_| read())
+}
+
 impl Medium {
+    /// Whether `frame` is what the fingerprint was made of.
+    pub(crate) fn is_intact(&self, frame: &Frame, fingerprint: Fingerprint) -> bool {
+        self.keys.fingerprint(&frame[..]) == fingerprint
+    }
+
+    /// An error, unless the device still reads a superblock.
+    pub(crate) fn answers(&self) -> Result<(), StoreError> {
+        if self.disk.root_copies().iter().any(Result::is_ok) {
+            return Ok(());
+        }
+        Err(StoreError::Io(std::io::Error::other("it reads no superblock any more")))
+    }
+
     pub(crate) fn new(disk: Shared, superblock: &Superblock, tuning: Tuning) -> Self {
         let Geometry { segment_bytes, segment_count } = superblock.geometry;
         let segment_count = AtomicU32::new(segment_count);

@@ -21,7 +21,7 @@ use block::BLOCK_BYTES;
 
 use crate::MemoryStatus;
 use crate::chunks::pages::{GROUP_COST_BYTES, SHARDS};
-use crate::edits::plans::Plans;
+use crate::chunks::plans::Plans;
 use crate::sync::RwLock;
 use crate::sync::atomic::AtomicU32;
 

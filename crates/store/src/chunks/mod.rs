@@ -14,10 +14,11 @@
 //! 2. A map names chunks, and only a row names a place.
 //! 3. A chunk's references are the entries of live leaves that name it.
 
+pub(crate) mod asking;
+pub(crate) mod bad_copies;
 pub(crate) mod bring;
 pub(crate) mod cursor;
 pub(crate) mod data_cache;
-pub(crate) mod dedup;
 pub(crate) mod groups;
 pub(crate) mod ids;
 pub(crate) mod index;
@@ -25,8 +26,11 @@ pub(crate) mod medium;
 pub(crate) mod memory;
 pub(crate) mod pack;
 pub(crate) mod pages;
+pub(crate) mod plans;
+pub(crate) mod recent;
 pub(crate) mod rotten;
 pub(crate) mod table;
+pub(crate) mod table_name;
 pub(crate) mod unpack;
 pub(crate) mod unplaced;
 pub(crate) mod verify;

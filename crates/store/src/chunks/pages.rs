@@ -7,7 +7,7 @@ use block::{Frame, FrameMut};
 use format::page::{PageRef, REFS_PER_DIRECTORY};
 
 use crate::chunks::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
-use crate::edits::plans::Mark;
+use crate::chunks::plans::Mark;
 use crate::sync::RwLock;
 
 /// Locks over the pages, so that readers of different pages do not meet. In models they are to.

@@ -4,7 +4,7 @@ use block::{Frame, FrameMut};
 use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 
 use crate::StoreError;
-use crate::asking::Source;
+use crate::chunks::asking::Source;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
 

@@ -10,13 +10,13 @@ use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, TABLE_HEIGHT_MAX,
 use format::row::ROW_BYTES;
 
 use crate::StoreError;
-use crate::asking::Source;
+use crate::chunks::asking::Source;
+use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::cursor::Cursor;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::memory::{Memory, PAGE_COST_BYTES};
 use crate::chunks::pages::{Page, PageKey, Shards, Slot, parent_of};
 use crate::sync::{Mutex, RwLock};
-use crate::upkeep::repairs::BadCopies;
 
 pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 

@@ -6,8 +6,8 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
 
 use crate::chunks::groups::GroupReader;
+use crate::chunks::medium::Medium;
 use crate::chunks::unpack::covering_blocks;
-use crate::world::World;
 
 /// Blocks of the device that are read together at most: 256 KiB.
 const RUN_BLOCKS_MAX: u64 = 64;
@@ -36,37 +36,37 @@ pub(crate) enum Damage {
 /// The caller has seen to it that the place is not written again since the row was read: it holds
 /// a reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
 pub(crate) fn read_chunk(
-    world: &World,
+    medium: &Medium,
     reader: &mut GroupReader,
     row: &ChunkRow,
 ) -> Result<Frame, Damage> {
-    let geometry = world.medium.geometry();
+    let geometry = medium.geometry();
     let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
     if !geometry.contains(row.place, bytes) {
         return Err(Damage::Impossible);
     }
-    let read = reader.read(&world.medium, row.place, row.shape());
+    let read = reader.read(medium, row.place, row.shape());
     let frame = read.map_err(|_| Damage::Unreadable)?.ok_or(Damage::Changed)?;
-    if world.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
+    if medium.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
 }
 
 /// As [`read_chunk`] for many, which come in the order of their places: those that stand in a row
 /// are read together.
 pub(crate) fn read_chunks(
-    world: &World,
+    medium: &Medium,
     chunks: &[Stored],
     told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
 ) {
     let mut reader = GroupReader::default();
     let mut rest = chunks;
     while !rest.is_empty() {
-        let run = run_at_front(world, rest);
+        let run = run_at_front(medium, rest);
         if let Some((place, blocks)) = run.blocks {
-            reader.read_ahead(&world.medium, place, blocks);
+            reader.read_ahead(medium, place, blocks);
         }
         let (together, behind) = rest.split_at(run.chunks);
         for chunk in together {
-            told(chunk, read_chunk(world, &mut reader, &chunk.row));
+            told(chunk, read_chunk(medium, &mut reader, &chunk.row));
         }
         rest = behind;
     }
@@ -79,8 +79,8 @@ struct Run {
     blocks: Option<(Place, usize)>,
 }
 
-fn run_at_front(world: &World, chunks: &[Stored]) -> Run {
-    let geometry = world.medium.geometry();
+fn run_at_front(medium: &Medium, chunks: &[Stored]) -> Run {
+    let geometry = medium.geometry();
     // The blocks of its segment that a chunk is in: the first, and the one behind the last.
     let covered = |row: &ChunkRow| {
         let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;

@@ -10,13 +10,13 @@ use block::{BLOCK_BYTES, SectorCount, VolumeError, VolumeId};
 use format::Entry;
 use format::target_state::TARGET_STATE_KEY;
 
-use crate::asking::View;
 use crate::edits::preload;
 use crate::log::writer::{Job, Submitted};
 use crate::map::grafts::touched_by;
 use crate::store::Store;
 use crate::sync::yield_now;
 use crate::world::World;
+use crate::world::view::View;
 use crate::{Change, StoreError, Token, VolumeChange};
 
 /// The most bytes of entries that one administrator's change may take.

@@ -15,7 +15,7 @@ use block::{
 };
 use format::{Fingerprint, Handling, Keys, MapEntry};
 
-use crate::asking::Asked;
+use crate::chunks::asking::Asked;
 use crate::edits::classify::uniform_entry;
 use crate::edits::compare::Compare;
 use crate::edits::put::Put;

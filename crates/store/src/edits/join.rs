@@ -4,10 +4,10 @@ use block::{VolumeError, VolumeId, VolumeReply};
 use format::{Entry, Place};
 
 use crate::Token;
-use crate::asking::{Asked, View};
+use crate::chunks::asking::Asked;
 use crate::chunks::bring::Payload;
+use crate::chunks::plans::Held;
 use crate::edits::edit::Edit;
-use crate::edits::plans::Held;
 use crate::edits::preload;
 use crate::log::apply::apply_all;
 use crate::log::record::reshaped;
@@ -17,6 +17,7 @@ use crate::space::estimate::config_bytes;
 use crate::space::need::Wait;
 use crate::space::starved::Room;
 use crate::world::World;
+use crate::world::view::View;
 
 impl Edit {
     /// Whether it changes the volume or takes from it, once it is in the log.

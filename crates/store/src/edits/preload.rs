@@ -18,13 +18,13 @@ use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::asking::View;
 use crate::edits::edit::{Edit, Step};
 use crate::edits::put::Put;
 use crate::edits::stage::run_starts;
 use crate::log::record::{entry_runs, repeated};
-use crate::map::take::NODE_WORK;
 use crate::map::tree::node_of;
+use crate::tuning::NODE_WORK;
+use crate::world::view::View;
 
 /// Stands for the ids that new chunks will get: no chunk that is there comes right before it.
 const NEW_CHUNKS: ChunkId = ChunkId(1 << 62);

@@ -15,7 +15,7 @@ use block::{BLOCK_BYTES, BlockCount, CopySegment, SECTORS_PER_BLOCK, SectorRange
 
 use crate::edits::copies::moved_blocks;
 use crate::edits::edit::{Edit, Step};
-use crate::map::take::STEP_WORK;
+use crate::tuning::STEP_WORK;
 use crate::tuning::Tuning;
 
 /// Ranges of an UNMAP in one commit: on a snapshot the two ends of each can copy a leaf of their

@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, VecDeque};
 use block::{BlockCount, BlockNumber, BlockRange, CopySegment, Frame, Sector, VolumeId};
 use format::{ChunkId, Keys, MapEntry};
 
-use crate::asking::Asked;
+use crate::chunks::asking::Asked;
 use crate::edits::classify::{Class, classify};
 use crate::edits::copies::origin_of;
 use crate::edits::edit::{Edit, Step};
-use crate::edits::places::PartPlace;
 use crate::edits::rest::Rest;
 use crate::map::origins::{Gather, Wanted, add_gather, gather_of};
 use crate::tuning::Tuning;
+use crate::world::places::PartPlace;
 
 /// A part with more runs than this is stored as it is, zeros and all, so that it stays one entry.
 const PART_RUNS_MAX: usize = 4;

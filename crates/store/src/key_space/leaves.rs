@@ -300,20 +300,20 @@ impl Leaves {
 
     /// What is to be let go by this checkpoint. The numbers are free when it is on the medium
     /// ([`Leaves::let_go`]).
-    pub(super) fn take_dropped(&mut self) -> Vec<(u64, Vec<Piece>)> {
+    pub(crate) fn take_dropped(&mut self) -> Vec<(u64, Vec<Piece>)> {
         std::mem::take(&mut self.dropped)
     }
 
     /// Those that are to be written, with their cuts and those of the next ones. From here on they
     /// count as stored ([`Leaves::set_stored`]).
-    pub(super) fn take_dirty(&mut self) -> Vec<(Key, Option<Key>)> {
+    pub(crate) fn take_dirty(&mut self) -> Vec<(Key, Option<Key>)> {
         self.dirty_blocks = 0;
         let dirty = std::mem::take(&mut self.dirty);
         dirty.into_iter().map(|cut| (cut.clone(), self.next_cut(&cut))).collect()
     }
 
     /// A leaf is stored somewhere else from here on: its number, and where it was.
-    pub(super) fn set_stored(&mut self, cut: &[u8], stored: Vec<Piece>) -> (u64, Vec<Piece>) {
+    pub(crate) fn set_stored(&mut self, cut: &[u8], stored: Vec<Piece>) -> (u64, Vec<Piece>) {
         let leaf = self.by_cut.get_mut(cut).expect("a leaf that is captured");
         (leaf.number, std::mem::replace(&mut leaf.stored, stored))
     }

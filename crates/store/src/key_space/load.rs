@@ -1,15 +1,16 @@
 //! Reading the key-value space of a checkpoint.
 
+use format::geometry::UNITS_PER_BLOCK;
 use format::key_space::{LEAF_NUMBERS_MAX, decode_pairs};
 use format::page::StreamRef;
 use format::{FormatError, LeafRow, Superblock};
 
 use super::KeySpace;
-use super::capture::leaf_piece;
 use super::leaves::{Leaves, Pairs, Piece, StoredLeaf};
 use crate::StoreError;
+use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::medium::{Copied, Medium};
-use crate::world::World;
+use crate::chunks::table::Table;
 
 /// What a leaf holds, and where it is.
 pub(crate) struct ReadLeaf {
@@ -37,12 +38,14 @@ fn damaged(text: &str) -> StoreError {
     StoreError::Damaged(format!("the key-value space: {text}"))
 }
 
-/// The key-value space that a superblock names. `stream` is the content of its stream.
+/// The key-value space that a superblock names, with the rows of leaves. `stream` is the content of
+/// its stream; leaves that are bad in their first copy are noted.
 ///
 /// # Errors
 /// If something of it can't be read, or makes no sense.
 pub(crate) fn load(
-    world: &World,
+    medium: &Medium,
+    (rows, bad): (&Table, &BadCopies<u64>),
     superblock: &Superblock,
     stream: &[u8],
 ) -> Result<KeySpace, StoreError> {
@@ -53,20 +56,20 @@ pub(crate) fn load(
         }
         return Ok(space);
     }
-    let mut rows = Vec::new();
-    let lost = world.leaves.visit(&world.medium, &mut |_| {}, &mut |number, raw| {
-        rows.push((number, LeafRow::decode(raw)));
+    let mut decoded = Vec::new();
+    let lost = rows.visit(medium, &mut |_| {}, &mut |number, raw| {
+        decoded.push((number, LeafRow::decode(raw)));
     });
     if let Some(lost) = lost.into_iter().next() {
         return Err(lost.error);
     }
     let mut found = Vec::new();
-    for (number, row) in rows {
+    for (number, row) in decoded {
         let row = row.filter(|_| number < LEAF_NUMBERS_MAX);
         let row = row.ok_or_else(|| damaged("the row of a leaf is impossible"))?;
-        let ReadLeaf { content, pieces: stored, is_second } = read_leaf(&world.medium, row.first)?;
+        let ReadLeaf { content, pieces: stored, is_second } = read_leaf(medium, row.first)?;
         if is_second {
-            world.bad_leaves.note(number);
+            bad.note(number);
         }
         let pairs = pairs_of(&content)?.into_iter().collect();
         found.push(StoredLeaf { number, stored, pairs });
@@ -82,4 +85,10 @@ fn pairs_of(bytes: &[u8]) -> Result<Pairs, StoreError> {
         Ok((key.to_vec(), value.to_vec()))
     });
     pairs.collect::<Result<Pairs, FormatError>>().map_err(|error| damaged(&error.to_string()))
+}
+
+/// Units of a piece of a leaf, which has its blocks for itself.
+pub(crate) fn leaf_piece(piece: StreamRef) -> Piece {
+    let blocks = u64::from(piece.length_bytes).div_ceil(block::BLOCK_BYTES) as u32;
+    (piece.page.place, blocks * UNITS_PER_BLOCK)
 }

@@ -7,7 +7,6 @@
 //! ([`Features::LEAVES`](format::Features::LEAVES)). A pool that gets the feature has it in leaves
 //! from the next checkpoint on.
 
-pub(crate) mod capture;
 pub(crate) mod leaves;
 pub(crate) mod load;
 
@@ -45,6 +44,11 @@ impl KeySpace {
     /// As [`KeySpace::leaves`], to be changed.
     pub(crate) fn leaves_mut(&mut self) -> Option<&mut Leaves> {
         self.leaves.as_mut()
+    }
+
+    /// The pairs, and the leaves that are to be changed with them, if checkpoints write these.
+    pub(crate) fn divided_mut(&mut self) -> Option<(&Pairs, &mut Leaves)> {
+        self.leaves.as_mut().map(|leaves| (&self.pairs, leaves))
     }
 
     /// Whether checkpoints write leaves, and none has yet.

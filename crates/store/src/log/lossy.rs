@@ -29,31 +29,15 @@ use format::{ChunkId, Entry, MapEntry, NodeId, VolumeRow};
 use smallvec::SmallVec;
 
 use crate::StoreError;
-use crate::chunks::medium::Medium;
+use crate::chunks::medium::{Medium, twice};
 use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::table::Table;
-use crate::map::counts::Counts;
 use crate::map::tree::{Editor, node_of};
 use crate::map::value::Value;
+use crate::nodes::counts::Counts;
 use crate::world::{State, World};
 
 const LOST: MapEntry = MapEntry::Chunk(ChunkId::LOST);
-
-/// Reads something, or changes what has to be read for that, and tries it once more where it fails:
-/// what fails once may be the way there, not what is stored.
-pub(crate) fn twice<T>(mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    read().or_else(|_| read())
-}
-
-impl Medium {
-    /// An error, unless the device still reads a superblock.
-    pub(crate) fn answers(&self) -> Result<(), StoreError> {
-        if self.disk.root_copies().iter().any(Result::is_ok) {
-            return Ok(());
-        }
-        Err(StoreError::Io(std::io::Error::other("it reads no superblock any more")))
-    }
-}
 
 impl Table {
     /// Sees to it that a page which can't be read is never read again: it missed a change.

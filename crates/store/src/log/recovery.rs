@@ -24,6 +24,7 @@ use segments::{Local, Shared};
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::chunks::table::LostPage;
+use crate::chunks::table_name::TableName;
 use crate::key_space;
 use crate::log::incarnation;
 use crate::log::plausible::{self, check_run};
@@ -37,7 +38,6 @@ use crate::store::Store;
 use crate::sync::RwLock;
 use crate::upkeep::checkpoint::Checkpointer;
 use crate::upkeep::placer::NO_CHUNK;
-use crate::upkeep::scrub::TableName;
 use crate::upkeep::upgrade::to_latest;
 use crate::world::{State, Volume, World};
 use crate::{OpenOptions, StoreError};
@@ -285,7 +285,12 @@ pub(crate) fn load_checkpoint(
     let world = World::new(medium, budgets, TableName::roots(&superblock));
     state.segments = segment_table::load(&world, &superblock, &contents.segments)?;
     plausible::check_metadata_segment(&superblock, &state.segments)?;
-    state.config = key_space::load::load(&world, &superblock, &contents.config)?;
+    state.config = key_space::load::load(
+        &world.medium,
+        (&world.leaves, &world.bad_leaves),
+        &superblock,
+        &contents.config,
+    )?;
     compared.iter().for_each(|compared| world.comparisons.note(compared));
     load_volumes(&world, &mut state)?;
     Ok((world, state))

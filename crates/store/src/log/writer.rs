@@ -11,10 +11,9 @@ use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::header_blocks;
 use format::{ChunkId, Entry, LogPosition};
 
-use crate::asking::View;
 use crate::chunks::medium::Medium;
+use crate::chunks::plans::Held;
 use crate::edits::edit::Edit;
-use crate::edits::plans::Held;
 use crate::log::commit::InFlight;
 use crate::log::queues::Queues;
 use crate::log::record::{Originals, Record, contains, entry_target};
@@ -26,6 +25,7 @@ use crate::space::need::Wait;
 use crate::space::next_checkpoint::NextCheckpoint;
 use crate::space::pace::Pace;
 use crate::space::supply::Supply;
+use crate::world::view::View;
 use crate::world::{State, World};
 use crate::{Durability, OpenOptions, StoreError, Token, Tuning};
 

@@ -11,8 +11,8 @@ use block::{
 use format::{MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::asking::View;
 use crate::store::Store;
+use crate::world::view::View;
 
 /// Nodes that one look reads: each may have to be fetched from the device.
 const NODES_MAX: usize = 64;

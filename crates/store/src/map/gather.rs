@@ -3,9 +3,9 @@
 use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::map::nodes::Referenced;
 use crate::map::tree::{Editor, node_of};
 use crate::map::value::Value;
+use crate::nodes::Referenced;
 
 /// A part of a copy's source, which bears a reference for the destination.
 #[derive(Clone, Debug)]

@@ -9,12 +9,9 @@
 //! 1. A node with several references is never changed: who changes it takes a copy.
 //! 2. The references of a node are the entries of live nodes and volumes that name it.
 
-pub(crate) mod counts;
 pub(crate) mod extents;
 pub(crate) mod gather;
 pub(crate) mod grafts;
-pub(crate) mod node_slots;
-pub(crate) mod nodes;
 pub(crate) mod origins;
 pub(crate) mod take;
 pub(crate) mod tree;

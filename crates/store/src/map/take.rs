@@ -8,33 +8,23 @@
 
 use std::ops::Range;
 
-use format::map::{Fanout, LEVEL_MAX};
+use format::map::LEVEL_MAX;
 use format::{MapEntry, VolumeRow};
 
 use crate::edits::edit::Edit;
 use crate::edits::preload::{Looker, Unreadable};
+use crate::tuning::{NODE_WORK, STEP_WORK};
 
-/// What a node costs that is walked through, or blocks that are set with a way down of their own.
-pub(crate) const NODE_WORK: u64 = 16;
 /// What a node costs that is named as it is, beside others.
 const GRAFT_WORK: u64 = 2;
 /// Reads of the device for one piece: some milliseconds.
 const LOADS_MAX: u64 = 64;
-
-/// What a step costs that is looked at: two ways down to the blocks at its ends.
-pub(crate) const STEP_WORK: u64 = 64;
 
 impl Edit {
     /// What it costs to look at it once more, in units of work.
     pub(crate) fn looked_at(&self) -> u64 {
         self.work.max(STEP_WORK * self.steps.len() as u64)
     }
-}
-
-/// The most that a copy of so many blocks can cost, whatever its source is.
-pub(crate) fn work_max(fanout: Fanout, blocks: u64) -> u64 {
-    let leaves = blocks / fanout.span_blocks(1) + 2;
-    blocks + NODE_WORK * 2 * (leaves + u64::from(fanout.level_max()))
 }
 
 /// Blocks of the destination that become one thing.

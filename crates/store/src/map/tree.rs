@@ -12,11 +12,12 @@ use format::{ChunkId, MapEntry, NodeId, NodeRow, Place, VolumeRow};
 use smallvec::SmallVec;
 
 use crate::StoreError;
-use crate::asking::{Asked, View};
+use crate::chunks::asking::Asked;
 use crate::edits::preload;
-use crate::map::counts::Counts;
-use crate::map::nodes::Referenced;
 use crate::map::value::{Change, Value, advance, alike, block_entry, says, whole, whole_counts};
+use crate::nodes::Referenced;
+use crate::nodes::counts::Counts;
+use crate::world::view::View;
 use crate::world::{State, World};
 
 /// Changes maps.

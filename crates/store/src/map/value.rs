@@ -5,8 +5,8 @@ use std::ops::Range;
 use format::map::{Fanout, Node};
 use format::{ChunkId, MapEntry};
 
-use crate::map::counts::Counts;
-use crate::map::nodes::Referenced;
+use crate::nodes::Referenced;
+use crate::nodes::counts::Counts;
 
 /// What some blocks become.
 #[derive(Clone, Copy, Debug)]

@@ -9,11 +9,11 @@ use block::VolumeId;
 use format::{Handling, MapEntry, VolumeRow};
 
 use crate::StoreError;
+use crate::chunks::medium::twice;
 use crate::log::apply::with_map;
-use crate::log::lossy::twice;
-use crate::map::nodes::Referenced;
 use crate::map::tree::Editor;
 use crate::map::value::Value;
+use crate::nodes::Referenced;
 use crate::sync::RwLock;
 use crate::world::{State, Volume, World};
 

@@ -4,7 +4,7 @@ use block::BlockRange;
 use format::{MapEntry, VolumeRow};
 
 use crate::StoreError;
-use crate::asking::View;
+use crate::world::view::View;
 
 /// A run of blocks with one entry, which is no node: they are all alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
-use crate::asking::View;
 use crate::chunks::pages::PageKey;
+use crate::chunks::table_name::TableName;
 use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::store::Store;
-use crate::upkeep::scrub::TableName;
+use crate::world::view::View;
 
 /// Pages of references that one turn looks at.
 const PAGES_PER_TURN: usize = 16;

@@ -24,11 +24,11 @@ use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
+use crate::chunks::table_name::TableName;
 use crate::key_space::leaves::Leaves;
 use crate::log::recovery::load_checkpoint;
 use crate::log::writer::Writer;
 use crate::upkeep::checkpointer::Checkpointer;
-use crate::upkeep::scrub::TableName;
 use crate::world::World;
 use crate::{NODE_UNITS, StoreError};
 

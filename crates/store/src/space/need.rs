@@ -9,11 +9,12 @@
 use block::BlockRange;
 use format::{MapEntry, VolumeRow};
 
-use crate::asking::{Asked, View};
+use crate::chunks::asking::Asked;
 use crate::edits::edit::{Edit, Step};
 use crate::log::writer::{Job, Writer};
 use crate::space::room::Want;
 use crate::world::World;
+use crate::world::view::View;
 
 /// How many blocks may be looked at under one hold of the writer's lock to decide what jobs need
 /// space for: a millisecond or two. Jobs that come later are decided on at the next commit.

@@ -73,7 +73,7 @@ impl Store {
     fn relocation(&self, chunks: &[Stored]) -> Relocation {
         let mut relocation = Relocation::default();
         let mut found: Vec<(Stored, Frame)> = Vec::with_capacity(chunks.len());
-        read_chunks(&self.world, chunks, &mut |chunk, read| {
+        read_chunks(&self.world.medium, chunks, &mut |chunk, read| {
             found.extend(read.ok().map(|frame| (*chunk, frame)));
         });
         let alike = |a: &(Stored, Frame), b: &(Stored, Frame)| {

@@ -45,7 +45,7 @@ use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
 use crate::key_space::leaves::Leaves;
 use crate::log::writer::Writer;
-use crate::map::nodes::Nodes;
+use crate::nodes::Nodes;
 use crate::space::estimate::END_BLOCKS_MAX;
 use crate::upkeep::checkpoint::Checkpointer;
 use crate::world::World;

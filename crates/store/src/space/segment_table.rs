@@ -26,11 +26,11 @@ use crate::StoreError;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::pages::{PageKey, child_of, parent_of};
 use crate::chunks::table::Table;
+use crate::chunks::table_name::TableName;
 use crate::log::writer::Writer;
 use crate::space::segments::Segments;
 use crate::upkeep::captures::{PageImage, PagePlacer};
 use crate::upkeep::placer::Placer;
-use crate::upkeep::scrub::TableName;
 use crate::upkeep::slices::Captured;
 use crate::world::World;
 

@@ -4,7 +4,7 @@ use block::request::Sender;
 use block::{DataOut, SectorRange, VolumeError, VolumeId, VolumeRequest};
 
 use super::{MIB, MemoryDisk, assert_sound, distinct, pool, read, volume, write};
-use crate::edits::comparisons::{KEPT_MAX, KEPT_MS};
+use crate::world::comparisons::{KEPT_MAX, KEPT_MS};
 use crate::{Change, Durability, OpenOptions, Store, VolumeChange};
 
 const START: u64 = 13;

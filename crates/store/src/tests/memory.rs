@@ -6,7 +6,7 @@ use block::Frame;
 use format::{ChunkId, MapEntry};
 
 use super::*;
-use crate::api::Outcome;
+use crate::Outcome;
 use crate::{Durability, Sink, Started, Token};
 
 /// The least memory a store can have: 16 pages of metadata and 16 blocks.

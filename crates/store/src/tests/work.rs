@@ -3,7 +3,7 @@
 
 use super::pieces::{GIB, Hand};
 use super::*;
-use crate::map::take::NODE_WORK;
+use crate::tuning::NODE_WORK;
 use crate::{Outcome, Started, Tuning};
 
 const BUDGET: u64 = Tuning::DEFAULT.commit_work;

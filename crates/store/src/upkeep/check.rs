@@ -13,7 +13,7 @@ use crate::chunks::verify::read_chunk;
 use crate::key_space::leaves::Leaves;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_of_log;
-use crate::map::counts::Counts;
+use crate::nodes::counts::Counts;
 use crate::space::segment_table;
 use crate::store::Store;
 use crate::world::{State, World};
@@ -295,7 +295,7 @@ impl Checker<'_> {
 
     fn read_chunk(&mut self, reader: &mut GroupReader, id: ChunkId, row: &ChunkRow) {
         self.report.chunks_read += 1;
-        if read_chunk(self.world, reader, row).is_err() {
+        if read_chunk(&self.world.medium, reader, row).is_err() {
             let offset = self.world.medium.geometry().offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }

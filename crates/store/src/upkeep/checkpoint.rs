@@ -23,6 +23,7 @@ use std::sync::atomic::Ordering;
 use block::{BLOCK_BYTES, VolumeError};
 use format::{NodeId, Place, Superblock};
 
+use crate::chunks::table_name::TableName;
 use crate::log::tail::Since;
 use crate::log::writer::Writer;
 use crate::space::holes::{Holes, make_sure_it_fits};
@@ -33,7 +34,6 @@ pub(crate) use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::{images_bytes, write_images};
 use crate::upkeep::placer::{Rounded, add_segment_stream, add_stream, encode_pending};
 use crate::upkeep::recapture::{Bad, Before, Refused};
-use crate::upkeep::scrub::TableName;
 use crate::upkeep::slices::Captured;
 use crate::world::World;
 use crate::{Durability, StoreError};

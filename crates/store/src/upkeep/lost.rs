@@ -162,7 +162,7 @@ impl Finder<'_> {
                 None => break row,
             }
         };
-        let sound = !self.data || read_chunk(self.world, &mut self.reader, &row).is_ok();
+        let sound = !self.data || read_chunk(&self.world.medium, &mut self.reader, &row).is_ok();
         if sound {
             self.sound_chunks.insert(named);
         }

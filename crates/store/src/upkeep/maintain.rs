@@ -1,11 +1,11 @@
 //! One turn of what goes on in the background, and what is done first.
 
 use crate::StoreError;
-use crate::asking::View;
 use crate::edits::preload;
 use crate::map::tree::Editor;
 use crate::space::need::Need;
 use crate::store::Store;
+use crate::world::view::View;
 
 /// What is left to do in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

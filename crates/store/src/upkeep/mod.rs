@@ -13,6 +13,7 @@
 //! 3. Nothing here holds a lock over I/O that a host waits for.
 
 pub(crate) mod above;
+pub(crate) mod capture_leaves;
 pub(crate) mod captures;
 pub(crate) mod check;
 pub(crate) mod checkpoint;

@@ -19,7 +19,6 @@ use format::page::ROWS_PER_PAGE;
 use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, SegmentState};
 
 use crate::StoreError;
-use crate::chunks::dedup::is_shareable;
 use crate::chunks::groups::GroupReader;
 use crate::chunks::pack::gains;
 use crate::chunks::pages::FastState;
@@ -27,6 +26,7 @@ use crate::chunks::verify::{Stored, read_chunk};
 use crate::store::Store;
 use crate::sync::Mutex;
 use crate::upkeep::part::Part;
+use crate::world::sharing::is_shareable;
 
 /// Row pages that one turn looks at.
 const PAGES_PER_STEP: u64 = 8;
@@ -256,8 +256,8 @@ impl Store {
             let other = world.chunks.get(&world.medium, original.0, ChunkRow::decode);
             let Some(other) = other.ok().flatten().filter(may_merge) else { continue };
             let [own_reader, other_reader] = &mut readers;
-            let own = read_chunk(world, own_reader, &chunk.row);
-            if own.is_ok() && own == read_chunk(world, other_reader, &other) {
+            let own = read_chunk(&world.medium, own_reader, &chunk.row);
+            if own.is_ok() && own == read_chunk(&world.medium, other_reader, &other) {
                 entries.push(Entry::Alias { chunk: chunk.id, original: *original });
             }
         }
@@ -328,7 +328,7 @@ impl Store {
         let mut reader = GroupReader::default();
         let mut sample = live.iter().filter(raw).step_by(count.div_ceil(SAMPLED_MAX).max(1));
         let found = sample.any(|chunk| {
-            let read = read_chunk(&self.world, &mut reader, &chunk.row);
+            let read = read_chunk(&self.world.medium, &mut reader, &chunk.row);
             read.is_ok_and(|frame| gains(&frame))
         });
         if !found {

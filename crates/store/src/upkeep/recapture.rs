@@ -9,10 +9,10 @@
 
 use crate::StoreError;
 use crate::chunks::table::Table;
+use crate::chunks::table_name::TableName;
 use crate::log::tail::Since;
 use crate::log::writer::Writer;
 use crate::upkeep::checkpoint::{Capture, Checkpointer};
-use crate::upkeep::scrub::TableName;
 use crate::world::World;
 
 impl World {

@@ -4,9 +4,6 @@
 //! turn of maintenance marks it dirty, and a checkpoint writes both copies at a new place. The bad
 //! copy is not overwritten in place, because by then the place may be in use for something else.
 //! Scrubbing reads both copies of everything, and does the same.
-//!
-//! Notes are kept in memory only, and so many at most: what is not noted is found again by the next
-//! reader, or by the next scrub.
 
 use std::collections::BTreeSet;
 
@@ -14,51 +11,9 @@ use format::{LeafRow, NodeId};
 
 use crate::StoreError;
 use crate::chunks::pages::PageKey;
+use crate::chunks::table_name::TableName;
 use crate::store::Store;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::upkeep::scrub::{TableName, What};
-
-/// Notes that are kept of one kind.
-const NOTES_MAX: usize = 256;
-
-/// What was found bad in its first copy.
-#[derive(Debug)]
-pub(crate) struct BadCopies<K> {
-    noted: Mutex<Vec<K>>,
-    is_some: AtomicBool,
-}
-
-impl<K> Default for BadCopies<K> {
-    fn default() -> Self {
-        Self { noted: Mutex::new(Vec::new()), is_some: AtomicBool::new(false) }
-    }
-}
-
-impl<K: PartialEq> BadCopies<K> {
-    /// Something was read from its second copy.
-    pub(crate) fn note(&self, key: K) {
-        let mut noted = self.noted.lock();
-        if noted.len() < NOTES_MAX && !noted.contains(&key) {
-            noted.push(key);
-        }
-        self.is_some.store(true, Ordering::Release);
-    }
-
-    /// Whether anything was noted. Takes no lock.
-    pub(crate) fn is_some(&self) -> bool {
-        self.is_some.load(Ordering::Acquire)
-    }
-
-    fn take(&self) -> Vec<K> {
-        if !self.is_some() {
-            return Vec::new();
-        }
-        let mut noted = self.noted.lock();
-        self.is_some.store(false, Ordering::Release);
-        std::mem::take(&mut *noted)
-    }
-}
+use crate::upkeep::scrub::What;
 
 impl Store {
     /// Whether metadata was read whose first copy is bad.

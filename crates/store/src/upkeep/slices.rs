@@ -17,9 +17,8 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::page::PageRef;
 use format::{NodeId, Place};
 
-use crate::asking::View;
 use crate::chunks::pages::PageKey;
-use crate::key_space::capture::CapturedLeaf;
+use crate::chunks::table_name::TableName;
 use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::space::segment_table::give_back_rows;
@@ -27,12 +26,13 @@ use crate::space::segments::Segments;
 use crate::store::Store;
 use crate::sync::MutexGuard;
 use crate::upkeep::above::{Seen, look_above_changed};
+use crate::upkeep::capture_leaves::CapturedLeaf;
 use crate::upkeep::captures::{PageImage, capture_nodes};
 use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::Image;
 use crate::upkeep::placer::Placer;
-use crate::upkeep::scrub::TableName;
 use crate::world::World;
+use crate::world::view::View;
 use crate::{NODE_UNITS, StoreError};
 
 /// How often what has changed is gone through, at most: each time less has changed meanwhile.

@@ -32,8 +32,8 @@ use segments::{Local, Segments as _, Shared};
 
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
+use crate::chunks::table_name::TableName;
 use crate::log::plausible;
-use crate::upkeep::scrub::TableName;
 use crate::world::World;
 use crate::{StoreError, Tuning};
 

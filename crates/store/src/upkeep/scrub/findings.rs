@@ -3,41 +3,15 @@
 use std::collections::BTreeMap;
 
 use block::{SectorRange, VolumeId};
-use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, TableRoot};
-use format::{ChunkId, NodeId, Superblock};
+use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE};
+use format::{ChunkId, NodeId};
+
+use crate::chunks::table_name::TableName;
 
 /// Findings beyond this are counted only.
 const FINDINGS_MAX: usize = 4096;
 /// Ranges of volumes beyond this, of all findings together, are counted only.
 const RANGES_MAX: usize = 16_384;
-
-/// A table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TableName {
-    /// Where chunks are.
-    Chunks,
-    /// Where nodes are.
-    Nodes,
-    /// What the volumes are.
-    Volumes,
-    /// Where the leaves of the key-value space are.
-    Leaves,
-    /// What the segments are.
-    Segments,
-}
-
-impl TableName {
-    /// All, in their order, which is that of a scrub and of a capture.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Chunks, Self::Nodes, Self::Volumes, Self::Leaves, Self::Segments];
-
-    /// The roots of all, in this order.
-    pub(crate) fn roots(superblock: &Superblock) -> [TableRoot; Self::ALL.len()] {
-        let Superblock { chunks, nodes, volumes, leaves, segment_table, .. } = *superblock;
-        [chunks, nodes, volumes, leaves, segment_table]
-    }
-}
 
 /// Durable bytes that are not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

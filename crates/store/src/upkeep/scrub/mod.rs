@@ -30,10 +30,11 @@ use std::collections::BTreeSet;
 use block::BLOCK_BYTES;
 use format::{ChunkId, ChunkRow, Place};
 
-pub use findings::{DamageList, DamagedRange, Finding, Repair, TableName, What};
+pub use findings::{DamageList, DamagedRange, Finding, Repair, What};
 
 use crate::StoreError;
 use crate::chunks::groups::GroupReader;
+use crate::chunks::table_name::TableName;
 use crate::chunks::verify::{Stored, read_chunk, read_chunks};
 use crate::store::Store;
 use crate::sync::MutexGuard;
@@ -387,7 +388,7 @@ impl Step<'_> {
         let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
         self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
         let mut suspects: Vec<Stored> = Vec::new();
-        read_chunks(world, &chunks, &mut |chunk, found| {
+        read_chunks(&world.medium, &chunks, &mut |chunk, found| {
             if found.is_err() {
                 suspects.push(*chunk);
             }
@@ -405,7 +406,7 @@ impl Step<'_> {
         if now.place != row.place || world.unplaced.contains(id) {
             return;
         }
-        if read_chunk(world, &mut GroupReader::default(), &now).is_ok() {
+        if read_chunk(&world.medium, &mut GroupReader::default(), &now).is_ok() {
             return;
         }
         let offset_bytes = self.offset_bytes(now.place);

@@ -8,9 +8,10 @@ use format::page::{PAGE_BYTES, PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE, Strea
 use format::row::ROW_BYTES;
 use format::{LeafRow, NodeId, NodeRow, Place};
 
-use super::{Repair, Step, TableName, What};
+use super::{Repair, Step, What};
 use crate::StoreError;
 use crate::chunks::pages::PageKey;
+use crate::chunks::table_name::TableName;
 
 /// A table as the superblock names it. Good for one step: while it is held no checkpoint is made.
 pub(super) struct StoredTree {

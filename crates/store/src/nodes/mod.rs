@@ -8,14 +8,14 @@ use format::row::ROW_BYTES;
 use format::{NodeId, NodeRow, Place};
 
 use crate::StoreError;
-use crate::asking::Source;
+use crate::chunks::asking::Source;
+use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::memory::{Memory, NODE_COST_BYTES};
 use crate::chunks::table::Table;
-use crate::map::counts::Counts;
-use crate::map::node_slots::{Shard, Shards, Slot};
+use crate::nodes::counts::Counts;
+use crate::nodes::slots::{Shard, Shards, Slot};
 use crate::sync::{Mutex, RwLock};
-use crate::upkeep::repairs::BadCopies;
 
 /// All nodes.
 pub(crate) struct Nodes {
@@ -350,3 +350,5 @@ impl Nodes {
         nodes
     }
 }
+pub(crate) mod counts;
+pub(crate) mod slots;

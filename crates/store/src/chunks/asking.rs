@@ -4,7 +4,7 @@
 //! that is not in memory, is noted ([`Asked`]); when the request can't go further without, its
 //! thread gets these reads like any others ([`crate::ReadOperation`]), and begins anew when they
 //! have come. Who may wait (a background thread, recovery, a tool) reads in place. Both walk the
-//! same maps with the same code: a [`View`] of the world says which.
+//! same maps with the same code: a [`View`](crate::world::view::View) of the world says which.
 //!
 //! Invariants:
 //! 1. A request that asks comes to an end, however little memory there is: what it has read is its
@@ -19,16 +19,13 @@ use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use block::{Frame, FrameMut, SectorRange, VolumeId};
+use block::{Frame, FrameMut};
+use format::Place;
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef};
-use format::{ChunkId, ChunkRow, Place};
 
-use crate::api::Pending;
 use crate::chunks::medium::{Copied, Medium};
-use crate::edits::edit::Edit;
-use crate::world::{World, missing_chunk};
-use crate::{DiskRead, ReadOperation, Started, StoreError};
+use crate::{DiskRead, StoreError};
 
 /// Reads that one request has under way at most for metadata.
 const LOADS_MAX: usize = 64;
@@ -109,19 +106,31 @@ impl Asked {
         }
     }
 
-    /// The reads that it waits for; `then` goes on behind them.
-    pub(crate) fn wait(mut self, world: &World, then: Then) -> Started {
+    /// The reads that it waits for, and what each is of.
+    pub(crate) fn reads(&mut self, medium: &Medium) -> (Vec<Load>, Vec<DiskRead>) {
         let loads = std::mem::take(self.wanted.get_mut());
         let read = |load: &Load| {
-            let place = load.place(&world.medium, self.seconds.contains(load));
-            let span = load.span(&world.medium, place);
-            let (place, _, count) = span.expect("it was looked at");
+            let place = load.place(medium, self.seconds.contains(load));
+            let (place, _, count) = load.span(medium, place).expect("it was looked at");
             let frames = (0..count).map(|_| FrameMut::stale()).collect();
             DiskRead { place, frames, failed: false }
         };
         let reads = loads.iter().map(read).collect();
-        let pending = Pending::Metadata { waiting: Box::new(Waiting { asked: self, loads, then }) };
-        Started::Read(Box::new(ReadOperation { reads, pending }))
+        (loads, reads)
+    }
+
+    /// They have come.
+    pub(crate) fn came(&mut self, medium: &Medium, loads: Vec<Load>, reads: Vec<DiskRead>) {
+        for (load, read) in loads.into_iter().zip(reads) {
+            let is_second = self.seconds.contains(&load);
+            let had = load.read(medium, read, is_second);
+            let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
+            if is_bad && !is_second && load.second_place(medium).is_some() {
+                self.seconds.push(load);
+            } else {
+                self.had.push((load, had));
+            }
+        }
     }
 }
 
@@ -150,11 +159,10 @@ impl Load {
         second.unwrap_or(self.reference.place)
     }
 
-    fn read(&self, world: &World, read: DiskRead, is_second: bool) -> Had {
+    fn read(&self, medium: &Medium, read: DiskRead, is_second: bool) -> Had {
         if read.failed {
             return Had::Failed;
         }
-        let medium = &world.medium;
         let found = match self.kind {
             Kind::Page => {
                 let frame = read.frames.into_iter().next().ok_or(StoreError::Absent);
@@ -170,61 +178,6 @@ impl Load {
             StoreError::Damaged(why) => Had::Damaged(why),
             _ => Had::Failed,
         })
-    }
-}
-
-/// What goes on once metadata has come: from its beginning.
-#[derive(Debug)]
-pub(crate) enum Then {
-    Read {
-        volume: VolumeId,
-        range: SectorRange,
-    },
-    Extents {
-        volume: VolumeId,
-        range: SectorRange,
-        limit: usize,
-    },
-    /// Look for what the edit needs.
-    Edit(Box<Edit>),
-    /// Look for what it brings, among what is there.
-    Reduce(Box<Edit>),
-    /// Look at what it will touch.
-    Submit(Box<Edit>),
-}
-
-/// A request that waits for metadata.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    asked: Asked,
-    loads: Vec<Load>,
-    then: Then,
-}
-
-impl Waiting {
-    /// The edit that waits, if it is one.
-    pub(crate) fn edit(&self) -> Option<&Edit> {
-        match &self.then {
-            Then::Edit(edit) | Then::Reduce(edit) | Then::Submit(edit) => Some(edit),
-            Then::Read { .. } | Then::Extents { .. } => None,
-        }
-    }
-
-    /// The reads have come.
-    pub(crate) fn came(self, world: &World, reads: Vec<DiskRead>) -> (Asked, Then) {
-        let Self { mut asked, loads, then } = self;
-        for (load, read) in loads.into_iter().zip(reads) {
-            world.memory.missed();
-            let is_second = asked.seconds.contains(&load);
-            let had = load.read(world, read, is_second);
-            let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
-            if is_bad && !is_second && load.second_place(&world.medium).is_some() {
-                asked.seconds.push(load);
-            } else {
-                asked.had.push((load, had));
-            }
-        }
-        (asked, then)
     }
 }
 
@@ -259,6 +212,21 @@ impl<'a> From<&Source<'a>> for Source<'a> {
 }
 
 impl<'a> Source<'a> {
+    /// That of someone who asks.
+    pub(crate) fn asking(medium: &'a Medium, asked: &'a Asked) -> Self {
+        Self { medium, asked: Some(asked), plan: 0 }
+    }
+
+    /// The same, for a plan that what is looked at is kept in memory for (`plans`).
+    pub(crate) fn planning(self, plan: u64) -> Self {
+        Self { plan, ..self }
+    }
+
+    /// What is asked for, of someone who asks.
+    pub(crate) fn asked(self) -> Option<&'a Asked> {
+        self.asked
+    }
+
     /// The plan that what is looked at is marked for.
     pub(crate) fn plan(self) -> u64 {
         self.plan
@@ -298,65 +266,5 @@ impl<'a> Source<'a> {
             Had::Node(node) => Ok(node),
             had => Err(had.error()),
         }
-    }
-}
-
-/// The world, as someone sees it who waits for metadata or asks for it.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub(crate) world: &'a World,
-    pub(crate) medium: Source<'a>,
-}
-
-impl Deref for View<'_> {
-    type Target = World;
-
-    fn deref(&self) -> &World {
-        self.world
-    }
-}
-
-impl<'a> From<&'a World> for View<'a> {
-    fn from(world: &'a World) -> Self {
-        Self { world, medium: Source::from(&world.medium) }
-    }
-}
-
-impl<'a> View<'a> {
-    /// The world of someone who asks.
-    pub(crate) fn asking(world: &'a World, asked: &'a Asked) -> Self {
-        Self { world, medium: Source { medium: &world.medium, asked: Some(asked), plan: 0 } }
-    }
-
-    /// The same, for a plan that what is looked at is kept in memory for (`plans`).
-    pub(crate) fn planning(self, plan: u64) -> Self {
-        Self { medium: Source { plan, ..self.medium }, ..self }
-    }
-
-    /// Whether an error says nothing but that something was asked for, and more may be: who has
-    /// more to look at goes on, and asks for all of it at once.
-    pub(crate) fn may_look_on(self, error: &StoreError) -> bool {
-        matches!(error, StoreError::Absent)
-            && self.medium.asked.is_some_and(|asked| !asked.is_full())
-    }
-
-    /// Whether something was asked for.
-    pub(crate) fn is_waiting(self) -> bool {
-        self.medium.asked.is_some_and(Asked::is_waiting)
-    }
-
-    /// How much was asked for so far.
-    pub(crate) fn load_count(self) -> u64 {
-        match self.medium.asked {
-            Some(asked) => asked.load_count() as u64,
-            None => self.world.memory.misses(),
-        }
-    }
-}
-
-impl View<'_> {
-    /// The row of a chunk that must exist.
-    pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
-        self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
     }
 }

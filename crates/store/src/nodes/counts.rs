@@ -2,9 +2,6 @@
 
 use format::MapEntry;
 
-use crate::StoreError;
-use crate::world::World;
-
 /// How many blocks are mapped, and how many of them name a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -27,18 +24,5 @@ impl Counts {
             MapEntry::Chunk(_) => Self { mapped: blocks, data: blocks },
             MapEntry::Hole | MapEntry::Node(_) => Self::default(),
         }
-    }
-}
-
-impl World {
-    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
-    pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
-        Ok(match entry {
-            MapEntry::Node(id) => {
-                let row = self.nodes.row(&self.medium, id)?;
-                Counts { mapped: row.mapped_blocks, data: row.data_blocks }
-            }
-            alike => Counts::alike(alike, self.span_blocks(level)),
-        })
     }
 }

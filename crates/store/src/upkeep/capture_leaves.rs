@@ -4,14 +4,12 @@
 use std::ops::Bound;
 
 use format::LeafRow;
-use format::geometry::UNITS_PER_BLOCK;
 use format::key_space::encode_pair;
-use format::page::StreamRef;
 use format::row::ROW_BYTES;
 
-use super::KeySpace;
-use super::leaves::{Pairs, Piece};
 use crate::StoreError;
+use crate::key_space::KeySpace;
+use crate::key_space::leaves::{Pairs, Piece};
 use crate::space::segments::Segments;
 use crate::upkeep::placer::{Placer, Rounded, add_stream};
 use crate::upkeep::slices::Captured;
@@ -37,7 +35,7 @@ impl KeySpace {
         placer: &mut Placer<'_>,
         captured: &mut Captured,
     ) -> Result<Vec<u64>, StoreError> {
-        let Self { pairs, leaves: Some(leaves), .. } = self else { return Ok(Vec::new()) };
+        let Some((pairs, leaves)) = self.divided_mut() else { return Ok(Vec::new()) };
         let dropped = leaves.take_dropped();
         let gone = dropped.iter().map(|(number, _)| *number).collect();
         for (number, stored) in dropped {
@@ -108,10 +106,4 @@ fn content(pairs: &Pairs, cut: &[u8], end: Option<&[u8]>) -> Vec<u8> {
         encode_pair(key, value, &mut out);
     }
     out
-}
-
-/// Units of a piece of a leaf, which has its blocks for itself.
-pub(crate) fn leaf_piece(piece: StreamRef) -> Piece {
-    let blocks = u64::from(piece.length_bytes).div_ceil(block::BLOCK_BYTES) as u32;
-    (piece.page.place, blocks * UNITS_PER_BLOCK)
 }

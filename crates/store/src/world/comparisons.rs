@@ -34,7 +34,6 @@ use block::{DataOut, VolumeId, VolumeRequest};
 use format::compared::COMPARED_BYTES;
 use format::{Compared, Fingerprint, Keys};
 
-use crate::store::Store;
 use crate::sync::Mutex;
 
 /// How long a command is known, in milliseconds.
@@ -155,7 +154,7 @@ impl Comparisons {
     }
 
     /// An initiator has said that it got the status of a command.
-    fn acknowledged(&self, command: u64) {
+    pub(crate) fn acknowledged(&self, command: u64) {
         self.with(|table| {
             if let Some(order) = table.by_command.get(&command) {
                 table.remove(*order);
@@ -182,15 +181,6 @@ impl Comparisons {
             0 => 0,
             count => 12 + count * COMPARED_BYTES as u64,
         }
-    }
-}
-
-impl Store {
-    /// The initiator has said that it got the status of a COMPARE AND WRITE, which is named by the
-    /// `command` of its [`block::request::Sender`]: it will not be taken for one whose answer was
-    /// lost.
-    pub fn acknowledged(&self, command: u64) {
-        self.world.comparisons.acknowledged(command);
     }
 }
 

@@ -1,34 +1,40 @@
 //! What all threads share ([`World`]), and what only the writer changes ([`State`]).
 
+pub(crate) mod comparisons;
+pub(crate) mod places;
+pub(crate) mod sharing;
+pub(crate) mod view;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use block::{Frame, VolumeId};
 use format::page::TableRoot;
 use format::row::ROW_BYTES;
-use format::{ChunkId, ChunkRow, Fingerprint, NodeId, VolumeRow};
+use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
 
-use crate::asking::View;
+use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::data_cache::{DataCache, data_cache};
-use crate::chunks::dedup::Recent;
 use crate::chunks::index::Index;
 use crate::chunks::medium::Medium;
+use crate::chunks::medium::twice;
 use crate::chunks::memory::{Budgets, Memory};
 use crate::chunks::pages::{FastState, PageKey};
+use crate::chunks::recent::Recent;
 use crate::chunks::table::Table;
+use crate::chunks::table_name::TableName;
 use crate::chunks::unplaced::Unplaced;
-use crate::edits::comparisons::Comparisons;
-use crate::edits::places::Places;
 use crate::key_space::KeySpace;
-use crate::log::lossy::twice;
-use crate::map::nodes::Nodes;
+use crate::nodes::Nodes;
+use crate::nodes::counts::Counts;
 use crate::space::readers::{ReaderToken, Readers};
 use crate::space::segments::Segments;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
-use crate::upkeep::repairs::BadCopies;
-use crate::upkeep::scrub::TableName;
+use crate::world::comparisons::Comparisons;
+use crate::world::places::Places;
 use crate::{MemoryStatus, StoreError};
+use view::View;
 
 /// A volume's map. Readers hold the lock for the walk only; the writer while it applies an entry.
 pub(crate) struct Volume {
@@ -193,6 +199,17 @@ impl World {
     #[inline]
     pub(crate) fn span_blocks(&self, level: u8) -> u64 {
         self.medium.tuning.fanout.span_blocks(level)
+    }
+
+    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
+    pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
+        Ok(match entry {
+            MapEntry::Node(id) => {
+                let row = self.nodes.row(&self.medium, id)?;
+                Counts { mapped: row.mapped_blocks, data: row.data_blocks }
+            }
+            alike => Counts::alike(alike, self.span_blocks(level)),
+        })
     }
 
     pub(crate) fn volume(&self, id: VolumeId) -> Option<Arc<Volume>> {
@@ -387,6 +404,6 @@ impl World {
 
     /// Whether `frame` is what the fingerprint was made of.
     pub(crate) fn is_intact(&self, frame: &Frame, fingerprint: Fingerprint) -> bool {
-        self.medium.keys.fingerprint(&frame[..]) == fingerprint
+        self.medium.is_intact(frame, fingerprint)
     }
 }

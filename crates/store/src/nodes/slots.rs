@@ -9,7 +9,7 @@ use format::map::Node;
 
 use crate::chunks::memory::{Counted, Kept, NODE_COST_BYTES, Sweep, Swept, Tally};
 use crate::chunks::pages::{FastState, SHARDS};
-use crate::edits::plans::Mark;
+use crate::chunks::plans::Mark;
 use crate::sync::RwLock;
 
 /// How many nodes a hand looks at in one move.

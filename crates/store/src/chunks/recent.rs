@@ -1,0 +1,62 @@
+//! What was written around chunks that were found lately, for an index that can't name all.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use format::ChunkId;
+use format::page::ROWS_PER_PAGE;
+
+use crate::StoreError;
+use crate::chunks::index::Index;
+
+/// Puts the rows of a page into an index.
+type IndexPage<'a> = &'a dyn Fn(&Index, u64) -> Result<(), StoreError>;
+
+/// What was written around chunks that were found lately, for an index that can't name all.
+pub(crate) struct Recent {
+    index: Index,
+    /// The row pages that were brought in last, by their number modulo the length.
+    pages: Vec<AtomicU64>,
+}
+
+/// Bytes of fingerprints around recent hits: some 200,000.
+const RECENT_BYTES: u64 = 2 << 20;
+const RECENT_PAGES: usize = 1024;
+/// Rows from a page's end on that bring in the next page as well.
+const NEXT_PAGE_ROWS: u64 = 32;
+
+impl Recent {
+    pub(crate) fn new() -> Self {
+        let mut pages = Vec::new();
+        pages.resize_with(RECENT_PAGES, || AtomicU64::new(u64::MAX));
+        Self { index: Index::new(RECENT_BYTES), pages }
+    }
+
+    /// Where fingerprints around those were seen.
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// A chunk was found: brings in what was written around it.
+    /// `index_page` puts the rows of a page into an index.
+    pub(crate) fn bring_in(&self, chunk: ChunkId, index_page: IndexPage<'_>) {
+        let page = chunk.0 / ROWS_PER_PAGE;
+        let at = chunk.0 % ROWS_PER_PAGE;
+        self.bring_in_page(index_page, page);
+        if at >= ROWS_PER_PAGE - NEXT_PAGE_ROWS {
+            self.bring_in_page(index_page, page + 1);
+        } else if at < NEXT_PAGE_ROWS && page > 0 {
+            self.bring_in_page(index_page, page - 1);
+        }
+    }
+
+    fn bring_in_page(&self, index_page: IndexPage<'_>, page: u64) {
+        let known = &self.pages[page as usize % RECENT_PAGES];
+        if known.swap(page, Ordering::Relaxed) == page {
+            return;
+        }
+        if index_page(&self.index, page).is_err() {
+            // It was asked for, or can't be read.
+            known.store(u64::MAX, Ordering::Relaxed);
+        }
+    }
+}

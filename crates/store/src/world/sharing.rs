@@ -1,0 +1,78 @@
+//! Which chunks may be named once more: what was seen of fingerprints, and what rows say of them.
+
+use format::page::ROWS_PER_PAGE;
+use format::{ChunkId, ChunkRow, Fingerprint};
+
+use crate::StoreError;
+use crate::chunks::index::Index;
+use crate::world::World;
+use crate::world::view::View;
+
+/// Row pages that one turn brings back into the index: some 100 us, if they are in memory.
+const REFILL_PAGES: u64 = 16;
+
+impl World {
+    /// The index is empty behind a start: from here on the rows of chunks below `end` are brought
+    /// back, in the background, so that a start takes no longer for a larger pool.
+    pub(crate) fn begin_refill(&self, end: u64) {
+        *self.refill.lock() = 0..end.div_ceil(ROWS_PER_PAGE);
+    }
+
+    /// Whether rows are left to be brought back.
+    pub(crate) fn refill_due(&self) -> bool {
+        !self.refill.lock().is_empty()
+    }
+
+    /// Brings some rows back into the index; whether more are left.
+    pub(crate) fn refill_index(&self) -> bool {
+        let (pages, more) = {
+            let mut left = self.refill.lock();
+            let first = left.start;
+            left.start = left.end.min(first + REFILL_PAGES);
+            (first..left.start, !left.is_empty())
+        };
+        pages.for_each(|page| drop(View::from(self).index_page(&self.index, page)));
+        more
+    }
+}
+
+impl View<'_> {
+    /// Puts the rows of a page into an index. One that can't be read brings nothing: it is told by
+    /// whoever needs it.
+    fn index_page(self, index: &Index, page: u64) -> Result<(), StoreError> {
+        let first = page * ROWS_PER_PAGE;
+        self.chunks.rows_of_page(self.medium, first, |at, raw| {
+            if let Some(row) = ChunkRow::decode(raw).filter(|row| !row.handling.unshared) {
+                index.insert(row.fingerprint, ChunkId(first + at));
+            }
+        })
+    }
+
+    /// A chunk that has this fingerprint and may be named.
+    pub(crate) fn find_chunk(self, fingerprint: Fingerprint) -> Option<ChunkId> {
+        let found = self.index.find(fingerprint).find(|id| self.may_share(*id, fingerprint));
+        if !self.index.is_lossy() {
+            return found;
+        }
+        if let Some(chunk) = found {
+            self.recent.bring_in(chunk, &|index, page| self.index_page(index, page));
+            return found;
+        }
+        self.recent.index().find(fingerprint).find(|id| self.may_share(*id, fingerprint))
+    }
+
+    /// Whether a chunk has this fingerprint, and may be named by one more entry.
+    pub(crate) fn may_share(self, chunk: ChunkId, fingerprint: Fingerprint) -> bool {
+        let row = self.chunks.get(self.medium, chunk.0, ChunkRow::decode);
+        row.ok().flatten().is_some_and(|row| row.fingerprint == fingerprint && is_shareable(&row))
+    }
+}
+
+/// Whether reduction may let one more name a chunk, or take it for an alias.
+pub(crate) fn is_shareable(row: &ChunkRow) -> bool {
+    !row.handling.unshared && (1..REFERENCES_MAX).contains(&row.reference_count)
+}
+
+/// More entries than this do not come to name one chunk by deduplication, so that copies, which
+/// have to, always can.
+pub(crate) const REFERENCES_MAX: u32 = 1 << 30;
