@@ -15,7 +15,7 @@ use block::{DataIn, DataOut, LunMap, VolumeError, VolumeId, VolumeReply, VolumeR
 use target::Subject;
 
 use crate::counters::Class;
-use crate::transport::NexusInfo;
+use crate::transport::{CommandBytes, NexusInfo};
 
 pub mod scsi;
 
@@ -41,40 +41,6 @@ pub struct Asked {
     pub expected_out_bytes: u32,
     /// How many bytes the host expects.
     pub expected_in_bytes: u32,
-}
-
-/// Bytes that short commands are kept in without memory of their own: a submission queue entry of
-/// NVMe has so many, a CDB mostly fewer.
-const SHORT_BYTES: usize = 64;
-
-/// The bytes of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandBytes {
-    short: [u8; SHORT_BYTES],
-    len: usize,
-    /// All of them, if they are more.
-    long: Option<Box<[u8]>>,
-}
-
-impl CommandBytes {
-    /// A copy of these.
-    pub fn new(bytes: &[u8]) -> Self {
-        let mut short = [0; SHORT_BYTES];
-        let len = bytes.len();
-        match short.get_mut(..len) {
-            Some(own) => own.copy_from_slice(bytes),
-            None => return Self { short, len, long: Some(bytes.into()) },
-        }
-        Self { short, len, long: None }
-    }
-
-    /// All of them.
-    pub fn get(&self) -> &[u8] {
-        match &self.long {
-            Some(long) => long,
-            None => &self.short[..self.len],
-        }
-    }
 }
 
 /// What is to be known of a command before it begins.
@@ -202,17 +168,4 @@ pub trait CommandSet: Send + Sync {
     /// All units that a host sees are reset. Returns the same.
     #[must_use]
     fn reset_all(&self, luns: &Arc<LunMap>) -> Vec<VolumeId>;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bytes_of_a_command_are_kept_whatever_their_number() {
-        for len in [0, 6, 16, SHORT_BYTES, SHORT_BYTES + 1, 260] {
-            let bytes: Vec<u8> = (0..len).map(|at| at as u8).collect();
-            assert_eq!(CommandBytes::new(&bytes).get(), bytes);
-        }
-    }
 }

@@ -11,8 +11,6 @@ use target::{
     Registrant, Reservation, SaveError, Start, TokenKey, TokenMaker, UnsavedRods,
 };
 
-use super::shared::Shared;
-
 // What is counted has a place in what is stored.
 const _: () = assert!(Attention::KEPT.len() == EVENTS);
 
@@ -155,12 +153,10 @@ pub(crate) fn to_stored(kept: &Kept) -> HostState {
 ///
 /// # Errors
 /// See [`TargetRecords::load`].
-pub fn restore(shared: &Shared, records: &dyn TargetRecords) -> Result<(), LoadError> {
-    shared.set_time(); // that of tokens begins anew
-    put_in_force(&shared.scsi, records)
-}
-
-fn put_in_force(scsi: &DeviceServer, records: &dyn TargetRecords) -> Result<(), LoadError> {
+pub(crate) fn put_in_force(
+    scsi: &DeviceServer,
+    records: &dyn TargetRecords,
+) -> Result<(), LoadError> {
     let (start, all) = records.load()?;
     scsi.restore(start, all).map_err(|what| match what {
         Nonsense::Volume(volume, _) => LoadError::Nonsense(volume),

@@ -67,5 +67,6 @@ pub use front_end::FrontEnd;
 pub use kept::{LoadError, TargetRecords};
 pub use mailbox::Mailbox;
 pub use managed::LunMaps;
-pub use shared::{Options, PortOptions, Shared};
+pub use shared::{Options, Shared};
+pub use transport::PortOptions;
 pub use wires::{Clock, Wake, Wires};

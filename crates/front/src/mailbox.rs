@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use store::Outcome;
 
 use super::command_set::AnswerAfter;
-use super::management::Watch;
 use super::transport::{ConnectionId, SessionId};
 use super::wires::Wake;
 
@@ -110,6 +109,25 @@ impl Mailbox {
         // First the flag: what is posted behind this line wakes again.
         self.woken.swap(false, Ordering::AcqRel);
         into.append(&mut self.messages.lock());
+    }
+}
+
+/// Tells a thread when all that hold a share of it have let go.
+pub(super) struct Watch {
+    mailbox: Arc<Mailbox>,
+    id: u64,
+}
+
+impl Watch {
+    /// Tells the thread of this mailbox, by this name.
+    pub(super) fn new(mailbox: Arc<Mailbox>, id: u64) -> Arc<Self> {
+        Arc::new(Self { mailbox, id })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.mailbox.post(Message::Watched(self.id));
     }
 }
 

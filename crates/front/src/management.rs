@@ -5,7 +5,7 @@
 //! answered when the last of them has ended, on whichever thread. Who waits is told by a [`Watch`],
 //! of which each task holds a share: when the last share is dropped, a message is sent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use block::LunMap;
@@ -13,25 +13,13 @@ use block::LunMap;
 use super::command_set::{AnswerAfter, CommandSet, Response};
 use super::front_end::FrontEnd;
 use super::luns::volume_at;
-use super::mailbox::{AbortWhat, Mailbox, Message};
+use super::mailbox::{AbortWhat, Message, Watch};
 use super::sessions::Session;
 use super::tasks::Task;
 use super::transport::{
     ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
-    NexusInfo, SessionId, TaskHandle, TaskManagement,
+    NexusInfo, TaskHandle, TaskManagement,
 };
-
-/// Tells a thread when all that hold a share of it have let go.
-pub(super) struct Watch {
-    mailbox: Arc<Mailbox>,
-    id: u64,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.mailbox.post(Message::Watched(self.id));
-    }
-}
 
 /// What a thread wanted to know the end of tasks for.
 pub(super) enum Purpose {
@@ -43,27 +31,6 @@ pub(super) enum Purpose {
     EndSession(Arc<Session>, Memory),
     /// To give that back: the session goes on.
     Release(#[expect(dead_code, reason = "it is given back when it is dropped")] Memory),
-}
-
-/// All sessions that have not ended, tasks included.
-#[derive(Default)]
-pub(super) struct Sessions {
-    pub(super) by_id: HashMap<SessionId, Arc<Session>>,
-    /// Connections that wait for the end of a session: thread and name.
-    waiting: Vec<(SessionId, usize, ConnectionId)>,
-}
-
-impl Sessions {
-    /// Another session of the same I_T nexus.
-    fn predecessor(&self, info: &NexusInfo) -> Option<SessionId> {
-        let same = |other: &&Arc<Session>| {
-            other.info.host_name == info.host_name
-                && other.info.host_port == info.host_port
-                && other.info.target_port == info.target_port
-                && other.info.session != info.session
-        };
-        self.by_id.values().find(same).map(|session| session.info.session)
-    }
 }
 
 impl FrontEnd {
@@ -88,7 +55,7 @@ impl FrontEnd {
         }
         if let Some(predecessor) = sessions.predecessor(&info) {
             peer.held = Some(info);
-            sessions.waiting.push((predecessor, self.index, peer.id));
+            sessions.wait_for_end(predecessor, self.index, peer.id);
             return;
         }
         let nexus = shared.scsi.enter(&info, &luns);
@@ -112,7 +79,7 @@ impl FrontEnd {
         let id = self.next_watch;
         self.next_watch += 1;
         self.watched.insert(id, purpose);
-        Arc::new(Watch { mailbox: self.shared.mailboxes[self.index].clone(), id })
+        Watch::new(self.shared.mailboxes[self.index].clone(), id)
     }
 
     /// A connection has ended: its tasks are aborted, and its session ends after them.
@@ -136,9 +103,7 @@ impl FrontEnd {
         let unsaved = self.shared.scsi.leave(&session.nexus);
         self.shared.saver.save_all(unsaved);
         self.shared.ended.note(session, self.shared.clock.wall_ms());
-        let mut sessions = self.shared.sessions.lock();
-        sessions.by_id.remove(&session.info.session);
-        wake_waiting(&mut sessions, session.info.session, &self.shared.mailboxes);
+        self.shared.sessions.lock().end(session.info.session, &self.shared.mailboxes);
     }
 
     /// Starts a task management request.
@@ -269,13 +234,4 @@ impl FrontEnd {
             self.touch(slot);
         }
     }
-}
-
-fn wake_waiting(sessions: &mut Sessions, ended: SessionId, mailboxes: &[Arc<Mailbox>]) {
-    sessions.waiting.retain(|(of, thread, connection)| {
-        if *of == ended {
-            mailboxes[*thread].post(Message::Resume(*connection));
-        }
-        *of != ended
-    });
 }

@@ -1,19 +1,20 @@
 //! Making durable what the target keeps of hosts, as a commit of the array waits: one volume after
-//! the other, and ROD tokens, by whoever calls [`Shared::save_next`].
+//! the other, and ROD tokens, by whoever calls [`SaverQueue::save_next`].
 //!
 //! A command that waits is named by its front-end thread and task. What is saved is the state as it
 //! is when its turn comes, so several commands may be served by one commit, and as one call does it
 //! at a time, what is written later is newer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use block::VolumeId;
 use parking_lot::Mutex;
+use scsi::DeviceServer;
 use target::Subject;
 
 use super::kept::TargetRecords;
-use super::mailbox::Message;
-use super::shared::Shared;
+use super::mailbox::{Mailbox, Message};
 use super::wires::Wake;
 
 /// A command that waits: its front-end thread, and the name of its task.
@@ -27,7 +28,7 @@ pub(super) struct SaverQueue {
     /// Those of which commands wait, and those that a lost session or a reset has changed: none
     /// twice, and so bounded by the number of volumes.
     subjects: Mutex<BTreeMap<Subject, Vec<Waiting>>>,
-    /// Has [`Shared::save_next`] called.
+    /// Has [`SaverQueue::save_next`] called.
     filled: Box<dyn Wake>,
     /// Held while one is saved.
     saving: Mutex<()>,
@@ -66,48 +67,50 @@ impl SaverQueue {
     fn next(&self) -> Option<(Subject, Vec<Waiting>)> {
         self.subjects.lock().pop_first()
     }
-}
 
-impl Shared {
     /// Makes durable what hosts have changed on the next volume, or of ROD tokens, and lets the
     /// commands go on that waited for that. Waits for commits. Returns false if there was nothing
     /// to save.
-    pub fn save_next(&self, records: &dyn TargetRecords) -> bool {
-        let _saving = self.saver.saving.lock();
-        let Some((subject, waiting)) = self.saver.next() else { return false };
+    pub(super) fn save_next(
+        &self,
+        scsi: &DeviceServer,
+        mailboxes: &[Arc<Mailbox>],
+        records: &dyn TargetRecords,
+    ) -> bool {
+        let _saving = self.saving.lock();
+        let Some((subject, waiting)) = self.next() else { return false };
         match subject {
-            Subject::Volume(volume) => self.save_volume(volume, records),
-            Subject::Tokens => self.save_tokens(records),
+            Subject::Volume(volume) => save_volume(scsi, volume, records),
+            Subject::Tokens => save_tokens(scsi, records),
         }
         for Waiting { thread, task } in waiting {
-            self.mailboxes[thread].post(Message::Saved(task));
+            mailboxes[thread].post(Message::Saved(task));
         }
         true
     }
+}
 
-    fn save_volume(&self, volume: VolumeId, records: &dyn TargetRecords) {
-        // Nothing is left to do where an earlier turn has taken these changes along, or back.
-        if let Some(unsaved) = self.scsi.unsaved(volume) {
-            let result = records.save(volume, unsaved.record());
-            self.scsi.saved(unsaved, result);
-        }
+fn save_volume(scsi: &DeviceServer, volume: VolumeId, records: &dyn TargetRecords) {
+    // Nothing is left to do where an earlier turn has taken these changes along, or back.
+    if let Some(unsaved) = scsi.unsaved(volume) {
+        let result = records.save(volume, unsaved.record());
+        scsi.saved(unsaved, result);
     }
+}
 
-    /// All that had changed when this began, or until a turn fails: several turns, if it is much.
-    fn save_tokens(&self, records: &dyn TargetRecords) {
-        while let Some(unsaved) = self.scsi.unsaved_tokens() {
-            let result = records.save_tokens(&unsaved);
-            self.scsi.saved_tokens(unsaved, result);
-            if result.is_err() {
-                return;
-            }
+/// All that had changed when this began, or until a turn fails: several turns, if it is much.
+fn save_tokens(scsi: &DeviceServer, records: &dyn TargetRecords) {
+    while let Some(unsaved) = scsi.unsaved_tokens() {
+        let result = records.save_tokens(&unsaved);
+        scsi.saved_tokens(unsaved, result);
+        if result.is_err() {
+            return;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;

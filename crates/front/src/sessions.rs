@@ -1,7 +1,7 @@
 //! Who is logged in, on what terms, how much comes over each session, and who was refused. For who
 //! looks: nothing here holds a command up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 
 use super::command_set::Nexus;
 use super::counters::raise;
-use super::transport::NexusInfo;
+use super::mailbox::{Mailbox, Message};
+use super::transport::{ConnectionId, NexusInfo, SessionId};
 
 /// Initiators whose refusals are counted: strangers may come with any name.
 const REFUSED_MAX: usize = 256;
@@ -53,6 +54,43 @@ impl Session {
             commands: self.commands.load(Ordering::Relaxed),
             queue_most: self.queue_most.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// All sessions that have not ended, tasks included.
+#[derive(Default)]
+pub(super) struct Sessions {
+    pub(super) by_id: HashMap<SessionId, Arc<Session>>,
+    /// Connections that wait for the end of a session: thread and name.
+    waiting: Vec<(SessionId, usize, ConnectionId)>,
+}
+
+impl Sessions {
+    /// Another session of the same I_T nexus.
+    pub(super) fn predecessor(&self, info: &NexusInfo) -> Option<SessionId> {
+        let same = |other: &&Arc<Session>| {
+            other.info.host_name == info.host_name
+                && other.info.host_port == info.host_port
+                && other.info.target_port == info.target_port
+                && other.info.session != info.session
+        };
+        self.by_id.values().find(same).map(|session| session.info.session)
+    }
+
+    /// A connection of a thread waits for the end of a session.
+    pub(super) fn wait_for_end(&mut self, of: SessionId, thread: usize, connection: ConnectionId) {
+        self.waiting.push((of, thread, connection));
+    }
+
+    /// A session has ended: those that waited for it go on, each on its thread.
+    pub(super) fn end(&mut self, ended: SessionId, mailboxes: &[Arc<Mailbox>]) {
+        self.by_id.remove(&ended);
+        self.waiting.retain(|(of, thread, connection)| {
+            if *of == ended {
+                mailboxes[*thread].post(Message::Resume(*connection));
+            }
+            *of != ended
+        });
     }
 }
 

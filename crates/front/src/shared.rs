@@ -1,7 +1,6 @@
 //! What all front ends of an array share, made before the first of them.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use block::ArrayIdentity;
@@ -10,27 +9,15 @@ use scsi::{DeviceServer, RodVolume, TargetPort};
 use store::Store;
 
 use super::counters::Counters;
+use super::kept::{self, LoadError, TargetRecords};
 use super::mailbox::{Mailbox, Message};
 use super::managed::LunMaps;
-use super::management::Sessions;
 use super::repeated::Senders;
 use super::saver::SaverQueue;
-use super::sessions::{EndedSessions, Refusals, SessionSnapshot};
+use super::sessions::{EndedSessions, Refusals, SessionSnapshot, Sessions};
 use super::throttle::Throttles;
-use super::transport::{ConnectionId, Transports};
+use super::transport::{ConnectionId, PortOptions, Transports};
 use super::wires::{Clock, Wake};
-
-/// A portal, which is a SCSI target port of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortOptions {
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// The target port group (ALUA) of the port.
-    pub group: u16,
-    /// The relative target port identifier, which no other portal has. It is to stay with the
-    /// address: registrations name it.
-    pub id: u16,
-}
 
 /// What to serve, and to whom.
 pub struct Options {
@@ -123,6 +110,22 @@ impl Shared {
         })
     }
 
+    /// Puts in force what was kept, before any session.
+    ///
+    /// # Errors
+    /// See [`TargetRecords::load`].
+    pub fn restore(&self, records: &dyn TargetRecords) -> Result<(), LoadError> {
+        self.set_time(); // that of tokens begins anew
+        kept::put_in_force(&self.scsi, records)
+    }
+
+    /// Makes durable what hosts have changed on the next volume, or of ROD tokens, and lets the
+    /// commands go on that waited for that. Waits for commits. Returns false if there was nothing
+    /// to save.
+    pub fn save_next(&self, records: &dyn TargetRecords) -> bool {
+        self.saver.save_next(&self.scsi, &self.mailboxes, records)
+    }
+
     /// Forgets what SCSI keeps of volumes that are gone for ever: when it returns, of all that were
     /// eradicated before it was called.
     pub fn forget_gone(&self) {
@@ -132,7 +135,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn set_time(&self) {
+    fn set_time(&self) {
         let now_ms = self.clock.now().as_millis();
         self.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
     }

@@ -9,7 +9,7 @@ use store::ReadOperation;
 
 use super::command_set::{AnswerAfter, CommandSet, Commands, Nexus, Pending};
 use super::counters::{Class, Copied, PathCounters};
-use super::management::Watch;
+use super::mailbox::Watch;
 use super::throttle::{Bucket, Held};
 use super::transport::TaskHandle;
 use super::turn::{Parked, Reading};

@@ -21,8 +21,6 @@ pub use block::task::{
 };
 use block::{DataOut, LunMap};
 
-use crate::command_set::CommandBytes;
-
 pub mod iscsi;
 
 /// Who talks to whom: the I_T nexus (SAM-5, 4.7; NVMe: a host and a controller).
@@ -40,6 +38,52 @@ pub struct NexusInfo {
     pub discovery: bool,
     /// What was agreed on, for who looks.
     pub terms: ::iscsi::Terms,
+}
+
+/// A portal, which is a SCSI target port of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortOptions {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The target port group (ALUA) of the port.
+    pub group: u16,
+    /// The relative target port identifier, which no other portal has. It is to stay with the
+    /// address: registrations name it.
+    pub id: u16,
+}
+
+/// Bytes that short commands are kept in without memory of their own: a submission queue entry of
+/// NVMe has so many, a CDB mostly fewer.
+const SHORT_BYTES: usize = 64;
+
+/// The bytes of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandBytes {
+    short: [u8; SHORT_BYTES],
+    len: usize,
+    /// All of them, if they are more.
+    long: Option<Box<[u8]>>,
+}
+
+impl CommandBytes {
+    /// A copy of these.
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut short = [0; SHORT_BYTES];
+        let len = bytes.len();
+        match short.get_mut(..len) {
+            Some(own) => own.copy_from_slice(bytes),
+            None => return Self { short, len, long: Some(bytes.into()) },
+        }
+        Self { short, len, long: None }
+    }
+
+    /// All of them.
+    pub fn get(&self) -> &[u8] {
+        match &self.long {
+            Some(long) => long,
+            None => &self.short[..self.len],
+        }
+    }
 }
 
 /// A command, with all its data.
@@ -224,4 +268,17 @@ pub trait Transport {
 
     /// It is gone.
     fn end(self: Box<Self>) -> Ended;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_command_are_kept_whatever_their_number() {
+        for len in [0, 6, 16, SHORT_BYTES, SHORT_BYTES + 1, 260] {
+            let bytes: Vec<u8> = (0..len).map(|at| at as u8).collect();
+            assert_eq!(CommandBytes::new(&bytes).get(), bytes);
+        }
+    }
 }

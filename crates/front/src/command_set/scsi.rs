@@ -5,10 +5,10 @@ use std::sync::Arc;
 use block::{LunMap, VolumeError, VolumeId, VolumeReply};
 use scsi::{Cdb, DeviceServer, InitiatorPort, Sense, Status};
 
-use super::{Asked, CommandBytes, CommandSet, Refusal, Response, Step, Traits};
+use super::{Asked, CommandSet, Refusal, Response, Step, Traits};
 use crate::counters::Class;
 use crate::luns::attributes_at;
-use crate::transport::NexusInfo;
+use crate::transport::{CommandBytes, NexusInfo};
 
 /// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
 const THIRD_PARTY_COPY_OUT: u8 = 0x83;

@@ -9,11 +9,9 @@ use block::LunMap;
 use iscsi::{Access, Limits, Portal, Target, TargetConfig};
 
 use super::{
-    Command, ConnectionId, Ended, Event, ManagementHandle, ManagementOutcome, Meant, Memory,
-    NexusInfo, Opening, TaskHandle, TaskResponse, Transport, Transports,
+    Command, CommandBytes, ConnectionId, Ended, Event, ManagementHandle, ManagementOutcome, Meant,
+    Memory, NexusInfo, Opening, PortOptions, TaskHandle, TaskResponse, Transport, Transports,
 };
-use crate::command_set::CommandBytes;
-use crate::shared::PortOptions;
 
 /// What an iSCSI target is made of.
 pub struct Options {

@@ -212,7 +212,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
-    front::kept::restore(&shared.front, &*options.reservations)?;
+    shared.front.restore(&*options.reservations)?;
     for notice in options.medium.notices() {
         tracing::warn!("{notice}");
     }

@@ -222,7 +222,7 @@ impl Controller {
             saver: Box::new(saver.clone()),
             maintenance: Box::new(maintenance.clone()),
         });
-        front::kept::restore(&shared, &*array).map_err(text)?;
+        shared.restore(&*array).map_err(text)?;
         let thread = |(index, woken): (usize, Flag)| {
             let way = Way::new(disk.clone(), store.segments().clone());
             let front = FrontEnd::new(shared.clone(), index, Box::new(SimChannel(way.clone())));

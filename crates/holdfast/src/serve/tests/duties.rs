@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use block::{DataOut, VolumeId};
-use front::command_set::{Asked, CommandBytes, CommandSet, Commands, Step};
+use front::command_set::{Asked, CommandSet, Commands, Step};
+use front::transport::CommandBytes;
 use iscsi::Limits;
 use store::Next;
 
