@@ -194,21 +194,20 @@ impl FrontEnd {
         }
         self.tend_buckets(now);
         self.work_off_parked();
-        if std::mem::take(&mut self.left_to_submit) {
-            // What needed no disk is answered before.
-            self.work_off_touched(wires);
+        // What needed no disk is answered before the kernel is asked for anything else.
+        self.work_off_touched(wires);
+        let has_waited = std::mem::take(&mut self.left_to_collect);
+        let submits = std::mem::take(&mut self.left_to_submit);
+        if submits {
             self.start_commit();
             self.submit();
-            if self.is_late() {
-                self.left_to_collect = true;
-                return;
-            }
         }
-        self.left_to_collect = false;
-        if self.collect() {
-            // And not after what did.
-            self.work_off_touched(wires);
+        if self.is_late() && (submits || !has_waited) {
+            self.left_to_collect = true;
+            self.left_to_submit = self.has_queued;
+            return;
         }
+        self.collect();
         self.work_off_disk();
         let is_late = self.is_late();
         self.work_off_touched(wires);

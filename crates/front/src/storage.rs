@@ -61,13 +61,12 @@ impl FrontEnd {
         }
     }
 
-    /// Takes what has ended on the disk. Returns whether there is something to go on with.
-    pub(super) fn collect(&mut self) -> bool {
+    /// Takes what has ended on the disk.
+    pub(super) fn collect(&mut self) {
         if let Err(error) = self.channel.complete(&mut self.completed) {
             panic!("can't take transfers from the kernel: {error}");
         }
         self.completions.extend(self.completed.drain(..));
-        !self.completions.is_empty()
     }
 
     /// One request to the disk that has ended after the other, and at least one. Returns whether
