@@ -1,6 +1,6 @@
 //! Where the segments of a pool live: requests and completions in terms of places.
 //!
-//! * [`Segments`]: read a place, append to a segment, seal and free it, replace the root, fence an
+//! * [`Segments`]: read a place, append to a segment, free it, replace the root, fence an
 //!   epoch, for who may wait; [`Shared`]: a handle to it,
 //! * [`Channel`]: one thread's way to them, which blocks nobody,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,

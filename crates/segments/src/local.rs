@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use block::{Frame, FrameMut};
+use block::{FRAME_BYTES, Frame, FrameMut};
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::{Completion, Disk, FileDisk, Persist, Ring};
 
@@ -137,6 +137,12 @@ impl Segments for Local {
 
     fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
         self.disk.read_patiently(self.offset_bytes(place, frames.len()), frames)
+    }
+
+    fn free(&self, segment: u32) -> io::Result<bool> {
+        let segment_bytes = self.layout.get().segment_bytes;
+        let frames = segment_bytes as usize / FRAME_BYTES;
+        self.disk.discard(self.offset_bytes(Place::of_block(segment, 0), frames), segment_bytes)
     }
 
     fn append(&self, place: Place, frames: &[Frame]) -> io::Result<()> {

@@ -50,6 +50,14 @@ pub trait Segments: Send + Sync {
     /// What the medium says.
     fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()>;
 
+    /// Nobody needs what is in this segment any more, and nothing is appended to it before this has
+    /// returned: its space goes back to whoever has lent it. `false` where that can't be, and then
+    /// of no segment.
+    ///
+    /// # Errors
+    /// What the medium says. What was in the segment may be gone all the same.
+    fn free(&self, segment: u32) -> io::Result<bool>;
+
     /// Appends `frames` to a segment, at `place`. Not durable before a flush. What is there may be
     /// a *hole*: blocks of a segment of metadata that nothing names any more.
     ///

@@ -196,6 +196,10 @@ impl Disk for SlowDisk {
         self.wait().flush()
     }
 
+    fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
+        self.wait().discard(offset_bytes, len_bytes)
+    }
+
     fn flush_failures(&self) -> u64 {
         self.below.flush_failures()
     }

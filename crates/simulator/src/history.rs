@@ -89,7 +89,8 @@ fn options(plan: &Plan, opening: u64) -> OpenOptions {
         Upgrade::AtOpening(first) => opening >= first,
         Upgrade::WhileUsed => false,
     };
-    OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning, upgrade }
+    let discard = plan.discard;
+    OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning, upgrade, discard }
 }
 
 fn text(error: StoreError) -> String {

@@ -94,6 +94,8 @@ pub struct Plan {
     pub upgrade: Upgrade,
     /// What it is before.
     pub earlier: Earlier,
+    /// Whether the device is told of what is free: what is read there later is wrong.
+    pub discard: bool,
     /// Whether every I/O and answer is kept as a line.
     pub log: bool,
 }
@@ -141,6 +143,7 @@ impl Plan {
                 1 => Earlier::V3,
                 _ => Earlier::V3Leaves,
             },
+            discard: (seed / 7).is_multiple_of(3),
             log: false,
         }
     }

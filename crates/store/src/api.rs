@@ -255,6 +255,8 @@ pub struct OpenOptions {
     /// Whether a pool of an earlier version of the format becomes one of the latest. Earlier
     /// programs don't read it any more then.
     pub upgrade: bool,
+    /// Whether the device gets the space of free segments back.
+    pub discard: bool,
 }
 
 impl Default for OpenOptions {
@@ -265,6 +267,7 @@ impl Default for OpenOptions {
             checkpoint_log_bytes: 512 << 20,
             tuning: Tuning::DEFAULT,
             upgrade: true,
+            discard: false,
         }
     }
 }

@@ -56,6 +56,15 @@ pub trait Calls: Send + Sync {
     /// same.
     fn sync(&self) -> io::Result<()>;
 
+    /// Nobody needs what these bytes hold any more: their space goes back to whoever has lent it.
+    /// What is read there from now on is not known. `false` if there is no such call.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn discard(&self, _offset_bytes: u64, _len_bytes: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Lets time pass.
     fn sleep(&self, pause: Duration) {
         std::thread::sleep(pause);

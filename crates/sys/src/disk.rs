@@ -76,6 +76,16 @@ pub trait Disk: Send + Sync {
         self.flush()
     }
 
+    /// Nobody needs what so many bytes from `offset_bytes` on (multiples of 4096) hold any more:
+    /// their space goes back to whoever has lent it. What is read there before the next write is
+    /// not known. `false` if the disk can't do that.
+    ///
+    /// # Errors
+    /// What the system says; the bytes may be gone all the same.
+    fn discard(&self, _offset_bytes: u64, _len_bytes: u64) -> io::Result<bool> {
+        Ok(false)
+    }
+
     /// Whether the device takes no writes at all: one was given up after all the time that a device
     /// is given, and none has succeeded since. What one place refuses does not count.
     fn has_given_up(&self) -> bool {

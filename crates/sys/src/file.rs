@@ -190,6 +190,22 @@ impl Calls for OpenFile {
         Ok(())
     }
 
+    /// Of a file the space goes back to its filesystem, of a device to what is below it, if that
+    /// wants it.
+    fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
+        let done = match self.file.metadata()?.file_type().is_block_device() {
+            true => discard_of_device(&self.file, [offset_bytes, len_bytes]),
+            false => punch_hole(&self.file, offset_bytes, len_bytes),
+        };
+        match done {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY)) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn before_write(&self, offset_bytes: u64, len_bytes: u64) {
         self.units.before_write(offset_bytes, len_bytes);
     }
@@ -267,6 +283,31 @@ fn allocate(file: &File, len_bytes: u64) -> io::Result<()> {
         }
     })
     .map_err(refused)
+}
+
+/// `BLKDISCARD` of <linux/fs.h>: `_IO(0x12, 119)`.
+const BLKDISCARD: libc::c_ulong = 0x1277;
+
+/// Discards a range of a block device: its offset and its length, in bytes.
+fn discard_of_device(file: &File, range: [u64; 2]) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the kernel reads two words, which outlive the call.
+    match unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives a range of a file back to its filesystem; the file stays as long as it is.
+fn punch_hole(file: &File, offset_bytes: u64, len_bytes: u64) -> io::Result<()> {
+    let too_long = |_| invalid("too long for a file".into());
+    let offset = i64::try_from(offset_bytes).map_err(too_long)?;
+    let len = i64::try_from(len_bytes).map_err(too_long)?;
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: the descriptor is open for the duration of the call; no memory is passed.
+    match unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, len) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Bytes that are free in the filesystem of a file, those that only root may have among them.

@@ -38,6 +38,30 @@ fn what_was_written_is_read_in_any_length() {
     assert_eq!(read(&disk, 12 << 20, 1), vec![Frame::zeros()]);
 }
 
+/// The file stays as long as it is, and what is beside the range stays in it.
+#[test]
+fn what_is_discarded_goes_back_to_the_filesystem() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("disk");
+    let disk = FileDisk::create(&path, 8 << 20).unwrap();
+    disk.write_durable(0, &frames(1, 2048)).unwrap();
+    let taken_bytes = || std::fs::metadata(&path).unwrap().blocks() * 512;
+    let before = taken_bytes();
+    assert!(disk.discard(2 << 20, 4 << 20).unwrap());
+    assert!(taken_bytes() <= before - (4 << 20), "{} of {before}", taken_bytes());
+    assert_eq!(disk.len_bytes(), 8 << 20);
+    let (all, zeros) = (frames(1, 2048), vec![Frame::zeros(); 1024]);
+    assert_eq!(read(&disk, 0, 512), all[..512]);
+    assert_eq!(read(&disk, 2 << 20, 1024), zeros);
+    assert_eq!(read(&disk, 6 << 20, 512), all[1536..]);
+    disk.write_durable(3 << 20, &all[..4]).unwrap();
+    assert_eq!(read(&disk, 3 << 20, 4), all[..4]);
+    for (offset, len) in [(8 << 20, 4096), (4096, 8 << 20), (512, 4096), (0, 512)] {
+        assert!(disk.discard(offset, len).is_err(), "{len} bytes at {offset}");
+    }
+}
+
 #[test]
 fn nothing_goes_past_the_end_or_off_the_grid() {
     let dir = tempfile::tempdir().unwrap();

@@ -212,6 +212,14 @@ impl<C: Calls> Disk for RetryingDisk<C> {
         self.core.flushes.failed()
     }
 
+    fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
+        if !len_bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(invalid(format!("{len_bytes} bytes is not a multiple of 4096")));
+        }
+        self.check_range(offset_bytes, (len_bytes / FRAME_BYTES as u64) as usize)?;
+        self.calls.discard(offset_bytes, len_bytes)
+    }
+
     fn has_given_up(&self) -> bool {
         self.core.retries.has_given_up()
     }

@@ -41,6 +41,8 @@ pub struct Config {
     pub checkpoint_log: u64,
     /// Whether a pool of an earlier version of the format becomes one of the latest at the start.
     pub upgrade: bool,
+    /// Whether free space of the pool goes back to the filesystem, or the device, that it is on.
+    pub discard: bool,
     /// Bytes of new space that are prepared ahead of the log.
     #[serde(deserialize_with = "bytes")]
     pub prepare_ahead: u64,
@@ -90,6 +92,7 @@ impl Default for Config {
             cache: (),
             checkpoint_log: store.checkpoint_log_bytes,
             upgrade: store.upgrade,
+            discard: store.discard,
             prepare_ahead: 256 << 20,
             scrub: Some(Duration::from_secs(7 * 86_400)),
             scrub_rate: 50 << 20,
@@ -260,6 +263,7 @@ impl Config {
             checkpoint_log_bytes: self.checkpoint_log,
             tuning: store::Tuning::DEFAULT,
             upgrade: self.upgrade,
+            discard: self.discard,
         }
     }
 
@@ -326,7 +330,7 @@ mod tests {
         load("").unwrap();
         let config = load(
             "durability = \"flush\"\nmemory = \"1G\"\ncheckpoint_log = 67108864\n\
-             prepare_ahead = 0\nthreads = 2\narray_name = \"lab\"\n\
+             prepare_ahead = 0\ndiscard = true\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
              scrub = \"off\"\nscrub_rate = \"10M\"\noptimize = \"12h\"\n\
              allow_remote_api = true\nhttp = false\ncertificate = \"c\"\n\
@@ -337,6 +341,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(config.store_options().memory_bytes, 1 << 30);
+        assert!(config.store_options().discard && !Config::default().store_options().discard);
         assert_eq!(config.store_options().durability, store::Durability::Flush);
         assert_eq!((config.scrub, config.scrub_rate), (None, 10 << 20));
         assert_eq!(config.optimize, Some(Duration::from_secs(12 * 3600)));

@@ -51,11 +51,14 @@ pub(super) fn plain(seed_number: u64, steps: u64) -> (World, host::Plan) {
         is_prompt: false,
         mix: mix_of(rng),
     };
+    let memory_bytes = if rng.chance(50) { 256 << 10 } else { 1 << 20 };
+    let checkpoint_log_segments = rng.between(1, 8);
     let options = OpenOptions {
         durability: Durability::Commit,
         tuning: Tuning::SMALL,
-        memory_bytes: if rng.chance(50) { 256 << 10 } else { 1 << 20 },
-        checkpoint_log_bytes: rng.between(1, 8) * SEGMENT_BYTES,
+        memory_bytes,
+        checkpoint_log_bytes: checkpoint_log_segments * SEGMENT_BYTES,
+        discard: checkpoint_log_segments.is_multiple_of(3),
         ..OpenOptions::default()
     };
     let setup = Setup {

@@ -85,6 +85,23 @@ impl sys::Calls for Below {
         result
     }
 
+    /// What was there is gone, by and by as what is written: who reads it takes something else for
+    /// it.
+    fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
+        let mut garbage = FrameMut::zeroed();
+        {
+            let mut inner = lock(&self.inner);
+            inner.note("discard", offset_bytes, (len_bytes / BLOCK) as usize, 0);
+            garbage.iter_mut().for_each(|byte| *byte = inner.rng.draw() as u8);
+        }
+        let (first, blocks) = (offset_bytes / BLOCK, len_bytes / BLOCK);
+        let rest = (first + 1..first + blocks).map(|block| (block, Frame::zeros()));
+        let all = std::iter::once((first, garbage.freeze())).chain(rest).collect();
+        let result = self.write_some(all, false);
+        self.after();
+        result.map(|_| true)
+    }
+
     /// Time passes at once.
     fn sleep(&self, _pause: Duration) {}
 }
@@ -116,6 +133,10 @@ impl sys::Disk for SimDisk {
 
     fn flush_failures(&self) -> u64 {
         self.disk.flush_failures()
+    }
+
+    fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
+        self.disk.discard(offset_bytes, len_bytes)
     }
 
     fn has_given_up(&self) -> bool {

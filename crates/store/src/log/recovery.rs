@@ -209,6 +209,9 @@ impl Store {
         let mut writer = self.writer.lock();
         writer.log.begin_epoch(epoch);
         writer.state.segments.epoch = epoch;
+        if self.options.discard {
+            writer.state.segments.begin_telling();
+        }
         checkpointer.write_superblock(&self.world.medium, superblock)?;
         if upgrades {
             self.world.upgraded(&mut writer, version);

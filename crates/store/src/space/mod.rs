@@ -1,6 +1,7 @@
 //! Space: which segments are free, what they are free for, and winning them back.
 //!
-//! * `segments`, `tally`: what of each is live, `holes`: what of metadata segments is not,
+//! * `segments`, `tally`: what of each is live, `held`: what is free of which the device does not
+//!   know, `holes`: what of metadata segments is not,
 //! * `row_pages`, `segment_table`: the pages that rows of segments are stored in,
 //! * `room`, `next_checkpoint`, `estimate`, `need`: what free segments are for, `supply`: what was
 //!   done to win some, `starved`, `pace`, `revive`: who waits
@@ -17,6 +18,7 @@ pub(crate) mod accounting;
 pub(crate) mod compact;
 pub(crate) mod estimate;
 pub(crate) mod grow;
+pub(crate) mod held;
 pub(crate) mod holes;
 pub(crate) mod need;
 pub(crate) mod next_checkpoint;

@@ -9,6 +9,7 @@ use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
 
 use crate::StoreError;
 use crate::chunks::medium::metadata_blocks;
+use crate::space::held::Held;
 use crate::space::readers::ReaderToken;
 use crate::space::row_pages::RowPages;
 use crate::space::tally::Tally;
@@ -50,6 +51,8 @@ pub(crate) struct Segments {
     known_from_lsn: u64,
     /// Segments that count nothing live, and hold something all the same.
     pub(crate) weightless: BTreeSet<u32>,
+    /// Free, and the device does not know it.
+    held: Held,
     /// How often all rows were walked.
     #[cfg(test)]
     pub(crate) walks: std::cell::Cell<u64>,
@@ -75,6 +78,7 @@ impl Segments {
             tally: Tally::new(metadata_blocks(geometry, version)),
             known_from_lsn: 0,
             weightless: BTreeSet::new(),
+            held: Held::default(),
             #[cfg(test)]
             walks: std::cell::Cell::default(),
         }
@@ -136,8 +140,41 @@ impl Segments {
         self.fresh_from = None;
     }
 
+    /// The device is to be told of what is free, and of what will be ([`Segments::take_held`]).
+    pub(crate) fn begin_telling(&mut self) {
+        self.held.begin(&self.free);
+    }
+
+    /// Whether there is a segment to be taken by [`Segments::take_held`].
+    pub(crate) fn has_held(&mut self, spare: u32) -> bool {
+        self.free_count() > spare && self.held.last_of(&self.free).is_some()
+    }
+
+    /// Takes a free segment out that the device is to be told of, as long as more than `spare` stay
+    /// free; [`Segments::told`] puts it back.
+    pub(crate) fn take_held(&mut self, spare: u32) -> Option<u32> {
+        if self.free_count() <= spare {
+            return None;
+        }
+        let segment = self.held.last_of(&self.free)?;
+        self.free.remove(&segment);
+        self.held.opened(segment);
+        Some(segment)
+    }
+
+    /// The device was told of a segment, which is free again. If it can do nothing with that, it is
+    /// told of no other.
+    pub(crate) fn told(&mut self, segment: u32, has_taken: bool) {
+        assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");
+        self.free.insert(segment);
+        if !has_taken {
+            self.held.end();
+        }
+    }
+
     /// What was freed can be opened again, for what it could be before.
     fn offer(&mut self, segment: u32) {
+        self.held.freed(segment);
         let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
         let of = if is_fresh { &mut self.fresh } else { &mut self.free };
         of.insert(segment);
@@ -200,6 +237,7 @@ impl Segments {
         self.reap();
         let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
         let segment = fresh.or_else(|| self.free.pop_first())?;
+        self.held.opened(segment);
         let mirrored = self.mirrors && state == SegmentState::Metadata;
         self.set_row(segment, SegmentRow { mirrored, ..self.opened(state, lsn) });
         Some(segment)

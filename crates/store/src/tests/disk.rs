@@ -171,6 +171,13 @@ impl sys::Disk for MemoryDisk {
         Ok(())
     }
 
+    fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
+        let first = offset_bytes / 4096;
+        let mut blocks = self.blocks.lock();
+        (first..first + len_bytes / 4096).for_each(|block| drop(blocks.remove(&block)));
+        Ok(true)
+    }
+
     fn flush(&self) -> io::Result<()> {
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod asking;
 mod copies;
 mod damaged;
+mod discard;
 mod disk;
 mod elsewhere;
 mod ends;

@@ -82,6 +82,7 @@ impl Store {
         if !more && idle {
             self.note_rest();
         }
+        let more = more || self.discard_turn();
         Ok(match (more, idle) {
             (false, _) => Next::Nothing,
             (true, true) => Next::AtOnce,
@@ -170,6 +171,7 @@ impl Store {
             || self.has_bad_copies()
             || writer.is_mirroring_due(self.metadata_units())
             || writer.is_dividing_due(&self.world)
+            || writer.state.segments.has_held(self.world.medium.segments_wanted())
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)
     }

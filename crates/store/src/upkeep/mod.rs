@@ -3,6 +3,7 @@
 //! * `due`, `maintain`: what is to be done next,
 //! * `checkpoint`, `checkpointer`, `captures`, `slices`, `above`, `images`, `placer`, `recapture`:
 //!   checkpoints; `repairs`, `upgrade`: what they write anew,
+//! * `discard`: telling the device what is free,
 //! * `optimize`: the background pass of reduction, `scrub`: reading all that is stored,
 //! * `check`, `inspect`, `lost`, `salvage`: for administrators and their tools; `part`: passes in
 //!   rounds.
@@ -18,6 +19,7 @@ pub(crate) mod captures;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 pub(crate) mod checkpointer;
+pub(crate) mod discard;
 pub(crate) mod due;
 pub(crate) mod images;
 pub(crate) mod inspect;

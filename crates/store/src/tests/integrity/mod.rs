@@ -28,6 +28,7 @@ const COLD: OpenOptions = OpenOptions {
     checkpoint_log_bytes: 1 << 40,
     tuning: crate::Tuning::DEFAULT,
     upgrade: true,
+    discard: false,
 };
 
 /// A pool of all kinds of things: a volume of data, zeros, patterns and holes, a second one that

@@ -13,6 +13,7 @@ const COLD: OpenOptions = OpenOptions {
     checkpoint_log_bytes: 1 << 40,
     tuning: crate::Tuning::DEFAULT,
     upgrade: true,
+    discard: false,
 };
 
 /// Blocks of the device that a block of a volume is read from, by device block.
