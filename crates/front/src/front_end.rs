@@ -8,69 +8,75 @@ use segments::{Channel, Completion};
 use store::{Outcome, SinkId};
 
 use super::mailbox::{self, FrontSink, Message, OwnTurn};
-use super::management::Purpose;
 use super::patience::Patience;
 use super::peer::Peer;
 use super::shared::Shared;
-use super::storage::Writing;
 use super::tasks::Tasks;
-use super::throttle::Tended;
 use super::transport::{ConnectionId, Event, Opening};
 use super::turn::Turn;
 use super::wires::Wires;
+use management::Purpose;
+use storage::Writing;
+use tending::Tended;
+
+mod commands;
+mod ending;
+mod gather;
+mod management;
+mod parking;
+mod storage;
+mod tending;
 
 /// How long a turn goes on with what has come over one connection: a host may send its whole queue
 /// at once.
 const EVENTS_TIME: Duration = Duration::from_micros(60);
 /// How often deadlines are looked at: login timeouts and pings are seconds long.
 const TICK: Duration = Duration::from_millis(500);
-/// How long the end waits for hosts to take their answers.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a thread that is ending looks around.
 const STOP_TICK: Duration = Duration::from_millis(5);
 
 /// Some of the connections of an array, a channel to its medium, and what goes on between them.
 pub struct FrontEnd {
-    pub(super) shared: Arc<Shared>,
-    pub(super) index: usize,
-    pub(super) sink: SinkId,
-    pub(super) channel: Box<dyn Channel>,
-    pub(super) peers: Vec<Option<Peer>>,
-    pub(super) places: HashMap<ConnectionId, usize>,
-    pub(super) tasks: Tasks,
+    shared: Arc<Shared>,
+    index: usize,
+    sink: SinkId,
+    channel: Box<dyn Channel>,
+    peers: Vec<Option<Peer>>,
+    places: HashMap<ConnectionId, usize>,
+    tasks: Tasks,
     /// Long reads that wait until their connection may run another, by their tasks' names.
-    pub(super) waiting: VecDeque<u64>,
+    waiting: VecDeque<u64>,
     /// What this turn may still do, and what waits for the next one.
-    pub(super) turn: Turn,
+    turn: Turn,
     /// The limits of volumes that this thread looks after, and the generation of the LUN maps then.
-    pub(super) tended: Vec<Tended>,
-    pub(super) tended_generation: u64,
+    tended: Vec<Tended>,
+    tended_generation: u64,
     /// The commits that this thread writes.
-    pub(super) commits: Vec<Option<Writing>>,
+    commits: Vec<Option<Writing>>,
     /// What watches are for, by their id.
-    pub(super) watched: HashMap<u64, Purpose>,
-    pub(super) next_watch: u64,
+    watched: HashMap<u64, Purpose>,
+    next_watch: u64,
     ready: Vec<usize>,
     touched: Vec<usize>,
     /// Requests to the disk that have ended, and were not gone on with.
-    pub(super) completions: VecDeque<Completion>,
-    pub(super) completed: Vec<Completion>,
-    pub(super) outcomes: Vec<(u64, Outcome)>,
+    completions: VecDeque<Completion>,
+    completed: Vec<Completion>,
+    outcomes: Vec<(u64, Outcome)>,
     /// What a turn has left of the outcomes of its own calls.
     own_outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
-    pub(super) patience: Patience,
+    patience: Patience,
     /// Whether there may be a commit to take: something was asked for that changes the pool, or
     /// others say so. To ask the store takes the writer's lock, which others may have for long.
-    pub(super) may_commit: bool,
+    may_commit: bool,
     /// Whether reads were queued that the kernel does not have yet.
-    pub(super) has_queued: bool,
+    has_queued: bool,
     /// Whether it gets them in the next turn.
     left_to_submit: bool,
     /// Whether it was not looked what has ended there.
     left_to_collect: bool,
     /// When the turn began.
-    pub(super) now: Duration,
+    now: Duration,
     next_tick: Duration,
     /// When the end comes whatever is left, once it was asked for.
     stop_at: Option<Duration>,
@@ -255,7 +261,7 @@ impl FrontEnd {
     }
 
     /// The connection is looked at again before the turn ends: for events, output, and its end.
-    pub(super) fn touch(&mut self, slot: usize) {
+    fn touch(&mut self, slot: usize) {
         if let Some(peer) = self.peers[slot].as_mut()
             && !std::mem::replace(&mut peer.in_touched, true)
         {
@@ -283,7 +289,7 @@ impl FrontEnd {
 
     /// Does what the machine asks for; what takes longer than [`EVENTS_TIME`] goes on in the next
     /// turn.
-    pub(super) fn work_off_events(&mut self, slot: usize) {
+    fn work_off_events(&mut self, slot: usize) {
         let until = self.shared.clock.now() + EVENTS_TIME;
         loop {
             let Some(peer) = self.peers[slot].as_mut() else { return };
@@ -344,54 +350,5 @@ impl FrontEnd {
             }
         }
         self.work_off_touched(wires);
-    }
-
-    /// Ends with all connections, whatever is under way.
-    pub fn close_all(&mut self, wires: &mut dyn Wires) {
-        (0..self.peers.len()).for_each(|slot| self.close(slot, wires));
-    }
-
-    /// Closes a connection and aborts its tasks; its session ends if it was the last one.
-    fn close(&mut self, slot: usize, wires: &mut dyn Wires) {
-        let Some(mut peer) = self.peers[slot].take() else { return };
-        if let Some(why) = peer.connection.take_complaint() {
-            let address = peer.connection.peer();
-            let name = peer.connection.host_name().unwrap_or_default();
-            tracing::warn!("the connection of {name} at {address} was closed: {why}");
-        }
-        wires.close(slot);
-        self.places.remove(&peer.id);
-        self.shared.places.lock().remove(&peer.id);
-        self.connection_ended(peer.connection.end());
-    }
-
-    /// No new commands from here on.
-    fn stop(&mut self) {
-        self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
-        self.lift_limits();
-        self.channel.end_retries();
-        for slot in 0..self.peers.len() {
-            if let Some(peer) = self.peers[slot].as_mut() {
-                peer.connection.request_logout();
-                self.touch(slot);
-            }
-        }
-    }
-
-    /// Whether its end was asked for ([`super::Mailbox::stop`]): it takes no more connections.
-    pub fn is_stopping(&self) -> bool {
-        self.stop_at.is_some()
-    }
-
-    /// Whether its end was asked for, and all that was under way has ended.
-    pub fn is_finished(&self) -> bool {
-        let Some(stop_at) = self.stop_at else { return false };
-        let is_at_disk = self.channel.in_flight() > 0 || !self.completions.is_empty();
-        if is_at_disk || self.commits.iter().any(Option::is_some) {
-            return false;
-        }
-        let mut peers = self.peers.iter().flatten();
-        let settled = self.tasks.len() == 0 && !peers.any(|peer| peer.connection.has_output());
-        settled || self.shared.clock.now() >= stop_at
     }
 }

@@ -7,24 +7,25 @@
 //! ([`Clock`]) and a way to be woken ([`Wake`]): `holdfast serve` a poller and a thread each, the
 //! simulator a seed.
 //!
-//! * `shared`: what all front ends of an array share, `wires`: what they ask of who runs them,
-//! * `front_end`: the turn of one, `turn`: how much of it, `patience`: how long to look
-//!   around before it sleeps,
-//! * `peer`: a connection's bytes, in and out,
-//! * `commands`: a command's way through SCSI and the store, and its answer,
+//! From what knows least to what knows most:
+//!
+//! * `wires`: what front ends ask of who runs them, `device`: how long requests to the medium take,
+//!   [`counters`]: what was done, for whom, and how long it took, `luns`: what is at a LUN,
 //! * [`transport`]: what is asked of the protocol that carries commands; iSCSI as one,
 //! * [`command_set`]: what is asked of what commands do; SCSI as one,
-//! * `luns`: what is at a LUN,
-//! * `storage`: reads and commits on the channel; `device`: how long these take,
-//! * `tasks`: what is under way, `throttle`: what waits for the limits of its volume,
-//!   `gather`: what waits for memory,
-//! * `management`: task management, resets, and the end of sessions, over all threads,
-//! * `mailbox`: what threads tell each other,
-//! * [`kept`]: what of hosts is stored, `saver`: making it durable, `managed`: where the array
-//!   keeps it, and what hosts see of the array,
+//! * `mailbox`: what threads tell each other, [`sessions`]: who is logged in, on what terms, and
+//!   who was refused,
+//! * [`kept`]: what of hosts is stored, `managed`: where the array keeps it, and what hosts see of
+//!   the array, `saver`: making it durable,
 //! * `repeated`: who sends a COMPARE AND WRITE, and whether its answer has come,
-//! * [`sessions`]: who is logged in, on what terms, and who was refused,
-//! * [`counters`]: what was done, for whom, and how long it took.
+//! * `turn`: how much is done in a turn, `throttle`: the limits of volumes, `patience`: how long to
+//!   look around before it sleeps, `tasks`: what is under way,
+//! * `shared`: what all front ends of an array share, `peer`: a connection's bytes, in and out,
+//! * `front_end`: the turn of one, in parts: `commands`: a command's way through SCSI and the
+//!   store, and its answer, `storage`: reads and commits on the channel, `parking`, `gather` and
+//!   `tending`: what waits for a later turn, for memory and for the limits of its volume,
+//!   `management`: task management, resets, and the end of sessions, over all threads, `ending`:
+//!   the end of connections.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
@@ -32,29 +33,25 @@
 //! Invariants:
 //! 1. A command is answered once, or its connection has ended, or it was aborted (`tasks`).
 //! 2. What a task management request has aborted has ended before that is answered
-//!    (`management`).
+//!    (`front_end/management`).
 //! 3. A session begins when the one before it of the same nexus has ended with all its tasks.
 //! 4. No turn does more than a bounded amount of work, whatever hosts ask for (`turn`).
 //! 5. Nothing here waits, and nothing here asks the system for anything but memory.
 
 pub mod command_set;
-mod commands;
 pub mod counters;
 mod device;
 mod front_end;
-mod gather;
 pub mod kept;
 mod luns;
 mod mailbox;
 mod managed;
-mod management;
 mod patience;
 mod peer;
 mod repeated;
 mod saver;
 pub mod sessions;
 mod shared;
-mod storage;
 mod tasks;
 mod throttle;
 pub mod transport;

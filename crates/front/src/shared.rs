@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use block::ArrayIdentity;
+use block::{ArrayIdentity, LunMap};
 use parking_lot::Mutex;
 use scsi::{DeviceServer, RodVolume, TargetPort};
 use store::Store;
 
+use super::command_set::{Asked, CommandSet, Commands, Nexus, Refusal, Step, Traits};
 use super::counters::Counters;
 use super::kept::{self, LoadError, TargetRecords};
 use super::mailbox::{Mailbox, Message};
@@ -117,6 +118,29 @@ impl Shared {
     pub fn restore(&self, records: &dyn TargetRecords) -> Result<(), LoadError> {
         self.set_time(); // that of tokens begins anew
         kept::put_in_force(&self.scsi, records)
+    }
+
+    /// The first step of a command, whose host has announced so many bytes of data. What is gone is
+    /// forgotten before one that may come with a token: a token ends with the volume that it was
+    /// made of, and not some time later.
+    pub fn begin(
+        &self,
+        nexus: &Arc<Nexus>,
+        luns: &Arc<LunMap>,
+        traits: Traits,
+        asked: Asked,
+    ) -> Step {
+        // How much data was asked for depends on what was at the LUN when the command came. If that
+        // has changed since, the rest was not asked for, and must not count as written: the host
+        // sends the command again.
+        let most = u64::from(asked.expected_out_bytes.min(self.transports.data_out_bytes_max()));
+        if (asked.data_out.len() as u64) < traits.data_out_bytes.min(most) {
+            return Step::Done(Commands::refuse(Refusal::Busy));
+        }
+        if traits.may_have_token {
+            self.forget_gone();
+        }
+        self.scsi.start(nexus, luns, asked)
     }
 
     /// Makes durable what hosts have changed on the next volume, or of ROD tokens, and lets the

@@ -213,6 +213,6 @@ impl Tasks {
     /// What the tasks that are held wait for, each of it as often as tasks do.
     pub(super) fn held_buckets(&self) -> Vec<Arc<Bucket>> {
         let tasks = self.entries.iter().filter_map(|entry| entry.task.as_ref());
-        tasks.filter_map(|task| Some(task.held.as_ref()?.bucket())).collect()
+        tasks.filter_map(|task| Some(task.held.as_ref()?.bucket.clone())).collect()
     }
 }

@@ -18,10 +18,8 @@ use std::time::Duration;
 use block::{VolumeId, VolumeLimits};
 use parking_lot::Mutex;
 
-use super::command_set::{Asked, CommandSet, Commands, Refusal};
+use super::command_set::Asked;
 use super::counters::Class;
-use super::front_end::FrontEnd;
-use super::mailbox::Message;
 
 /// For how long a volume may be as fast as it can after it was idle, once. As short as hosts see no
 /// average that is over the limit, and as long as a timer that comes late costs nothing.
@@ -66,15 +64,15 @@ impl Meter {
 
 /// A command that waits: which task of which thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ticket {
-    thread: usize,
-    task: u64,
-    bytes: u64,
+pub(super) struct Ticket {
+    pub(super) thread: usize,
+    pub(super) task: u64,
+    pub(super) bytes: u64,
 }
 
 /// What becomes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entered {
+pub(super) enum Entered {
     /// It may go on.
     Goes,
     /// It waits, as the first one: the thread looks after the bucket.
@@ -86,7 +84,7 @@ enum Entered {
 /// The limits of a volume, what is left of them, and who waits for that.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    volume: VolumeId,
+    pub(super) volume: VolumeId,
     state: Mutex<State>,
 }
 
@@ -101,7 +99,13 @@ impl Bucket {
         Self { volume, state: Mutex::default() }
     }
 
-    fn enter(&self, ticket: Ticket, now: Duration) -> Entered {
+    /// Other limits.
+    pub(super) fn set(&self, limits: VolumeLimits) {
+        self.state.lock().meter.set(limits);
+    }
+
+    /// A command comes: it goes on, or waits behind those that wait.
+    pub(super) fn enter(&self, ticket: Ticket, now: Duration) -> Entered {
         let State { meter, waiting } = &mut *self.state.lock();
         if waiting.is_empty() && meter.free_at() <= now {
             meter.take(ticket.bytes, now);
@@ -113,7 +117,7 @@ impl Bucket {
 
     /// Adds those that may go on now to `released`, and tells when there will be more, if more
     /// wait.
-    fn release(&self, now: Duration, released: &mut Vec<Ticket>) -> Option<Duration> {
+    pub(super) fn release(&self, now: Duration, released: &mut Vec<Ticket>) -> Option<Duration> {
         let State { meter, waiting } = &mut *self.state.lock();
         while meter.free_at() <= now {
             let ticket = waiting.pop_front()?;
@@ -124,7 +128,7 @@ impl Bucket {
     }
 
     /// A command waits no more.
-    fn leave(&self, thread: usize, task: u64) {
+    pub(super) fn leave(&self, thread: usize, task: u64) {
         let waiting = &mut self.state.lock().waiting;
         waiting.retain(|ticket| (ticket.thread, ticket.task) != (thread, task));
     }
@@ -142,7 +146,7 @@ impl Throttles {
         }
         let mut buckets = self.0.lock();
         let bucket = buckets.entry(volume).or_insert_with(|| Arc::new(Bucket::new(volume))).clone();
-        bucket.state.lock().meter.set(limits);
+        bucket.set(limits);
         // Those that nobody knows any more; a look at all of them once a session and change.
         buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1);
         Some(bucket)
@@ -150,7 +154,7 @@ impl Throttles {
 }
 
 /// The bytes that a command counts with, as one command; `None` for one that passes.
-fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<u64> {
+pub(super) fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<u64> {
     match class {
         Class::Read | Class::Write => Some(moved),
         Class::Other => verifies.then_some(moved),
@@ -161,133 +165,7 @@ fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<u64> {
 /// A command that waits before it begins.
 pub(super) struct Held {
     pub(super) asked: Asked,
-    bucket: Arc<Bucket>,
-}
-
-/// A bucket that this thread looks after, and when it does so next.
-pub(super) struct Tended {
-    bucket: Arc<Bucket>,
-    at: Duration,
-}
-
-impl FrontEnd {
-    /// Gives a command back if it may begin now, and keeps it with its task if it has to wait.
-    /// `moved`: the bytes that it moves, or reads; `verifies`: it sends none of them.
-    pub(super) fn throttle(
-        &mut self,
-        index: usize,
-        bucket: Arc<Bucket>,
-        verifies: bool,
-        moved: u64,
-        asked: Asked,
-    ) -> Option<Asked> {
-        let class = self.tasks.get_mut(index)?.class;
-        let Some(bytes) = charged_bytes(class, verifies, moved) else { return Some(asked) };
-        let now = self.shared.clock.now();
-        let ticket = Ticket { thread: self.index, task: self.tasks.name(index), bytes };
-        match bucket.enter(ticket, now) {
-            Entered::Goes => return Some(asked),
-            Entered::WaitsFirst => self.tend(bucket.clone(), now),
-            Entered::Waits => {}
-        }
-        if let Some(task) = self.tasks.get_mut(index) {
-            task.held = Some(Box::new(Held { asked, bucket }));
-        }
-        None
-    }
-
-    fn tend(&mut self, bucket: Arc<Bucket>, at: Duration) {
-        if !self.tended.iter().any(|tended| Arc::ptr_eq(&tended.bucket, &bucket)) {
-            self.tended.push(Tended { bucket, at });
-        }
-    }
-
-    /// When a bucket is to be looked at, if this thread has any.
-    pub(super) fn tend_at(&self) -> Option<Duration> {
-        self.tended.iter().map(|tended| tended.at).min()
-    }
-
-    /// Lets commands begin that waited long enough, of all threads.
-    pub(super) fn tend_buckets(&mut self, now: Duration) {
-        if self.tended.is_empty() {
-            return;
-        }
-        let generation = self.shared.luns.generation();
-        let is_new = std::mem::replace(&mut self.tended_generation, generation) != generation;
-        let mut released = Vec::new();
-        for Tended { bucket, at } in std::mem::take(&mut self.tended) {
-            if at > now && !is_new && !self.is_stopping() {
-                self.tended.push(Tended { bucket, at });
-                continue;
-            }
-            // Nobody comes to tell of limits that are gone.
-            if self.is_stopping() {
-                bucket.state.lock().meter.set(VolumeLimits::NONE);
-            } else if is_new {
-                let limits = self.shared.luns.volume_limits(bucket.volume);
-                bucket.state.lock().meter.set(limits);
-            }
-            if let Some(at) = bucket.release(now, &mut released) {
-                self.tended.push(Tended { bucket, at });
-            }
-        }
-        for ticket in released {
-            match ticket.thread == self.index {
-                true => self.begin_held(ticket.task),
-                false => {
-                    let mailbox = &self.shared.mailboxes[ticket.thread];
-                    mailbox.post(Message::Admitted(ticket.task));
-                }
-            }
-        }
-    }
-
-    /// A command that waited may begin: with what its host sees and may do now.
-    pub(super) fn begin_held(&mut self, name: u64) {
-        let Some(index) = self.tasks.find(name) else { return };
-        let Some(task) = self.tasks.get_mut(index) else { return };
-        let Some(held) = task.held.take() else { return };
-        let (slot, connection, nexus) = (task.connection, task.handle.connection, &task.nexus);
-        let (nexus, aborted) = (nexus.clone(), task.aborted);
-        let shared = self.shared.clone();
-        let peer = self.peers[slot].as_mut().filter(|peer| peer.id == connection && !aborted);
-        let Some(peer) = peer else {
-            return self.finish(index, Commands::refuse(Refusal::Aborted));
-        };
-        let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
-        let traits = Commands::traits_of(&luns, held.asked.lun, &held.asked.bytes);
-        let step = shared.begin(&nexus, &luns, traits, held.asked);
-        self.advance(index, step);
-        self.touch(slot);
-    }
-
-    /// Ends commands that were aborted while they waited. Returns whether there were any.
-    pub(super) fn end_held(&mut self) -> bool {
-        let names = self.tasks.take_aborted_held();
-        for name in &names {
-            let Some(index) = self.tasks.find(*name) else { continue };
-            let Some(held) = self.tasks.get_mut(index).and_then(|task| task.held.take()) else {
-                continue;
-            };
-            held.bucket.leave(self.index, *name);
-            self.finish(index, Commands::refuse(Refusal::Aborted));
-        }
-        !names.is_empty()
-    }
-
-    /// At the end limits don't count: what waits is finished, on whichever thread it is.
-    pub(super) fn lift_limits(&mut self) {
-        let now = self.shared.clock.now();
-        for bucket in self.tasks.held_buckets() {
-            self.tend(bucket, now);
-        }
-    }
-}
-
-impl Held {
-    pub(super) fn bucket(&self) -> Arc<Bucket> {
-        self.bucket.clone()
-    }
+    pub(super) bucket: Arc<Bucket>,
 }
 
 #[cfg(test)]

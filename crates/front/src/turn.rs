@@ -16,11 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use block::{SectorRange, VolumeRequest};
+use block::VolumeRequest;
 use store::ReadOperation;
 
-use super::command_set::{Pending, Step};
-use super::front_end::FrontEnd;
+use super::command_set::Pending;
 
 /// Work of a turn: at the slowest that data is read, checked and packed, a few milliseconds.
 const TURN_BYTES: u64 = 4 << 20;
@@ -28,10 +27,6 @@ const TURN_BYTES: u64 = 4 << 20;
 const SMALL_BYTES: u64 = 64 << 10;
 /// Reads that a thread has under way at once, but for small ones, and the one that passes it.
 const READS_BYTES_MAX: u64 = 16 << 20;
-/// What it costs to look for extents: some nodes of the map, which may have to be read.
-const EXTENTS_BYTES: u64 = 512 << 10;
-/// What a range costs whose length does not matter: the nodes down to both of its ends.
-const RANGE_BYTES: u64 = 16 << 10;
 
 /// What waits for a later turn.
 pub(super) enum Parked {
@@ -97,7 +92,7 @@ impl Turn {
     }
 
     /// Whether a request of this cost may start now. `is_next`: it was parked, and is the next one.
-    fn takes(&mut self, cost_bytes: u64, is_next: bool) -> bool {
+    pub(super) fn takes(&mut self, cost_bytes: u64, is_next: bool) -> bool {
         if cost_bytes <= SMALL_BYTES {
             return true;
         }
@@ -127,13 +122,13 @@ impl Turn {
     }
 
     /// Something that was parked goes on.
-    fn spend(&mut self, cost_bytes: u64) {
+    pub(super) fn spend(&mut self, cost_bytes: u64) {
         self.left_bytes = self.left_bytes.saturating_sub(cost_bytes);
         self.spent_bytes += cost_bytes;
     }
 
     /// One that has begun goes on before those of its connection that have not.
-    fn park(&mut self, connection: usize, task: u64, has_begun: bool) {
+    pub(super) fn park(&mut self, connection: usize, task: u64, has_begun: bool) {
         let queue = self.parked.entry(connection).or_default();
         match has_begun {
             true => queue.begun.push_back(task),
@@ -142,7 +137,7 @@ impl Turn {
     }
 
     /// The next task that may go on in this turn.
-    fn next(&mut self) -> Option<u64> {
+    pub(super) fn next(&mut self) -> Option<u64> {
         if self.is_over() {
             return None;
         }
@@ -164,75 +159,10 @@ impl Turn {
     }
 }
 
-/// What it costs a thread to start a request, in bytes that it reads, compares or packs.
-fn cost_bytes(request: &VolumeRequest) -> u64 {
-    let bytes = |range: &SectorRange| range.bytes().unwrap_or(u64::MAX);
-    match request {
-        VolumeRequest::Read { range, .. }
-        | VolumeRequest::Write { range, .. }
-        | VolumeRequest::CompareAndWrite { range, .. } => bytes(range),
-        VolumeRequest::Zero { .. } | VolumeRequest::Fill { .. } => RANGE_BYTES,
-        VolumeRequest::Unmap { ranges, .. } => ranges.len() as u64 * RANGE_BYTES,
-        VolumeRequest::Copy { segments } => 2 * segments.len() as u64 * RANGE_BYTES,
-        VolumeRequest::Extents { .. } => EXTENTS_BYTES,
-        VolumeRequest::Flush { .. } | VolumeRequest::Space { .. } => 0,
-    }
-}
-
-impl FrontEnd {
-    /// Gives a request back if it may start in this turn, and parks it with its task if not.
-    pub(super) fn start_or_park(
-        &mut self,
-        index: usize,
-        request: VolumeRequest,
-        pending: Pending,
-        is_next: bool,
-    ) -> Option<(VolumeRequest, Pending)> {
-        if self.turn.takes(cost_bytes(&request), is_next) {
-            return Some((request, pending));
-        }
-        let name = self.tasks.name(index);
-        let task = self.tasks.get_mut(index)?;
-        self.turn.park(task.connection, name, task.bytes > 0);
-        task.parked = Some(Parked::Request(request, pending));
-        None
-    }
-
-    /// Goes on with a request behind a commit, or parks it.
-    pub(super) fn go_on_or_park(&mut self, index: usize, operation: Box<ReadOperation>) {
-        let cost_bytes = operation.cost_bytes(&self.shared.store.tuning());
-        if self.turn.takes(cost_bytes, false) {
-            return self.go_on_behind_commit(index, operation);
-        }
-        let name = self.tasks.name(index);
-        let Some(task) = self.tasks.get_mut(index) else { return };
-        self.turn.park(task.connection, name, true);
-        task.parked = Some(Parked::Again(operation));
-    }
-
-    /// Goes on with tasks that were parked, as far as this turn takes it.
-    pub(super) fn work_off_parked(&mut self) {
-        while let Some(name) = self.turn.next() {
-            let Some(index) = self.tasks.find(name) else { continue };
-            let Some(task) = self.tasks.get_mut(index) else { continue };
-            let (slot, parked) = (task.connection, task.parked.take());
-            match parked {
-                None => continue,
-                Some(Parked::Request(request, pending)) => {
-                    self.go_on(index, Step::Request { request, pending }, true);
-                }
-                Some(Parked::Again(operation)) => {
-                    self.turn.spend(operation.cost_bytes(&self.shared.store.tuning()));
-                    self.go_on_behind_commit(index, operation);
-                }
-            }
-            self.touch(slot);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use block::SectorRange;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;

@@ -10,7 +10,7 @@ fn limits(bandwidth_bytes_per_s: Option<u64>, iops: Option<u64>) -> VolumeLimits
 
 fn bucket(limits: VolumeLimits) -> Bucket {
     let bucket = Bucket::new(VolumeId(1));
-    bucket.state.lock().meter.set(limits);
+    bucket.set(limits);
     bucket
 }
 
@@ -55,7 +55,7 @@ fn limits_that_go_let_all_go() {
     assert_eq!(bucket.enter(ticket(1, 4096), S), Entered::Goes);
     (2..9).for_each(|task| assert_ne!(bucket.enter(ticket(task, 4096), S), Entered::Goes));
     assert_eq!(release(&bucket, 4000 * S), (vec![], Some(4097 * S - BURST)));
-    bucket.state.lock().meter.set(VolumeLimits::NONE);
+    bucket.set(VolumeLimits::NONE);
     assert_eq!(release(&bucket, S), ((2..9).collect(), None));
 }
 

@@ -6,9 +6,9 @@ use block::{FRAME_BYTES, FrameMut, VolumeReply};
 use segments::{Buffers, Completion};
 use store::{Commit, ReadOperation, Started};
 
-use super::device::DeviceCounters;
-use super::front_end::FrontEnd;
-use super::mailbox;
+use super::FrontEnd;
+use crate::device::DeviceCounters;
+use crate::mailbox;
 
 /// What the channel calls this thread's first commit, the second is the next. A read is called by
 /// its task and its place in the operation; there are never so many tasks.

@@ -1,6 +1,6 @@
 //! Reads wait for memory: each command that reads takes what its answer needs of its initiator's
 //! share before it begins, and gives it back when the answer was sent. One that finds none for
-//! [`data_timeout`](super::transport::Transports::data_timeout) ends with TASK SET FULL, as a write
+//! [`data_timeout`](crate::transport::Transports::data_timeout) ends with TASK SET FULL, as a write
 //! does: that is something a host can act on, while silence ends in its own timeout and a reset.
 //!
 //! Long reads, whose answer is gathered from several requests, are one at a time on a connection
@@ -11,10 +11,10 @@ use std::time::Duration;
 use block::VolumeRequest;
 use block::request::limits::COMMAND_BYTES_MAX;
 
-use super::command_set::{CommandSet, Commands, Refusal, Step};
-use super::front_end::FrontEnd;
-use super::peer::Peer;
-use super::tasks::Task;
+use super::FrontEnd;
+use crate::command_set::{CommandSet, Commands, Refusal, Step};
+use crate::peer::Peer;
+use crate::tasks::Task;
 
 /// Reads up to this need no permission: what they hold is bounded by the windows.
 const SMALL_BYTES: u64 = 4096;

@@ -7,17 +7,18 @@ use block::{LunMap, SectorRange, VolumeReply, VolumeRequest};
 use store::{Outcome, ReadOperation, Started, Token};
 use target::Subject;
 
-use super::command_set::{
-    AnswerAfter, Asked, CommandSet, Commands, Nexus, Pending, Refusal, Response, Step, Traits,
+use super::FrontEnd;
+use crate::command_set::{
+    AnswerAfter, Asked, CommandSet, Commands, Pending, Refusal, Response, Step,
 };
-use super::counters::PathCounters;
-use super::front_end::FrontEnd;
-use super::luns::{attributes_at, volume_at};
-use super::peer::{Peer, PeerPath};
-use super::shared::Shared;
-use super::tasks::Task;
-use super::throttle::Bucket;
-use super::transport::{Command, TaskHandle, TaskResponse};
+use crate::counters::{Class, PathCounters};
+use crate::luns::{attributes_at, volume_at};
+use crate::managed::LunMaps;
+use crate::peer::{Peer, PeerPath};
+use crate::shared::Shared;
+use crate::tasks::Task;
+use crate::throttle::Bucket;
+use crate::transport::{Command, TaskHandle, TaskResponse};
 
 impl FrontEnd {
     /// Starts a command that has come at `now`.
@@ -136,6 +137,22 @@ impl FrontEnd {
                 waits => return self.wait(index, waits),
             }
         }
+    }
+
+    /// Says who sends the request of a COMPARE AND WRITE. Other commands that compare (ORWRITE)
+    /// repeat their requests by themselves.
+    fn name_sender(&mut self, index: usize, request: &mut VolumeRequest) {
+        let VolumeRequest::CompareAndWrite { sender, .. } = request else { return };
+        let Some(task) = self.tasks.get_mut(index) else { return };
+        if task.class != Class::CompareAndWrite {
+            return;
+        }
+        let peer = self.peers[task.connection].as_ref();
+        let peer = peer.filter(|peer| peer.id == task.handle.connection);
+        let Some(session) = peer.and_then(|peer| peer.session.as_ref()) else { return };
+        let named = self.shared.senders.next(session, task.started);
+        task.sent_as = Some(named.command);
+        *sender = Some(Box::new(named));
     }
 
     /// A command waits until what it has changed of the target's state is durable.
@@ -280,31 +297,6 @@ impl FrontEnd {
     }
 }
 
-impl Shared {
-    /// The first step of a command, whose host has announced so many bytes of data. What is gone is
-    /// forgotten before one that may come with a token: a token ends with the volume that it was
-    /// made of, and not some time later.
-    pub fn begin(
-        &self,
-        nexus: &Arc<Nexus>,
-        luns: &Arc<LunMap>,
-        traits: Traits,
-        asked: Asked,
-    ) -> Step {
-        // How much data was asked for depends on what was at the LUN when the command came. If that
-        // has changed since, the rest was not asked for, and must not count as written: the host
-        // sends the command again.
-        let most = u64::from(asked.expected_out_bytes.min(self.transports.data_out_bytes_max()));
-        if (asked.data_out.len() as u64) < traits.data_out_bytes.min(most) {
-            return Step::Done(Commands::refuse(Refusal::Busy));
-        }
-        if traits.may_have_token {
-            self.forget_gone();
-        }
-        self.scsi.start(nexus, luns, asked)
-    }
-}
-
 fn into_response(response: Response) -> TaskResponse {
     TaskResponse {
         status: response.status,
@@ -317,11 +309,7 @@ fn into_response(response: Response) -> TaskResponse {
 
 impl Peer {
     /// What the initiator sees now.
-    pub(super) fn refresh_luns(
-        &mut self,
-        maps: &dyn super::LunMaps,
-        initiator: &str,
-    ) -> &Arc<LunMap> {
+    pub(super) fn refresh_luns(&mut self, maps: &dyn LunMaps, initiator: &str) -> &Arc<LunMap> {
         // First the generation: a change behind it is found at the next command.
         let generation = maps.generation();
         let current = self.luns.take().filter(|(of, _)| *of == generation);

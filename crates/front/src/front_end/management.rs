@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use block::LunMap;
 
-use super::command_set::{AnswerAfter, CommandSet, Response};
-use super::front_end::FrontEnd;
-use super::luns::volume_at;
-use super::mailbox::{AbortWhat, Message, Watch};
-use super::sessions::Session;
-use super::tasks::Task;
-use super::transport::{
+use super::FrontEnd;
+use crate::command_set::{AnswerAfter, CommandSet, Response};
+use crate::luns::volume_at;
+use crate::mailbox::{AbortWhat, Message, Watch};
+use crate::sessions::Session;
+use crate::tasks::Task;
+use crate::transport::{
     ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
     NexusInfo, TaskHandle, TaskManagement,
 };
