@@ -1,11 +1,10 @@
 //! What a target answers and tells, but for data (RFC 7143, 11.4, 11.6, 11.9, 11.11, 11.15, 11.17
 //! and 11.19).
 
-use crate::event::{Answer, Event, Nop, Residual};
+use crate::event::{Answer, Event, Itt, Nop, Residual};
 use crate::initiator::{Initiator, Phase, check_shape};
 use crate::pdu::{BHS_BYTES, Bhs, FINAL, IMMEDIATE, NO_TAG, opcode};
-use crate::requests::{Function, Itt};
-use crate::task::{Ends, Pending};
+use crate::task::{Ends, Function, Pending};
 use crate::text;
 use crate::violation::Violation;
 

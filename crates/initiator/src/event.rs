@@ -1,6 +1,8 @@
 //! What an initiator tells.
 
-use crate::requests::Itt;
+/// The Initiator Task Tag of a request. A connection never uses one again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Itt(pub u32);
 
 /// What happened, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

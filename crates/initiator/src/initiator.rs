@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::event::Event;
+use crate::event::{Event, Itt};
 use crate::framing::{Incoming, Outgoing};
-use crate::login::Login;
+use crate::negotiation::Login;
 use crate::options::{Options, Terms};
 use crate::pdu::{Bhs, NO_TAG, opcode};
-use crate::requests::Itt;
 use crate::task::Pending;
 use crate::violation::Violation;
 use crate::window::{Window, before};

@@ -36,6 +36,7 @@ mod event;
 mod framing;
 mod initiator;
 mod login;
+mod negotiation;
 mod options;
 mod pdu;
 mod requests;
@@ -44,10 +45,11 @@ mod text;
 mod violation;
 mod window;
 
-pub use event::{Answer, Event, Nop, Residual};
+pub use event::{Answer, Event, Itt, Nop, Residual};
 pub use initiator::Initiator;
 pub use options::{Options, Terms};
-pub use requests::{Attribute, Busy, Function, Itt, LogoutReason};
+pub use requests::{Attribute, Busy};
+pub use task::{Function, LogoutReason};
 pub use violation::Violation;
 
 #[cfg(test)]

@@ -3,17 +3,14 @@
 
 use std::collections::VecDeque;
 
+use crate::event::Itt;
 use crate::initiator::{Initiator, Phase};
 use crate::pdu::{Bhs, FINAL, IMMEDIATE, NO_TAG, opcode};
-use crate::task::{Ends, Pending, Task};
+use crate::task::{Ends, Function, LogoutReason, Pending, Task};
 use crate::text;
 
 const READ: u8 = 0x40;
 const WRITE: u8 = 0x20;
-
-/// The Initiator Task Tag of a request. A connection never uses one again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Itt(pub u32);
 
 /// How a command is queued (SAM-5, 8.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,35 +26,6 @@ pub enum Attribute {
     HeadOfQueue = 3,
     /// ACA.
     Aca = 4,
-}
-
-/// Task management beside ABORT TASK (RFC 7143, 11.5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Function {
-    /// ABORT TASK SET: the session's tasks on the logical unit.
-    AbortTaskSet = 2,
-    /// CLEAR ACA.
-    ClearAca = 3,
-    /// CLEAR TASK SET.
-    ClearTaskSet = 4,
-    /// LOGICAL UNIT RESET.
-    LogicalUnitReset = 5,
-    /// TARGET WARM RESET.
-    TargetWarmReset = 6,
-    /// TARGET COLD RESET.
-    TargetColdReset = 7,
-}
-
-/// Why a host logs out (RFC 7143, 11.14.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogoutReason {
-    /// Closes the session.
-    CloseSession,
-    /// Closes the connection with this CID.
-    CloseConnection(u16),
-    /// Removes the connection with this CID for recovery.
-    RemoveForRecovery(u16),
 }
 
 /// Why a request can't be sent.

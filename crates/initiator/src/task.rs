@@ -3,8 +3,36 @@
 use std::collections::VecDeque;
 
 use crate::event::Residual;
-use crate::requests::{Function, LogoutReason};
 use crate::violation::Violation;
+
+/// Task management beside ABORT TASK (RFC 7143, 11.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Function {
+    /// ABORT TASK SET: the session's tasks on the logical unit.
+    AbortTaskSet = 2,
+    /// CLEAR ACA.
+    ClearAca = 3,
+    /// CLEAR TASK SET.
+    ClearTaskSet = 4,
+    /// LOGICAL UNIT RESET.
+    LogicalUnitReset = 5,
+    /// TARGET WARM RESET.
+    TargetWarmReset = 6,
+    /// TARGET COLD RESET.
+    TargetColdReset = 7,
+}
+
+/// Why a host logs out (RFC 7143, 11.14.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogoutReason {
+    /// Closes the session.
+    CloseSession,
+    /// Closes the connection with this CID.
+    CloseConnection(u16),
+    /// Removes the connection with this CID for recovery.
+    RemoveForRecovery(u16),
+}
 
 /// A request that is not answered.
 #[derive(Debug)]
