@@ -53,3 +53,10 @@ impl Poller {
         }
     }
 }
+
+impl Session {
+    /// Waits for the socket, `timeout_ms` at most, and services it.
+    pub(crate) fn wait(&mut self, timeout_ms: c_int) {
+        Poller::new().poll(&mut [self], timeout_ms);
+    }
+}

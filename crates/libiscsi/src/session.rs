@@ -157,11 +157,6 @@ impl Session {
         gone || self.completed.borrow().back().is_some_and(|c| c.status == Status::Cancelled)
     }
 
-    /// Waits for the socket, `timeout_ms` at most, and services it.
-    fn wait(&mut self, timeout_ms: c_int) {
-        crate::Poller::new().poll(&mut [self], timeout_ms);
-    }
-
     fn submit_to(
         &mut self,
         lun: c_int,
