@@ -13,8 +13,9 @@ use block::{FRAME_BYTES, Frame, FrameMut};
 use crate::calls::Calls;
 use crate::disk::Disk as _;
 use crate::opening::{is_block_device, lock, open_direct};
-use crate::prepare::{UNIT_BYTES, Units};
+
 use crate::retrying::{RetryingDisk, invalid};
+use crate::units::{UNIT_BYTES, Units};
 use crate::{fiemap, iovec};
 
 /// Zeros to write, as large as a unit and aligned as `O_DIRECT` wants it.

@@ -24,6 +24,7 @@ mod setup;
 pub mod timer;
 mod transfer;
 pub mod transfers;
+mod units;
 
 pub use calls::Calls;
 pub use clock::Clock;

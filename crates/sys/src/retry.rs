@@ -216,18 +216,6 @@ impl Retries {
             report(text);
         }
     }
-
-    /// The error that a test wants the next such call to end with.
-    #[cfg(test)]
-    pub(crate) fn fault_of(&self, step: Option<crate::transfer::Step>) -> Option<i32> {
-        use crate::transfer::Step;
-        let faults = match step? {
-            Step::Read => &self.read_faults,
-            Step::Write { .. } => &self.faults,
-            Step::Sync => &self.flush_faults,
-        };
-        faults.lock().unwrap().pop_front()
-    }
 }
 
 impl fmt::Debug for Retries {

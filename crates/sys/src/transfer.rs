@@ -66,6 +66,19 @@ pub(crate) enum Step {
     Sync,
 }
 
+#[cfg(test)]
+impl Retries {
+    /// The error that a test wants the next such call to end with.
+    pub(crate) fn fault_of(&self, step: Option<Step>) -> Option<i32> {
+        let faults = match step? {
+            Step::Read => &self.read_faults,
+            Step::Write { .. } => &self.faults,
+            Step::Sync => &self.flush_faults,
+        };
+        faults.lock().unwrap().pop_front()
+    }
+}
+
 /// What follows the end of a call.
 #[derive(Debug)]
 pub(crate) enum Next {
