@@ -26,6 +26,7 @@ pub mod guest;
 pub mod host;
 pub mod load;
 pub mod mover;
+pub mod number;
 pub mod outcome;
 pub mod process;
 pub mod random;

@@ -3,7 +3,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{ScenarioOutcome, Status};
-use crate::sheet::number;
+use crate::number;
 
 /// How often the bars are drawn anew at most.
 const DRAWS_A_SECOND: u8 = 5;

@@ -4,8 +4,9 @@ use super::document::{Block, Cell, Column, Document, Section, Table, Tone, ancho
 use super::quantity::Shown;
 use super::report::{about_table, title};
 use super::tables::{A_B, Pair};
-use super::{Ratio, in_software, number, tables};
+use super::{Ratio, in_software, tables};
 use crate::figures;
+use crate::number;
 use crate::outcome::{About, Chart, Line, Measure, Report, Row, ScenarioOutcome, Status};
 
 /// A scenario of both; one side may be missing.

@@ -2,8 +2,8 @@
 //! array.
 
 use super::document::{Block, Cell, Column, Table, Tone};
-use super::number;
 use super::tables::{Pair, Sides};
+use crate::number;
 use crate::outcome::{InSoftware, Measure};
 
 /// What a case says of one of its sides, if not all of that was offloaded: "on in software:

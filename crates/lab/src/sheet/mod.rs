@@ -10,7 +10,6 @@ mod html;
 mod in_software;
 mod json;
 mod markdown;
-pub mod number;
 mod quantity;
 mod ratio;
 mod report;

@@ -1,7 +1,8 @@
 //! The quantity that represents a measure: the seconds, or the value that the figure is about.
 
-use super::{number, tables};
+use super::tables;
 use crate::figures::{self, Quantity};
+use crate::number;
 use crate::outcome::{Chart, LEAST_SECONDS, Measure, Series};
 
 /// What is shown of a scenario where only one number is.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::number;
+use crate::number;
 
 /// A ratio of two measured numbers, either of which may be missing, or zero.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,9 @@
 use super::document::{Block, Cell, Column, Document, Section, Table, Tone, anchor};
 use super::quantity::Shown;
 use super::tables::{OFF_ON, ON_OFF, Pair};
-use super::{in_software, number, summary, tables};
+use super::{in_software, summary, tables};
 use crate::figures;
+use crate::number;
 use crate::outcome::{About, Chart, Report, Row, ScenarioOutcome, Status};
 
 /// The document of one report.

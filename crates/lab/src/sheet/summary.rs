@@ -1,10 +1,11 @@
 //! The table at the top of a report: every figure in a line, the paper's numbers beside ours.
 
+use super::Ratio;
 use super::document::{Cell, Column, Table, Tone, anchor};
 use super::quantity::Shown;
 use super::report::case;
-use super::{Ratio, number};
 use crate::figures::{self, Figure};
+use crate::number;
 use crate::outcome::{Report, Row, ScenarioOutcome, Status};
 
 /// Every figure, and every scenario that is none.

@@ -1,8 +1,9 @@
 //! Tables of what was measured: two sides and their ratio.
 
 use super::document::{Cell, Column, Table, Tone};
-use super::{Ratio, in_software, number};
+use super::{Ratio, in_software};
 use crate::figures::Figure;
+use crate::number;
 use crate::outcome::{LEAST_SECONDS, Measure, Value, Verdict};
 
 /// What a table sets side by side: off and on, or array A and array B.

@@ -5,8 +5,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor, TextStyle};
 
 use super::{Area, Drawing, WIDTH, axis, drawn, in_unit, is_drawable, palette, text, tick};
+use crate::number;
 use crate::outcome::Series;
-use crate::sheet::number;
 
 /// The height of a bar, and of the space between groups.
 const BAR: u32 = 22;

@@ -6,8 +6,8 @@ use plotters::prelude::{ChartBuilder, LineSeries};
 use plotters::style::{Color, RGBColor};
 
 use super::{Area, Drawing, axis, drawn, in_unit, is_drawable, palette, text, tick};
+use crate::number;
 use crate::outcome::Line;
-use crate::sheet::number;
 
 const HEIGHT: u32 = 320;
 /// Below the lines, and on their left: an axis with its heading.

@@ -9,7 +9,7 @@ use plotters::coord::Shift;
 use plotters::prelude::{DrawingArea, SVGBackend};
 use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
-use super::number;
+use crate::number;
 use crate::outcome::Chart;
 
 /// The width of every drawing, in its own units: the page scales it.
