@@ -11,7 +11,7 @@ use super::command_set::{AnswerAfter, CommandSet, Commands, Nexus, Pending};
 use super::counters::{Class, Copied, PathCounters};
 use super::mailbox::Watch;
 use super::throttle::{Bucket, Held};
-use super::transport::TaskHandle;
+use super::transport::{SessionId, TaskHandle};
 use super::turn::{Parked, Reading};
 
 /// From here on a write of zeros is one that WRITE SAME is for, in bytes: hosts zero disks in
@@ -26,6 +26,8 @@ pub(super) struct Task {
     pub handle: TaskHandle,
     /// The session's nexus.
     pub nexus: Arc<Nexus>,
+    /// The session.
+    pub session: SessionId,
     /// The volume that it was sent to.
     pub volume: Option<VolumeId>,
     /// Whether it has memory for what it reads.
@@ -184,6 +186,15 @@ impl Tasks {
     pub(super) fn volumes(&self) -> HashMap<TaskHandle, VolumeId> {
         let tasks = self.entries.iter().filter_map(|entry| entry.task.as_ref());
         tasks.filter_map(|task| Some((task.handle, task.volume?))).collect()
+    }
+
+    /// Has the end of tasks watched that were aborted before, and have not ended: also of those
+    /// whose connection is gone.
+    pub(super) fn watch_aborted(&mut self, is_meant: impl Fn(&Task) -> bool, watch: &Arc<Watch>) {
+        let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
+        for task in tasks.filter(|task| task.aborted && is_meant(task)) {
+            task.watches.push(watch.clone());
+        }
     }
 
     /// Marks tasks as aborted, to be watched. Costs one look at all of them, however many there

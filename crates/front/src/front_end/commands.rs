@@ -28,7 +28,8 @@ impl FrontEnd {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let outstanding = peer.connection.outstanding();
         let counted = peer.session.as_ref().inspect(|session| session.count(outstanding));
-        let Some(nexus) = counted.map(|session| session.nexus.clone()) else {
+        let found = counted.map(|session| (session.nexus.clone(), session.info.session));
+        let Some((nexus, session)) = found else {
             // A discovery session carries none, and is refused them before they come here.
             return peer.connection.forget(command.task);
         };
@@ -41,6 +42,7 @@ impl FrontEnd {
             connection: slot,
             handle: command.task,
             nexus: nexus.clone(),
+            session,
             volume,
             has_memory: false,
             starved_since: None,

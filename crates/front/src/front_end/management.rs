@@ -163,7 +163,8 @@ impl FrontEnd {
     }
 
     /// Ends tasks of this thread's connections; of that on which it was asked for, those that came
-    /// before. What is under way is known by the volume that it began on, what is not by what its
+    /// before. Those that were aborted before, or whose connection has ended, are waited for as
+    /// well: after the answer nothing of them takes effect (SAM-5, 7.3). What is under way is known by the volume that it began on, what is not by what its
     /// host sees now.
     pub(super) fn abort_here(
         &mut self,
@@ -189,6 +190,9 @@ impl FrontEnd {
             });
             self.touch(slot);
         }
+        // What is not its connection's any more may have an effect yet.
+        let is_meant = |task: &Task| what.has(task.volume, task.session, task.handle.connection);
+        self.tasks.watch_aborted(is_meant, watch);
         self.tasks.abort(&affected, watch);
     }
 

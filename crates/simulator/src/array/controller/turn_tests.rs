@@ -1,7 +1,7 @@
 //! What a turn of a front end does at most, while time passes in it.
 
 use block::DataOut;
-use initiator::{Answer, Attribute, Event, Initiator, Options};
+use initiator::{Answer, Attribute, Event, Function, Initiator, Itt, Options};
 
 use super::super::network::{Rules, Side};
 use super::*;
@@ -286,4 +286,59 @@ fn what_has_ended_on_the_disk_waits_for_a_turn_that_has_time_and_not_for_long() 
     let (reads, more) = world.answers_by_kind();
     assert!(reads > 0, "whatever was sent");
     world.until_answered(0, 2 * MANY - others - reads - more);
+}
+
+const LUN: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
+
+/// A world whose first host has a write on its way to the disk: its tag.
+fn writing(disk: &Arc<SimDisk>) -> (World, Itt) {
+    let mut world = World::new(disk);
+    let cdb = [0x2a, 0, 0, 0, 0, 0, 0, 0, 8, 0];
+    let data = Some(vec![7; 4096]);
+    let itt = world.hosts[0].0.command(LUN, &cdb, Attribute::Simple, data, 0).unwrap();
+    let mut has_begun = || {
+        world.turn();
+        world.array.is_busy(0)
+    };
+    assert!((0..100).any(|_| has_begun()));
+    (world, itt)
+}
+
+/// A host resets the unit. It is answered when the write has ended, and not before.
+fn assert_reset_awaits_the_write(world: &mut World, host: usize) {
+    let reset = Function::LogicalUnitReset;
+    let asked = world.hosts[host].0.task_management(reset, LUN).unwrap();
+    (0..100).for_each(|_| world.turn());
+    assert!(world.array.is_busy(0));
+    assert_eq!(world.hosts[host].0.next_event(), None, "the write may have an effect yet");
+    let mut answer = None;
+    world.until(|world| {
+        answer = answer.take().or_else(|| world.hosts[host].0.next_event());
+        answer.is_some()
+    });
+    match answer {
+        Some(Event::TaskManagementAnswered { itt, response: 0, .. }) if itt == asked => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a host does on its second path when it has lost the first one.
+#[test]
+fn a_reset_awaits_a_write_whose_connection_is_lost() {
+    let (mut world, _) = writing(&pool());
+    let (_, link) = world.hosts.remove(0);
+    world.network.close(link, Side::Host, world.clock.time());
+    (0..100).for_each(|_| world.turn());
+    assert_reset_awaits_the_write(&mut world, 0);
+}
+
+#[test]
+fn a_reset_awaits_a_write_that_is_being_aborted() {
+    let (mut world, itt) = writing(&pool());
+    world.hosts[0].0.abort(itt).unwrap();
+    (0..100).for_each(|_| world.turn());
+    assert_eq!(world.hosts[0].0.next_event(), None);
+    assert_reset_awaits_the_write(&mut world, 1);
+    let aborted = world.hosts[0].0.next_event();
+    assert!(matches!(aborted, Some(Event::TaskManagementAnswered { response: 0, .. })));
 }
