@@ -33,6 +33,8 @@
 //! the spot, [`tuning`] the sizes that the simulator makes small.
 
 mod api;
+mod apply;
+mod change;
 mod chunks;
 mod edits;
 mod error;

@@ -9,6 +9,7 @@ use block::{BlockRange, Sector, SectorRange, VolumeError, VolumeId, VolumeReply}
 
 use crate::chunks::asking::Asked;
 use crate::fetch::Fetch;
+use crate::map::extents::extents;
 use crate::operation::Pending;
 use crate::operation::Then;
 use crate::operation::wait_for_metadata;
@@ -44,7 +45,7 @@ impl Store {
         limit: usize,
         asked: Asked,
     ) -> Started {
-        let found = self.extents(volume, range, limit, View::asking(&self.world, &asked));
+        let found = extents(View::asking(&self.world, &asked), volume, range, limit);
         if asked.is_waiting() {
             return wait_for_metadata(asked, &self.world, Then::Extents { volume, range, limit });
         }

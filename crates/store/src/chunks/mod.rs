@@ -16,7 +16,6 @@
 
 pub(crate) mod asking;
 pub(crate) mod bad_copies;
-pub(crate) mod bring;
 pub(crate) mod cursor;
 pub(crate) mod data_cache;
 pub(crate) mod groups;
@@ -35,4 +34,3 @@ pub(crate) mod unpack;
 pub(crate) mod unplaced;
 pub(crate) mod verify;
 pub(crate) mod visit;
-pub(crate) mod weightless;

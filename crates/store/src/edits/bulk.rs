@@ -7,7 +7,7 @@
 
 use crate::Token;
 use crate::edits::edit::Edit;
-use crate::log::record::entries_bytes_max;
+use crate::edits::entries::entries_bytes_max;
 use crate::log::writer::{Answer, Job, Writer};
 use crate::world::World;
 

@@ -18,11 +18,11 @@ use format::{Fingerprint, Handling, Keys, MapEntry};
 use crate::chunks::asking::Asked;
 use crate::edits::classify::uniform_entry;
 use crate::edits::compare::Compare;
+use crate::edits::entries::contains;
+use crate::edits::origins::Wanted;
 use crate::edits::put::Put;
 use crate::edits::rest::{Rest, UNMAP_PIECE_RANGES};
 use crate::edits::stage::{LinkedRun, Staging};
-use crate::log::record::contains;
-use crate::map::origins::Wanted;
 use crate::tuning::Tuning;
 
 /// One step of an edit, in whole blocks.

@@ -12,14 +12,17 @@
 //! 2. An edit that depends on what it has read is refused, or begun anew, if that has changed.
 
 pub(crate) mod bulk;
-pub(crate) mod change;
 pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod copies;
 pub(crate) mod edit;
+pub(crate) mod entries;
+pub(crate) mod grafts;
 pub(crate) mod join;
+pub(crate) mod origins;
 pub(crate) mod places;
 pub(crate) mod preload;
 pub(crate) mod put;
 pub(crate) mod rest;
 pub(crate) mod stage;
+pub(crate) mod take;

@@ -19,10 +19,10 @@ use format::{ChunkId, ChunkRow, Entry, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
 use crate::edits::edit::{Edit, Step};
+use crate::edits::entries::{entry_runs, repeated};
 use crate::edits::put::Put;
 use crate::edits::stage::run_starts;
-use crate::log::record::{entry_runs, repeated};
-use crate::map::tree::node_of;
+use crate::nodes::node_of;
 use crate::tuning::NODE_WORK;
 use crate::world::view::View;
 

@@ -18,8 +18,8 @@ use crate::chunks::asking::Asked;
 use crate::edits::classify::{Class, classify};
 use crate::edits::copies::origin_of;
 use crate::edits::edit::{Edit, Step};
+use crate::edits::origins::{Gather, Wanted, add_gather, gather_of};
 use crate::edits::rest::Rest;
-use crate::map::origins::{Gather, Wanted, add_gather, gather_of};
 use crate::tuning::Tuning;
 use crate::world::places::PartPlace;
 

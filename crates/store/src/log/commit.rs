@@ -8,8 +8,8 @@ use format::log::RECORD_ENTRIES_BYTES_MAX;
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 use sys::Persist;
 
-use crate::chunks::bring::Payload;
-use crate::log::apply::apply_all;
+use crate::apply::apply_all;
+use crate::apply::bring::Payload;
 use crate::log::record::{Record, Sealed};
 use crate::log::writer::{Answer, Writer};
 use crate::map::tree::Editor;

@@ -14,13 +14,11 @@
 //! 3. A request is acknowledged when its record and all before it are durable, or, with
 //!    `durability = "flush"`, when they are written.
 
-pub(crate) mod apply;
 pub(crate) mod barrier;
 pub(crate) mod commit;
 pub(crate) mod elsewhere;
 pub(crate) mod incarnation;
 pub(crate) mod log_reader;
-pub(crate) mod lossy;
 pub(crate) mod plausible;
 pub(crate) mod queues;
 pub(crate) mod quiet;

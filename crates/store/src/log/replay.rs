@@ -8,9 +8,9 @@ use format::log::LogPosition;
 use format::{Entry, Geometry, Place, RecordHeader, SegmentState, Superblock};
 
 use crate::StoreError;
-use crate::chunks::bring::Payload;
+use crate::apply::apply_all;
+use crate::apply::bring::Payload;
 use crate::chunks::medium::Medium;
-use crate::log::apply::apply_all;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::plausible::{check_log_segments, check_record, payload_is_intact};
 use crate::log::writer::Writer;

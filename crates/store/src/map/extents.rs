@@ -11,7 +11,6 @@ use block::{
 use format::{MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::store::Store;
 use crate::world::view::View;
 
 /// Nodes that one look reads: each may have to be fetched from the device.
@@ -21,27 +20,25 @@ const ROWS_MAX: usize = 1024;
 /// Entries that one look passes.
 const ENTRIES_MAX: usize = 16_384;
 
-impl Store {
-    pub(crate) fn extents(
-        &self,
-        id: VolumeId,
-        range: SectorRange,
-        limit: usize,
-        view: View<'_>,
-    ) -> Result<VolumeReply, VolumeError> {
-        let volume = self.world.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
-        let guard = volume.map.read();
-        let map = guard.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
-        if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
-            return Err(VolumeError::OutOfRange);
-        }
-        let mut look = Look::new(view, range, limit);
-        match look.at_map(map) {
-            Ok(()) => Ok(VolumeReply::Extents(look.found)),
-            // What was found before is told; the next look begins where this one failed.
-            Err(_) if !look.found.is_empty() => Ok(VolumeReply::Extents(look.found)),
-            Err(_) => Err(VolumeError::Medium { sector: look.next }),
-        }
+/// Which parts of a range are mapped: up to `limit` of them, from its start on.
+pub(crate) fn extents(
+    view: View<'_>,
+    id: VolumeId,
+    range: SectorRange,
+    limit: usize,
+) -> Result<VolumeReply, VolumeError> {
+    let volume = view.volume(id).ok_or(VolumeError::NoSuchVolume(id))?;
+    let guard = volume.map.read();
+    let map = guard.as_ref().ok_or(VolumeError::NoSuchVolume(id))?;
+    if !range.fits(SectorCount(map.size_blocks * block::SECTORS_PER_BLOCK)) {
+        return Err(VolumeError::OutOfRange);
+    }
+    let mut look = Look::new(view, range, limit);
+    match look.at_map(map) {
+        Ok(()) => Ok(VolumeReply::Extents(look.found)),
+        // What was found before is told; the next look begins where this one failed.
+        Err(_) if !look.found.is_empty() => Ok(VolumeReply::Extents(look.found)),
+        Err(_) => Err(VolumeError::Medium { sector: look.next }),
     }
 }
 

@@ -3,9 +3,10 @@
 use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 
 use crate::StoreError;
-use crate::map::tree::{Editor, node_of};
+use crate::map::tree::Editor;
 use crate::map::value::Value;
 use crate::nodes::Referenced;
+use crate::nodes::node_of;
 
 /// A part of a copy's source, which bears a reference for the destination.
 #[derive(Clone, Debug)]

@@ -11,9 +11,6 @@
 
 pub(crate) mod extents;
 pub(crate) mod gather;
-pub(crate) mod grafts;
-pub(crate) mod origins;
-pub(crate) mod take;
 pub(crate) mod tree;
 pub(crate) mod value;
 pub(crate) mod volumes;

@@ -15,8 +15,8 @@ use crate::StoreError;
 use crate::chunks::asking::Asked;
 use crate::edits::preload;
 use crate::map::value::{Change, Value, advance, alike, block_entry, says, whole, whole_counts};
-use crate::nodes::Referenced;
 use crate::nodes::counts::Counts;
+use crate::nodes::{Referenced, node_of};
 use crate::world::view::View;
 use crate::world::{State, World};
 
@@ -378,13 +378,6 @@ fn miscounted(id: NodeId) -> StoreError {
 fn chunk_of(entry: MapEntry) -> Option<ChunkId> {
     match entry {
         MapEntry::Chunk(id) => Some(id),
-        _ => None,
-    }
-}
-
-pub(crate) fn node_of(entry: MapEntry) -> Option<NodeId> {
-    match entry {
-        MapEntry::Node(id) => Some(id),
         _ => None,
     }
 }

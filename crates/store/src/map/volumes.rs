@@ -10,7 +10,6 @@ use format::{Handling, MapEntry, VolumeRow};
 
 use crate::StoreError;
 use crate::chunks::medium::twice;
-use crate::log::apply::with_map;
 use crate::map::tree::Editor;
 use crate::map::value::Value;
 use crate::nodes::Referenced;
@@ -160,4 +159,22 @@ pub(crate) fn destroy(world: &World, state: &mut State, id: VolumeId) -> Result<
     world.volume_table.update(&world.medium, id.0, |raw| raw.fill(0))?;
     state.provisioned_blocks -= provisioned(&map);
     Editor { world, state }.release(map.root)
+}
+
+/// Changes a volume's map under its lock, and stores its row if that has changed.
+pub(crate) fn with_map<T>(
+    world: &World,
+    volume: VolumeId,
+    change: impl FnOnce(&mut VolumeRow) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let Some(volume) = world.volume(volume) else { return Ok(None) };
+    let mut guard = volume.map.write();
+    let Some(map) = guard.as_mut() else { return Ok(None) };
+    let before = *map;
+    let result = change(map)?;
+    if *map != before {
+        let after = *map;
+        world.volume_table.update(&world.medium, volume.id.0, |raw| after.encode(raw))?;
+    }
+    Ok(Some(result))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use format::map::Node;
 use format::page::{PageRef, TableRoot};
 use format::row::ROW_BYTES;
-use format::{NodeId, NodeRow, Place};
+use format::{MapEntry, NodeId, NodeRow, Place};
 
 use crate::StoreError;
 use crate::chunks::asking::Source;
@@ -47,6 +47,14 @@ impl Referenced {
 
 fn counts_in(raw: &[u8]) -> Option<Counts> {
     NodeRow::block_counts(raw).map(|(mapped, data)| Counts { mapped, data })
+}
+
+/// The node that an entry names, if it names one.
+pub(crate) fn node_of(entry: MapEntry) -> Option<NodeId> {
+    match entry {
+        MapEntry::Node(id) => Some(id),
+        _ => None,
+    }
 }
 
 impl Nodes {

@@ -278,7 +278,7 @@ impl Job {
     /// A bound on what its entries take in a record.
     fn entries_bytes_max(&self) -> usize {
         match self {
-            Self::Edit(edit) => crate::log::record::entries_bytes_max(edit),
+            Self::Edit(edit) => crate::edits::entries::entries_bytes_max(edit),
             Self::Stage(edit) => 64 + edit.staging.frames.len() * 64,
             Self::Relocate(Relocation { entries, .. }) | Self::Entries { entries, .. } => {
                 entries.iter().map(Entry::encoded_bytes).sum()

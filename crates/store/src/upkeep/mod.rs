@@ -34,3 +34,4 @@ pub(crate) mod salvage;
 pub(crate) mod scrub;
 pub(crate) mod slices;
 pub(crate) mod upgrade;
+pub(crate) mod weightless;

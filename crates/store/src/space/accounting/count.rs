@@ -26,7 +26,7 @@ use format::{ChunkId, MapEntry, NodeId, VolumeRow};
 use super::owner::{Owner, Tally};
 use crate::StoreError;
 use crate::chunks::pages::FastState;
-use crate::map::tree::node_of;
+use crate::nodes::node_of;
 use crate::upkeep::part::Part;
 use crate::world::World;
 

@@ -16,7 +16,7 @@ use super::figures;
 use super::owner::{Owner, Tally, bytes};
 use crate::StoreError;
 use crate::chunks::pages::FastState;
-use crate::map::tree::node_of;
+use crate::nodes::node_of;
 use crate::world::{State, World};
 
 /// No bound for the other count either: in a large pool it would take many rounds.

@@ -130,7 +130,7 @@ impl Volumes {
         self.held.get_mut(&id)
     }
 
-    /// Applies what an entry of the log says of volumes, as [`crate::log::apply`] does, but that it
+    /// Applies what an entry of the log says of volumes, as [`crate::apply`] does, but that it
     /// changes no map.
     pub(super) fn apply(&mut self, entry: &Entry) {
         match entry {

@@ -1,13 +1,16 @@
 //! Applying redo entries: the one place where the state changes, live and in recovery alike.
 
+pub(crate) mod bring;
+pub(crate) mod lossy;
+
 use block::VolumeId;
 use format::{ChunkId, Entry, MapEntry, VolumeRow};
 
 use crate::StoreError;
-use crate::chunks::bring::{Payload, alias, relocate, store_chunks};
+use crate::apply::bring::{Payload, alias, relocate, store_chunks};
 use crate::map::tree::Editor;
 use crate::map::value::Value;
-use crate::map::volumes;
+use crate::map::volumes::{self, with_map};
 use crate::world::{State, World};
 
 /// Applies the entries of a record, in order.
@@ -104,24 +107,6 @@ fn unstage(state: &mut State, first: ChunkId, count: u32) {
     for first in gone {
         state.staged.remove(&first);
     }
-}
-
-/// Changes a volume's map under its lock, and stores its row if that has changed.
-pub(crate) fn with_map<T>(
-    world: &World,
-    volume: VolumeId,
-    change: impl FnOnce(&mut VolumeRow) -> Result<T, StoreError>,
-) -> Result<Option<T>, StoreError> {
-    let Some(volume) = world.volume(volume) else { return Ok(None) };
-    let mut guard = volume.map.write();
-    let Some(map) = guard.as_mut() else { return Ok(None) };
-    let before = *map;
-    let result = change(map)?;
-    if *map != before {
-        let after = *map;
-        world.volume_table.update(&world.medium, volume.id.0, |raw| after.encode(raw))?;
-    }
-    Ok(Some(result))
 }
 
 fn fits(map: &VolumeRow, start: u64, count: u64) -> bool {

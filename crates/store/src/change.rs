@@ -10,9 +10,9 @@ use block::{BLOCK_BYTES, SectorCount, VolumeError, VolumeId};
 use format::Entry;
 use format::target_state::TARGET_STATE_KEY;
 
+use crate::edits::grafts::touched_by;
 use crate::edits::preload;
 use crate::log::writer::{Job, Submitted};
-use crate::map::grafts::touched_by;
 use crate::store::Store;
 use crate::sync::yield_now;
 use crate::world::World;

@@ -13,8 +13,8 @@ use format::map::Fanout;
 use smallvec::SmallVec;
 
 use crate::edits::edit::{Edit, Step};
+use crate::edits::entries::{entry_target, overlap};
 use crate::edits::preload::{Looker, Unreadable};
-use crate::log::record::{entry_target, overlap};
 use crate::log::writer::Writer;
 use crate::world::World;
 

@@ -32,9 +32,10 @@ use crate::StoreError;
 use crate::chunks::medium::{Medium, twice};
 use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::table::Table;
-use crate::map::tree::{Editor, node_of};
+use crate::map::tree::Editor;
 use crate::map::value::Value;
 use crate::nodes::counts::Counts;
+use crate::nodes::node_of;
 use crate::world::{State, World};
 
 const LOST: MapEntry = MapEntry::Chunk(ChunkId::LOST);
