@@ -12,11 +12,11 @@ use format::target_state::TARGET_STATE_KEY;
 
 use crate::edits::grafts::touched_by;
 use crate::edits::preload;
-use crate::log::writer::{Job, Submitted};
 use crate::store::Store;
 use crate::sync::yield_now;
 use crate::world::World;
 use crate::world::view::View;
+use crate::writer::job::{Job, Submitted};
 use crate::{Change, StoreError, Token, VolumeChange};
 
 /// The most bytes of entries that one administrator's change may take.

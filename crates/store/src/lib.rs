@@ -57,6 +57,7 @@ mod upkeep;
 mod wait;
 mod world;
 mod write;
+mod writer;
 
 pub use api::{
     Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, PoolStatus, SinkId, Token,

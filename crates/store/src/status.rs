@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use block::{BLOCK_BYTES, SectorCount, VolumeId};
 
-use crate::log::writer::Writer;
 use crate::store::Store;
 use crate::world::Volume;
+use crate::writer::Writer;
 use crate::{PoolStatus, VolumeStatus, WrittenBytes};
 
 impl Store {

@@ -9,7 +9,6 @@ use segments::Shared;
 
 use crate::chunks::asking::Asked;
 use crate::edits::edit::{Edit, Sizes};
-use crate::log::writer::{Answer, Job, Submitted, Writer};
 use crate::operation::Pending;
 use crate::operation::Then;
 use crate::operation::restart;
@@ -18,6 +17,8 @@ use crate::sync::{Condvar, Mutex, RwLock};
 use crate::wait::Waiters;
 use crate::world::World;
 use crate::world::comparisons;
+use crate::writer::Writer;
+use crate::writer::job::{Answer, Job, Submitted};
 use crate::{
     Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
 };
@@ -32,7 +33,7 @@ pub struct Store {
     #[cfg(test)]
     pub(crate) barrier_turns: AtomicU64,
     /// One checkpoint at a time.
-    pub(crate) checkpointing: Mutex<crate::upkeep::checkpoint::Checkpointer>,
+    pub(crate) checkpointing: Mutex<crate::log::checkpointer::Checkpointer>,
     pub(crate) scrub: Mutex<crate::upkeep::scrub::Scrub>,
     /// The background pass of reduction.
     pub(crate) optimizing: crate::upkeep::optimize::Optimizer,
@@ -63,7 +64,7 @@ impl Store {
     pub(crate) fn assemble(
         world: World,
         writer: Writer,
-        checkpointer: crate::upkeep::checkpoint::Checkpointer,
+        checkpointer: crate::log::checkpointer::Checkpointer,
         options: OpenOptions,
     ) -> Self {
         let waiters = Arc::new(Waiters::default());

@@ -6,11 +6,12 @@ use std::io;
 use block::{VolumeError, VolumeReply, VolumeRequest};
 use format::Entry;
 
-use crate::log::writer::{Job, Relocation, Submitted};
+use crate::log::relocation::Relocation;
 use crate::store::Store;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use crate::world::view::View;
+use crate::writer::job::{Job, Submitted};
 use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, StoreError, Token};
 
 /// The sink of callers that wait on the spot.

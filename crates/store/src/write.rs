@@ -16,13 +16,13 @@ use block::{Frame, VolumeError, VolumeReply};
 use crate::edits::edit::Edit;
 use crate::edits::preload;
 use crate::fetch::Fetch;
-use crate::log::writer::{Job, Submitted};
 use crate::operation::Pending;
 use crate::operation::Then;
 use crate::operation::restart;
 use crate::operation::wait_for_metadata;
 use crate::store::Store;
 use crate::world::view::View;
+use crate::writer::job::{Job, Submitted};
 use crate::{Durability, ReadOperation, Started, Token};
 
 impl Store {
@@ -61,6 +61,53 @@ impl Store {
         }
         let pending = Pending::Edit { fetches, edit };
         Started::Read(Box::new(ReadOperation { reads, pending }))
+    }
+
+    /// Begins the next part of an edit, if it has one, with a place for what it moves; if there is
+    /// none, the edit goes on when there is.
+    pub(crate) fn begin_part(
+        &self,
+        mut edit: Box<Edit>,
+        token: Token,
+    ) -> Result<Box<Edit>, Started> {
+        let most = self.options.tuning.parts_at_once;
+        let find = |edit: &mut Edit| {
+            let found = !edit.wants_place(&self.options.tuning)
+                || edit.place_in(self.world.places.take(most));
+            if found {
+                edit.begin_part();
+            }
+            found
+        };
+        if find(&mut edit) {
+            return Ok(edit);
+        }
+        let mut writer = self.writer.lock();
+        if writer.failed {
+            return Err(Started::Done(Err(VolumeError::WriteFailed)));
+        }
+        // One that was given back in between would not be found by anybody else.
+        if find(&mut edit) {
+            return Ok(edit);
+        }
+        writer.queues.push_placeless(token, edit);
+        Err(Started::Queued)
+    }
+
+    /// Lets copies go on that wait for places which have come free. After a commit that is done
+    /// anyway; but who fails, or is not wanted any more, needs none.
+    pub(crate) fn hand_out_places(&self) {
+        if !self.world.places.were_given_back() {
+            return;
+        }
+        let mut answers = Vec::new();
+        {
+            let mut writer = self.writer.lock();
+            if writer.has_place(&self.world) {
+                writer.take_placeless(&self.world, &mut answers);
+            }
+        }
+        self.answer(answers);
     }
 
     pub(crate) fn gathered(

@@ -19,7 +19,6 @@ pub(crate) mod bad_copies;
 pub(crate) mod cursor;
 pub(crate) mod data_cache;
 pub(crate) mod groups;
-pub(crate) mod ids;
 pub(crate) mod index;
 pub(crate) mod medium;
 pub(crate) mod memory;

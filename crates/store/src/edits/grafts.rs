@@ -5,24 +5,17 @@
 //! applied since it looked. What names or drops whole leaves looks into none: it minds only grafts
 //! that put inner nodes in its way.
 
-use std::collections::VecDeque;
-
 use block::{BlockCount, BlockRange, VolumeId};
 use format::Entry;
 use format::map::Fanout;
 use smallvec::SmallVec;
 
 use crate::edits::edit::{Edit, Step};
-use crate::edits::entries::{entry_target, overlap};
+use crate::edits::entries::overlap;
 use crate::edits::preload::{Looker, Unreadable};
-use crate::log::writer::Writer;
-use crate::world::World;
 
 /// Leaves of a copy that may be broken up, at most: if there may be more it is done in pieces.
 const BROKEN_LEAVES_MAX: u64 = 64;
-
-/// Grafts that are remembered behind their applying: an edit that is slower than that looks again.
-const APPLIED_MAX: usize = 1024;
 
 /// Blocks of a volume whose nodes come to stand there, or are shared from there on.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +62,8 @@ impl Graft {
         [graft(source, false), graft(target, true)]
     }
 
-    fn concern_any(&self, touched: &[Touch], fanout: Fanout) -> bool {
+    /// Whether it changes something of what is looked into.
+    pub(crate) fn concern_any(&self, touched: &[Touch], fanout: Fanout) -> bool {
         touched.iter().any(|touch| self.concerns(touch, fanout))
     }
 
@@ -110,7 +104,7 @@ impl Looker<'_> {
 }
 
 /// All blocks of the leaves that hold some of a range.
-fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
+pub(crate) fn leaves_around(range: BlockRange, fanout: Fanout) -> BlockRange {
     let leaf = fanout.span_blocks(1);
     let start = range.start.0 - range.start.0 % leaf;
     BlockRange::new(start, range.end().0.next_multiple_of(leaf) - start)
@@ -167,61 +161,5 @@ fn touched_by_entry(entry: &Entry, fanout: Fanout) -> Option<Touch> {
             Some(Touch { volume: *volume, range, sets: true, whole: false })
         }
         _ => None,
-    }
-}
-
-/// The grafts that were applied last, oldest first.
-#[derive(Default)]
-pub(crate) struct Applied(VecDeque<Graft>);
-
-impl Writer {
-    /// Grafts were applied.
-    pub(crate) fn grafted(&mut self, world: &World, grafts: Vec<Graft>) {
-        world.grafted(grafts.len() as u64);
-        let applied = &mut self.applied_grafts.0;
-        applied.extend(grafts);
-        applied.drain(..applied.len().saturating_sub(APPLIED_MAX));
-    }
-
-    /// Whether a graft that is not applied yet changes what is looked into.
-    pub(crate) fn awaits_grafts(&self, world: &World, touched: &[Touch]) -> bool {
-        let fanout = world.medium.tuning.fanout;
-        !self.early() && self.unapplied_grafts().any(|graft| graft.concern_any(touched, fanout))
-    }
-
-    /// Whether one was applied since there were `seen`, and has changed what was looked into.
-    pub(crate) fn was_grafted(&self, world: &World, touched: &[Touch], seen: u64) -> bool {
-        let count = (world.grafts() - seen) as usize;
-        let applied = &self.applied_grafts.0;
-        let mut since = applied.iter().rev().take(count);
-        let fanout = world.medium.tuning.fanout;
-        count > applied.len() || since.any(|graft| graft.concern_any(touched, fanout))
-    }
-
-    /// Whether a change that is not applied yet, and is no graft, sets blocks in leaves that a copy
-    /// takes from. It may break up what is one entry now, and then the copy would set something
-    /// else than it was planned with, though its blocks are the same.
-    pub(crate) fn awaits_sources(&self, world: &World, edit: &Edit) -> bool {
-        if self.early() || !edit.copies() {
-            return false;
-        }
-        let fanout = world.medium.tuning.fanout;
-        let taken: SmallVec<[(VolumeId, BlockRange); 2]> = edit
-            .steps
-            .iter()
-            .filter_map(Step::source)
-            .map(|(of, range)| (of, leaves_around(range, fanout)))
-            .collect();
-        let sealed = self.sealed.iter().filter(|commit| !commit.applied);
-        let records = sealed.map(|commit| &commit.record).chain([&self.open]);
-        let mut set = records.flat_map(|record| &record.entries).filter_map(entry_target);
-        set.any(|(volume, range)| {
-            taken.iter().any(|(source, taken)| *source == volume && overlap(*taken, range))
-        })
-    }
-
-    fn unapplied_grafts(&self) -> impl Iterator<Item = &Graft> {
-        let sealed = self.sealed.iter().map(|commit| &commit.record);
-        sealed.chain([&self.open]).flat_map(|record| &record.grafts)
     }
 }

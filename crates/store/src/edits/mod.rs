@@ -11,16 +11,13 @@
 //! 1. An edit that is in a record can be applied without I/O, and does not fail.
 //! 2. An edit that depends on what it has read is refused, or begun anew, if that has changed.
 
-pub(crate) mod bulk;
 pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod copies;
 pub(crate) mod edit;
 pub(crate) mod entries;
 pub(crate) mod grafts;
-pub(crate) mod join;
 pub(crate) mod origins;
-pub(crate) mod places;
 pub(crate) mod preload;
 pub(crate) mod put;
 pub(crate) mod rest;

@@ -12,7 +12,14 @@ use format::{Entry, Place, RecordHeader, Seal};
 
 use crate::StoreError;
 use crate::chunks::medium::Medium;
-use crate::log::elsewhere::entry_blocks;
+
+/// Places at which the first record of a segment can be.
+const ENTRIES: u32 = 4;
+
+/// The blocks of a segment at which its first record can be, in their order.
+pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> {
+    (0..ENTRIES).map(move |part| part * (blocks_per_segment / ENTRIES))
+}
 
 /// A record that was found.
 #[derive(Clone, Debug)]

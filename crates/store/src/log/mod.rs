@@ -14,17 +14,13 @@
 //! 3. A request is acknowledged when its record and all before it are durable, or, with
 //!    `durability = "flush"`, when they are written.
 
-pub(crate) mod barrier;
-pub(crate) mod commit;
-pub(crate) mod elsewhere;
+pub(crate) mod checkpointer;
+pub(crate) mod in_flight;
 pub(crate) mod incarnation;
 pub(crate) mod log_reader;
 pub(crate) mod plausible;
-pub(crate) mod queues;
-pub(crate) mod quiet;
 pub(crate) mod record;
 pub(crate) mod recovery;
+pub(crate) mod relocation;
 pub(crate) mod replay;
 pub(crate) mod tail;
-pub(crate) mod unflushed;
-pub(crate) mod writer;

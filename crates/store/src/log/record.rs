@@ -21,7 +21,7 @@ use crate::edits::entries::{entry_runs, repeated};
 use crate::edits::grafts::Graft;
 use crate::edits::put::Put;
 use crate::edits::stage::{LinkedRun, run_starts};
-use crate::log::writer::Relocation;
+use crate::log::relocation::Relocation;
 
 /// Blocks of compressed groups as they were written, by their chunks.
 pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;

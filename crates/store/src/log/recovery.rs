@@ -26,20 +26,20 @@ use crate::chunks::memory::Budgets;
 use crate::chunks::table::LostPage;
 use crate::chunks::table_name::TableName;
 use crate::key_space;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::incarnation;
 use crate::log::plausible::{self, check_run};
 use crate::log::replay::replay;
-use crate::log::writer::Writer;
 use crate::space::grow::{extend, grown_geometry};
 use crate::space::relief::Relief;
 use crate::space::segment_table;
 use crate::space::segments::Segments;
 use crate::store::Store;
 use crate::sync::RwLock;
-use crate::upkeep::checkpoint::Checkpointer;
 use crate::upkeep::placer::NO_CHUNK;
 use crate::upkeep::upgrade::to_latest;
 use crate::world::{State, Volume, World};
+use crate::writer::Writer;
 use crate::{OpenOptions, StoreError};
 
 /// What a pool is recovered for.

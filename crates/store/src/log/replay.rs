@@ -13,9 +13,9 @@ use crate::apply::bring::Payload;
 use crate::chunks::medium::Medium;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::plausible::{check_log_segments, check_record, payload_is_intact};
-use crate::log::writer::Writer;
 use crate::space::relief::Relief;
 use crate::world::World;
+use crate::writer::Writer;
 
 /// A record that was found, and where.
 pub(crate) struct Found {
@@ -176,7 +176,7 @@ pub(crate) fn search_behind(
 ///
 /// Where several claim to be it, one of a later epoch is right: that epoch began where the others
 /// were given up. Of the same epoch it is the last, because the device refused those in front of it
-/// ([`crate::log::elsewhere`]).
+/// ([`crate::writer::elsewhere`]).
 ///
 /// A block that can't be read may hold the record, and so is damage, unless the record is found
 /// whole at another place, or can't be in that block: the log leaves a segment only where a record

@@ -21,7 +21,7 @@ use block::BLOCK_BYTES;
 use format::LogPosition;
 
 use crate::WrittenBytes;
-use crate::log::commit::InFlight;
+use crate::log::in_flight::InFlight;
 
 /// See the module.
 pub(crate) struct Tail {

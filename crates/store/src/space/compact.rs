@@ -16,10 +16,10 @@ use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 use crate::StoreError;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
-use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::store::Store;
 use crate::world::view::View;
+use crate::writer::Writer;
 
 /// Pages of references that one turn looks at.
 const PAGES_PER_TURN: usize = 16;

@@ -15,11 +15,11 @@
 use format::{Geometry, Superblock};
 
 use crate::StoreError;
-use crate::log::writer::Writer;
-use crate::space::starved::Room;
+use crate::log::checkpointer::Checkpointer;
 use crate::store::Store;
-use crate::upkeep::checkpoint::Checkpointer;
 use crate::world::World;
+use crate::writer::Writer;
+use crate::writer::starved::Room;
 
 impl Store {
     /// Makes the pool hold `capacity_bytes`, while it is used, and its disk longer where it is

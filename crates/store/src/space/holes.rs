@@ -26,10 +26,10 @@ use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
 use crate::chunks::table_name::TableName;
 use crate::key_space::leaves::Leaves;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::recovery::load_checkpoint;
-use crate::log::writer::Writer;
-use crate::upkeep::checkpointer::Checkpointer;
 use crate::world::World;
+use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};
 
 /// Memory that reading the last checkpoint may take.

@@ -16,7 +16,6 @@
 
 pub(crate) mod accounting;
 pub(crate) mod compact;
-pub(crate) mod estimate;
 pub(crate) mod grow;
 pub(crate) mod held;
 pub(crate) mod holes;
@@ -27,11 +26,8 @@ pub(crate) mod readers;
 pub(crate) mod reclaim;
 pub(crate) mod relief;
 pub(crate) mod relocate;
-pub(crate) mod revive;
-pub(crate) mod room;
 pub(crate) mod row_pages;
 pub(crate) mod segment_table;
 pub(crate) mod segments;
-pub(crate) mod starved;
 pub(crate) mod supply;
 pub(crate) mod tally;

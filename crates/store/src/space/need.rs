@@ -6,20 +6,6 @@
 //! So new data, for which a pool may just be too full, gets the first of these; what a full pool
 //! promises to take all the same gets the last.
 
-use block::BlockRange;
-use format::{MapEntry, VolumeRow};
-
-use crate::chunks::asking::Asked;
-use crate::edits::edit::{Edit, Step};
-use crate::log::writer::{Job, Writer};
-use crate::space::room::Want;
-use crate::world::World;
-use crate::world::view::View;
-
-/// How many blocks may be looked at under one hold of the writer's lock to decide what jobs need
-/// space for: a millisecond or two. Jobs that come later are decided on at the next commit.
-pub(crate) const NEEDS_LOOKED_AT_MAX: u64 = 4096;
-
 /// What space is needed for: for the last most is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
@@ -56,58 +42,4 @@ pub(crate) struct Wait {
     /// The work that had been done when it began.
     pub(crate) from_work_bytes: u64,
     pub(crate) need: Need,
-}
-
-impl Writer {
-    /// What a job needs space for. Looks at each block that an edit replaces: at most once when the
-    /// job begins to wait, and again when there is room for it as what it was then. So no block is
-    /// looked at for it however often those that wait are asked.
-    pub(crate) fn look_at_need(&mut self, world: &World, job: &Job) -> Need {
-        if job.want() != Some(Want::Data) {
-            return Need::Upkeep;
-        }
-        match job {
-            Job::Edit(edit) if self.is_replacement(world, edit) => Need::Upkeep,
-            _ => Need::NewData,
-        }
-    }
-
-    /// Whether as much as an edit stores, at most, dies when it is applied: what was there before
-    /// is named by nothing else.
-    fn is_replacement(&mut self, world: &World, edit: &Edit) -> bool {
-        // It was planned with all of this.
-        let asked = Asked::default();
-        let view = View::asking(world, &asked);
-        edit.steps.iter().all(|step| {
-            let Step::Put(put) = step else { return false };
-            let Some(map) = world.map_of(put.volume) else { return false };
-            let wanted = put.stored_blocks() as u64 * u64::from(format::geometry::UNITS_PER_BLOCK);
-            let mut dying = 0;
-            let range: BlockRange = put.range();
-            (range.start.0..range.end().0).any(|block| {
-                self.supply.look_at_need();
-                dying += dying_units(view, &map, block).unwrap_or(0);
-                dying >= wanted
-            }) || wanted == 0
-        })
-    }
-}
-
-/// Units of 64 bytes that die if a block becomes something else.
-fn dying_units(world: View<'_>, map: &VolumeRow, block: u64) -> Option<u64> {
-    let (mut entry, mut offset) = (map.root, block);
-    for level in (1..=map.level).rev() {
-        let MapEntry::Node(id) = entry else { return None };
-        let row = world.nodes.row(world.medium, id).ok()?;
-        if row.reference_count != 1 {
-            return None;
-        }
-        let below = world.span_blocks(level - 1);
-        let node = world.nodes.get(world.medium, id, level).ok()?;
-        entry = node.get((offset / below) as usize);
-        offset %= below;
-    }
-    let MapEntry::Chunk(id) = entry else { return None };
-    let row = world.chunk(id).ok()?;
-    (row.reference_count == 1 && row.original.is_none()).then(|| u64::from(row.share_units()))
 }

@@ -6,9 +6,6 @@
 //! moved, and half as the checkpoint is written, which wins nothing more. Their writes wait among
 //! those that wait for space (`starved`); what needs no space does not wait.
 
-use crate::log::writer::Writer;
-use crate::store::Store;
-
 /// From this shortage on (in thousandths) hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
 
@@ -81,14 +78,14 @@ impl Pace {
     }
 
     /// A turn has won space, but there is no figure for how much.
-    fn win_turn(&mut self) {
+    pub(crate) fn win_turn(&mut self) {
         if let Some(budget) = &mut self.now {
             budget.bytes = (budget.bytes + TURN_BYTES).min(self.bytes_max);
         }
     }
 
     /// So many bytes of a segment that is emptied were moved.
-    fn win(&mut self, moved_bytes: u64) {
+    pub(crate) fn win(&mut self, moved_bytes: u64) {
         if let Some(budget) = &mut self.now {
             let won = moved_bytes * budget.share_permille / 1000;
             let kept = if budget.share_permille < KEPT_PERMILLE { 0 } else { won / 2 };
@@ -98,57 +95,13 @@ impl Pace {
     }
 
     /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be.
-    fn win_by_checkpoint(&mut self, bytes: u64, left_bytes: u64) {
+    pub(crate) fn win_by_checkpoint(&mut self, bytes: u64, left_bytes: u64) {
         if let Some(budget) = &mut self.now {
             let part = u128::from(budget.kept_bytes) * u128::from(bytes) / u128::from(left_bytes);
             let given = budget.kept_bytes.min(part as u64);
             budget.kept_bytes -= given;
             budget.bytes += given as i64;
         }
-    }
-}
-
-impl Writer {
-    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
-    pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
-        let is_behind = !has_waited && self.queues.has_starved();
-        self.pace.budget_bytes().is_some_and(|bytes| bytes <= 0 || is_behind)
-    }
-
-    fn count_work(&mut self, bytes: u64) {
-        // While dropped nodes are being freed, space is still to come: see `starved`.
-        if self.state.pending.is_empty() {
-            self.supply.count_work(bytes);
-        }
-    }
-}
-
-impl Store {
-    /// A turn has freed dropped nodes, or compacted metadata. That may go on for seconds, so hosts
-    /// may write a little for each turn.
-    pub(crate) fn worked_a_turn(&self) {
-        self.writer.lock().pace.win_turn();
-    }
-
-    /// So many bytes were moved to bring back space: lets hosts have half of what that wins.
-    pub(crate) fn moved(&self, bytes: u64) {
-        {
-            let mut writer = self.writer.lock();
-            writer.count_work(bytes);
-            writer.pace.win(bytes);
-        }
-        self.is_starving();
-    }
-
-    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be: lets
-    /// hosts have as much of the other half.
-    pub(crate) fn checkpointed(&self, bytes: u64, left_bytes: u64) {
-        {
-            let mut writer = self.writer.lock();
-            writer.count_work(bytes);
-            writer.pace.win_by_checkpoint(bytes, left_bytes.max(bytes));
-        }
-        self.is_starving();
     }
 }
 

@@ -12,12 +12,12 @@ use block::BLOCK_BYTES;
 use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
 use crate::chunks::verify::Stored;
-use crate::log::writer::Writer;
 use crate::space::compact::Compactor;
 use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
 use crate::store::Store;
 use crate::world::World;
+use crate::writer::Writer;
 use crate::{Next, StoreError};
 
 /// One in so many of the segments that would be free if nothing was dead in any is wanted free.

@@ -20,15 +20,16 @@ use format::SegmentState;
 use format::log::LogPosition;
 
 use crate::StoreError;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::replay::{next_record, search_behind};
-use crate::log::writer::Writer;
 use crate::space::holes::Holes;
-use crate::upkeep::checkpoint::{Checkpointer, capture, free_dead, write};
+use crate::upkeep::checkpoint::{capture, free_dead, write};
 use crate::upkeep::recapture::Bad;
 use crate::upkeep::slices::Captured;
 use crate::upkeep::weightless::holds_something;
 use crate::world::World;
+use crate::writer::Writer;
 
 /// Segments of log that may be ahead without being known, where that many more are free than would
 /// be wanted: 64, and twice what options let gather.

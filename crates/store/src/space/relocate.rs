@@ -12,7 +12,7 @@ use crate::StoreError;
 use crate::chunks::pack::{Packed, leave, pack};
 use crate::chunks::verify::{Stored, read_chunks};
 use crate::log::log_reader::{LogReader, ReadRecord};
-use crate::log::writer::Relocation;
+use crate::log::relocation::Relocation;
 use crate::store::Store;
 use crate::world::World;
 

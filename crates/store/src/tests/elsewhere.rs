@@ -7,7 +7,7 @@ use format::{LogPosition, Place, SegmentState};
 
 use super::failing::Answers;
 use super::*;
-use crate::log::elsewhere::entry_blocks;
+use crate::log::log_reader::entry_blocks;
 use crate::{Commit, Durability, Outcome, Started, Token};
 
 /// A block of the device.

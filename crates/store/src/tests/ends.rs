@@ -4,7 +4,7 @@ use format::geometry::SEGMENT_BYTES_MIN;
 use format::{Handling, Place, SegmentState};
 
 use super::*;
-use crate::space::room::Want;
+use crate::writer::room::Want;
 use crate::{Durability, Tuning};
 
 const SEGMENT_BYTES: u64 = 64 << 10;

@@ -151,10 +151,10 @@ fn what_became_an_alias_is_not_moved() {
         fingerprints: vec![store.world.medium.keys.fingerprint(&data)],
     };
     let frame = FrameMut::from_bytes(&data).freeze();
-    let relocation = crate::log::writer::Relocation {
+    let relocation = crate::log::relocation::Relocation {
         entries: vec![moved],
         frames: vec![frame],
-        ..crate::log::writer::Relocation::default()
+        ..crate::log::relocation::Relocation::default()
     };
     assert!(store.relocate(relocation).unwrap());
     assert!(is_alias(&alias));
@@ -174,7 +174,7 @@ fn the_background_pass_looks_again_at_what_was_stored_as_it_is() {
         write(&store, id, block * 8, &repeated(block)).unwrap();
     }
     // To where that code would have stored it.
-    let mut relocation = crate::log::writer::Relocation::default();
+    let mut relocation = crate::log::relocation::Relocation::default();
     for chunk in 1..=count {
         let fingerprint = store.world.chunk(format::ChunkId(chunk)).unwrap().fingerprint;
         relocation.entries.push(format::Entry::Relocate {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use format::Entry;
 
 use super::*;
-use crate::log::writer::{Job, Relocation};
+use crate::log::relocation::Relocation;
+use crate::writer::job::Job;
 use crate::{Durability, Next, Started};
 
 /// Blocks whose bytes look random, told apart by a number in each: cheap to make and to check.

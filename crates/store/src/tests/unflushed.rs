@@ -3,7 +3,7 @@
 
 use super::power::{PowerDisk, open, put};
 use super::*;
-use crate::log::unflushed::TRIES_MAX;
+use crate::writer::unflushed::TRIES_MAX;
 use crate::{Durability, StoreError, Tuning};
 
 struct Bench {

@@ -13,10 +13,10 @@ use crate::chunks::asking::Asked;
 use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::plans::Held;
 use crate::chunks::table::Table;
-use crate::log::writer::Writer;
 use crate::store::Store;
 use crate::sync::MutexGuard;
 use crate::world::view::View;
+use crate::writer::Writer;
 
 /// How often it is looked whether all is in memory; then the capture reads what is missing itself.
 const TURNS_MAX: usize = 16;

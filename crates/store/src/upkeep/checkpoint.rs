@@ -24,18 +24,18 @@ use block::{BLOCK_BYTES, VolumeError};
 use format::{NodeId, Place, Superblock};
 
 use crate::chunks::table_name::TableName;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::tail::Since;
-use crate::log::writer::Writer;
 use crate::space::holes::{Holes, make_sure_it_fits};
 use crate::space::segment_table;
 use crate::store::Store;
 use crate::upkeep::captures::capture_nodes;
-pub(crate) use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::{images_bytes, write_images};
 use crate::upkeep::placer::{Rounded, add_segment_stream, add_stream, encode_pending};
 use crate::upkeep::recapture::{Bad, Before, Refused};
 use crate::upkeep::slices::Captured;
 use crate::world::World;
+use crate::writer::Writer;
 use crate::{Durability, StoreError};
 
 /// How many segments may refuse a checkpoint before it waits for its next turn: a device that takes

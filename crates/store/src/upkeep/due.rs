@@ -1,7 +1,7 @@
 //! When a checkpoint is due, and who writes it when nobody else does.
 
-use crate::log::writer::Writer;
 use crate::store::Store;
+use crate::writer::Writer;
 use crate::{MemoryStatus, Next, StoreError};
 
 impl Store {

@@ -91,6 +91,17 @@ impl Store {
         })
     }
 
+    /// Writes a record behind the last one, if the log was at rest since this was called before.
+    pub(crate) fn note_rest(&self) {
+        let begun = {
+            let mut writer = self.writer.lock();
+            writer.log.has_rested() && writer.begin_rest(&self.world)
+        };
+        if begun {
+            self.commit_here();
+        }
+    }
+
     fn revive_forgotten(&self) {
         let mut answers = Vec::new();
         {

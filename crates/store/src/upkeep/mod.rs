@@ -14,11 +14,11 @@
 //! 3. Nothing here holds a lock over I/O that a host waits for.
 
 pub(crate) mod above;
+pub(crate) mod barrier;
 pub(crate) mod capture_leaves;
 pub(crate) mod captures;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
-pub(crate) mod checkpointer;
 pub(crate) mod discard;
 pub(crate) mod due;
 pub(crate) mod images;
@@ -33,5 +33,6 @@ pub(crate) mod repairs;
 pub(crate) mod salvage;
 pub(crate) mod scrub;
 pub(crate) mod slices;
+pub(crate) mod starving;
 pub(crate) mod upgrade;
 pub(crate) mod weightless;

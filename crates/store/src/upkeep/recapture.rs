@@ -10,10 +10,11 @@
 use crate::StoreError;
 use crate::chunks::table::Table;
 use crate::chunks::table_name::TableName;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::tail::Since;
-use crate::log::writer::Writer;
-use crate::upkeep::checkpoint::{Capture, Checkpointer};
+use crate::upkeep::checkpoint::Capture;
 use crate::world::World;
+use crate::writer::Writer;
 
 impl World {
     /// All tables, in the order in which a checkpoint has them.

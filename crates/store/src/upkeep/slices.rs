@@ -19,7 +19,7 @@ use format::{NodeId, Place};
 
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
-use crate::log::writer::Writer;
+use crate::log::checkpointer::Checkpointer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::space::segment_table::give_back_rows;
 use crate::space::segments::Segments;
@@ -28,11 +28,11 @@ use crate::sync::MutexGuard;
 use crate::upkeep::above::{Seen, look_above_changed};
 use crate::upkeep::capture_leaves::CapturedLeaf;
 use crate::upkeep::captures::{PageImage, capture_nodes};
-use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::Image;
 use crate::upkeep::placer::Placer;
 use crate::world::World;
 use crate::world::view::View;
+use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};
 
 /// How often what has changed is gone through, at most: each time less has changed meanwhile.

@@ -20,10 +20,10 @@
 
 use format::{FormatVersion, PLACE_UNIT_BYTES, Superblock};
 
-use crate::log::writer::Writer;
 use crate::space::holes::KEPT_SEGMENTS;
 use crate::store::Store;
 use crate::world::World;
+use crate::writer::Writer;
 use crate::{StoreError, UpgradeStatus};
 
 /// Has a superblock say that the pool is of the latest version, with all of its features, if it

@@ -6,10 +6,10 @@
 //! but pools may hold some. So a segment of the log from before this opening is not freed before
 //! its records were looked at. What is found there is moved to where it counts, as reclaim does it.
 
-use crate::log::writer::Writer;
 use crate::space::relocate::live_chunks;
 use crate::store::Store;
 use crate::world::World;
+use crate::writer::Writer;
 
 /// Whether something in a segment of the log is live. What can't be read may name a live chunk.
 pub(crate) fn holds_something(world: &World, segment: u32) -> bool {

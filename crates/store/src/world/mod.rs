@@ -236,7 +236,7 @@ impl World {
         self.applied.fetch_add(1, Ordering::Release);
     }
 
-    /// Grafts were applied ([`crate::log::writer::Writer::grafted`]).
+    /// Grafts were applied ([`crate::writer::Writer::grafted`]).
     pub(crate) fn grafted(&self, count: u64) {
         self.grafts.fetch_add(count, Ordering::Release);
     }

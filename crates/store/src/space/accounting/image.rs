@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::StoreError;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::recovery::load_checkpoint;
 use crate::space::readers::ReaderToken;
 use crate::store::Store;
-use crate::upkeep::checkpoint::Checkpointer;
 use crate::world::{State, World};
 
 /// What a checkpoint says.

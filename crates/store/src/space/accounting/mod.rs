@@ -32,9 +32,9 @@ use format::VolumeRow;
 
 use crate::StoreError;
 use crate::chunks::pages::FastState;
+use crate::log::checkpointer::Checkpointer;
 use crate::store::Store;
 use crate::sync::{Mutex, RwLock};
-use crate::upkeep::checkpoint::Checkpointer;
 use crate::world::{State, World};
 pub(crate) use count::Limits;
 use count::{Halt, count, owners_of};

@@ -4,7 +4,7 @@ use format::{Codec, Entry, Handling, MapEntry};
 
 use super::super::reduction::prose;
 use super::*;
-use crate::log::writer::{Job, Submitted};
+use crate::writer::job::{Job, Submitted};
 
 /// Two volumes, of which the first `sectors` of the first one are `bytes`.
 fn make_with(bytes: &[u8], handling: Handling) -> (Pool, Store) {

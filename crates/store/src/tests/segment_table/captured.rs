@@ -6,9 +6,9 @@ use format::{SegmentRow, Superblock};
 use super::*;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
+use crate::log::checkpointer::Checkpointer;
 use crate::log::recovery::load_checkpoint;
 use crate::space::segment_table::{capture, visit};
-use crate::upkeep::checkpointer::Checkpointer;
 use crate::upkeep::images::write_images;
 use crate::upkeep::slices::Captured;
 

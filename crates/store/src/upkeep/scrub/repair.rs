@@ -6,7 +6,7 @@ use format::{ChunkId, Entry, Fingerprint};
 
 use super::{What, findings::Findings};
 use crate::StoreError;
-use crate::log::writer::Relocation;
+use crate::log::relocation::Relocation;
 use crate::store::Store;
 
 /// The content of a chunk that is damaged on the device.

@@ -30,17 +30,15 @@ use block::{BLOCK_BYTES, VolumeError};
 use format::Entry;
 
 use crate::Token;
-use crate::log::queues::Jobs;
-use crate::log::writer::{Answer, Job, Relocation, Submitted, Writer};
+use crate::log::relocation::Relocation;
 use crate::space::need::{Need, Wait};
-use crate::space::room::Want;
 use crate::space::supply::Exhausted;
-use crate::store::Store;
 use crate::world::World;
+use crate::writer::Writer;
+use crate::writer::job::{Answer, Job, Submitted};
+use crate::writer::queues::Jobs;
+use crate::writer::room::Want;
 
-/// The most work while no job is fed, or all that the pool has if that is less: 1 GiB. Longer than
-/// that takes no host waits.
-const WORK_BYTES_MAX: u64 = 1 << 30;
 /// How many times that much a job waits which others overtake, as they need less.
 const OVERTAKEN_MAX: u64 = 4;
 /// How many jobs are asked at once whether there is room for them: about a millisecond.
@@ -137,7 +135,7 @@ impl Writer {
 
     /// A turn begins, and is counted as work. Refuses what has waited for too much of it: all, if
     /// none was fed, or what others have overtaken for long.
-    fn refuse_overdue(&mut self, world: &World, work_bytes_max: u64) -> Vec<Answer> {
+    pub(crate) fn refuse_overdue(&mut self, world: &World, work_bytes_max: u64) -> Vec<Answer> {
         if !self.queues.has_starved() {
             return Vec::new();
         }
@@ -206,7 +204,7 @@ impl Writer {
     }
 
     /// Nothing can be brought back for this, nor for what less is done for: refuses all of it.
-    fn refuse_starved(&mut self, world: &World, need: Need) -> Vec<Answer> {
+    pub(crate) fn refuse_starved(&mut self, world: &World, need: Need) -> Vec<Answer> {
         let exhausted = Exhausted {
             live_bytes: self.state.segments.live_log_bytes(),
             log_bytes: self.log.written().log_bytes,
@@ -222,7 +220,7 @@ impl Writer {
 
     /// All memory has changed, and no checkpoint finds room to write it: what waits for memory
     /// waits for space as well. A flush changes nothing, so it goes on.
-    fn refuse_for_memory(&mut self, world: &World) -> Vec<Answer> {
+    pub(crate) fn refuse_for_memory(&mut self, world: &World) -> Vec<Answer> {
         if !world.memory.is_full() {
             return Vec::new();
         }
@@ -242,6 +240,22 @@ impl Writer {
         match job {
             Job::Edit(edit) | Job::Stage(edit) => self.let_go(world, edit, VolumeError::NoSpace),
             _ => VolumeError::NoSpace,
+        }
+    }
+}
+
+impl Writer {
+    /// Whether a host's write waits for the pace: behind those that do, unless it was one of them.
+    pub(crate) fn is_paced_out(&self, has_waited: bool) -> bool {
+        let is_behind = !has_waited && self.queues.has_starved();
+        self.pace.budget_bytes().is_some_and(|bytes| bytes <= 0 || is_behind)
+    }
+
+    /// So much was done to win space.
+    pub(crate) fn count_work(&mut self, bytes: u64) {
+        // While dropped nodes are being freed, space is still to come: see `starved`.
+        if self.state.pending.is_empty() {
+            self.supply.count_work(bytes);
         }
     }
 }
@@ -285,52 +299,5 @@ impl Job {
             }
             Self::Flush => 0,
         }
-    }
-}
-
-impl Store {
-    /// Lets jobs go on for which there is space now; whether others still wait for some.
-    pub(crate) fn is_starving(&self) -> bool {
-        let (answers, starving) = {
-            let mut writer = self.writer.lock();
-            if !writer.queues.has_starved() {
-                return false;
-            }
-            let mut answers = Vec::new();
-            writer.take_waiting(&self.world, &mut answers);
-            (answers, writer.queues.has_starved())
-        };
-        self.answer(answers);
-        self.hand_over();
-        starving
-    }
-
-    /// The most work for what waits while nothing is fed.
-    pub(crate) fn work_bytes_max(&self) -> u64 {
-        self.world.medium.geometry().pool_bytes().min(WORK_BYTES_MAX)
-    }
-
-    /// Begins a turn for what waits for space: see invariants 3 and 4.
-    pub(crate) fn refuse_overdue(&self) {
-        let most = self.work_bytes_max();
-        let answers = self.writer.lock().refuse_overdue(&self.world, most);
-        if !answers.is_empty() {
-            self.answer(answers);
-            self.hand_over();
-        }
-    }
-
-    /// No checkpoint finds room: refuses what waits for the memory that one would bring back.
-    pub(crate) fn refuse_for_memory(&self) {
-        let answers = self.writer.lock().refuse_for_memory(&self.world);
-        self.answer(answers);
-        self.hand_over();
-    }
-
-    /// Refuses what waits for space, because there is none to be had for this.
-    pub(crate) fn refuse_starving(&self, need: Need) {
-        let answers = self.writer.lock().refuse_starved(&self.world, need);
-        self.answer(answers);
-        self.hand_over();
     }
 }

@@ -8,22 +8,8 @@
 
 use format::RecordVersion;
 
-use crate::log::writer::Writer;
-use crate::store::Store;
 use crate::world::World;
-
-impl Store {
-    /// Writes a record behind the last one, if the log was at rest since this was called before.
-    pub(crate) fn note_rest(&self) {
-        let begun = {
-            let mut writer = self.writer.lock();
-            writer.log.has_rested() && writer.begin_rest(&self.world)
-        };
-        if begun {
-            self.commit_here();
-        }
-    }
-}
+use crate::writer::Writer;
 
 impl Writer {
     /// Whether the last record of the log has to be followed by one without entries.
@@ -36,7 +22,8 @@ impl Writer {
             && !self.failed
     }
 
-    fn begin_rest(&mut self, world: &World) -> bool {
+    /// Seals one, if it has to be and there is room for it.
+    pub(crate) fn begin_rest(&mut self, world: &World) -> bool {
         // At the beginning of a segment it would be taken for a link.
         if !self.is_rest_due(world) || !self.is_idle() || self.log.segment_rest_blocks() == 0 {
             return false;

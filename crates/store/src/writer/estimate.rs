@@ -6,9 +6,10 @@ use format::map::Fanout;
 use format::page::ROWS_PER_PAGE;
 
 use crate::edits::edit::{Edit, Step};
-use crate::log::writer::{Job, Relocation};
-use crate::space::room::Want;
+use crate::log::relocation::Relocation;
 use crate::world::World;
+use crate::writer::job::Job;
+use crate::writer::room::Want;
 
 /// Blocks that a small entry of an administrator may change.
 const ENTRY_BLOCKS: u64 = 4;

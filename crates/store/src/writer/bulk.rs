@@ -8,8 +8,9 @@
 use crate::Token;
 use crate::edits::edit::Edit;
 use crate::edits::entries::entries_bytes_max;
-use crate::log::writer::{Answer, Job, Writer};
 use crate::world::World;
+use crate::writer::Writer;
+use crate::writer::job::{Answer, Job};
 
 /// A job is bulk if less than so many of it fit one record.
 const IN_RECORD_MIN: usize = 16;

@@ -1,9 +1,9 @@
 //! The ids that the next chunks and nodes get.
 
 use crate::edits::edit::Edit;
-use crate::log::writer::Writer;
 use crate::world::view::View;
 use crate::world::{State, World};
+use crate::writer::Writer;
 
 impl Writer {
     /// Sees to it that the rows of the next `blocks` chunks and `nodes` nodes can be made: where

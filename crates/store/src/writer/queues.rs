@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use crate::Token;
 use crate::edits::edit::Edit;
-use crate::log::writer::Job;
+use crate::writer::job::Job;
 
 /// Jobs in their order.
 pub(crate) type Jobs = VecDeque<(Token, Job)>;

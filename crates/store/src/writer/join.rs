@@ -12,12 +12,14 @@ use crate::edits::edit::Edit;
 use crate::edits::entries::reshaped;
 use crate::edits::grafts::Graft;
 use crate::edits::preload;
-use crate::log::writer::{Job, Relocation, Submitted, Writer};
-use crate::space::estimate::config_bytes;
+use crate::log::relocation::Relocation;
 use crate::space::need::Wait;
-use crate::space::starved::Room;
 use crate::world::World;
 use crate::world::view::View;
+use crate::writer::Writer;
+use crate::writer::estimate::config_bytes;
+use crate::writer::job::{Job, Submitted};
+use crate::writer::starved::Room;
 
 impl Edit {
     /// Whether it changes the volume or takes from it, once it is in the log.

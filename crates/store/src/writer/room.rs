@@ -44,11 +44,11 @@ use format::page::{REFS_PER_DIRECTORY, ROWS_PER_PAGE, STREAM_HEADER_BYTES};
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
 use crate::key_space::leaves::Leaves;
-use crate::log::writer::Writer;
+use crate::log::checkpointer::Checkpointer;
 use crate::nodes::Nodes;
-use crate::space::estimate::END_BLOCKS_MAX;
-use crate::upkeep::checkpoint::Checkpointer;
 use crate::world::World;
+use crate::writer::Writer;
+use crate::writer::estimate::END_BLOCKS_MAX;
 
 /// What must be left of the free segments, beyond what a checkpoint takes, and beyond what one end
 /// of a volume takes.

@@ -20,9 +20,9 @@ use block::BLOCK_BYTES;
 use format::{Entry, LogPosition};
 
 use crate::Commit;
-use crate::log::commit::InFlight;
-use crate::log::writer::Writer;
+use crate::log::in_flight::InFlight;
 use crate::world::World;
+use crate::writer::Writer;
 
 /// How often in a row a flush fails before writing ends: for some 30 s, with the pauses that the
 /// disk makes between them.

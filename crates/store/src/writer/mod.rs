@@ -5,93 +5,46 @@
 //! applied and its requests answered. With `durability = "flush"` entries are applied and answered
 //! when they join, and the record follows.
 
+pub(crate) mod bulk;
+pub(crate) mod commit;
+pub(crate) mod elsewhere;
+pub(crate) mod estimate;
+pub(crate) mod grafts;
+pub(crate) mod ids;
+pub(crate) mod job;
+pub(crate) mod join;
+pub(crate) mod need;
+pub(crate) mod queues;
+pub(crate) mod quiet;
+pub(crate) mod revive;
+pub(crate) mod room;
+pub(crate) mod segment_table;
+pub(crate) mod starved;
+pub(crate) mod unflushed;
+
 use std::collections::VecDeque;
 
-use block::{FRAME_BYTES, Frame, VolumeError, VolumeReply};
+use block::VolumeError;
 use format::log::header_blocks;
-use format::{ChunkId, Entry, LogPosition};
+use format::{ChunkId, LogPosition};
 
 use crate::chunks::medium::Medium;
-use crate::chunks::plans::Held;
 use crate::edits::edit::Edit;
 use crate::edits::entries::{contains, entry_target};
-use crate::edits::grafts::Applied;
-use crate::log::commit::InFlight;
-use crate::log::queues::Queues;
-use crate::log::record::{Originals, Record};
+use crate::log::in_flight::InFlight;
+use crate::log::record::Record;
 use crate::log::tail::Tail;
-use crate::log::unflushed::Unflushed;
 use crate::map::walk::entry_of;
-use crate::space::need::Wait;
 use crate::space::next_checkpoint::NextCheckpoint;
 use crate::space::pace::Pace;
 use crate::space::supply::Supply;
 use crate::world::view::View;
 use crate::world::{State, World};
+use crate::writer::grafts::Applied;
+use crate::writer::queues::Queues;
+use crate::writer::unflushed::Unflushed;
 use crate::{Durability, OpenOptions, StoreError, Token, Tuning};
-
-/// Something that changes the pool.
-#[derive(Debug)]
-pub(crate) enum Job {
-    /// A request of a host.
-    Edit(Box<Edit>),
-    /// An administrator's change, which may wait for space.
-    Entries { entries: Vec<Entry>, wait: Option<Wait>, plan: Held },
-    /// A part of a long copy: the edit goes on once it is durable.
-    Stage(Box<Edit>),
-    /// SYNCHRONIZE CACHE: nothing but durability.
-    Flush,
-    /// Chunks that move to a new place, with their content.
-    Relocate(Relocation),
-}
-
-/// Chunks that move.
-#[derive(Debug, Default)]
-pub(crate) struct Relocation {
-    /// Places are from the start of `frames`, or of `packed` where they are groups.
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) frames: Vec<Frame>,
-    pub(crate) packed: Vec<u8>,
-    pub(crate) originals: Originals,
-    /// Keeps the rows that it changes in memory; set when it is submitted.
-    pub(crate) plan: Option<Held>,
-}
-
-impl Relocation {
-    /// 4 KiB blocks that it takes in a record.
-    pub(crate) fn payload_blocks(&self) -> usize {
-        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
-    }
-}
-
-/// An answer to be given once no lock is held.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    Reply(Token, Result<VolumeReply, VolumeError>),
-    Again(Token, Box<Edit>),
-}
-
-/// What became of a job.
-#[derive(Debug)]
-pub(crate) enum Submitted {
-    /// It joined, and is answered by a later commit.
-    Queued,
-    /// Answered.
-    Done(Result<VolumeReply, VolumeError>),
-    /// A block has changed since it was read: read again.
-    Stale(Box<Edit>),
-}
-
-impl Submitted {
-    /// What is to be answered now.
-    pub(crate) fn answer(self, token: Token) -> Option<Answer> {
-        match self {
-            Self::Queued => None,
-            Self::Done(reply) => Some(Answer::Reply(token, reply)),
-            Self::Stale(edit) => Some(Answer::Again(token, edit)),
-        }
-    }
-}
+use job::{Answer, Job, Submitted};
 
 /// The writer.
 pub(crate) struct Writer {

@@ -36,22 +36,15 @@ use format::log::header_blocks;
 use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 
 use crate::StoreError;
-use crate::log::commit::InFlight;
+use crate::log::in_flight::InFlight;
+use crate::log::log_reader::entry_blocks;
 use crate::log::record::Record;
-use crate::log::writer::Writer;
 use crate::world::World;
+use crate::writer::Writer;
 
 /// How often a record is sent to its place again while there is no other: for some 30 s, as a place
 /// is tried for 70 ms while the device takes other writes.
 const TRIES_IN_PLACE_MAX: u32 = 400;
-
-/// Places at which the first record of a segment can be.
-const ENTRIES: u32 = 4;
-
-/// The blocks of a segment at which its first record can be, in their order.
-pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> {
-    (0..ENTRIES).map(move |part| part * (blocks_per_segment / ENTRIES))
-}
 
 impl Writer {
     /// Whether a record was refused that has no other place yet.

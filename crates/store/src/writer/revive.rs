@@ -3,11 +3,24 @@
 
 use block::VolumeError;
 
-use crate::log::writer::{Answer, Job, Writer};
-use crate::space::need::NEEDS_LOOKED_AT_MAX;
 use crate::world::World;
+use crate::writer::Writer;
+use crate::writer::job::{Answer, Job};
+use crate::writer::need::NEEDS_LOOKED_AT_MAX;
 
 impl Writer {
+    /// Whether a copy waits for a place and one is free.
+    pub(crate) fn has_place(&self, world: &World) -> bool {
+        self.queues.placeless_count() > 0 && world.places.free(self.tuning.parts_at_once) > 0
+    }
+
+    /// Lets copies go on for which there are places.
+    pub(crate) fn take_placeless(&mut self, world: &World, answers: &mut Vec<Answer>) {
+        let free = world.places.free(self.tuning.parts_at_once);
+        let found = self.queues.take_placeless(free);
+        answers.extend(found.into_iter().map(|(token, edit)| Answer::Again(token, edit)));
+    }
+
     /// Sends deferred edits back to be read again: as many as one record may take, as the others
     /// would be deferred once more, and looking at an edit costs as much as applying it. The rest
     /// goes with later commits, or when there are none ([`Writer::revive_forgotten`]).
