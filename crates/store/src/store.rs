@@ -37,8 +37,8 @@ pub struct Store {
     pub(crate) scrub: Mutex<crate::upkeep::scrub::Scrub>,
     /// The background pass of reduction.
     pub(crate) optimizing: crate::upkeep::optimize::Optimizer,
-    pub(crate) reclaiming: Mutex<crate::space::reclaim::Reclaimer>,
-    pub(crate) accounting: crate::space::accounting::Accounting,
+    pub(crate) reclaiming: Mutex<crate::upkeep::reclaim::Reclaimer>,
+    pub(crate) accounting: crate::upkeep::accounting::Accounting,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     /// The number of the incarnation (`incarnation`).
@@ -82,7 +82,7 @@ impl Store {
             checkpointing: Mutex::new(checkpointer),
             optimizing: Default::default(),
             reclaiming: Mutex::default(),
-            accounting: crate::space::accounting::Accounting::default(),
+            accounting: crate::upkeep::accounting::Accounting::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             checkpoint_bytes: AtomicU64::new(0),

@@ -8,13 +8,7 @@
 //! Superblocks of version 2 have no such number. There the epoch is it, which each opening counts
 //! up as well. When such a pool becomes one of version 3, its number stays, and counts on.
 
-use std::sync::atomic::Ordering;
-
 use format::{FormatVersion, Superblock};
-
-use crate::StoreError;
-use crate::log::plausible::ID_END;
-use crate::store::Store;
 
 /// The time from one power on to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,38 +34,4 @@ pub(crate) fn begin(superblock: &mut Superblock) -> u64 {
         superblock.incarnation += 1;
     }
     of(superblock)
-}
-
-impl Store {
-    /// The incarnation of the pool: that of the last opening to use it. What a superblock says is
-    /// durable since then.
-    pub fn incarnation(&self) -> Incarnation {
-        let number = self.incarnation.load(Ordering::Acquire);
-        let is_stored = self.world.medium.version() > FormatVersion::V2;
-        Incarnation { number, is_stored }
-    }
-
-    /// Sees to it that the incarnation has at least this number: earlier programs have counted for
-    /// themselves, and what they have written is not to be of this one. Durable when it returns,
-    /// where the pool stores it. To be called before anything of this incarnation is written.
-    ///
-    /// # Errors
-    /// Those of the device; [`StoreError::Damaged`] if nobody can have counted so far.
-    pub fn raise_incarnation(&self, least: u64) -> Result<(), StoreError> {
-        let mut checkpointer = self.checkpointing.lock();
-        let now = self.incarnation();
-        if now.number >= least {
-            return Ok(());
-        }
-        if least >= ID_END {
-            let text = format!("no pool was started {least} times");
-            return Err(StoreError::Damaged(text));
-        }
-        if now.is_stored {
-            checkpointer.count_incarnation(least);
-            checkpointer.rewrite_superblock(&self.world.medium)?;
-        }
-        self.incarnation.store(least, Ordering::Release);
-        Ok(())
-    }
 }

@@ -20,7 +20,6 @@ pub(crate) mod incarnation;
 pub(crate) mod log_reader;
 pub(crate) mod plausible;
 pub(crate) mod record;
-pub(crate) mod recovery;
 pub(crate) mod relocation;
 pub(crate) mod replay;
 pub(crate) mod tail;

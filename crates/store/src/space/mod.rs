@@ -14,20 +14,12 @@
 //!    still read it.
 //! 2. What makes space has room for itself: a full pool never stops (`room`).
 
-pub(crate) mod accounting;
-pub(crate) mod compact;
-pub(crate) mod grow;
 pub(crate) mod held;
-pub(crate) mod holes;
 pub(crate) mod need;
 pub(crate) mod next_checkpoint;
 pub(crate) mod pace;
 pub(crate) mod readers;
-pub(crate) mod reclaim;
-pub(crate) mod relief;
-pub(crate) mod relocate;
 pub(crate) mod row_pages;
-pub(crate) mod segment_table;
 pub(crate) mod segments;
 pub(crate) mod supply;
 pub(crate) mod tally;

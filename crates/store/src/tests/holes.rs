@@ -7,7 +7,7 @@ use format::page::ROWS_PER_PAGE;
 use super::nearly_full::{SEGMENT_BYTES, TUNING};
 use super::*;
 use crate::StoreError;
-use crate::space::holes::Holes;
+use crate::checkpoint::holes::Holes;
 
 const LEAVES: u64 = 600;
 

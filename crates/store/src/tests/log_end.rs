@@ -245,10 +245,10 @@ fn a_checkpoint_within_a_recovery_keeps_the_witnesses() {
     let budgets =
         crate::chunks::memory::Budgets::split(options.memory_bytes, geometry.pool_bytes());
     let (world, state) =
-        crate::log::recovery::load_checkpoint(medium, budgets, &mut checkpointer).unwrap();
+        crate::checkpoint::load::load_checkpoint(medium, budgets, &mut checkpointer).unwrap();
     let (epoch, log) = (superblock.epoch, superblock.log);
     let mut writer = crate::writer::Writer::new(state, epoch, &options, log, &world.medium);
-    crate::space::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
+    crate::opening::relief::keep_what_is_ahead(&world, &mut writer).unwrap();
     for segment in [first.segment, second.segment] {
         assert!(writer.log.segments().contains(&segment), "segment {segment} may be written over");
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::model::{Action, Model, action};
 use super::*;
-use crate::space::accounting::Limits;
+use crate::upkeep::accounting::Limits;
 use crate::{Durability, Next, SpaceFigures, SpacePass, StoreError};
 
 const PLENTY: Limits = Limits { nodes: 1 << 20, chunks: 1 << 20 };
@@ -329,7 +329,7 @@ fn check_proves_the_sums() {
     let place = store.world.chunk(format::ChunkId(1)).unwrap().place;
     store.writer.lock().state.segments.add_live(place, 5).unwrap();
     let writer = store.writer.lock();
-    let findings = crate::space::accounting::findings(&store.world, &writer.state).unwrap();
+    let findings = crate::upkeep::accounting::findings(&store.world, &writer.state).unwrap();
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(findings[1].starts_with("space adds up to "), "{findings:?}");
 }

@@ -7,6 +7,7 @@ use format::log::LogPosition;
 use format::row::REFERENCES_STUCK;
 use format::{ChunkId, ChunkRow, LeafRow, MapEntry, NodeId, NodeRow, Place, SegmentState};
 
+use crate::checkpoint::segment_table;
 use crate::chunks::groups::GroupReader;
 use crate::chunks::table::LostPage;
 use crate::chunks::verify::read_chunk;
@@ -14,7 +15,6 @@ use crate::key_space::leaves::Leaves;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_of_log;
 use crate::nodes::counts::Counts;
-use crate::space::segment_table;
 use crate::store::Store;
 use crate::world::{State, World};
 use crate::{NODE_UNITS, StoreError};
@@ -306,7 +306,7 @@ impl Checker<'_> {
         if !self.report.findings.is_empty() {
             return Ok(());
         }
-        match crate::space::accounting::findings(self.world, state) {
+        match crate::upkeep::accounting::findings(self.world, state) {
             Ok(findings) => self.report.findings = findings,
             Err(StoreError::Damaged(text)) => self.find(text),
             Err(error) => return Err(error),

@@ -13,26 +13,23 @@
 //! 2. What the last checkpoint needs stays where it is until the next one is durable.
 //! 3. Nothing here holds a lock over I/O that a host waits for.
 
-pub(crate) mod above;
-pub(crate) mod barrier;
-pub(crate) mod capture_leaves;
-pub(crate) mod captures;
+pub(crate) mod accounting;
 pub(crate) mod check;
-pub(crate) mod checkpoint;
+pub(crate) mod compact;
 pub(crate) mod discard;
 pub(crate) mod due;
-pub(crate) mod images;
+pub(crate) mod grow;
+pub(crate) mod incarnation;
 pub(crate) mod inspect;
 pub(crate) mod lost;
 pub(crate) mod maintain;
 pub(crate) mod optimize;
 pub(crate) mod part;
-pub(crate) mod placer;
-pub(crate) mod recapture;
+pub(crate) mod reclaim;
+pub(crate) mod relocate;
 pub(crate) mod repairs;
 pub(crate) mod salvage;
 pub(crate) mod scrub;
-pub(crate) mod slices;
 pub(crate) mod starving;
 pub(crate) mod upgrade;
 pub(crate) mod weightless;

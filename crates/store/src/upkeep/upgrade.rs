@@ -20,7 +20,7 @@
 
 use format::{FormatVersion, PLACE_UNIT_BYTES, Superblock};
 
-use crate::space::holes::KEPT_SEGMENTS;
+use crate::checkpoint::holes::KEPT_SEGMENTS;
 use crate::store::Store;
 use crate::world::World;
 use crate::writer::Writer;

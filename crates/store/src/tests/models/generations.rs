@@ -13,12 +13,12 @@ use shuttle::thread;
 use super::disk::ModelDisk;
 use super::schedule::explore;
 use super::{BLOCK, POOL_BYTES, Pool, SEGMENT_BYTES, stamp};
+use crate::checkpoint::captures::PagePlacer;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Memory;
 use crate::chunks::table::Table;
 use crate::map::walk::entry_of;
 use crate::tests::{MemoryDisk, assert_sound, read, write};
-use crate::upkeep::captures::PagePlacer;
 use crate::{Durability, Store, StoreError, Tuning};
 
 #[test]

@@ -4,13 +4,13 @@ use format::page::PageRef;
 use format::{SegmentRow, Superblock};
 
 use super::*;
+use crate::checkpoint::images::write_images;
+use crate::checkpoint::load::load_checkpoint;
+use crate::checkpoint::segment_table::{capture, visit};
+use crate::checkpoint::slices::Captured;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::log::checkpointer::Checkpointer;
-use crate::log::recovery::load_checkpoint;
-use crate::space::segment_table::{capture, visit};
-use crate::upkeep::images::write_images;
-use crate::upkeep::slices::Captured;
 
 /// Rows and pages, changed at random.
 struct Bench {

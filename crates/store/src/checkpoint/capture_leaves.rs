@@ -8,11 +8,11 @@ use format::key_space::encode_pair;
 use format::row::ROW_BYTES;
 
 use crate::StoreError;
+use crate::checkpoint::placer::{Placer, Rounded, add_stream};
+use crate::checkpoint::slices::Captured;
 use crate::key_space::KeySpace;
 use crate::key_space::leaves::{Pairs, Piece};
 use crate::space::segments::Segments;
-use crate::upkeep::placer::{Placer, Rounded, add_stream};
-use crate::upkeep::slices::Captured;
 use crate::world::World;
 
 /// A leaf that was captured, and what it was before.

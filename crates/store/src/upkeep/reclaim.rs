@@ -12,10 +12,10 @@ use block::BLOCK_BYTES;
 use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
 use crate::chunks::verify::Stored;
-use crate::space::compact::Compactor;
 use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
 use crate::store::Store;
+use crate::upkeep::compact::Compactor;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{Next, StoreError};

@@ -20,6 +20,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
 
+use crate::checkpoint::load::load_checkpoint;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::chunks::pages::PageKey;
@@ -27,7 +28,6 @@ use crate::chunks::table::Table;
 use crate::chunks::table_name::TableName;
 use crate::key_space::leaves::Leaves;
 use crate::log::checkpointer::Checkpointer;
-use crate::log::recovery::load_checkpoint;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{NODE_UNITS, StoreError};

@@ -7,11 +7,11 @@ use format::page::{PAGE_BYTES, PageRef, STREAM_HEADER_BYTES, StreamRef, encode_s
 use format::{Compared, NodeId, PLACE_UNIT_BYTES, Place, SegmentState};
 
 use crate::StoreError;
+use crate::checkpoint::captures::PagePlacer;
+use crate::checkpoint::holes::Holes;
+use crate::checkpoint::images::Image;
 use crate::chunks::medium::Medium;
-use crate::space::holes::Holes;
 use crate::space::segments::Segments;
-use crate::upkeep::captures::PagePlacer;
-use crate::upkeep::images::Image;
 
 const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use crate::StoreError;
+use crate::checkpoint::load::load_checkpoint;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::log::checkpointer::Checkpointer;
-use crate::log::recovery::load_checkpoint;
 use crate::space::readers::ReaderToken;
 use crate::store::Store;
 use crate::world::{State, World};

@@ -16,6 +16,18 @@
 //! would leave too few segments free, it goes to holes first (`holes`), so that metadata does not
 //! spread where space is short.
 
+pub(crate) mod above;
+pub(crate) mod barrier;
+pub(crate) mod capture_leaves;
+pub(crate) mod captures;
+pub(crate) mod holes;
+pub(crate) mod images;
+pub(crate) mod load;
+pub(crate) mod placer;
+pub(crate) mod recapture;
+pub(crate) mod segment_table;
+pub(crate) mod slices;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,17 +35,16 @@ use std::sync::atomic::Ordering;
 use block::{BLOCK_BYTES, VolumeError};
 use format::{NodeId, Place, Superblock};
 
+use crate::checkpoint::captures::capture_nodes;
+use crate::checkpoint::holes::{Holes, make_sure_it_fits};
+use crate::checkpoint::images::{images_bytes, write_images};
+use crate::checkpoint::placer::{Rounded, add_segment_stream, add_stream, encode_pending};
+use crate::checkpoint::recapture::{Bad, Before, Refused};
+use crate::checkpoint::slices::Captured;
 use crate::chunks::table_name::TableName;
 use crate::log::checkpointer::Checkpointer;
 use crate::log::tail::Since;
-use crate::space::holes::{Holes, make_sure_it_fits};
-use crate::space::segment_table;
 use crate::store::Store;
-use crate::upkeep::captures::capture_nodes;
-use crate::upkeep::images::{images_bytes, write_images};
-use crate::upkeep::placer::{Rounded, add_segment_stream, add_stream, encode_pending};
-use crate::upkeep::recapture::{Bad, Before, Refused};
-use crate::upkeep::slices::Captured;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{Durability, StoreError};

@@ -8,11 +8,11 @@
 //! is written of a checkpoint is waited for.
 
 use crate::StoreError;
+use crate::checkpoint::Capture;
 use crate::chunks::table::Table;
 use crate::chunks::table_name::TableName;
 use crate::log::checkpointer::Checkpointer;
 use crate::log::tail::Since;
-use crate::upkeep::checkpoint::Capture;
 use crate::world::World;
 use crate::writer::Writer;
 

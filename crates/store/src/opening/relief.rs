@@ -20,13 +20,13 @@ use format::SegmentState;
 use format::log::LogPosition;
 
 use crate::StoreError;
+use crate::checkpoint::holes::Holes;
+use crate::checkpoint::recapture::Bad;
+use crate::checkpoint::slices::Captured;
+use crate::checkpoint::{capture, free_dead, write};
 use crate::log::checkpointer::Checkpointer;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::replay::{next_record, search_behind};
-use crate::space::holes::Holes;
-use crate::upkeep::checkpoint::{capture, free_dead, write};
-use crate::upkeep::recapture::Bad;
-use crate::upkeep::slices::Captured;
 use crate::upkeep::weightless::holds_something;
 use crate::world::World;
 use crate::writer::Writer;

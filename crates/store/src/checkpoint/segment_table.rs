@@ -23,14 +23,14 @@ use format::page::{PageRef, REFS_PER_DIRECTORY, TableRoot};
 use format::{Place, Superblock};
 
 use crate::StoreError;
+use crate::checkpoint::captures::{PageImage, PagePlacer};
+use crate::checkpoint::placer::Placer;
+use crate::checkpoint::slices::Captured;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::pages::{PageKey, child_of, parent_of};
 use crate::chunks::table::Table;
 use crate::chunks::table_name::TableName;
 use crate::space::segments::Segments;
-use crate::upkeep::captures::{PageImage, PagePlacer};
-use crate::upkeep::placer::Placer;
-use crate::upkeep::slices::Captured;
 use crate::world::World;
 
 /// The segment table of a checkpoint. `stream` is the content of its stream.

@@ -8,13 +8,13 @@ use format::map::{NODE_BYTES, Node};
 use format::page::{PageRef, REFS_PER_DIRECTORY, TableRoot};
 use format::{NodeId, Place};
 
+use crate::checkpoint::images::Image;
+use crate::checkpoint::placer::Placer;
+use crate::checkpoint::slices::Captured;
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::PAGE_COST_BYTES;
 use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::table::Table;
-use crate::upkeep::images::Image;
-use crate::upkeep::placer::Placer;
-use crate::upkeep::slices::Captured;
 use crate::world::World;
 use crate::{NODE_UNITS, StoreError};
 

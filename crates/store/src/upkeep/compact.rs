@@ -14,9 +14,9 @@ use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
 use format::{NodeId, NodeRow, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
+use crate::checkpoint::holes::KEPT_SEGMENTS;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
-use crate::space::holes::KEPT_SEGMENTS;
 use crate::store::Store;
 use crate::world::view::View;
 use crate::writer::Writer;

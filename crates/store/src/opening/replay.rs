@@ -1,0 +1,105 @@
+//! Following the log from the newest checkpoint to its end.
+
+use format::log::LogPosition;
+use format::{RecordHeader, SegmentState, Superblock};
+
+use crate::StoreError;
+use crate::apply::apply_all;
+use crate::apply::bring::Payload;
+use crate::log::log_reader::LogReader;
+use crate::log::plausible::{check_log_segments, payload_is_intact};
+use crate::log::replay::{Found, next_record, no_record_is_lost, payload_place};
+use crate::opening::relief::Relief;
+use crate::world::World;
+use crate::writer::Writer;
+
+/// Follows the log from the checkpoint's position to its end.
+pub(crate) fn replay(
+    world: &World,
+    writer: &mut Writer,
+    superblock: &Superblock,
+    relief: &mut Relief<'_>,
+) -> Result<(), StoreError> {
+    let mut reader = LogReader::new(&world.medium);
+    let mut position = superblock.log;
+    let mut epoch = 0;
+    open_segments(writer, &position)?;
+    loop {
+        // Records whose payload may be torn: they wait until a later one says that it was flushed.
+        let mut unsure: Vec<Found> = Vec::new();
+        while let Some(found) = next_record(&mut reader, &position, epoch)? {
+            no_superblock_is_lost(&found.header, superblock.epoch)?;
+            epoch = found.header.epoch;
+            position = found.behind();
+            let flushed = found.header.flushed_lsn;
+            unsure.push(found);
+            let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
+            for record in unsure.drain(..sure) {
+                apply_record(world, writer, &record)?;
+                relief.relieve(world, writer)?;
+            }
+        }
+        let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
+        // An earlier recovery may have ended here, and the log gone on in the next segment where
+        // its first record did not fit behind the last whole one: the torn one is there still.
+        (position, epoch) = (writer.log.position(), torn_epoch + 1);
+    }
+    no_record_is_lost(&mut reader, &writer.log.position())
+}
+
+/// Applies records up to the first whose payload is torn; the epoch of that.
+fn apply_intact(
+    world: &World,
+    writer: &mut Writer,
+    records: Vec<Found>,
+    relief: &mut Relief<'_>,
+) -> Result<Option<u64>, StoreError> {
+    for record in records {
+        let is_intact = payload_is_intact(&world.medium, payload_place(&record), &record.entries);
+        if let Err(StoreError::Io(_)) = is_intact {
+            world.medium.answers()?;
+            let lsn = record.header.lsn;
+            let text = format!("the payload of record {lsn} of the log can't be read");
+            return Err(StoreError::Damaged(text));
+        }
+        if !is_intact? {
+            return Ok(Some(record.header.epoch));
+        }
+        apply_record(world, writer, &record)?;
+        relief.relieve(world, writer)?;
+    }
+    Ok(None)
+}
+
+/// An epoch is durable in a superblock before any record is of it. So a record of a later one tells
+/// that a newer superblock has gone, and with it the state that these records build on.
+fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreError> {
+    if header.epoch <= epoch {
+        return Ok(());
+    }
+    Err(StoreError::Damaged(format!(
+        "record {} of the log is of epoch {}, but the newest readable superblock of {epoch}",
+        header.lsn, header.epoch
+    )))
+}
+
+/// The log is in one segment, and goes on in another.
+fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError> {
+    for segment in [at.segment, at.next_segment] {
+        writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
+        writer.log.note_segment(segment);
+    }
+    check_log_segments(at, &writer.state.segments)
+}
+
+fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
+    open_segments(writer, &record.at)?;
+    let payload = Payload::stored(payload_place(record));
+    apply_all(world, &mut writer.state, &record.entries, payload).map_err(|error| {
+        // To go on without it would count references wrongly, and so free what is in use.
+        let lsn = record.header.lsn;
+        StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
+    })?;
+    writer.log.recovered(record.behind(), record.own.clone(), record.header.total_blocks());
+    Ok(())
+}
