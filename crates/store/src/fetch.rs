@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use block::{BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeError};
+use block::{
+    BlockNumber, BlockRange, DataIn, FRAME_BYTES, Frame, FrameMut, Sector, VolumeError, VolumeReply,
+};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, Place, Shape};
 
@@ -252,6 +254,18 @@ impl Fetch {
                 _ => Err(VolumeError::Medium { sector: block.block.sector() }),
             })
             .collect()
+    }
+
+    /// The answer to a read of `len` bytes, from `phase` bytes behind the start of the first block
+    /// on.
+    pub(crate) fn reply(self, phase: usize, len: usize) -> Result<VolumeReply, VolumeError> {
+        let first = self.blocks.first().map_or(0, |first| first.block.sector().0);
+        let asked = Sector(first + phase as u64 / block::SECTOR_BYTES);
+        let frames = self.frames().map_err(|error| match error {
+            VolumeError::Medium { sector } => VolumeError::Medium { sector: sector.max(asked) },
+            error => error,
+        })?;
+        Ok(VolumeReply::Data(DataIn::from_frames(frames, phase, len)))
     }
 }
 

@@ -57,6 +57,7 @@ mod tests;
 mod tuning;
 mod upkeep;
 mod wait;
+mod waiters;
 mod world;
 mod write;
 mod writer;

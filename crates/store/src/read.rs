@@ -4,8 +4,7 @@
 //! memory is answered at once; what is not becomes device reads, first of metadata (`asking`), then
 //! of data. What was read is checked against its fingerprint before anybody gets it.
 
-use block::DataIn;
-use block::{BlockRange, Sector, SectorRange, VolumeError, VolumeId, VolumeReply};
+use block::{BlockRange, SectorRange, VolumeError, VolumeId};
 
 use crate::chunks::asking::Asked;
 use crate::fetch::Fetch;
@@ -29,7 +28,7 @@ impl Store {
                 let len = (range.count.0 * block::SECTOR_BYTES) as usize;
                 let reads = fetch.take_reads();
                 if reads.is_empty() {
-                    return Started::Done(data_reply(fetch, phase, len));
+                    return Started::Done(fetch.reply(phase, len));
                 }
                 let pending = Pending::Read { fetch, phase, len };
                 Started::Read(Box::new(ReadOperation { reads, pending }))
@@ -76,18 +75,4 @@ impl Store {
         fetch.locate(view, &volume, blocks)?;
         Ok(fetch)
     }
-}
-
-pub(crate) fn data_reply(
-    fetch: Fetch,
-    phase: usize,
-    len: usize,
-) -> Result<VolumeReply, VolumeError> {
-    let first = fetch.blocks.first().map_or(0, |first| first.block.sector().0);
-    let asked = Sector(first + phase as u64 / block::SECTOR_BYTES);
-    let frames = fetch.frames().map_err(|error| match error {
-        VolumeError::Medium { sector } => VolumeError::Medium { sector: sector.max(asked) },
-        error => error,
-    })?;
-    Ok(VolumeReply::Data(DataIn::from_frames(frames, phase, len)))
 }

@@ -12,9 +12,8 @@ use crate::edits::edit::{Edit, Sizes};
 use crate::operation::Pending;
 use crate::operation::Then;
 use crate::operation::restart;
-use crate::read::data_reply;
 use crate::sync::{Condvar, Mutex, RwLock};
-use crate::wait::Waiters;
+use crate::waiters::Waiters;
 use crate::world::World;
 use crate::world::comparisons;
 use crate::writer::Writer;
@@ -171,7 +170,7 @@ impl Store {
         match pending {
             Pending::Read { mut fetch, phase, len } => {
                 fetch.finish(&self.world, reads);
-                Started::Done(data_reply(fetch, phase, len))
+                Started::Done(fetch.reply(phase, len))
             }
             Pending::Edit { mut fetches, edit } => {
                 let mut reads = reads.into_iter();

@@ -1,6 +1,5 @@
 //! Callers that wait on the spot: management, tests and tools. Front ends never do.
 
-use std::collections::HashMap;
 use std::io;
 
 use block::{VolumeError, VolumeReply, VolumeRequest};
@@ -8,32 +7,10 @@ use format::Entry;
 
 use crate::log::relocation::Relocation;
 use crate::store::Store;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex};
+use crate::waiters::WAITERS;
 use crate::world::view::View;
 use crate::writer::job::{Job, Submitted};
-use crate::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, StoreError, Token};
-
-/// The sink of callers that wait on the spot.
-#[derive(Default)]
-pub(crate) struct Waiters {
-    outcomes: Mutex<HashMap<u64, Outcome>>,
-    arrived: Condvar,
-    next: AtomicU64,
-}
-
-pub(crate) const WAITERS: SinkId = SinkId(0);
-
-impl Sink for Waiters {
-    fn complete(&self, id: u64, outcome: Outcome) {
-        self.outcomes.lock().insert(id, outcome);
-        self.arrived.notify_all();
-    }
-
-    fn commit_wanted(&self) {
-        self.arrived.notify_all();
-    }
-}
+use crate::{Commit, Outcome, ReadOperation, Sink, Started, StoreError, Token};
 
 impl Store {
     /// Does a request from start to end on the calling thread, which waits (for management, tests
@@ -47,7 +24,7 @@ impl Store {
     }
 
     pub(crate) fn waiting_token(&self) -> Token {
-        Token { sink: WAITERS, id: self.waiters.next.fetch_add(1, Ordering::Relaxed) }
+        self.waiters.token()
     }
 
     pub(crate) fn settle(
@@ -112,7 +89,7 @@ impl Store {
     /// Waits for an answer, and does the writer's work meanwhile if nobody else does.
     fn wait_for(&self, token: Token) -> Outcome {
         loop {
-            if let Some(outcome) = self.waiters.outcomes.lock().remove(&token.id) {
+            if let Some(outcome) = self.waiters.take(token) {
                 return outcome;
             }
             if self.commit_here() || self.relieve() || self.feed() {
@@ -121,12 +98,7 @@ impl Store {
             if self.world.medium.disk.give_way() {
                 continue;
             }
-            let mut outcomes = self.waiters.outcomes.lock();
-            if !outcomes.contains_key(&token.id) && self.others_work() {
-                // The thread that holds the role answers; the time-out only bounds a race with it.
-                let patience = std::time::Duration::from_millis(5);
-                self.waiters.arrived.wait_for(&mut outcomes, patience);
-            }
+            self.waiters.wait_for(token, || self.others_work());
         }
     }
 
@@ -165,7 +137,7 @@ impl Store {
                 }
             }
             // Another waiting caller takes it by itself; what nobody waits for is written here.
-            Some(_) => drop(self.waiters.arrived.notify_all()),
+            Some(_) => self.waiters.commit_wanted(),
             None => drop(self.commit_here()),
         }
     }

@@ -13,8 +13,8 @@ use crate::chunks::asking::Asked;
 use crate::chunks::pages::{PageKey, parent_of};
 use crate::chunks::plans::Held;
 use crate::chunks::table::Table;
-use crate::store::Store;
-use crate::sync::MutexGuard;
+use crate::sync::{Mutex, MutexGuard};
+use crate::world::World;
 use crate::world::view::View;
 use crate::writer::Writer;
 
@@ -24,24 +24,25 @@ const TURNS_MAX: usize = 16;
 /// How many changed pages of each table, and how many changed nodes, were looked at.
 pub(crate) type Seen = [usize; 4];
 
-impl Store {
-    /// The writer, with all in memory that a capture changes.
-    pub(crate) fn lock_for_capture(&self) -> (Held, MutexGuard<'_, Writer>) {
-        let plan = self.world.memory.plans.hold();
-        let waiting = View::from(&self.world).planning(plan.number);
-        let mut seen = Seen::default();
-        for _ in 0..TURNS_MAX {
-            // If a page can't be read, the capture reports the error.
-            seen = look_above_changed(waiting, seen);
-            let writer = self.writer.lock();
-            let asked = Asked::default();
-            look_above_changed(View::asking(&self.world, &asked).planning(plan.number), seen);
-            if !asked.is_waiting() {
-                return (plan, writer);
-            }
+/// The writer, with all in memory that a capture changes.
+pub(crate) fn lock_for_capture<'a>(
+    world: &World,
+    writer: &'a Mutex<Writer>,
+) -> (Held, MutexGuard<'a, Writer>) {
+    let plan = world.memory.plans.hold();
+    let waiting = View::from(world).planning(plan.number);
+    let mut seen = Seen::default();
+    for _ in 0..TURNS_MAX {
+        // If a page can't be read, the capture reports the error.
+        seen = look_above_changed(waiting, seen);
+        let locked = writer.lock();
+        let asked = Asked::default();
+        look_above_changed(View::asking(world, &asked).planning(plan.number), seen);
+        if !asked.is_waiting() {
+            return (plan, locked);
         }
-        (plan, self.writer.lock())
     }
+    (plan, writer.lock())
 }
 
 /// Looks at what is above changes that were not `seen`. Which were seen then.

@@ -28,8 +28,7 @@ use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
 use crate::log::checkpointer::Checkpointer;
 use crate::space::segments::Segments;
-use crate::store::Store;
-use crate::sync::MutexGuard;
+use crate::sync::{Mutex, MutexGuard};
 use crate::world::World;
 use crate::world::view::View;
 use crate::writer::Writer;
@@ -166,81 +165,78 @@ enum Of {
     RowsOf(TableName),
 }
 
-impl Store {
-    /// Captures most of what has changed, a slice at a time.
-    ///
-    /// # Errors
-    /// If memory and medium differ by now: it has to be given up.
-    pub(crate) fn capture_slices(
-        &self,
-        checkpointer: &Checkpointer,
-    ) -> Result<Captured, StoreError> {
-        let world = &self.world;
-        let mut captured = Captured::default();
-        let plan = world.memory.plans.hold();
-        for _ in 0..PASSES_MAX {
-            let before = captured.images.len();
-            // If a page can't be read, the capture reports the error.
-            look_above_changed(View::from(world).planning(plan.number), Seen::default());
-            world.nodes.sort_changed();
-            for of in [Of::Nodes, Of::RowsOf(TableName::Nodes), Of::RowsOf(TableName::Chunks)] {
-                for _ in 0..self.slices_of(of) {
-                    if !self.capture_slice(checkpointer, &mut captured, of)? {
-                        return Ok(captured);
-                    }
-                    world.medium.disk.give_way();
+/// Captures most of what has changed, a slice at a time.
+///
+/// # Errors
+/// If memory and medium differ by now: it has to be given up.
+pub(crate) fn capture_slices(
+    world: &World,
+    writer: &Mutex<Writer>,
+    checkpointer: &Checkpointer,
+) -> Result<Captured, StoreError> {
+    let mut captured = Captured::default();
+    let plan = world.memory.plans.hold();
+    for _ in 0..PASSES_MAX {
+        let before = captured.images.len();
+        // If a page can't be read, the capture reports the error.
+        look_above_changed(View::from(world).planning(plan.number), Seen::default());
+        world.nodes.sort_changed();
+        for of in [Of::Nodes, Of::RowsOf(TableName::Nodes), Of::RowsOf(TableName::Chunks)] {
+            for _ in 0..slices_of(world, of) {
+                if !capture_slice((world, writer), checkpointer, &mut captured, of)? {
+                    return Ok(captured);
                 }
-            }
-            if captured.images.len() == before {
-                break;
+                world.medium.disk.give_way();
             }
         }
-        Ok(captured)
+        if captured.images.len() == before {
+            break;
+        }
     }
+    Ok(captured)
+}
 
-    /// How many slices are worth it.
-    fn slices_of(&self, of: Of) -> usize {
-        let changed = match of {
-            Of::Nodes => self.world.nodes.changed_count() as usize,
-            Of::RowsOf(table) => self.world.table(table).changed_pages().len(),
-        };
-        changed / self.world.medium.tuning.slice_len
-    }
+/// How many slices are worth it.
+fn slices_of(world: &World, of: Of) -> usize {
+    let changed = match of {
+        Of::Nodes => world.nodes.changed_count() as usize,
+        Of::RowsOf(table) => world.table(table).changed_pages().len(),
+    };
+    changed / world.medium.tuning.slice_len
+}
 
-    /// Captures one slice; `false` if there is no room for that.
-    fn capture_slice(
-        &self,
-        checkpointer: &Checkpointer,
-        captured: &mut Captured,
-        of: Of,
-    ) -> Result<bool, StoreError> {
-        let world = &self.world;
-        let mut writer = self.writer.lock();
-        let needed = writer.claim(world).segments.saturating_mul(2).saturating_add(KEPT_SEGMENTS);
-        if writer.failed || needed > writer.state.segments.free_for_metadata() {
-            return Ok(false);
-        }
-        if captured.images.is_empty() {
-            world.memory.begin_capture();
-        }
-        let (count_max, lsn) = (world.medium.tuning.slice_len, writer.log.position().lsn);
-        let mut placer = captured.placer(world, &mut writer.state.segments, lsn, checkpointer);
-        let result = match of {
-            Of::Nodes => {
-                let nodes = world.nodes.take_changed(count_max);
-                capture_nodes(world, &mut placer, nodes, captured)
-            }
-            Of::RowsOf(name) => {
-                let pages = world.table(name).capture_rows(&world.medium, &mut placer, count_max);
-                pages.map(|pages| captured.add_pages(name, pages))
-            }
-        };
-        let open = (placer.segment, placer.block);
-        captured.opened.append(&mut placer.opened);
-        captured.open = Some(open);
-        writer.next_checkpoint.note_open(open);
-        writer.failed |= result.is_err();
-        MutexGuard::unlock_fair(writer);
-        result.map(|()| true)
+/// Captures one slice; `false` if there is no room for that.
+fn capture_slice(
+    (world, writer): (&World, &Mutex<Writer>),
+    checkpointer: &Checkpointer,
+    captured: &mut Captured,
+    of: Of,
+) -> Result<bool, StoreError> {
+    let mut writer = writer.lock();
+    let needed = writer.claim(world).segments.saturating_mul(2).saturating_add(KEPT_SEGMENTS);
+    if writer.failed || needed > writer.state.segments.free_for_metadata() {
+        return Ok(false);
     }
+    if captured.images.is_empty() {
+        world.memory.begin_capture();
+    }
+    let (count_max, lsn) = (world.medium.tuning.slice_len, writer.log.position().lsn);
+    let mut placer = captured.placer(world, &mut writer.state.segments, lsn, checkpointer);
+    let result = match of {
+        Of::Nodes => {
+            let nodes = world.nodes.take_changed(count_max);
+            capture_nodes(world, &mut placer, nodes, captured)
+        }
+        Of::RowsOf(name) => {
+            let pages = world.table(name).capture_rows(&world.medium, &mut placer, count_max);
+            pages.map(|pages| captured.add_pages(name, pages))
+        }
+    };
+    let open = (placer.segment, placer.block);
+    captured.opened.append(&mut placer.opened);
+    captured.open = Some(open);
+    writer.next_checkpoint.note_open(open);
+    writer.failed |= result.is_err();
+    MutexGuard::unlock_fair(writer);
+    result.map(|()| true)
 }

@@ -14,7 +14,9 @@
 //! 3. Nothing here holds a lock over I/O that a host waits for.
 
 pub(crate) mod accounting;
+pub(crate) mod barrier;
 pub(crate) mod check;
+pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod discard;
 pub(crate) mod due;

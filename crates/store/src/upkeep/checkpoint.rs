@@ -1,0 +1,196 @@
+//! Writing a checkpoint beside what hosts do, again and again where the device refuses it.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use block::VolumeError;
+
+use crate::checkpoint::holes::Holes;
+use crate::checkpoint::images::images_bytes;
+use crate::checkpoint::recapture::Bad;
+use crate::checkpoint::slices::Captured;
+use crate::log::checkpointer::Checkpointer;
+use crate::store::Store;
+use crate::{Durability, StoreError};
+
+use crate::checkpoint::above::lock_for_capture;
+use crate::checkpoint::slices::capture_slices;
+use crate::checkpoint::{Capture, capture, free_dead, write};
+
+/// How many segments may refuse a checkpoint before it waits for its next turn: a device that takes
+/// nothing any more has others find that out.
+const TRIES_MAX: usize = 256;
+const NO_PLACE: &str = "no place is left that takes a checkpoint";
+
+impl Store {
+    /// Writes a checkpoint. Waits, while the data path goes on; for a background thread.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRoom`] where it does not fit what is free, and [`StoreError::Io`] where too
+    /// many places refuse it: nothing has changed then, and it can be tried again. Other errors end
+    /// all writing.
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.checkpoint_with(&mut self.checkpointing.lock())
+    }
+
+    /// As [`Store::checkpoint`], for who has the checkpointer.
+    pub(crate) fn checkpoint_with(
+        &self,
+        checkpointer: &mut Checkpointer,
+    ) -> Result<(), StoreError> {
+        let (mut is_refused, mut retired) = (false, Vec::new());
+        let mut result = Err(StoreError::Io(std::io::Error::other(NO_PLACE)));
+        for _ in 0..TRIES_MAX {
+            match self.try_checkpoint(checkpointer) {
+                // Each try takes another segment.
+                Ok(Some(bad)) => {
+                    is_refused = true;
+                    retired.extend(bad.is_retired.then_some(bad.segment));
+                }
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.writer.lock().state.segments.give_back(retired);
+        if is_refused && !self.has_failed() {
+            self.find_device_there(checkpointer)?;
+        }
+        result
+    }
+
+    /// Places refuse a checkpoint, and no more are left that it fits. If the device takes no
+    /// superblock either, there is none that takes anything.
+    fn find_device_there(&self, checkpointer: &mut Checkpointer) -> Result<(), StoreError> {
+        if checkpointer.rewrite_superblock(&self.world.medium).is_ok() {
+            return Ok(());
+        }
+        let answers = {
+            let mut writer = self.writer.lock();
+            writer.failed = true;
+            writer.abandon(&self.world)
+        };
+        self.answer(answers);
+        Err(StoreError::Io(std::io::Error::other(NO_PLACE)))
+    }
+
+    /// Writes a checkpoint, or says which segment has refused a part of it: it has to be captured
+    /// anew.
+    fn try_checkpoint(&self, checkpointer: &mut Checkpointer) -> Result<Option<Bad>, StoreError> {
+        let mut begun = capture_slices(&self.world, &self.writer, checkpointer)?;
+        if self.options.durability == Durability::Flush
+            && let Err(error) = self.raise_barrier()
+        {
+            self.give_back(begun, checkpointer)?;
+            return Err(error);
+        }
+        let mut captured = self.try_capture(checkpointer, None, &mut begun);
+        if let Err(StoreError::NoRoom { .. }) = &captured {
+            self.give_back(begun, checkpointer)?;
+            // Looked for without the writer's lock: what a checkpoint needs changes with the next
+            // one only.
+            let emptied = self.writer.lock().supply.compacted().clone();
+            captured = self.capture_into_holes(checkpointer, &emptied);
+            if let Err(StoreError::NoRoom { .. }) = &captured
+                && !emptied.is_empty()
+            {
+                // Better no compaction than no checkpoint.
+                self.writer.lock().supply.end_compaction();
+                captured = self.capture_into_holes(checkpointer, &BTreeSet::new());
+            }
+        }
+        let answers = {
+            let mut writer = self.writer.lock();
+            let is_fatal = !matches!(captured, Ok(_) | Err(StoreError::NoRoom { .. }));
+            writer.failed |= is_fatal;
+            let mut answers = writer.abandon(&self.world);
+            if std::mem::take(&mut writer.barrier) {
+                writer.take_waiting(&self.world, &mut answers);
+            }
+            answers
+        };
+        self.answer(answers);
+        let capture = captured?;
+        let written = self.write_capture(checkpointer, capture);
+        let (answers, waited) = {
+            let mut writer = self.writer.lock();
+            // Memory may have gone ahead of the medium for good.
+            writer.failed |= written.is_err();
+            let mut answers = writer.abandon(&self.world);
+            let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.failed;
+            if waited {
+                // What did not fit in memory does now, and what found no segment may find one.
+                writer.take_waiting(&self.world, &mut answers);
+            }
+            (answers, waited)
+        };
+        self.answer(answers);
+        if waited {
+            self.hand_over();
+        }
+        written
+    }
+
+    fn give_back(&self, begun: Captured, checkpointer: &Checkpointer) -> Result<(), StoreError> {
+        let mut writer = self.writer.lock();
+        let result = begun.give_back(&self.world, &mut writer, checkpointer, None);
+        writer.failed |= result.is_err();
+        result
+    }
+
+    fn capture_into_holes(
+        &self,
+        checkpointer: &Checkpointer,
+        emptied: &BTreeSet<u32>,
+    ) -> Result<Capture, StoreError> {
+        let holes = Holes::find(&self.world, checkpointer, emptied);
+        self.try_capture(checkpointer, Some(holes), &mut Captured::default())
+    }
+
+    fn try_capture(
+        &self,
+        checkpointer: &Checkpointer,
+        holes: Option<Holes>,
+        begun: &mut Captured,
+    ) -> Result<Capture, StoreError> {
+        let (_plan, mut writer) = lock_for_capture(&self.world, &self.writer);
+        // After a failed write memory and medium differ: that must not become the truth.
+        if writer.failed {
+            return Err(StoreError::Volume(VolumeError::WriteFailed));
+        }
+        capture(&self.world, &mut writer, checkpointer, holes, begun)
+    }
+
+    fn write_capture(
+        &self,
+        checkpointer: &mut Checkpointer,
+        capture: Capture,
+    ) -> Result<Option<Bad>, StoreError> {
+        let mut left_bytes = images_bytes(&capture.captured.images);
+        let mut told = |bytes| {
+            self.checkpointed(bytes, left_bytes);
+            left_bytes = left_bytes.saturating_sub(bytes);
+        };
+        let mut written = match write(&self.world, checkpointer, capture, &mut told)? {
+            Ok(written) => written,
+            Err(refused) => {
+                let writer = &mut self.writer.lock();
+                return refused.take_back(&self.world, writer, checkpointer).map(Some);
+            }
+        };
+        self.checkpoint_bytes.fetch_add(written.bytes, Ordering::Relaxed);
+        written.dead = self.without_weightless(written.dead);
+        let mut writer = self.writer.lock();
+        let in_both = written.in_both;
+        free_dead(&self.world, &mut writer, checkpointer, written);
+        if in_both {
+            // Whichever superblock the log is found by has all segments.
+            writer.state.segments.open_up();
+        }
+        drop(writer);
+        self.checkpoint_count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+}
