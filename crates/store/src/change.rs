@@ -55,7 +55,7 @@ impl Store {
             }
             let unsettled = writer.awaits_grafts(&self.world, &touched)
                 || writer.was_grafted(&self.world, &touched, seen);
-            if !unsettled || writer.failed {
+            if !unsettled || writer.has_failed() {
                 let job = Job::Entries { entries, wait: None, plan };
                 return Ok(writer.submit(&self.world, token, job));
             }

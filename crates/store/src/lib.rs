@@ -18,19 +18,32 @@
 //!
 //! # The house
 //! Two stories are told from their beginning to their end: [`write`], how a request that changes
-//! something gets into the open record, and [`read`], how one is answered from the cache or the
-//! device ([`fetch`]). What is not in memory of either is asked for first ([`asking`]). Behind them
-//! are seven rooms, each with its invariants at its door:
+//! something gets into the open record ([`reduce`]: what of it need not be stored, [`change`]: what
+//! an administrator changes), and [`read`], how one is answered from the cache or the device
+//! ([`fetch`]). A request that waits for the device is an [`operation`].
 //!
-//! * [`edits`]: what a request comes down to,
-//! * [`log`]: the record, its commit, its taking effect; replay, and recovery,
-//! * [`map`]: the radix trees of volumes, [`chunks`]: the rows that they name, and what is there,
-//! * [`key_space`]: the pairs that the layer above keeps, in leaves,
-//! * [`space`]: free segments, who waits for them, and winning them back,
-//! * [`upkeep`]: checkpoints, passes, tools.
+//! Behind them are rooms, each with its invariants at its door. A room imports those below it only:
 //!
-//! [`store`] is what callers see, [`world`] what all threads share, [`wait`] callers that wait on
-//! the spot, [`tuning`] the sizes that the simulator makes small.
+//! | room | what it has |
+//! |---|---|
+//! | [`opening`] | making and opening a pool: recovery |
+//! | [`upkeep`] | checkpoints beside what hosts do, passes over the pool, tools |
+//! | [`checkpoint`] | what a checkpoint captures, where it goes, and reading it back |
+//! | [`writer`] | the one owner of all that changes: who joins the open record, and its commit |
+//! | [`apply`] | entries take effect, live and in recovery alike |
+//! | [`map`] | the radix trees of volumes |
+//! | [`log`] | its tail, records, finding and believing them; superblocks |
+//! | [`edits`] | what a request comes down to |
+//! | [`world`] | what all threads share, and what only the writer changes |
+//! | [`space`] | segments, and what is known of winning some |
+//! | [`key_space`] | the pairs that the layer above keeps, in leaves |
+//! | [`nodes`] | the nodes of all maps, in memory |
+//! | [`chunks`] | rows in tables, the medium and its metadata in memory, reduction |
+//!
+//! [`store`] is what callers see, [`status`] how it stands, [`wait`] callers that wait on the spot
+//! ([`waiters`]: where their answers go), [`api`] and [`error`] the words for it, [`tuning`] the
+//! sizes that the simulator makes small. The store holds what upkeep's passes are at, and so these
+//! two import each other.
 
 mod api;
 mod apply;

@@ -331,6 +331,6 @@ impl Store {
 
     /// Whether the writer has given up, so that only reads are answered.
     pub fn has_failed(&self) -> bool {
-        self.writer.lock().failed
+        self.writer.lock().has_failed()
     }
 }

@@ -83,7 +83,7 @@ impl Store {
             return Ok(edit);
         }
         let mut writer = self.writer.lock();
-        if writer.failed {
+        if writer.has_failed() {
             return Err(Started::Done(Err(VolumeError::WriteFailed)));
         }
         // One that was given back in between would not be found by anybody else.

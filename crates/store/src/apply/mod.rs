@@ -1,4 +1,6 @@
 //! Applying redo entries: the one place where the state changes, live and in recovery alike.
+//!
+//! * `bring`: entries that bring chunks, or move them, `lossy`: over what can't be read.
 
 pub(crate) mod bring;
 pub(crate) mod lossy;

@@ -15,6 +15,14 @@
 //! has changed nothing. So it is where the device refuses a part of it (`recapture`). Where it
 //! would leave too few segments free, it goes to holes first (`holes`), so that metadata does not
 //! spread where space is short.
+//!
+//! * `above`, `slices`, `captures`, `capture_leaves`, `segment_table`: capturing, `placer`, `holes`:
+//!   where what is captured goes, `images`: writing it, `recapture`: where the device refuses it,
+//! * `load`: reading it back.
+//!
+//! Invariants:
+//! 1. What a checkpoint names is durable before the root names the checkpoint.
+//! 2. What the last checkpoint needs stays where it is until the next one is durable.
 
 pub(crate) mod above;
 pub(crate) mod capture_leaves;

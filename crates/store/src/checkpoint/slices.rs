@@ -214,7 +214,7 @@ fn capture_slice(
 ) -> Result<bool, StoreError> {
     let mut writer = writer.lock();
     let needed = writer.claim(world).segments.saturating_mul(2).saturating_add(KEPT_SEGMENTS);
-    if writer.failed || needed > writer.state.segments.free_for_metadata() {
+    if writer.has_failed() || needed > writer.state.segments.free_for_metadata() {
         return Ok(false);
     }
     if captured.images.is_empty() {
@@ -236,7 +236,7 @@ fn capture_slice(
     captured.opened.append(&mut placer.opened);
     captured.open = Some(open);
     writer.next_checkpoint.note_open(open);
-    writer.failed |= result.is_err();
+    writer.fail_if(result.is_err());
     MutexGuard::unlock_fair(writer);
     result.map(|()| true)
 }

@@ -1,13 +1,12 @@
-//! Chunks: where the content of blocks is, and how it is packed.
+//! Chunks: where the content of blocks is, and how it is packed; and the tables that say so.
 //!
-//! * `table`, `pages`, `cursor`, `visit`: rows of 32 bytes in pages, `ids`: the next of them,
-//!   `rotten`: with damaged pages,
-//! * `bring`: entries that bring chunks, `weightless`, `unplaced`: chunks without a place of their
-//!   own,
-//! * `data_cache`: data in memory,
-//! * `dedup`, `index`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what was
+//! * `table`, `table_name`, `pages`, `cursor`, `visit`: rows of 32 bytes in pages, `rotten`: with
+//!   damaged pages, `bad_copies`: with damaged first copies,
+//! * `unplaced`: chunks without a place of their own, `data_cache`: data in memory,
+//! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what was
 //!   written,
-//! * `medium`: reading metadata from the device, `memory`: the one budget of all of it.
+//! * `medium`: reading metadata from the device, `asking`: asking for it instead, `memory`: the one
+//!   budget of all of it, `plans`: what stays there until a change is applied.
 //!
 //! Invariants:
 //! 1. A chunk never changes: the same id is the same content, wherever it is.

@@ -1,11 +1,11 @@
 //! What a request that changes something comes down to, before it is in the log.
 //!
-//! * `edit`, `put`, `classify`, `compare`: what becomes of which blocks, `join`: how it gets into
-//!   the open record,
-//! * `copies`, `stage`, `bulk`, `rest`, `places`: what takes more than one record,
-//! * `preload`, `plans`: what an edit will touch is in memory before it is taken, and stays there,
-//! * `comparisons`: the COMPARE AND WRITEs of the last minute, `change`: what an administrator
-//!   changes.
+//! * `edit`, `put`, `classify`, `compare`: what becomes of which blocks, `entries`: what the log says
+//!   of that,
+//! * `copies`, `stage`, `rest`: what takes more than one record,
+//! * `take`, `grafts`, `origins`: what copies take from their sources, and what that changes for
+//!   others,
+//! * `preload`: what an edit will touch is in memory before it is taken.
 //!
 //! Invariants:
 //! 1. An edit that is in a record can be applied without I/O, and does not fail.

@@ -1,18 +1,16 @@
-//! The log: its tail, records in flight and sealing on one side, replay and recovery on the other.
+//! The log: its tail and its records on one side, finding and believing them on the other.
 //!
-//! * `tail`: where it ends, `queues`: who waits to join, `writer`: the one owner of both, `record`: a record before it is written, `commit`:
-//!   sealing it and what follows, `elsewhere`: a record that the device refuses, `quiet`: the log
-//!   at rest,
-//! * `unflushed`, `barrier`: what no flush has covered yet (`durability = "flush"`),
-//! * `apply`: its entries take effect, live and in recovery alike,
-//! * `recovery`, `replay`, `log_reader`, `incarnation`: opening a pool; `lossy`, `plausible`: over
-//!   what can't be read, and what can't be right.
+//! * `tail`: where it ends, and what a recovery of this moment would read,
+//! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`: chunks
+//!   that move to another place in it,
+//! * `log_reader`, `replay`: finding records, `plausible`: what can't be right,
+//! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
+//!   `incarnation`: which opening it is.
 //!
 //! Invariants:
 //! 1. LSNs are contiguous: a record follows the one before it, in the segment that that one named.
 //! 2. Entries are applied in the order of the log, and each once.
-//! 3. A request is acknowledged when its record and all before it are durable, or, with
-//!    `durability = "flush"`, when they are written.
+//! 3. No segment that recovery would read is free.
 
 pub(crate) mod checkpointer;
 pub(crate) mod in_flight;

@@ -1,9 +1,8 @@
 //! The maps of volumes: radix trees of nodes, shared by copies and snapshots.
 //!
-//! * `tree`: changing one, `walk`: looking at one, `nodes`, `node_slots`: the nodes in memory,
-//! * `grafts`, `gather`, `take`, `origins`: what copies take from their sources,
-//! * `volumes`: the volumes as a whole, `extents`: what of one is mapped, `value`, `counts`: what
-//!   entries say.
+//! * `tree`: changing one, `walk`: looking at one, `gather`: what a copy gathers from its source,
+//! * `volumes`: the volumes as a whole, `extents`: what of one is mapped, `value`: what entries are
+//!   set to.
 //!
 //! Invariants:
 //! 1. A node with several references is never changed: who changes it takes a copy.

@@ -10,6 +10,8 @@
 //! | no such record at either place | the log ends here |
 //! | records behind the last known flush whose payload is wrong | the log ends before the first |
 //! | and a record of a later epoch in the following segment | the log went on there instead |
+//!
+//! * `replay`: following the log, `relief`: checkpoints in the midst of that.
 
 pub(crate) mod relief;
 pub(crate) mod replay;

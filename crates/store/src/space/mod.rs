@@ -1,18 +1,17 @@
-//! Space: which segments are free, what they are free for, and winning them back.
+//! Space: which segments are free, and what is known of winning some.
 //!
-//! * `segments`, `tally`: what of each is live, `held`: what is free of which the device does not
-//!   know, `holes`: what of metadata segments is not,
-//! * `row_pages`, `segment_table`: the pages that rows of segments are stored in,
-//! * `room`, `next_checkpoint`, `estimate`, `need`: what free segments are for, `supply`: what was
-//!   done to win some, `starved`, `pace`, `revive`: who waits
-//!   for them, and goes on, `relief`: checkpoints in the midst of a recovery,
-//! * `reclaim`, `relocate`, `compact`: winning segments back, `grow`: more of them,
-//! * `readers`: who may still read what is freed, `accounting`: whose the space is.
+//! * `segments`, `tally`: what of each is live, `row_pages`: the pages that their rows are stored in,
+//!   `held`: what is free of which the device does not know,
+//! * `need`: what space is needed for, `supply`: what was done to win some, `pace`: how fast hosts
+//!   may write meanwhile, `next_checkpoint`: the room for that,
+//! * `readers`: who may still read what is freed.
+//!
+//! Who waits for space is the writer's, winning it back upkeep's.
 //!
 //! Invariants:
 //! 1. A segment is used again only when nothing durable names what is in it, and no reader may
 //!    still read it.
-//! 2. What makes space has room for itself: a full pool never stops (`room`).
+//! 2. What makes space has room for itself: a full pool never stops (`writer::room`).
 
 pub(crate) mod held;
 pub(crate) mod need;

@@ -45,7 +45,7 @@ fn finish(hand: &Hand, count: usize, replies: &mut Vec<(u64, Reply)>) {
 fn assert_nothing_staged(store: &Store) {
     while store.housekeep() || store.commit_here() {}
     let writer = store.writer.lock();
-    assert!(writer.released.is_empty() && writer.state.staged.is_empty());
+    assert!(writer.released().is_empty() && writer.state.staged.is_empty());
 }
 
 /// As many parts can be brought at once as ever.

@@ -188,7 +188,7 @@ fn behind_a_lost_commit_nothing_is_applied_or_recovered() {
 fn behind_a_lost_commit_nothing_counts_in_a_store_that_has_failed() {
     let bench = bench(Durability::Commit);
     let [first, second] = two_commits(&bench, &distinct(16, 1));
-    bench.store.writer.lock().failed = true;
+    bench.store.writer.lock().fail();
     bench.store.write_out(&second).unwrap();
     bench.store.finish_commit(second, Ok(()));
     bench.store.finish_commit(first, Err(io::Error::other("lost")));
@@ -296,7 +296,7 @@ fn a_checkpoint_sleeps_while_a_record_is_under_way() {
     bench.store.write_out(&commit).unwrap();
     std::thread::scope(|scope| {
         let checkpoint = scope.spawn(|| bench.store.checkpoint());
-        while !bench.store.writer.lock().barrier {
+        while !bench.store.writer.lock().has_barrier() {
             std::thread::yield_now();
         }
         // Far more turns of this thread than the other one may take.

@@ -189,14 +189,14 @@ fn what_begins_to_wait_is_looked_at_in_turns() {
     const BLOCKS: u64 = 8;
     let pool = Short::new(4);
     let mut most = 0;
-    pool.store.writer.lock().barrier = true;
+    pool.store.writer.lock().raise_barrier();
     for id in 0..JOBS {
         let range = SectorRange::new(id % 128 * BLOCKS * 8, BLOCKS * 8);
         let data = DataOut::from_bytes(&distinct(BLOCKS * 8, id + 1), 0);
         let volume = pool.volume;
         pool.start(id, VolumeRequest::Write { volume, range, data, fua: false });
     }
-    pool.store.writer.lock().barrier = false;
+    pool.store.writer.lock().lower_barrier();
     while (pool.waiting() as u64) < JOBS {
         let mut writer = pool.store.writer.lock();
         let before = writer.supply.needs_looked_at();

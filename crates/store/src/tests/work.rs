@@ -75,7 +75,7 @@ fn a_block_that_a_write_repeats_is_one_entry() {
         start_write(&hand, id, volume, (id + 1) * 8 * MIB + 24, &data(id));
     }
     // What is stored, the repeated block, and the last one.
-    let entries = hand.store.writer.lock().open.entries.len() as u64;
+    let entries = hand.store.writer.lock().open_record().entries.len() as u64;
     assert!(entries <= 3 * WRITES, "{entries} entries");
     assert_eq!(answered_by_commits(&hand), [WRITES]);
     let check = |store: &Store| {

@@ -10,23 +10,23 @@ use crate::store::Store;
 impl Store {
     /// Lets nothing new in until all that was applied early is durable.
     pub(crate) fn raise_barrier(&self) -> Result<(), StoreError> {
-        self.writer.lock().barrier = true;
+        self.writer.lock().raise_barrier();
         let mut waits = false;
         loop {
             {
                 let mut writer = self.writer.lock();
                 #[cfg(test)]
                 self.barrier_turns.fetch_add(1, Ordering::Relaxed);
-                if waits && writer.is_leading() && !writer.wants_commit() && !writer.failed {
+                if waits && writer.is_leading() && !writer.wants_commit() && !writer.has_failed() {
                     // The device may take long over it.
                     self.landed.wait(&mut writer);
                 }
-                if writer.is_idle() && writer.unflushed.is_empty() || writer.failed {
+                if writer.is_flushed() || writer.has_failed() {
                     return Ok(());
                 }
-                if !writer.open.entries.is_empty() && writer.has_no_segment() {
+                if writer.has_no_segment() {
                     // `room` sees to it that this does not come about.
-                    writer.barrier = false;
+                    writer.lower_barrier();
                     let needed_bytes = self.world.medium.geometry().segment_bytes;
                     return Err(StoreError::NoRoom { needed_bytes, free_bytes: 0 });
                 }

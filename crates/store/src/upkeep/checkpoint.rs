@@ -69,7 +69,7 @@ impl Store {
         }
         let answers = {
             let mut writer = self.writer.lock();
-            writer.failed = true;
+            writer.fail();
             writer.abandon(&self.world)
         };
         self.answer(answers);
@@ -104,9 +104,9 @@ impl Store {
         let answers = {
             let mut writer = self.writer.lock();
             let is_fatal = !matches!(captured, Ok(_) | Err(StoreError::NoRoom { .. }));
-            writer.failed |= is_fatal;
+            writer.fail_if(is_fatal);
             let mut answers = writer.abandon(&self.world);
-            if std::mem::take(&mut writer.barrier) {
+            if writer.lower_barrier() {
                 writer.take_waiting(&self.world, &mut answers);
             }
             answers
@@ -117,9 +117,9 @@ impl Store {
         let (answers, waited) = {
             let mut writer = self.writer.lock();
             // Memory may have gone ahead of the medium for good.
-            writer.failed |= written.is_err();
+            writer.fail_if(written.is_err());
             let mut answers = writer.abandon(&self.world);
-            let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.failed;
+            let waited = (writer.has_waiting() || writer.wants_commit()) && !writer.has_failed();
             if waited {
                 // What did not fit in memory does now, and what found no segment may find one.
                 writer.take_waiting(&self.world, &mut answers);
@@ -136,7 +136,7 @@ impl Store {
     fn give_back(&self, begun: Captured, checkpointer: &Checkpointer) -> Result<(), StoreError> {
         let mut writer = self.writer.lock();
         let result = begun.give_back(&self.world, &mut writer, checkpointer, None);
-        writer.failed |= result.is_err();
+        writer.fail_if(result.is_err());
         result
     }
 
@@ -157,7 +157,7 @@ impl Store {
     ) -> Result<Capture, StoreError> {
         let (_plan, mut writer) = lock_for_capture(&self.world, &self.writer);
         // After a failed write memory and medium differ: that must not become the truth.
-        if writer.failed {
+        if writer.has_failed() {
             return Err(StoreError::Volume(VolumeError::WriteFailed));
         }
         capture(&self.world, &mut writer, checkpointer, holes, begun)

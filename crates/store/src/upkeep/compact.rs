@@ -248,7 +248,7 @@ impl Writer {
         let free = u64::from(self.state.segments.free_count());
         let mut room_units =
             free.saturating_sub(u64::from(self.left_by_data())) * segment_units / 4;
-        if rests || self.failed {
+        if rests || self.has_failed() {
             room_units = 0;
         }
         let mut moved_units = 0;
@@ -322,6 +322,6 @@ impl Writer {
         let in_holes = free <= u64::from(self.left_by_data()) && 3 * moved_units <= holes_units;
         let gains = count > 0 && in_holes || count as u64 > moved_units.div_ceil(segment_units);
         let opened = rows.into_iter().map(|(segment, row)| (segment, row.opened_lsn));
-        (gains && !self.failed).then(|| opened.collect())
+        (gains && !self.has_failed()).then(|| opened.collect())
     }
 }

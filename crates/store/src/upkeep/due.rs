@@ -16,7 +16,7 @@ impl Store {
     }
 
     pub(crate) fn checkpoint_due_of(&self, writer: &mut Writer) -> bool {
-        if writer.failed {
+        if writer.has_failed() {
             return false;
         }
         // Also without a log: what is freed in the background changes metadata.
@@ -46,7 +46,7 @@ impl Store {
     pub(crate) fn feed(&self) -> bool {
         {
             let writer = self.writer.lock();
-            if !writer.queues.has_starved() || writer.failed {
+            if !writer.queues.has_starved() || writer.has_failed() {
                 return false;
             }
         }

@@ -121,7 +121,7 @@ impl Store {
         self.read_released();
         let next = {
             let mut writer = self.writer.lock();
-            if writer.failed || writer.state.pending.is_empty() {
+            if writer.has_failed() || writer.state.pending.is_empty() {
                 return false;
             }
             let count = writer.nodes_to_free(&self.world, HOUSEKEEPING_NODES);
@@ -138,7 +138,7 @@ impl Store {
             let _ = preload::freeing(View::from(&self.world).planning(plan.number), *id);
         }
         let mut writer = self.writer.lock();
-        if writer.failed {
+        if writer.has_failed() {
             return false;
         }
         writer.turn_plans(&self.world);
@@ -149,7 +149,7 @@ impl Store {
         pending.extend(others);
         let mut editor = Editor { world: &self.world, state: &mut writer.state };
         if found.into_iter().rev().any(|id| editor.free_node(id).is_err()) {
-            writer.failed = true;
+            writer.fail();
             return false;
         }
         !writer.state.pending.is_empty()
@@ -158,7 +158,7 @@ impl Store {
     /// Reads the rows of chunks that were staged for nothing, so that a record can release them.
     /// Those that can't be read stay until a recovery.
     fn read_released(&self) {
-        let released = self.writer.lock().released.clone();
+        let released = self.writer.lock().released().to_vec();
         if released.is_empty() {
             return;
         }
@@ -167,8 +167,8 @@ impl Store {
         let there = |(first, count): &(_, u32)| preload::are_rows_there(view, *first, *count);
         let lost: Vec<_> = released.into_iter().filter(|run| !there(run)).collect();
         let mut writer = self.writer.lock();
-        writer.released.retain(|run| !lost.contains(run));
-        if !writer.failed {
+        writer.leave_released(&lost);
+        if !writer.has_failed() {
             writer.log_released(&self.world);
         }
     }
@@ -176,7 +176,7 @@ impl Store {
     /// Whether [`Store::maintain`] would find something to do.
     pub fn maintenance_due(&self) -> bool {
         let writer = &mut *self.writer.lock();
-        !writer.failed && (writer.has_to_free() || writer.queues.has_starved())
+        !writer.has_failed() && (writer.has_to_free() || writer.queues.has_starved())
             || writer.forgets_some(&self.world)
             || self.world.refill_due()
             || self.has_bad_copies()

@@ -1,17 +1,14 @@
 //! What goes on beside hosts' work: checkpoints, passes over the pool, and tools.
 //!
-//! * `due`, `maintain`: what is to be done next,
-//! * `checkpoint`, `checkpointer`, `captures`, `slices`, `above`, `images`, `placer`, `recapture`:
-//!   checkpoints; `repairs`, `upgrade`: what they write anew,
-//! * `discard`: telling the device what is free,
+//! * `due`, `maintain`: what is to be done next, `starving`: for what waits for space,
+//! * `checkpoint`, `barrier`: writing checkpoints, `repairs`, `upgrade`: what they write anew,
+//! * `reclaim`, `relocate`, `compact`, `weightless`: winning segments back, `grow`: more of them,
+//!   `discard`: telling the device what is free, `accounting`: whose the space is,
 //! * `optimize`: the background pass of reduction, `scrub`: reading all that is stored,
 //! * `check`, `inspect`, `lost`, `salvage`: for administrators and their tools; `part`: passes in
-//!   rounds.
+//!   rounds, `incarnation`: which opening it is.
 //!
-//! Invariants:
-//! 1. What a checkpoint names is durable before the root names the checkpoint.
-//! 2. What the last checkpoint needs stays where it is until the next one is durable.
-//! 3. Nothing here holds a lock over I/O that a host waits for.
+//! Invariant: nothing here holds a lock over I/O that a host waits for.
 
 pub(crate) mod accounting;
 pub(crate) mod barrier;

@@ -94,7 +94,7 @@ impl Store {
     }
 
     pub(crate) fn reclaim_due_of(&self, writer: &mut Writer) -> bool {
-        !writer.failed
+        !writer.has_failed()
             && writer.state.segments.free_count() < writer.segments_wanted(&self.world)
             && !writer.is_reclaim_futile()
     }

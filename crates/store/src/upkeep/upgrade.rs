@@ -60,7 +60,7 @@ impl Writer {
     pub(crate) fn is_dividing_due(&mut self, world: &World) -> bool {
         let needed = |writer: &Self| writer.claim(world).segments.saturating_add(KEPT_SEGMENTS);
         let segments = &self.state.segments;
-        !self.failed
+        !self.has_failed()
             && (self.state.config.is_to_be_divided() || segments.to_be_divided_bytes().is_some())
             && needed(self) <= self.state.segments.free_for_metadata()
     }
@@ -90,7 +90,7 @@ impl Store {
         let mut writer = self.writer.lock();
         if let Err(error) = written {
             // Which version the next start finds is not known: nothing of either may follow.
-            writer.failed = true;
+            writer.fail();
             return Err(error);
         }
         self.world.upgraded(&mut writer, version);

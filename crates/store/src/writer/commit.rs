@@ -125,7 +125,8 @@ impl Writer {
     /// Whether the open record waits for a segment, and nothing under way will free one.
     pub(crate) fn has_no_segment(&mut self) -> bool {
         let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
-        self.sealed.is_empty()
+        !self.open.entries.is_empty()
+            && self.sealed.is_empty()
             && blocks > self.log.segment_rest_blocks()
             && self.state.segments.free_count() == 0
     }

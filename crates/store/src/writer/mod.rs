@@ -4,6 +4,19 @@
 //! becomes a *commit* in flight; when that is durable, and all in front of it are, its entries are
 //! applied and its requests answered. With `durability = "flush"` entries are applied and answered
 //! when they join, and the record follows.
+//!
+//! It is the log's tail, what it knows of space, and the queues of who waits; each has its
+//! invariants at its own door. What spans them is here:
+//!
+//! * `job`, `join`, `estimate`, `ids`, `grafts`: how jobs join the open record,
+//! * `queues`, `bulk`, `revive`: who waits, and goes on; `starved`, `need`, `room`, `segment_table`:
+//!   for space,
+//! * `commit`, `elsewhere`, `quiet`, `unflushed`: sealing a record and what follows.
+//!
+//! Invariants:
+//! 1. A request is acknowledged when its record and all before it are durable, or, with
+//!    `durability = "flush"`, when they are written.
+//! 2. Behind a record that was lost nothing is applied: recovery would not find it either.
 
 pub(crate) mod bulk;
 pub(crate) mod commit;
@@ -50,12 +63,12 @@ use job::{Answer, Job, Submitted};
 pub(crate) struct Writer {
     pub(crate) state: State,
     pub(crate) log: Tail,
-    pub(crate) durability: Durability,
-    pub(crate) tuning: Tuning,
-    pub(crate) open: Record,
+    durability: Durability,
+    tuning: Tuning,
+    open: Record,
     /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
     /// or landed.
-    pub(crate) sealed: VecDeque<InFlight>,
+    sealed: VecDeque<InFlight>,
     /// Who waits to join the open record.
     pub(crate) queues: Queues,
     /// What was done to win space.
@@ -64,17 +77,17 @@ pub(crate) struct Writer {
     pub(crate) next_checkpoint: NextCheckpoint,
     /// How fast hosts may write, while space is short.
     pub(crate) pace: Pace,
-    pub(crate) applied_grafts: Applied,
+    applied_grafts: Applied,
     /// What was answered early and is not durable yet.
-    pub(crate) unflushed: Unflushed,
+    unflushed: Unflushed,
     /// The store has failed; nothing is taken any more.
-    pub(crate) failed: bool,
+    failed: bool,
     /// A record was lost, or could not be applied: so are all behind it.
-    pub(crate) broken: bool,
+    broken: bool,
     /// While a checkpoint waits for memory and medium to agree (`durability = "flush"`).
-    pub(crate) barrier: bool,
+    barrier: bool,
     /// Chunks that were staged for nothing and are still to be released: first id and count.
-    pub(crate) released: Vec<(ChunkId, u32)>,
+    released: Vec<(ChunkId, u32)>,
 }
 
 impl Writer {
@@ -105,6 +118,42 @@ impl Writer {
         }
     }
 
+    /// Whether the store has failed: nothing is taken any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// It has, from here on, for good.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    /// It has, if something went wrong after which memory and medium differ.
+    pub(crate) fn fail_if(&mut self, is_wrong: bool) {
+        self.failed |= is_wrong;
+    }
+
+    /// Lets nothing in until the barrier is lowered.
+    pub(crate) fn raise_barrier(&mut self) {
+        self.barrier = true;
+    }
+
+    /// Whether there was one.
+    pub(crate) fn lower_barrier(&mut self) -> bool {
+        std::mem::take(&mut self.barrier)
+    }
+
+    /// Chunks that were staged for nothing and are still to be released: first id and count.
+    pub(crate) fn released(&self) -> &[(ChunkId, u32)] {
+        &self.released
+    }
+
+    /// Some of those can't be: they stay until a recovery.
+    pub(crate) fn leave_released(&mut self, lost: &[(ChunkId, u32)]) {
+        self.released.retain(|run| !lost.contains(run));
+    }
+
+    /// Whether entries are applied and answered when they join.
     pub(crate) fn early(&self) -> bool {
         self.durability == Durability::Flush
     }
@@ -112,6 +161,18 @@ impl Writer {
     /// Whether nothing waits and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.sealed.is_empty() && self.open.is_empty()
+    }
+
+    /// The record that collects changes.
+    #[cfg(test)]
+    pub(crate) fn open_record(&self) -> &Record {
+        &self.open
+    }
+
+    /// Whether a checkpoint waits for memory and medium to agree.
+    #[cfg(test)]
+    pub(crate) fn has_barrier(&self) -> bool {
+        self.barrier
     }
 
     /// Whether something is to be freed that nothing names.

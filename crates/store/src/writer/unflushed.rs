@@ -73,6 +73,11 @@ impl Writer {
         self.barrier && self.is_idle() && !self.unflushed.is_empty()
     }
 
+    /// Whether all that was taken is durable.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.is_idle() && self.unflushed.is_empty()
+    }
+
     /// Memory that is taken by records which no flush has covered.
     pub(crate) fn unflushed_bytes(&self) -> u64 {
         self.unflushed.bytes + self.sealed.iter().map(InFlight::kept_bytes).sum::<u64>()
