@@ -11,13 +11,12 @@ use std::sync::Arc;
 use block::{Frame, VolumeId};
 use format::page::TableRoot;
 use format::row::ROW_BYTES;
-use format::{ChunkId, ChunkRow, Fingerprint, MapEntry, NodeId, VolumeRow};
+use format::{ChunkId, ChunkRow, Fingerprint, NodeId, VolumeRow};
 
 use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::data_cache::{DataCache, data_cache};
 use crate::chunks::index::Index;
-use crate::chunks::medium::Medium;
-use crate::chunks::medium::twice;
+use crate::chunks::medium::{Medium, twice};
 use crate::chunks::memory::{Budgets, Memory};
 use crate::chunks::pages::{FastState, PageKey};
 use crate::chunks::recent::Recent;
@@ -26,7 +25,6 @@ use crate::chunks::table_name::TableName;
 use crate::chunks::unplaced::Unplaced;
 use crate::key_space::KeySpace;
 use crate::nodes::Nodes;
-use crate::nodes::counts::Counts;
 use crate::space::readers::{ReaderToken, Readers};
 use crate::space::segments::Segments;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -199,17 +197,6 @@ impl World {
     #[inline]
     pub(crate) fn span_blocks(&self, level: u8) -> u64 {
         self.medium.tuning.fanout.span_blocks(level)
-    }
-
-    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
-    pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
-        Ok(match entry {
-            MapEntry::Node(id) => {
-                let row = self.nodes.row(&self.medium, id)?;
-                Counts { mapped: row.mapped_blocks, data: row.data_blocks }
-            }
-            alike => Counts::alike(alike, self.span_blocks(level)),
-        })
     }
 
     pub(crate) fn volume(&self, id: VolumeId) -> Option<Arc<Volume>> {

@@ -2,10 +2,11 @@
 
 use std::ops::Deref;
 
-use format::{ChunkId, ChunkRow};
+use format::{ChunkId, ChunkRow, MapEntry};
 
 use crate::StoreError;
 use crate::chunks::asking::{Asked, Source};
+use crate::nodes::counts::Counts;
 use crate::world::{World, missing_chunk};
 
 /// The world, as someone sees it who waits for metadata or asks for it.
@@ -65,5 +66,18 @@ impl View<'_> {
     /// The row of a chunk that must exist.
     pub(crate) fn chunk(self, id: ChunkId) -> Result<ChunkRow, StoreError> {
         self.chunks.get(self.medium, id.0, ChunkRow::decode)?.ok_or_else(|| missing_chunk(id))
+    }
+}
+
+impl World {
+    /// Mapped and data blocks below an entry of a node of `level` + 1 (0: a block).
+    pub(crate) fn counts(&self, entry: MapEntry, level: u8) -> Result<Counts, StoreError> {
+        Ok(match entry {
+            MapEntry::Node(id) => {
+                let row = self.nodes.row(&self.medium, id)?;
+                Counts { mapped: row.mapped_blocks, data: row.data_blocks }
+            }
+            alike => Counts::alike(alike, self.span_blocks(level)),
+        })
     }
 }

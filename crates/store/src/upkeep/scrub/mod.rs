@@ -32,14 +32,13 @@ use format::{ChunkId, ChunkRow, Place};
 
 pub use findings::{DamageList, DamagedRange, Finding, Repair, What};
 
-use crate::StoreError;
 use crate::chunks::groups::GroupReader;
-use crate::chunks::table_name::TableName;
 use crate::chunks::verify::{Stored, read_chunk, read_chunks};
 use crate::log::checkpointer::Checkpointer;
 use crate::store::Store;
 use crate::sync::MutexGuard;
 use crate::world::World;
+use crate::{StoreError, TableName};
 use findings::Findings;
 use names::Naming;
 use pages::StoredTree;
