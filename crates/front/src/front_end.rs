@@ -208,6 +208,7 @@ impl FrontEnd {
             self.start_commit();
             self.submit();
         }
+        // What has ended waits for a turn that has time for it, but not for long.
         if self.is_late() && (submits || !has_waited) {
             self.left_to_collect = true;
             self.left_to_submit = self.has_queued;
