@@ -16,8 +16,9 @@
 //! would leave too few segments free, it goes to holes first (`holes`), so that metadata does not
 //! spread where space is short.
 //!
-//! * `above`, `slices`, `captures`, `capture_leaves`, `segment_table`: capturing, `placer`, `holes`:
-//!   where what is captured goes, `images`: writing it, `recapture`: where the device refuses it,
+//! * `above`, `slices`, `captures`, `capture_leaves`, `segment_table`: capturing,
+//! * `placer`, `holes`: where what is captured goes, `images`: writing it, `recapture`: where the
+//!   device refuses it,
 //! * `load`: reading it back.
 //!
 //! Invariants:

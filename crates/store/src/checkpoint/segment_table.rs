@@ -10,8 +10,8 @@
 //! 2. Then no row changes any more: pages get their content, and the directories above their
 //!    places and checksums, bottom up.
 //!
-//! What step 1 reaches has a bound ([`Size::blocks_max`](crate::writer::segment_table::Size::blocks_max)): only rows of segments change in which
-//! there is metadata, or that are opened for some.
+//! What step 1 reaches has a bound ([`crate::writer::segment_table`]): only rows of segments change
+//! in which there is metadata, or that are opened for some.
 //!
 //! Directories stay in memory once they are there, so that a capture reads nothing. Pages of rows
 //! are never in the table's memory: what they say is what [`Segments`] has.

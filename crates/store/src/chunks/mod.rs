@@ -3,8 +3,8 @@
 //! * `table`, `table_name`, `pages`, `cursor`, `visit`: rows of 32 bytes in pages, `rotten`: with
 //!   damaged pages, `bad_copies`: with damaged first copies,
 //! * `unplaced`: chunks without a place of their own, `data_cache`: data in memory,
-//! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what was
-//!   written,
+//! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what
+//!   was written,
 //! * `medium`: reading metadata from the device, `asking`: asking for it instead, `memory`: the one
 //!   budget of all of it, `plans`: what stays there until a change is applied.
 //!

@@ -1,7 +1,7 @@
 //! What a request that changes something comes down to, before it is in the log.
 //!
-//! * `edit`, `put`, `classify`, `compare`: what becomes of which blocks, `entries`: what the log says
-//!   of that,
+//! * `edit`, `put`, `classify`, `compare`: what becomes of which blocks, `entries`: what the log
+//!   says of that,
 //! * `copies`, `stage`, `rest`: what takes more than one record,
 //! * `take`, `grafts`, `origins`: what copies take from their sources, and what that changes for
 //!   others,

@@ -1,8 +1,8 @@
 //! The log: its tail and its records on one side, finding and believing them on the other.
 //!
 //! * `tail`: where it ends, and what a recovery of this moment would read,
-//! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`: chunks
-//!   that move to another place in it,
+//! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
+//!   chunks that move to another place in it,
 //! * `log_reader`, `replay`: finding records, `plausible`: what can't be right,
 //! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
 //!   `incarnation`: which opening it is.

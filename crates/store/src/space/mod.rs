@@ -1,7 +1,7 @@
 //! Space: which segments are free, and what is known of winning some.
 //!
-//! * `segments`, `tally`: what of each is live, `row_pages`: the pages that their rows are stored in,
-//!   `held`: what is free of which the device does not know,
+//! * `segments`, `tally`: what of each is live, `row_pages`: the pages that their rows are stored
+//!   in, `held`: what is free of which the device does not know,
 //! * `need`: what space is needed for, `supply`: what was done to win some, `pace`: how fast hosts
 //!   may write meanwhile, `next_checkpoint`: the room for that,
 //! * `readers`: who may still read what is freed.

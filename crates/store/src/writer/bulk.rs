@@ -49,7 +49,7 @@ impl Writer {
     }
 
     /// Lets up to `most` of them join, in their order, as far as there is room, until so many
-    /// blocks were looked at ([`Supply::needs_looked_at`](crate::space::supply::Supply::needs_looked_at)).
+    /// blocks were looked at ([`crate::space::supply::Supply::needs_looked_at`]).
     pub(crate) fn take_bulk(
         &mut self,
         world: &World,

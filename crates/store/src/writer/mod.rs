@@ -9,8 +9,8 @@
 //! invariants at its own door. What spans them is here:
 //!
 //! * `job`, `join`, `estimate`, `ids`, `grafts`: how jobs join the open record,
-//! * `queues`, `bulk`, `revive`: who waits, and goes on; `starved`, `need`, `room`, `segment_table`:
-//!   for space,
+//! * `queues`, `bulk`, `revive`: who waits, and goes on; `starved`, `need`, `room`,
+//!   `segment_table`: for space,
 //! * `commit`, `elsewhere`, `quiet`, `unflushed`: sealing a record and what follows.
 //!
 //! Invariants:

@@ -5,10 +5,11 @@
 //! back; it is refused when there is nothing ([`crate::Store::maintain`] decides that). How much
 //! must stay free for what, says `room`. Reads never wait.
 //!
-//! No job waits for ever. What is done to win space is counted as *work* ([`Supply::work_bytes`](crate::space::supply::Supply::work_bytes)):
-//! the bytes that reclaim moves and that checkpoints write, and a block for each turn, so that a
-//! turn which writes nothing counts as well. While dropped nodes are still to be freed only the
-//! turns count: space is about to come. Let `W` be [`Store::work_bytes_max`].
+//! No job waits for ever. What is done to win space is counted as *work*
+//! ([`work_bytes`](crate::space::supply::Supply::work_bytes)): the bytes that reclaim moves and
+//! that checkpoints write, and a block for each turn, so that a turn which writes nothing counts as
+//! well. While dropped nodes are still to be freed only the turns count: space is about to come.
+//! Let `W` be [`crate::Store::work_bytes_max`].
 //!
 //! Invariants:
 //! 1. A job begins to wait once: it keeps the work of that moment until it joins the open record,
