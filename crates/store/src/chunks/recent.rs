@@ -8,9 +8,6 @@ use format::page::ROWS_PER_PAGE;
 use crate::StoreError;
 use crate::chunks::index::Index;
 
-/// Puts the rows of a page into an index.
-type IndexPage<'a> = &'a dyn Fn(&Index, u64) -> Result<(), StoreError>;
-
 /// What was written around chunks that were found lately, for an index that can't name all.
 pub(crate) struct Recent {
     index: Index,
@@ -38,7 +35,11 @@ impl Recent {
 
     /// A chunk was found: brings in what was written around it.
     /// `index_page` puts the rows of a page into an index.
-    pub(crate) fn bring_in(&self, chunk: ChunkId, index_page: IndexPage<'_>) {
+    pub(crate) fn bring_in(
+        &self,
+        chunk: ChunkId,
+        index_page: &impl Fn(&Index, u64) -> Result<(), StoreError>,
+    ) {
         let page = chunk.0 / ROWS_PER_PAGE;
         let at = chunk.0 % ROWS_PER_PAGE;
         self.bring_in_page(index_page, page);
@@ -49,7 +50,11 @@ impl Recent {
         }
     }
 
-    fn bring_in_page(&self, index_page: IndexPage<'_>, page: u64) {
+    fn bring_in_page(
+        &self,
+        index_page: &impl Fn(&Index, u64) -> Result<(), StoreError>,
+        page: u64,
+    ) {
         let known = &self.pages[page as usize % RECENT_PAGES];
         if known.swap(page, Ordering::Relaxed) == page {
             return;
