@@ -65,7 +65,11 @@ impl Told {
 /// Those who are to be told of something that was asked for, if it is done, and how often they had
 /// been told before.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Concerned(Vec<(Nexus, Code, u64)>);
+pub(super) struct Concerned {
+    /// How often the array had started: the next start replaces all that was to be told.
+    starts: u64,
+    told: Vec<(Nexus, Code, u64)>,
+}
 
 /// All of them.
 #[derive(Debug)]
@@ -74,11 +78,12 @@ pub(super) struct Attentions {
     /// By nexuses, and then by units.
     all: Vec<Told>,
     now: Moment,
+    starts: u64,
 }
 
 impl Attentions {
     pub(super) fn new(nexuses: usize, units: usize) -> Self {
-        Self { units, all: vec![Told::default(); nexuses * units], now: 0 }
+        Self { units, all: vec![Told::default(); nexuses * units], now: 0, starts: 0 }
     }
 
     fn at(&mut self, nexus: Nexus, unit: usize) -> &mut Told {
@@ -118,6 +123,7 @@ impl Attentions {
 
     /// The array has started again: the unit attention for that replaces all earlier ones.
     pub(super) fn array_started(&mut self) {
+        self.starts += 1;
         for told in &mut self.all {
             told.owed.clear();
             (told.knows, told.is_overheard) = (false, false);
@@ -182,13 +188,17 @@ impl Attentions {
             let count = self.at(nexus, unit).count(code);
             (nexus, code, count)
         });
-        Concerned(counted.collect())
+        let told = counted.collect();
+        Concerned { starts: self.starts, told }
     }
 
-    /// It was done.
+    /// It was done. The answer may have been on its way when the array started anew.
     pub(super) fn happened(&mut self, unit: usize, concerned: Concerned) {
+        if concerned.starts != self.starts {
+            return;
+        }
         let now = self.now;
-        for (nexus, code, count) in concerned.0 {
+        for (nexus, code, count) in concerned.told {
             let told = self.at(nexus, unit);
             let is_in_session = code != RESET || told.knows;
             if is_in_session && !told.is_overheard && told.count(code) == count {
