@@ -19,6 +19,9 @@ const BATCH_MAX: usize = 64;
 /// Identifiers that are set aside together.
 const IDS: u64 = 1 << 16;
 
+/// No array makes so many tokens: numbers from here on come from no program of ours.
+const ID_END: u64 = 1 << 60;
+
 /// A token, as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRod {
@@ -165,6 +168,9 @@ impl Rods {
             return Err("more ROD tokens than there can be");
         }
         let TokenMaker { key, next_id } = kept.maker;
+        if next_id >= ID_END {
+            return Err("more ROD tokens than can have been made");
+        }
         (state.key, state.next_id) = (key, next_id);
         state.ledger.durable_ids = next_id;
         for rod in kept.rods {

@@ -254,6 +254,7 @@ fn kept_tokens_that_make_no_sense_are_not_put_in_force() {
     let bad = [
         KeptRods { maker: TokenMaker { key: TokenKey([6; 32]), ..good.maker }, ..good.clone() },
         KeptRods { maker: TokenMaker { next_id: rod.id, ..good.maker }, ..good.clone() },
+        KeptRods { maker: TokenMaker { next_id: u64::MAX - 1, ..good.maker }, ..good.clone() },
         with(vec![KeptRod { id: rod.id + 1, ..rod.clone() }]),
         with(vec![rod.clone(), rod.clone()]),
         with(vec![rod.clone(); rods::TOKENS_MAX + 1]),
