@@ -305,7 +305,10 @@ impl FrontEnd {
             let Some(event) = peer.connection.next_event() else { return };
             match event {
                 Event::Command(command) => self.execute(slot, command, now),
-                Event::Entered { nexus } => self.enter_session(slot, nexus),
+                Event::Entered { nexus, replaces: None } => self.enter_session(slot, nexus),
+                Event::Entered { nexus, replaces: Some(old) } => {
+                    self.enter_after(slot, nexus, old);
+                }
                 Event::LoginRefused { host_name, status } => {
                     self.shared.refusals.note(&host_name, status);
                 }

@@ -112,6 +112,8 @@ pub enum Event {
     Entered {
         /// Who.
         nexus: Arc<NexusInfo>,
+        /// The connection of the same session whose place it takes, which closes by itself.
+        replaces: Option<ConnectionId>,
     },
     /// A login was refused, for what its host is or does not know.
     LoginRefused {

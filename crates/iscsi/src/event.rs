@@ -124,6 +124,9 @@ pub enum Event {
     ConnectionAdded {
         /// Who.
         nexus: Arc<NexusInfo>,
+        /// The connection whose place it takes (connection reinstatement, RFC 7143, 6.3.4). That
+        /// closes by itself; its tasks are to have ended before one of this is done.
+        replaces: Option<ConnectionId>,
     },
     /// A login was refused, for what its initiator is or does not know: it is no host, has not
     /// proved itself, or asked for another target.

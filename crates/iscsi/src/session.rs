@@ -250,26 +250,28 @@ impl Session {
     }
 
     /// Adds a connection. One with the same CID is closed (connection reinstatement, RFC 7143,
-    /// 6.3.4). `Err` where there are too many, or the session has ended.
+    /// 6.3.4), and returned. `Err` where there are too many, or the session has ended.
     pub(crate) fn join(
         &self,
         member: Member,
         wake: &mut Vec<ConnectionId>,
-    ) -> Result<(), JoinError> {
+    ) -> Result<Option<ConnectionId>, JoinError> {
         let mut state = self.state.lock();
         if self.is_dead() {
             return Err(JoinError::Ended);
         }
+        let mut replaced = None;
         if let Some(place) = state.members.iter().position(|old| old.cid == member.cid) {
             let old = state.members.swap_remove(place);
             old.closing.store(true, Ordering::Release);
             wake.push(old.id);
+            replaced = Some(old.id);
         }
         if state.members.len() >= usize::from(self.params.max_connections) {
             return Err(JoinError::TooMany);
         }
         state.members.push(member);
-        Ok(())
+        Ok(replaced)
     }
 
     /// Tells a connection to close.

@@ -31,11 +31,18 @@ struct Table {
     next_session: u64,
 }
 
+/// Where a connection is in its session.
+pub(crate) enum Membership {
+    /// It is the first one of a session, which takes the place of another.
+    First { replaces: Option<SessionId> },
+    /// It is a further one, which takes the place of another.
+    Further { replaces: Option<ConnectionId> },
+}
+
 /// What a login got.
 pub(crate) struct Established {
     pub(crate) session: Arc<Session>,
-    pub(crate) is_new: bool,
-    pub(crate) replaces: Option<SessionId>,
+    pub(crate) membership: Membership,
     pub(crate) wake: Vec<ConnectionId>,
 }
 
@@ -108,11 +115,11 @@ impl Target {
         let mut wake = Vec::new();
         if claim.tsih != 0 {
             let session = self.find(claim).ok_or(ClaimError::NoSuchSession)?;
-            session.join(member, &mut wake).map_err(|error| match error {
+            let replaces = session.join(member, &mut wake).map_err(|error| match error {
                 JoinError::Ended => ClaimError::NoSuchSession,
                 JoinError::TooMany => ClaimError::TooManyConnections,
             })?;
-            return Ok(Established { session, is_new: false, replaces: None, wake });
+            return Ok(Established { session, membership: Membership::Further { replaces }, wake });
         }
         let mut table = self.sessions.lock();
         let replaces = table.remove_same_port(claim, &mut wake);
@@ -130,7 +137,7 @@ impl Target {
         }
         let session = table.insert(claim, limits.commands_per_session, &self.budget)?;
         session.join(member, &mut wake).map_err(|_| ClaimError::TooManyConnections)?;
-        Ok(Established { session, is_new: true, replaces, wake })
+        Ok(Established { session, membership: Membership::First { replaces }, wake })
     }
 
     /// Ends a session: all its connections have to close.

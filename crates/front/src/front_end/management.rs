@@ -27,6 +27,8 @@ pub(super) enum Purpose {
     Answer { slot: usize, request: Box<TaskManagement>, luns: Arc<LunMap> },
     /// To answer a command.
     Respond { slot: usize, handle: TaskHandle, response: Box<Response> },
+    /// To have a connection enter its session.
+    Enter(ConnectionId),
     /// To end a session, and give back what its last connection had taken of the memory for data.
     EndSession(Arc<Session>, Memory),
     /// To give that back: the session goes on.
@@ -63,6 +65,31 @@ impl FrontEnd {
         let session = Arc::new(Session::new(info.clone(), nexus, peer.connection.peer()));
         sessions.by_id.insert(info.session, session.clone());
         peer.session = Some(session);
+    }
+
+    /// A connection enters its session in the place of another one, whose tasks end before: as
+    /// with sessions, a host must not see an old command take effect.
+    pub(super) fn enter_after(&mut self, slot: usize, info: Arc<NexusInfo>, old: ConnectionId) {
+        let Some(peer) = self.peers[slot].as_mut() else { return };
+        peer.held = Some(info);
+        let id = peer.id;
+        let watch = self.watch(Purpose::Enter(id));
+        self.abort_everywhere(&AbortWhat::Connection(old), None, &watch);
+    }
+
+    /// Ends tasks of all threads.
+    fn abort_everywhere(
+        &mut self,
+        what: &AbortWhat,
+        by: Option<ManagementHandle>,
+        watch: &Arc<Watch>,
+    ) {
+        self.abort_here(what, by, watch);
+        for (index, mailbox) in self.shared.mailboxes.iter().enumerate() {
+            if index != self.index {
+                mailbox.post(Message::Abort(what.clone(), watch.clone()));
+            }
+        }
     }
 
     /// What a held connection waited for has happened.
@@ -153,12 +180,7 @@ impl FrontEnd {
             self.tasks.abort(&[task].into(), &watch);
         }
         if let Some(what) = what {
-            self.abort_here(&what, Some(handle), &watch);
-            for (index, mailbox) in shared.mailboxes.iter().enumerate() {
-                if index != self.index {
-                    mailbox.post(Message::Abort(what.clone(), watch.clone()));
-                }
-            }
+            self.abort_everywhere(&what, Some(handle), &watch);
         }
     }
 
@@ -203,6 +225,7 @@ impl FrontEnd {
                 drop(memory);
                 self.end_session(&session);
             }
+            Some(Purpose::Enter(id)) => self.resume_session(id),
             Some(Purpose::Answer { slot, request, luns }) => self.answer(slot, &request, &luns),
             Some(Purpose::Respond { slot, handle, response }) => {
                 self.respond_late(slot, handle, *response);

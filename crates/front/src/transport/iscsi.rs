@@ -99,9 +99,9 @@ fn command_of(command: iscsi::Command) -> Command {
 }
 
 impl IscsiConnection {
-    fn enter(&mut self, info: &iscsi::NexusInfo) -> Event {
+    fn enter(&mut self, info: &iscsi::NexusInfo, replaces: Option<ConnectionId>) -> Event {
         let nexus = self.entered.get_or_insert_with(|| Arc::new(nexus_of(info)));
-        Event::Entered { nexus: nexus.clone() }
+        Event::Entered { nexus: nexus.clone(), replaces }
     }
 }
 
@@ -152,8 +152,9 @@ impl Transport for IscsiConnection {
 
     fn next_event(&mut self) -> Option<Event> {
         Some(match self.connection.next_event()? {
-            iscsi::Event::SessionStarted { nexus, .. }
-            | iscsi::Event::ConnectionAdded { nexus } => self.enter(&nexus),
+            // The front end finds the session whose place it takes.
+            iscsi::Event::SessionStarted { nexus, .. } => self.enter(&nexus, None),
+            iscsi::Event::ConnectionAdded { nexus, replaces } => self.enter(&nexus, replaces),
             iscsi::Event::LoginRefused { initiator_name, status } => {
                 Event::LoginRefused { host_name: initiator_name, status }
             }

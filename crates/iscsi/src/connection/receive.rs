@@ -6,6 +6,7 @@ use crate::login::{Login, Status};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, opcode};
 use crate::receive::{Body, Header, Incoming, Sink};
 use crate::session::{Admission, Member, Place};
+use crate::target::Membership;
 use crate::transmit::OutData;
 
 /// Data of pings and texts that wait for requests before them, in bytes.
@@ -193,10 +194,9 @@ impl Connection {
         // First, because whoever is told of the session may have to wait for those that are woken.
         self.wake.extend(established.wake);
         self.tell_wakes();
-        self.events.push_back(if established.is_new {
-            Event::SessionStarted { nexus, replaces: established.replaces }
-        } else {
-            Event::ConnectionAdded { nexus }
+        self.events.push_back(match established.membership {
+            Membership::First { replaces } => Event::SessionStarted { nexus, replaces },
+            Membership::Further { replaces } => Event::ConnectionAdded { nexus, replaces },
         });
         Ok(answer)
     }

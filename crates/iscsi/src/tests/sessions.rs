@@ -136,7 +136,7 @@ fn joined(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
 
 pub(super) fn second(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
     let mut peer = joined(target, first, cid);
-    assert!(matches!(peer.event(), Some(Event::ConnectionAdded { .. })));
+    assert!(matches!(peer.event(), Some(Event::ConnectionAdded { replaces: None, .. })));
     peer
 }
 
@@ -317,7 +317,10 @@ fn the_same_connection_takes_the_place_of_its_predecessor() {
     let old_id = old.connection.id();
     // First here, too: the session itself may have to wait, and the new connection with it.
     assert!(matches!(new.event(), Some(Event::Wake { connection }) if connection == old_id));
-    assert!(matches!(new.event(), Some(Event::ConnectionAdded { .. })));
+    let added = new.event();
+    assert!(
+        matches!(added, Some(Event::ConnectionAdded { replaces: Some(old), .. }) if old == old_id)
+    );
     // Closed even before it is asked for an event: the layer above may hold the old one as well.
     assert!(old.connection.is_closed() && old.event().is_none());
     let ended = old.connection.end();

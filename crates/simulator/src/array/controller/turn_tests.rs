@@ -35,6 +35,8 @@ struct World {
     clock: Arc<SimClock>,
     rng: Rng,
     hosts: Vec<(Initiator, Link)>,
+    /// Of the sessions of both.
+    tsih: [u16; 2],
 }
 
 impl World {
@@ -53,9 +55,14 @@ impl World {
             (host, link)
         });
         let hosts = hosts.collect();
-        let mut world = Self { network, array, clock, rng: Rng::new(1), hosts };
+        let mut world = Self { network, array, clock, rng: Rng::new(1), hosts, tsih: [0; 2] };
         world.until(|world| {
-            (0..2).all(|at| matches!(world.hosts[at].0.next_event(), Some(Event::LoggedIn { .. })))
+            for (tsih, (host, _)) in world.tsih.iter_mut().zip(&mut world.hosts) {
+                if let Some(Event::LoggedIn { tsih: given }) = host.next_event() {
+                    *tsih = given;
+                }
+            }
+            !world.tsih.contains(&0)
         });
         for at in 0..2 {
             world.send(at, &[&[0; 6][..]; 4]);
@@ -341,4 +348,25 @@ fn a_reset_awaits_a_write_that_is_being_aborted() {
     assert_reset_awaits_the_write(&mut world, 1);
     let aborted = world.hosts[0].0.next_event();
     assert!(matches!(aborted, Some(Event::TaskManagementAnswered { response: 0, .. })));
+}
+
+/// Connection reinstatement: the host sends again what it has got no answer to, and more.
+#[test]
+fn a_connection_that_takes_the_place_of_another_awaits_its_write() {
+    let (mut world, _) = writing(&pool());
+    let (initiator_name, target_name) = (host_name(0), TARGET_NAME.into());
+    let options =
+        Options { initiator_name, target_name, tsih: world.tsih[0], ..Options::default() };
+    let mut again = Initiator::joining(options, &world.hosts[0].0);
+    again.login();
+    let link = world.network.open(world.clock.time());
+    world.array.accept(link, 1);
+    world.hosts[0] = (again, link);
+    (0..100).for_each(|_| world.turn());
+    assert!(matches!(world.hosts[0].0.next_event(), Some(Event::LoggedIn { .. })));
+    world.send(0, &[&[0; 6][..]]);
+    (0..100).for_each(|_| world.turn());
+    assert!(world.array.is_busy(0));
+    assert_eq!(world.answers(0), 0, "the write may have an effect yet");
+    world.until_answered(0, 1);
 }
