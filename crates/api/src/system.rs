@@ -64,6 +64,7 @@ pub(crate) async fn pool(State(interface): Shared) -> Result<Json<Pool>, ApiErro
     (status = 400, body = Refusal),
     (status = 401, body = Refusal),
     (status = 500, body = Refusal),
+    (status = 507, body = Refusal),
 ))]
 pub(crate) async fn grow_pool(
     State(interface): Shared,

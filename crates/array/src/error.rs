@@ -250,6 +250,10 @@ pub enum Error {
     /// The pool has no room for the change.
     #[error("The pool is full. Unmap or destroy something, or make the pool bigger.")]
     PoolFull,
+    /// The filesystem or the device that the pool is on has no room for the change; the text says
+    /// what it lacks.
+    #[error("There is no room below the pool: {0}. Make some there, or ask for less.")]
+    DeviceFull(String),
     /// The device refuses all writes at the moment. They are retried, and hosts wait for that.
     #[error(
         "The device refuses writes at the moment, so nothing was changed. The alerts say more; try \
@@ -306,6 +310,7 @@ impl Error {
             Self::Limit { .. } | Self::TooManyAtOnce { .. } => "limit_reached",
             Self::Damaged(_) => "damaged",
             Self::PoolFull => "pool_full",
+            Self::DeviceFull(_) => "device_full",
             Self::DeviceRefuses => "device_refuses",
             Self::Store(_) => "store_failed",
         }
@@ -351,7 +356,10 @@ impl Error {
             | Self::ExistingConnections { .. }
             | Self::ScrubRunning
             | Self::OptimizeRunning => Kind::Conflict,
-            Self::Limit { .. } | Self::TooManyAtOnce { .. } | Self::PoolFull => Kind::Full,
+            Self::Limit { .. }
+            | Self::TooManyAtOnce { .. }
+            | Self::PoolFull
+            | Self::DeviceFull(_) => Kind::Full,
             Self::DeviceRefuses => Kind::Unavailable,
             Self::Damaged(_) | Self::Store(_) => Kind::Fault,
         }
@@ -365,7 +373,7 @@ impl Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Volume(VolumeError::NoSpace) => Self::PoolFull,
+            StoreError::Volume(VolumeError::NoSpace) | StoreError::NoRoom { .. } => Self::PoolFull,
             other => Self::Store(other),
         }
     }

@@ -99,7 +99,17 @@ impl Backing for MemoryStore {
     fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
         match capacity_bytes {
             0..=0x1_0000_0000 => Err(StoreError::Size("the pool is larger".into())),
-            _ => Ok(()),
+            0x1_0000_0001..=0x1000_0000_0000 => Ok(()),
+            0x1000_0000_0001..=0x2000_0000_0000 => {
+                Err(StoreError::Io(std::io::ErrorKind::StorageFull.into()))
+            }
+            0x2000_0000_0001..=0x3000_0000_0000 => {
+                Err(StoreError::Io(std::io::ErrorKind::InvalidInput.into()))
+            }
+            0x3000_0000_0001..=0x4000_0000_0000 => {
+                Err(StoreError::NoRoom { needed_bytes: 2, free_bytes: 1 })
+            }
+            _ => Err(StoreError::Io(std::io::Error::other("broken"))),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The state of the pool, and growing and upgrading it.
 
+use std::io::ErrorKind;
+
 use block::{BLOCK_BYTES, SECTOR_BYTES};
 use store::{PoolStatus, StoreError};
 
@@ -36,15 +38,25 @@ impl Array {
     /// hosts use it; durable when it returns.
     ///
     /// # Errors
-    /// `invalid_size` if it would not grow, or would be too big; those of the store.
+    /// `invalid_size` if it would not grow, or would be too big for a pool or for its device;
+    /// `device_full` if its filesystem has no room; those of the store.
     pub fn grow_pool(&self, capacity_bytes: u64) -> Result<PoolStatus, Error> {
         let _turn = self.turn();
         let whole = capacity_bytes / BLOCK_BYTES * BLOCK_BYTES;
+        let invalid = |why: String| {
+            let text = format!("The pool can't become {capacity_bytes} bytes big: {why}.");
+            Error::invalid("invalid_size", text)
+        };
         self.backing().grow(whole).map_err(|error| match error {
-            StoreError::Size(why) => {
-                let text = format!("The pool can't become {capacity_bytes} bytes big: {why}.");
-                Error::invalid("invalid_size", text)
-            }
+            StoreError::Size(why) => invalid(why),
+            StoreError::Io(error) => match error.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    Error::DeviceFull(error.to_string())
+                }
+                // Longer than a file can be, or than the device is.
+                ErrorKind::FileTooLarge | ErrorKind::InvalidInput => invalid(error.to_string()),
+                _ => StoreError::Io(error).into(),
+            },
             other => other.into(),
         })?;
         Ok(self.backing().pool_status())
