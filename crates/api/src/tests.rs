@@ -12,6 +12,7 @@ use tower::ServiceExt;
 
 mod access;
 mod alerts;
+mod growing;
 mod history;
 mod kept;
 mod lab;
@@ -383,24 +384,11 @@ async fn devices_and_controllers_are_told() {
 }
 
 #[tokio::test]
-async fn thresholds_are_set_and_the_pool_grows() {
+async fn thresholds_are_set() {
     let world = World::new();
     let (_, settings) = world.ask("GET", "/v1/settings", None).await;
     assert_eq!(settings["space_thresholds"], json!([80]));
     let change = json!({"space_thresholds": [90, 70]});
     let (status, settings) = world.ask("PATCH", "/v1/settings", Some(change)).await;
     assert_eq!((status, &settings["space_thresholds"]), (200, &json!([70, 90])));
-    let change = json!({"capacity_bytes": 1_u64 << 41});
-    assert_eq!(world.ask("PATCH", "/v1/pool", Some(change)).await.0, 200);
-    for (capacity_bytes, expected) in [
-        (1_u64 << 30, (400, "invalid_size")),
-        (2 << 44, (507, "device_full")),
-        (3 << 44, (400, "invalid_size")),
-        (4 << 44, (507, "pool_full")),
-        (5 << 44, (500, "store_failed")),
-    ] {
-        let change = json!({ "capacity_bytes": capacity_bytes });
-        let (status, refused) = world.ask("PATCH", "/v1/pool", Some(change)).await;
-        assert_eq!((status, &refused["code"]), (expected.0, &json!(expected.1)));
-    }
 }
