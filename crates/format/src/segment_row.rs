@@ -267,7 +267,7 @@ mod tests {
         assert!(SegmentRow::decode(&raw, 4).is_err(), "it is the row of another segment");
         let offset = |at: usize| {
             let mut other = raw;
-            other[at] = 1 + raw[at];
+            other[at] ^= 2;
             SegmentRow::decode(&other, 3).unwrap_err().offset
         };
         assert_eq!([2, 3, 4, 5, 7, 50].map(offset), [2, 3, 3, 3, 6, 50]);
