@@ -9,25 +9,17 @@
 
 use std::io;
 
-use block::{BLOCK_BYTES, FrameMut};
+use block::FrameMut;
 use format::label::{LABEL_OFFSETS_BYTES, UNKNOWN_LABEL};
 use format::{FormatError, Label, Superblock};
 use sys::Disk;
 
+use crate::root::{read_at, write_at};
 use crate::segments::{BadLabel, RootError};
 
 /// Both copies as they were read, in their order.
 pub(crate) fn read(disk: &dyn Disk) -> [Result<Label, FormatError>; 2] {
-    LABEL_OFFSETS_BYTES.map(|offset_bytes| {
-        let unreadable = FormatError { what: "unreadable", offset: 0 };
-        let mut frames = [FrameMut::zeroed()];
-        if offset_bytes + BLOCK_BYTES > disk.len_bytes()
-            || disk.read_patiently(offset_bytes, &mut frames).is_err()
-        {
-            return Err(unreadable);
-        }
-        Label::decode(&frames[0][..])
-    })
+    LABEL_OFFSETS_BYTES.map(|offset_bytes| read_at(disk, offset_bytes, Label::decode))
 }
 
 /// Whether the device is the one that the root is of. A copy that is bad says nothing, and neither
@@ -74,8 +66,7 @@ pub(crate) fn make(disk: &dyn Disk, root: &Superblock) -> io::Result<()> {
 }
 
 fn write(disk: &dyn Disk, offset_bytes: u64, label: &Label) -> io::Result<()> {
-    let frames = [FrameMut::from_bytes(&label.encode()).freeze()];
-    disk.write_and_flush(&mut || disk.write(offset_bytes, &frames))
+    write_at(disk, offset_bytes, FrameMut::from_bytes(&label.encode()).freeze())
 }
 
 /// Whether it is the label of the only device of this pool.

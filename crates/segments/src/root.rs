@@ -10,6 +10,8 @@
 //! 2. The root is replaced only by its successor, and by a caller that has read the newest one
 //!    ([`Roots::swap`] refuses others).
 
+use std::io;
+
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::superblock::{
     SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES, UNKNOWN_FEATURE, UNKNOWN_VERSION,
@@ -101,47 +103,51 @@ impl Roots {
 
     fn write(&mut self, disk: &dyn Disk, superblock: &Superblock) -> Result<(), RootError> {
         let copy = (superblock.sequence % 2) as usize;
-        let frames = [FrameMut::from_bytes(&superblock.encode()).freeze()];
+        let frame = FrameMut::from_bytes(&superblock.encode()).freeze();
         if self.whole[copy] && !self.whole[1 - copy] {
             self.stands_in = true;
-            write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, &frames)?;
+            write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, frame.clone())?;
         }
-        let written = write_at(disk, SUPERBLOCK_OFFSETS_BYTES[copy], &frames);
+        let written = write_at(disk, SUPERBLOCK_OFFSETS_BYTES[copy], frame);
         self.whole[copy] = written.is_ok();
-        written
+        Ok(written?)
     }
 
     /// Both copies are to say the same: nothing stands in for one that is whole, so that what is
     /// old by then is never taken for the newest.
     pub(crate) fn settle(&mut self, disk: &dyn Disk) {
         if self.stands_in && self.whole == [true; 2] {
-            let zeros = [Frame::zeros()];
-            let cleared = write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, &zeros);
+            let cleared = write_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, Frame::zeros());
             self.stands_in = cleared.is_err();
         }
     }
 }
 
-fn write_at(disk: &dyn Disk, offset_bytes: u64, frames: &[Frame]) -> Result<(), RootError> {
-    Ok(disk.write_and_flush(&mut || disk.write(offset_bytes, frames))?)
+/// Writes a block of segment 0, durably.
+pub(crate) fn write_at(disk: &dyn Disk, offset_bytes: u64, frame: Frame) -> io::Result<()> {
+    let frames = [frame];
+    disk.write_and_flush(&mut || disk.write(offset_bytes, &frames))
 }
 
-/// What stands in the place of a superblock.
-fn read_at(disk: &dyn Disk, offset_bytes: u64) -> Result<Superblock, FormatError> {
+/// Reads a block of segment 0. A copy that can't be read is one that does not exist: the other may.
+pub(crate) fn read_at<T>(
+    disk: &dyn Disk,
+    offset_bytes: u64,
+    decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
+) -> Result<T, FormatError> {
     if offset_bytes + BLOCK_BYTES > disk.len_bytes() {
         return Err(FormatError { what: "the device ends before it", offset: 0 });
     }
     let mut frames = [FrameMut::zeroed()];
-    // A copy that can't be read is a copy that is not there: the other may be.
     if disk.read_patiently(offset_bytes, &mut frames).is_err() {
         return Err(FormatError { what: "unreadable", offset: 0 });
     }
-    Superblock::decode(&frames[0][..])
+    decode(&frames[0][..])
 }
 
 /// Both copies as they were read, in their order.
 pub(crate) fn read_copies(disk: &dyn Disk) -> [Result<Superblock, FormatError>; 2] {
-    SUPERBLOCK_OFFSETS_BYTES.map(|offset_bytes| read_at(disk, offset_bytes))
+    SUPERBLOCK_OFFSETS_BYTES.map(|offset_bytes| read_at(disk, offset_bytes, Superblock::decode))
 }
 
 /// What stands in for a copy, if something does. It is of the same pool: a device may have borne
@@ -150,14 +156,14 @@ pub(crate) fn read_stand_in(
     disk: &dyn Disk,
     copies: &[Result<Superblock, FormatError>; 2],
 ) -> Option<Superblock> {
-    let found = read_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES).ok()?;
+    let found = read_at(disk, SUPERBLOCK_STAND_IN_OFFSET_BYTES, Superblock::decode).ok()?;
     copies.iter().flatten().all(|copy| copy.pool_id == found.pool_id).then_some(found)
 }
 
 /// Makes the first root of a pool, on a device that may bear anything: both copies say the same,
 /// nothing stands in for them, and the device has its labels by then, if it is to have any.
 /// `superblock` has the first sequence number.
-pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> std::io::Result<()> {
+pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
     for offset_bytes in roots {
         disk.write(offset_bytes, &[Frame::zeros()])?;
