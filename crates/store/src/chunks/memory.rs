@@ -20,8 +20,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed};
 use block::BLOCK_BYTES;
 
 use crate::MemoryStatus;
-use crate::chunks::pages::{GROUP_COST_BYTES, SHARDS};
+use crate::chunks::pages::GROUP_COST_BYTES;
 use crate::chunks::plans::Plans;
+use crate::chunks::shards::SHARDS;
 use crate::sync::RwLock;
 use crate::sync::atomic::AtomicU32;
 

@@ -6,7 +6,7 @@
 //! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what
 //!   was written,
 //! * `medium`: reading metadata from the device, `asking`: asking for it instead, `memory`: the one
-//!   budget of all of it, `plans`: what stays there until a change is applied.
+//!   budget of all of it, `shards`: its locks, `plans`: what stays there until a change is applied.
 //!
 //! Invariants:
 //! 1. A chunk never changes: the same id is the same content, wherever it is.
@@ -26,6 +26,7 @@ pub(crate) mod pages;
 pub(crate) mod plans;
 pub(crate) mod recent;
 pub(crate) mod rotten;
+pub(crate) mod shards;
 pub(crate) mod table;
 pub(crate) mod table_name;
 pub(crate) mod unpack;

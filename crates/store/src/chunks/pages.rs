@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use block::{Frame, FrameMut};
 use format::page::{PageRef, REFS_PER_DIRECTORY};
 
-use crate::chunks::memory::{Counted, Kept, PAGE_COST_BYTES, Sweep, Swept, Tally};
+use crate::chunks::memory::{Counted, Kept, PAGE_COST_BYTES, Swept, Tally};
 use crate::chunks::plans::Mark;
+use crate::chunks::shards::{SHARDS, Shards, Sweepable};
 use crate::sync::RwLock;
 
-/// Locks over the pages, so that readers of different pages do not meet. In models they are to.
-pub(crate) const SHARDS: usize = if cfg!(feature = "models") { 4 } else { 64 };
 /// Neighbouring pages that are found together and share a lock: 2048 rows. Enough to make a run of
 /// them cheap; not so many that the group of a page which is alone there takes as much as the page.
 const PAGES_TOGETHER: usize = 16;
@@ -189,8 +188,10 @@ impl Shard {
         self.pages += 1;
         cost
     }
+}
 
-    /// Moves the hand on by one group.
+impl Sweepable for Shard {
+    /// By one group.
     fn sweep(&mut self, kept: Kept) -> Swept {
         let mut swept = Swept::default();
         if self.groups.is_empty() {
@@ -220,39 +221,16 @@ impl Shard {
         }
         swept
     }
+
+    fn add_to(&self, counted: &mut Counted) {
+        counted.pages += self.pages;
+        counted.hits += self.hits.get();
+    }
 }
 
-/// The pages of one table.
-pub(crate) struct Shards(Vec<RwLock<Shard>>);
-
-impl Shards {
-    pub(crate) fn new() -> Self {
-        Self((0..SHARDS).map(|_| RwLock::default()).collect())
-    }
-
+impl Shards<Shard> {
     /// The shard of a page.
     pub(crate) fn of(&self, key: PageKey) -> &RwLock<Shard> {
-        &self.0[shard_of(key)]
-    }
-
-    pub(crate) fn at(&self, shard: usize) -> &RwLock<Shard> {
-        &self.0[shard]
-    }
-}
-
-impl Sweep for Shards {
-    fn sweep(&self, shard: usize, kept: Kept) -> Swept {
-        let shard = self.0[shard].try_write();
-        shard.map_or_else(Swept::default, |mut shard| shard.sweep(kept))
-    }
-
-    fn count(&self) -> Counted {
-        let mut counted = Counted::default();
-        for shard in &self.0 {
-            let shard = shard.read();
-            counted.pages += shard.pages;
-            counted.hits += shard.hits.get();
-        }
-        counted
+        self.at(shard_of(key))
     }
 }

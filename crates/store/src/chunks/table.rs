@@ -15,14 +15,15 @@ use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::cursor::Cursor;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::memory::{Memory, PAGE_COST_BYTES};
-use crate::chunks::pages::{Page, PageKey, Shards, Slot, parent_of};
+use crate::chunks::pages::{Page, PageKey, Shard, Slot, parent_of};
+use crate::chunks::shards::Shards;
 use crate::sync::{Mutex, RwLock};
 
 pub(crate) const FREE_ROW: [u8; ROW_BYTES] = [0; ROW_BYTES];
 
 /// A table.
 pub(crate) struct Table {
-    pub(crate) shards: Arc<Shards>,
+    pub(crate) shards: Arc<Shards<Shard>>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) root: RwLock<TableRoot>,
     pub(crate) dirty: Mutex<Vec<PageKey>>,
@@ -58,7 +59,7 @@ impl Table {
         Self::over(root, memory, Arc::new(Shards::new()))
     }
 
-    fn over(root: TableRoot, memory: &Arc<Memory>, shards: Arc<Shards>) -> Self {
+    fn over(root: TableRoot, memory: &Arc<Memory>, shards: Arc<Shards<Shard>>) -> Self {
         Self {
             shards,
             memory: memory.clone(),

@@ -12,15 +12,16 @@ use crate::chunks::asking::Source;
 use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::medium::{Copied, Medium};
 use crate::chunks::memory::{Memory, NODE_COST_BYTES};
+use crate::chunks::shards::Shards;
 use crate::chunks::table::Table;
 use crate::nodes::counts::Counts;
-use crate::nodes::slots::{Shard, Shards, Slot};
+use crate::nodes::slots::{Shard, Slot};
 use crate::sync::{Mutex, RwLock};
 
 /// All nodes.
 pub(crate) struct Nodes {
     pub(crate) table: Table,
-    shards: Arc<Shards>,
+    shards: Arc<Shards<Shard>>,
     memory: Arc<Memory>,
     pub(crate) dirty: Mutex<Vec<NodeId>>,
     /// Nodes that were found bad in their first copy.

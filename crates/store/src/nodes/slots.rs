@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use format::NodeId;
 use format::map::Node;
 
-use crate::chunks::memory::{Counted, Kept, NODE_COST_BYTES, Sweep, Swept, Tally};
-use crate::chunks::pages::{FastState, SHARDS};
+use crate::chunks::memory::{Counted, Kept, NODE_COST_BYTES, Swept, Tally};
+use crate::chunks::pages::FastState;
 use crate::chunks::plans::Mark;
+use crate::chunks::shards::{SHARDS, Shards, Sweepable};
 use crate::sync::RwLock;
 
 /// How many nodes a hand looks at in one move.
@@ -71,7 +72,9 @@ impl Shard {
         }
         Some(removed)
     }
+}
 
+impl Sweepable for Shard {
     fn sweep(&mut self, kept: Kept) -> Swept {
         let mut swept = Swept::default();
         for _ in 0..NODES_SWEPT.min(self.slots.len()) {
@@ -92,35 +95,16 @@ impl Shard {
         }
         swept
     }
+
+    fn add_to(&self, counted: &mut Counted) {
+        counted.nodes += self.slots.len() as u64;
+        counted.hits += self.hits.get();
+    }
 }
 
-/// The nodes that are in memory.
-pub(crate) struct Shards(Vec<RwLock<Shard>>);
-
-impl Shards {
-    pub(crate) fn new() -> Self {
-        Self((0..SHARDS).map(|_| RwLock::default()).collect())
-    }
-
+impl Shards<Shard> {
     /// The shard of a node.
     pub(crate) fn of(&self, id: NodeId) -> &RwLock<Shard> {
-        &self.0[id.0 as usize % SHARDS]
-    }
-}
-
-impl Sweep for Shards {
-    fn sweep(&self, shard: usize, kept: Kept) -> Swept {
-        let shard = self.0[shard].try_write();
-        shard.map_or_else(Swept::default, |mut shard| shard.sweep(kept))
-    }
-
-    fn count(&self) -> Counted {
-        let mut counted = Counted::default();
-        for shard in &self.0 {
-            let shard = shard.read();
-            counted.nodes += shard.slots.len() as u64;
-            counted.hits += shard.hits.get();
-        }
-        counted
+        self.at(id.0 as usize % SHARDS)
     }
 }
