@@ -94,7 +94,7 @@ pub struct Plan {
     pub upgrade: Upgrade,
     /// What it is before.
     pub earlier: Earlier,
-    /// Whether the device is told of what is free: what is read there later is wrong.
+    /// Whether free segments are discarded: whatever is read there later is wrong.
     pub discard: bool,
     /// Whether every I/O and answer is kept as a line.
     pub log: bool,

@@ -67,7 +67,7 @@ impl FrontEnd {
                 self.tended.push(Tended { bucket, at });
                 continue;
             }
-            // Nobody comes to tell of limits that are gone.
+            // No message says that limits have gone.
             if self.is_stopping() {
                 bucket.set(VolumeLimits::NONE);
             } else if is_new {

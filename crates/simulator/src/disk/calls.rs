@@ -85,8 +85,8 @@ impl sys::Calls for Below {
         result
     }
 
-    /// What was there is gone, by and by as what is written: who reads it takes something else for
-    /// it.
+    /// The blocks get other content, which becomes durable as what is written does, so that whoever
+    /// reads discarded blocks reads something wrong.
     fn discard(&self, offset_bytes: u64, len_bytes: u64) -> io::Result<bool> {
         let mut garbage = FrameMut::zeroed();
         {

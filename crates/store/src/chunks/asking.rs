@@ -212,7 +212,7 @@ impl<'a> From<&Source<'a>> for Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// That of someone who asks.
+    /// For a caller that asks for what is not in memory, and does not wait.
     pub(crate) fn asking(medium: &'a Medium, asked: &'a Asked) -> Self {
         Self { medium, asked: Some(asked), plan: 0 }
     }
@@ -222,7 +222,7 @@ impl<'a> Source<'a> {
         Self { plan, ..self }
     }
 
-    /// What is asked for, of someone who asks.
+    /// Where the caller notes what it asks for; `None` if it waits.
     pub(crate) fn asked(self) -> Option<&'a Asked> {
         self.asked
     }

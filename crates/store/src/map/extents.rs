@@ -36,7 +36,7 @@ pub(crate) fn extents(
     let mut look = Look::new(view, range, limit);
     match look.at_map(map) {
         Ok(()) => Ok(VolumeReply::Extents(look.found)),
-        // What was found before is told; the next look begins where this one failed.
+        // What was found before is returned; the next look begins where this one failed.
         Err(_) if !look.found.is_empty() => Ok(VolumeReply::Extents(look.found)),
         Err(_) => Err(VolumeError::Medium { sector: look.next }),
     }

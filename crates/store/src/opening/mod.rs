@@ -198,7 +198,7 @@ impl Store {
         writer.log.begin_epoch(epoch);
         writer.state.segments.epoch = epoch;
         if self.options.discard {
-            writer.state.segments.begin_telling();
+            writer.state.segments.enable_discard();
         }
         checkpointer.write_superblock(&self.world.medium, superblock)?;
         if upgrades {

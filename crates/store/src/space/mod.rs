@@ -1,7 +1,7 @@
 //! Space: which segments are free, and what is known of winning some.
 //!
 //! * `segments`, `tally`: what of each is live, `row_pages`: the pages that their rows are stored
-//!   in, `held`: what is free of which the device does not know,
+//!   in, `undiscarded`: what is free and the device still keeps,
 //! * `need`: what space is needed for, `supply`: what was done to win some, `pace`: how fast hosts
 //!   may write meanwhile, `next_checkpoint`: the room for that,
 //! * `readers`: who may still read what is freed.
@@ -13,7 +13,6 @@
 //!    still read it.
 //! 2. What makes space has room for itself: a full pool never stops (`writer::room`).
 
-pub(crate) mod held;
 pub(crate) mod need;
 pub(crate) mod next_checkpoint;
 pub(crate) mod pace;
@@ -22,3 +21,4 @@ pub(crate) mod row_pages;
 pub(crate) mod segments;
 pub(crate) mod supply;
 pub(crate) mod tally;
+pub(crate) mod undiscarded;

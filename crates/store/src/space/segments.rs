@@ -9,10 +9,10 @@ use format::{FormatVersion, Geometry, Place, SegmentRow, SegmentState};
 
 use crate::StoreError;
 use crate::chunks::medium::metadata_blocks;
-use crate::space::held::Held;
 use crate::space::readers::ReaderToken;
 use crate::space::row_pages::RowPages;
 use crate::space::tally::Tally;
+use crate::space::undiscarded::Undiscarded;
 
 /// Segments that were freed, and who may read them still.
 struct Freed {
@@ -51,8 +51,8 @@ pub(crate) struct Segments {
     known_from_lsn: u64,
     /// Segments that count nothing live, and hold something all the same.
     pub(crate) weightless: BTreeSet<u32>,
-    /// Free, and the device does not know it.
-    held: Held,
+    /// Free, and not discarded.
+    undiscarded: Undiscarded,
     /// How often all rows were walked.
     #[cfg(test)]
     pub(crate) walks: std::cell::Cell<u64>,
@@ -78,7 +78,7 @@ impl Segments {
             tally: Tally::new(metadata_blocks(geometry, version)),
             known_from_lsn: 0,
             weightless: BTreeSet::new(),
-            held: Held::default(),
+            undiscarded: Undiscarded::default(),
             #[cfg(test)]
             walks: std::cell::Cell::default(),
         }
@@ -140,41 +140,40 @@ impl Segments {
         self.fresh_from = None;
     }
 
-    /// The device is to be told of what is free, and of what will be ([`Segments::take_held`]).
-    pub(crate) fn begin_telling(&mut self) {
-        self.held.begin(&self.free);
+    /// Segments are discarded from here on when they are free ([`Segments::take_to_discard`]).
+    pub(crate) fn enable_discard(&mut self) {
+        self.undiscarded.enable(&self.free);
     }
 
-    /// Whether there is a segment to be taken by [`Segments::take_held`].
-    pub(crate) fn has_held(&mut self, spare: u32) -> bool {
-        self.free_count() > spare && self.held.last_of(&self.free).is_some()
+    /// Whether there is a segment to be taken by [`Segments::take_to_discard`].
+    pub(crate) fn has_to_discard(&mut self, spare: u32) -> bool {
+        self.free_count() > spare && self.undiscarded.last_in(&self.free).is_some()
     }
 
-    /// Takes a free segment out that the device is to be told of, as long as more than `spare` stay
-    /// free; [`Segments::told`] puts it back.
-    pub(crate) fn take_held(&mut self, spare: u32) -> Option<u32> {
+    /// Takes out a free segment that is to be discarded, as long as more than `spare` are free;
+    /// [`Segments::discarded`] puts it back.
+    pub(crate) fn take_to_discard(&mut self, spare: u32) -> Option<u32> {
         if self.free_count() <= spare {
             return None;
         }
-        let segment = self.held.last_of(&self.free)?;
+        let segment = self.undiscarded.last_in(&self.free)?;
         self.free.remove(&segment);
-        self.held.opened(segment);
+        self.undiscarded.remove(segment);
         Some(segment)
     }
 
-    /// The device was told of a segment, which is free again. If it can do nothing with that, it is
-    /// told of no other.
-    pub(crate) fn told(&mut self, segment: u32, has_taken: bool) {
+    /// A segment was discarded, and is free again. If the device does not support that, no other is.
+    pub(crate) fn discarded(&mut self, segment: u32, is_supported: bool) {
         assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");
         self.free.insert(segment);
-        if !has_taken {
-            self.held.end();
+        if !is_supported {
+            self.undiscarded.disable();
         }
     }
 
     /// What was freed can be opened again, for what it could be before.
     fn offer(&mut self, segment: u32) {
-        self.held.freed(segment);
+        self.undiscarded.freed(segment);
         let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
         let of = if is_fresh { &mut self.fresh } else { &mut self.free };
         of.insert(segment);
@@ -237,7 +236,7 @@ impl Segments {
         self.reap();
         let fresh = if state == SegmentState::Metadata { self.fresh.pop_first() } else { None };
         let segment = fresh.or_else(|| self.free.pop_first())?;
-        self.held.opened(segment);
+        self.undiscarded.remove(segment);
         let mirrored = self.mirrors && state == SegmentState::Metadata;
         self.set_row(segment, SegmentRow { mirrored, ..self.opened(state, lsn) });
         Some(segment)

@@ -1,4 +1,4 @@
-//! The device is told of what is free, and of nothing else.
+//! Free segments are discarded, and nothing else is.
 
 use super::upgraded::settle;
 use super::*;
@@ -39,7 +39,7 @@ fn the_device_gets_back_what_is_free_and_keeps_the_rest() {
     assert!(read(&store, kept, 0, 8 * 1_000) == distinct(8 * 1_000, 1));
     assert_sound(&store);
     drop(store);
-    // After a start nobody knows what was told; what was written is there.
+    // After a start all is discarded once more; what was written is there.
     let store = Store::open(disk.clone(), options()).unwrap();
     settle(&store);
     assert!(read(&store, kept, 0, 8 * 1_000) == distinct(8 * 1_000, 1));
@@ -47,7 +47,7 @@ fn the_device_gets_back_what_is_free_and_keeps_the_rest() {
 }
 
 #[test]
-fn nothing_is_told_where_that_is_not_wanted() {
+fn nothing_is_discarded_unless_that_is_wanted() {
     let (disk, store) = pool(1 << 30);
     let id = volume(&store, 8 * 6_000);
     for part in 0..6 {
@@ -63,25 +63,25 @@ fn nothing_is_told_where_that_is_not_wanted() {
     assert!(held_blocks(&disk) >= before);
 }
 
-/// What is being told of can't be opened, and few free segments are told of at all: the log needs
-/// them soon.
+/// A segment can't be opened while it is discarded, and few free ones are never discarded: the log
+/// needs them soon.
 #[test]
-fn a_segment_that_is_told_of_is_not_free_meanwhile() {
+fn a_segment_is_not_free_while_it_is_discarded() {
     let (_disk, store) = pool(1 << 30);
     let mut writer = store.writer.lock();
     let segments = &mut writer.state.segments;
-    assert!(!segments.has_held(0), "nobody wants to know");
-    segments.begin_telling();
+    assert!(!segments.has_to_discard(0), "the pool does not discard");
+    segments.enable_discard();
     let free = segments.free_count();
-    assert!(segments.has_held(free - 1) && !segments.has_held(free));
-    assert_eq!(segments.take_held(free), None);
-    let taken = segments.take_held(free - 1).unwrap();
+    assert!(segments.has_to_discard(free - 1) && !segments.has_to_discard(free));
+    assert_eq!(segments.take_to_discard(free), None);
+    let taken = segments.take_to_discard(free - 1).unwrap();
     assert_eq!(segments.free_count(), free - 1);
     let opened: Vec<u32> =
         std::iter::from_fn(|| segments.open(format::SegmentState::Log, 9)).collect();
     assert!(opened.len() as u32 == free - 1 && !opened.contains(&taken));
-    segments.told(taken, true);
+    segments.discarded(taken, true);
     assert_eq!(segments.free_count(), 1);
-    assert_eq!(segments.take_held(0), None, "it is known");
+    assert_eq!(segments.take_to_discard(0), None, "it is discarded");
     assert_eq!(segments.open(format::SegmentState::Log, 10), Some(taken));
 }

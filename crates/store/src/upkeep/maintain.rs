@@ -182,7 +182,7 @@ impl Store {
             || self.has_bad_copies()
             || writer.is_mirroring_due(self.metadata_units())
             || writer.is_dividing_due(&self.world)
-            || writer.state.segments.has_held(self.world.medium.segments_wanted())
+            || writer.state.segments.has_to_discard(self.world.medium.segments_wanted())
             || self.checkpoint_due_of(writer)
             || self.reclaim_due_of(writer)
     }

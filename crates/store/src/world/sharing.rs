@@ -37,8 +37,8 @@ impl World {
 }
 
 impl View<'_> {
-    /// Puts the rows of a page into an index. One that can't be read brings nothing: it is told by
-    /// whoever needs it.
+    /// Puts the rows of a page into an index. A page that can't be read adds nothing:
+    /// whoever needs it reports that.
     fn index_page(self, index: &Index, page: u64) -> Result<(), StoreError> {
         let first = page * ROWS_PER_PAGE;
         self.chunks.rows_of_page(self.medium, first, |at, raw| {

@@ -1,0 +1,69 @@
+//! Free segments that are not discarded yet: the device keeps what was in them.
+//!
+//! Invariants:
+//! 1. A segment that is being discarded is not free meanwhile: nobody can open it.
+//! 2. Only a segment that was free is discarded. So nothing durable names what is in it, and no
+//!    reader can still read it (`segments`).
+
+use std::collections::BTreeSet;
+
+/// Free segments that the device still holds the space of. Empty unless the pool discards.
+#[derive(Debug, Default)]
+pub(crate) struct Undiscarded {
+    is_enabled: bool,
+    segments: BTreeSet<u32>,
+}
+
+impl Undiscarded {
+    /// Segments are discarded from here on. Any of those that are free now may hold something.
+    pub(crate) fn enable(&mut self, free: &BTreeSet<u32>) {
+        self.is_enabled = true;
+        self.segments = free.clone();
+    }
+
+    /// The device does not support it.
+    pub(crate) fn disable(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A segment was freed.
+    pub(crate) fn freed(&mut self, segment: u32) {
+        if self.is_enabled {
+            self.segments.insert(segment);
+        }
+    }
+
+    /// A segment is not free any more, or is being discarded.
+    pub(crate) fn remove(&mut self, segment: u32) {
+        self.segments.remove(&segment);
+    }
+
+    /// The last of these that is in `free`. The log takes the first.
+    pub(crate) fn last_in(&self, free: &BTreeSet<u32>) -> Option<u32> {
+        self.segments.iter().rev().find(|segment| free.contains(segment)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_what_was_freed_and_not_opened_since() {
+        let mut undiscarded = Undiscarded::default();
+        undiscarded.freed(7);
+        let mut free = BTreeSet::from([3, 5, 7]);
+        assert_eq!(undiscarded.last_in(&free), None, "the pool does not discard");
+        undiscarded.enable(&free);
+        assert_eq!(undiscarded.last_in(&free), Some(7));
+        undiscarded.remove(7);
+        assert_eq!(undiscarded.last_in(&free), Some(5));
+        undiscarded.freed(9);
+        assert_eq!(undiscarded.last_in(&free), Some(5), "it is not free yet");
+        free.insert(9);
+        assert_eq!(undiscarded.last_in(&free), Some(9));
+        undiscarded.disable();
+        undiscarded.freed(9);
+        assert_eq!(undiscarded.last_in(&free), None);
+    }
+}
