@@ -14,7 +14,7 @@ use format::label::{LABEL_OFFSETS_BYTES, UNKNOWN_LABEL};
 use format::{FormatError, Label, Superblock};
 use sys::Disk;
 
-use crate::root::{read_at, write_at};
+use crate::first_segment::{read_at, write_at};
 use crate::segments::{BadLabel, RootError};
 
 /// Both copies as they were read, in their order.

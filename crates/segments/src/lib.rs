@@ -9,6 +9,7 @@
 //! Nothing above knows an offset into a disk.
 
 pub mod channel;
+mod first_segment;
 mod labels;
 mod layout;
 pub mod local;

@@ -12,13 +12,14 @@
 
 use std::io;
 
-use block::{BLOCK_BYTES, Frame, FrameMut};
+use block::{Frame, FrameMut};
 use format::superblock::{
     SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES, UNKNOWN_FEATURE, UNKNOWN_VERSION,
 };
 use format::{FormatError, Superblock};
 use sys::Disk;
 
+use crate::first_segment::{read_at, write_at};
 use crate::{RootError, labels};
 
 /// What is known of the copies.
@@ -121,28 +122,6 @@ impl Roots {
             self.stands_in = cleared.is_err();
         }
     }
-}
-
-/// Writes a block of segment 0, durably.
-pub(crate) fn write_at(disk: &dyn Disk, offset_bytes: u64, frame: Frame) -> io::Result<()> {
-    let frames = [frame];
-    disk.write_and_flush(&mut || disk.write(offset_bytes, &frames))
-}
-
-/// Reads a block of segment 0. A copy that can't be read is one that does not exist: the other may.
-pub(crate) fn read_at<T>(
-    disk: &dyn Disk,
-    offset_bytes: u64,
-    decode: impl FnOnce(&[u8]) -> Result<T, FormatError>,
-) -> Result<T, FormatError> {
-    if offset_bytes + BLOCK_BYTES > disk.len_bytes() {
-        return Err(FormatError { what: "the device ends before it", offset: 0 });
-    }
-    let mut frames = [FrameMut::zeroed()];
-    if disk.read_patiently(offset_bytes, &mut frames).is_err() {
-        return Err(FormatError { what: "unreadable", offset: 0 });
-    }
-    decode(&frames[0][..])
 }
 
 /// Both copies as they were read, in their order.

@@ -162,7 +162,8 @@ impl Segments {
         Some(segment)
     }
 
-    /// A segment was discarded, and is free again. If the device does not support that, no other is.
+    /// A segment was discarded, and is free again. If the device does not support that, no other
+    /// one is discarded.
     pub(crate) fn discarded(&mut self, segment: u32, is_supported: bool) {
         assert_eq!(self.row(segment).state, SegmentState::Free, "it was opened meanwhile");
         self.free.insert(segment);
