@@ -3,11 +3,12 @@
 //!
 //! What a client can hold up is bounded: a handshake and the head of a request by time, connections
 //! by number, in total and from one address ([`doors`]), so that a slow or runaway client leaves
-//! room for the others.
+//! room for the others. What is said over one of them is in [`conversation`].
 //!
 //! While the clock says no date ([`wall`]), nothing is served: the libraries below panic then, and
 //! a panic ends what hosts use.
 
+mod conversation;
 mod doors;
 
 #[cfg(test)]
@@ -22,21 +23,15 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use api::{LetIn, Origin};
+use api::Origin;
 use axum::Router;
-use hyper::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use conversation::converse;
 use doors::{Doors, Place};
 
 pub use doors::CONNECTIONS_MAX;
@@ -46,8 +41,6 @@ use crate::serve::wall;
 
 /// How long a client may take for the handshake of TLS.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may take for the head of a request, and pause between requests.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most requests that wait for the store at the same time.
 const WAITING_MAX: usize = 4;
 /// How long to wait after a failure to accept (no descriptors left).
@@ -156,15 +149,8 @@ async fn serve(
                 let (router, acceptor) = (router.clone(), acceptor.clone());
                 tokio::spawn(async move {
                     let origin = Origin(address.ip());
-                    tokio::select! {
-                        () = while_dated(
-                            wall::is_dated,
-                            admit(stream, acceptor, router, origin, &place),
-                        ) => {}
-                        () = place.given_away() => {
-                            tracing::debug!("a connection from {} gave way to others", origin.0);
-                        }
-                    }
+                    let admitted = admit(stream, acceptor, router, origin, &place);
+                    while_dated(wall::is_dated, admitted).await;
                 });
                 // A connection that is displaced ends before more are accepted.
                 tokio::task::yield_now().await;
@@ -213,37 +199,16 @@ async fn admit(
     // If it fails, the response is only a little later.
     let _ = stream.set_nodelay(true);
     let Some(acceptor) = acceptor else { return converse(stream, router, origin, place).await };
-    match timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+    let shaken = tokio::select! {
+        shaken = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)) => shaken,
+        () = place.given_away() => {
+            tracing::debug!("a handshake with {} gave way to others", origin.0);
+            return;
+        }
+    };
+    match shaken {
         Ok(Ok(stream)) => converse(stream, router, origin, place).await,
         Ok(Err(error)) => tracing::debug!("a handshake with {} failed: {error}", origin.0),
         Err(_) => tracing::debug!("a handshake with {} took too long", origin.0),
-    }
-}
-
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    router: Router,
-    origin: Origin,
-    place: &Arc<Place>,
-) {
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(origin);
-        let (answer, place) = (router.call(request), place.clone());
-        async move {
-            place.begin();
-            let answer = answer.await;
-            let is_let_in =
-                answer.as_ref().is_ok_and(|it| it.extensions().get::<LetIn>().is_some());
-            place.end(is_let_in);
-            answer
-        }
-    });
-    let conversation = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = conversation.await {
-        tracing::debug!("a management connection ended: {error}");
     }
 }

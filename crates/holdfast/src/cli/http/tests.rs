@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use axum::Extension;
-use axum::routing::get;
+use axum::routing::{get, post};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
@@ -29,8 +29,25 @@ fn identity() -> ServerIdentity {
 
 /// A server that returns the address of its caller.
 fn start(bound: Bound, tls: Option<Arc<ServerConfig>>) -> Server {
+    start_with(bound, tls, CONNECTIONS_MAX)
+}
+
+fn start_with(bound: Bound, tls: Option<Arc<ServerConfig>>, connections: usize) -> Server {
     let who = |Extension(Origin(from)): Extension<Origin>| async move { format!("to {from}") };
-    bound.start(tls, CONNECTIONS_MAX, move || Router::new().route("/", get(who))).unwrap()
+    let unread = || async { "without a look at the body" };
+    let router = move || Router::new().route("/", get(who)).route("/unread", post(unread));
+    bound.start(tls, connections, router).unwrap()
+}
+
+/// Reads up to the end of an answer whose body is `body`.
+fn read_answer(stream: &mut impl Read, body: &str) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(body.as_bytes()) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).unwrap()
 }
 
 fn connect(address: SocketAddr) -> std::net::TcpStream {
@@ -130,6 +147,80 @@ fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
         let _ = stream.write_all(b"GET / HT");
     }
     assert!(converse(connect(address)).unwrap().ends_with("to 127.0.0.1"));
+}
+
+/// It was closed after such an answer, which had not said so.
+#[test]
+fn a_connection_goes_on_after_a_body_that_nobody_read() {
+    let bound = bound();
+    let address = bound.address;
+    let _server = start(bound, None);
+    for length in [1, 300_000] {
+        let mut stream = connect(address);
+        let head = format!("POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        // Long enough that an answer which does not wait for the body is on its way.
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(&vec![0; length]).unwrap();
+        let answer = read_answer(&mut stream, "without a look at the body");
+        assert!(!answer.to_lowercase().contains("connection: close"), "{answer}");
+        assert!(converse(stream).unwrap().ends_with("to 127.0.0.1"));
+    }
+}
+
+#[test]
+fn a_body_that_is_too_long_to_be_read_for_nothing_ends_the_connection_after_its_answer() {
+    let bound = bound();
+    let address = bound.address;
+    let _server = start(bound, None);
+    let length = 8 << 20;
+    let mut stream = connect(address);
+    let head = format!("POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&vec![0; length]).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
+    assert!(answer.ends_with("without a look at the body"), "{answer}");
+}
+
+#[test]
+fn who_waits_to_be_asked_for_a_body_gets_the_answer_instead() {
+    let bound = bound();
+    let address = bound.address;
+    let _server = start(bound, None);
+    let mut stream = connect(address);
+    let head =
+        "POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
+}
+
+/// A client of TLS takes an end without a word for an attack.
+#[test]
+fn a_connection_that_ends_says_so() {
+    let (bound, identity) = (bound(), identity());
+    let address = bound.address;
+    // One connection from one address.
+    let _server = start_with(bound, Some(identity.tls.clone()), 2);
+    let tls = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
+    let open = || {
+        let name = ServerName::try_from("elsewhere.example").unwrap();
+        StreamOwned::new(ClientConnection::new(tls.clone(), name).unwrap(), connect(address))
+    };
+    let mut displaced = open();
+    displaced.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    read_answer(&mut displaced, "to 127.0.0.1");
+    let mut strange = open();
+    // What is no HTTP is answered, and the connection ends.
+    strange.write_all(b"what is this?\r\n\r\n and more of it").unwrap();
+    let mut answer = String::new();
+    strange.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert_eq!(displaced.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]
