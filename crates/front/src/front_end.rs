@@ -87,6 +87,7 @@ impl FrontEnd {
     pub fn new(shared: Arc<Shared>, index: usize, channel: Box<dyn Channel>) -> Self {
         let sink = FrontSink::new(index, &shared.mailboxes[index]);
         let sink = shared.store.register_sink(Arc::new(sink));
+        let patience = Patience::new(shared.busy_threads.clone());
         Self {
             shared,
             index,
@@ -109,7 +110,7 @@ impl FrontEnd {
             outcomes: Vec::new(),
             own_outcomes: Vec::new(),
             messages: Vec::new(),
-            patience: Patience::default(),
+            patience,
             may_commit: true,
             has_queued: false,
             left_to_submit: false,
@@ -184,6 +185,7 @@ impl FrontEnd {
         let own = OwnTurn::begin(self.index, std::mem::take(&mut self.own_outcomes));
         self.take_turn(woken, now, wires);
         self.own_outcomes = own.end();
+        self.patience.note_under_way(self.tasks.len());
         mailbox::send_outcomes(&self.shared.mailboxes);
         self.shared.counters.turn_of(self.index).note(self.turn.spent_bytes());
     }

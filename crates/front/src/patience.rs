@@ -5,9 +5,12 @@
 //! command that waits for a read earns the thread a little time for it, if several do: under load
 //! it hardly ever sleeps, and no load pays more than that little a command. One that waits alone,
 //! and one that is answered at once, is served best by a thread that sleeps: a host on the same
-//! machine runs meanwhile. So is one that waits for a commit: that ends the requests of many, on
-//! whichever thread, and while several threads looked around for it, each held up the others.
+//! machine runs meanwhile. A command that waits for a commit earns as much while no other thread
+//! has any command. Else it earns nothing: a commit ends the requests of many, on whichever thread,
+//! and while several threads looked around for it, each held up the others.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// What a command earns: less than a read from the device costs by itself.
@@ -17,14 +20,46 @@ const SEVERAL: usize = 4;
 /// The most that is kept: longer than a device takes for a read.
 const MOST: Duration = Duration::from_micros(400);
 
-/// The time for looking around that is left.
+/// How many threads have commands under way.
 #[derive(Debug, Default)]
+pub(super) struct BusyThreads(AtomicUsize);
+
+/// The time for looking around that is left to a thread.
+#[derive(Debug)]
 pub(super) struct Patience {
     left: Duration,
     looked_at: Duration,
+    busy_threads: Arc<BusyThreads>,
+    /// Whether this thread is one of them.
+    is_busy: bool,
 }
 
 impl Patience {
+    /// For one of the threads that `busy_threads` counts.
+    pub(super) fn new(busy_threads: Arc<BusyThreads>) -> Self {
+        let (left, looked_at) = (Duration::ZERO, Duration::ZERO);
+        Self { left, looked_at, busy_threads, is_busy: false }
+    }
+
+    /// The thread has so many commands under way.
+    pub(super) fn note_under_way(&mut self, under_way: usize) {
+        let is_busy = under_way > 0;
+        if is_busy != std::mem::replace(&mut self.is_busy, is_busy) {
+            // Only a guess is made of it: whether the others see it at once does not matter.
+            match is_busy {
+                true => self.busy_threads.0.fetch_add(1, Ordering::Relaxed),
+                false => self.busy_threads.0.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
+    }
+
+    /// A command waits for a commit, one of so many that are under way.
+    pub(super) fn earn_by_commit(&mut self, under_way: usize) {
+        if self.busy_threads.0.load(Ordering::Relaxed) <= usize::from(self.is_busy) {
+            self.earn(under_way);
+        }
+    }
+
     /// A command waits for reads, one of so many that are under way.
     pub(super) fn earn(&mut self, under_way: usize) {
         if under_way >= SEVERAL {
@@ -47,6 +82,12 @@ impl Patience {
     }
 }
 
+impl Drop for Patience {
+    fn drop(&mut self) {
+        self.note_under_way(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,7 +95,7 @@ mod tests {
     #[test]
     fn it_is_earned_by_commands_and_spent_by_looking_in_vain() {
         let mut now = Duration::from_secs(1);
-        let mut patience = Patience::default();
+        let mut patience = Patience::new(Arc::default());
         assert!(!patience.is_left());
         patience.looked(now, true);
         patience.earn(SEVERAL - 1);
@@ -72,5 +113,31 @@ mod tests {
         (0..1000).for_each(|_| patience.earn(SEVERAL));
         patience.looked(now + MOST, false);
         assert!(!patience.is_left());
+    }
+
+    #[test]
+    fn a_commit_is_looked_for_by_a_thread_that_is_busy_alone() {
+        let all = Arc::<BusyThreads>::default();
+        let [mut one, mut other] = [(); 2].map(|()| Patience::new(all.clone()));
+        one.earn_by_commit(SEVERAL);
+        assert!(one.is_left(), "no thread is busy yet");
+        let mut now = Duration::from_secs(1);
+        one.looked(now, false);
+        one.note_under_way(SEVERAL);
+        one.earn_by_commit(SEVERAL - 1);
+        assert!(!one.is_left());
+        one.earn_by_commit(SEVERAL);
+        assert!(one.is_left());
+        now += MOST;
+        one.looked(now, false);
+        other.note_under_way(1);
+        one.earn_by_commit(SEVERAL);
+        other.earn_by_commit(SEVERAL);
+        assert!(!one.is_left() && !other.is_left());
+        other.earn(SEVERAL);
+        assert!(other.is_left(), "reads are looked for beside others");
+        drop(other);
+        one.earn_by_commit(SEVERAL);
+        assert!(one.is_left());
     }
 }

@@ -13,6 +13,7 @@ use super::counters::Counters;
 use super::kept::{self, LoadError, TargetRecords};
 use super::mailbox::{Mailbox, Message};
 use super::managed::LunMaps;
+use super::patience::BusyThreads;
 use super::repeated::Senders;
 use super::saver::SaverQueue;
 use super::sessions::{EndedSessions, Refusals, SessionSnapshot, Sessions};
@@ -72,6 +73,7 @@ pub struct Shared {
     pub(super) maintenance: Box<dyn Wake>,
     pub(super) saver: SaverQueue,
     pub(super) throttles: Throttles,
+    pub(super) busy_threads: Arc<BusyThreads>,
 }
 
 impl Shared {
@@ -108,6 +110,7 @@ impl Shared {
             maintenance,
             saver: SaverQueue::new(saver),
             throttles: Throttles::default(),
+            busy_threads: Arc::default(),
         })
     }
 

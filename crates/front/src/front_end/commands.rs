@@ -189,12 +189,13 @@ impl FrontEnd {
 
     /// A command's request waits for the device: for reads of its own, or for a commit.
     fn wait(&mut self, index: usize, started: Started) {
-        if let Started::Read(operation) = started {
-            if !operation.reads.is_empty() {
-                self.patience.earn(self.tasks.len());
-            }
-            self.start_reads(index, operation);
+        let Started::Read(operation) = started else {
+            return self.patience.earn_by_commit(self.tasks.len());
+        };
+        if !operation.reads.is_empty() {
+            self.patience.earn(self.tasks.len());
         }
+        self.start_reads(index, operation);
     }
 
     /// A queued request has ended, or must be read for again.
