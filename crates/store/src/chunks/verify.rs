@@ -9,8 +9,11 @@ use crate::chunks::groups::GroupReader;
 use crate::chunks::medium::Medium;
 use crate::chunks::unpack::covering_blocks;
 
-/// Blocks of the device that are read together at most: 256 KiB.
-const RUN_BLOCKS_MAX: u64 = 64;
+/// Blocks of the device that are read together at most: 1 MiB.
+const RUN_BLOCKS_MAX: u64 = 256;
+/// The most blocks between two chunks that are read with them, for nothing: a device reads 128 KiB
+/// in the time that asking it once more takes.
+const GAP_BLOCKS_MAX: u64 = 32;
 
 /// A chunk that has a place of its own, and its row as it was read.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +53,8 @@ pub(crate) fn read_chunk(
     if medium.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
 }
 
-/// As [`read_chunk`] for many, which come in the order of their places: those that stand in a row
-/// are read together.
+/// As [`read_chunk`] for many, which come in the order of their places: those that stand near each
+/// other are read together, with what is between them.
 pub(crate) fn read_chunks(
     medium: &Medium,
     chunks: &[Stored],
@@ -72,7 +75,7 @@ pub(crate) fn read_chunks(
     }
 }
 
-/// Chunks whose blocks on the device overlap or follow each other.
+/// Chunks whose blocks on the device overlap, or follow each other with little in between.
 struct Run {
     chunks: usize,
     /// The first block, and how many; none where a row says what can't be.
@@ -95,8 +98,10 @@ fn run_at_front(medium: &Medium, chunks: &[Stored]) -> Run {
     };
     let more = chunks[1..].iter().map_while(|chunk| {
         let (start, behind) = covered(&chunk.row)?;
-        let follows =
-            start >= first && start <= end && blocks_between(first, behind) <= RUN_BLOCKS_MAX;
+        let follows = start.segment == first.segment
+            && start >= first
+            && start <= end.plus_blocks(GAP_BLOCKS_MAX as u32)
+            && blocks_between(first, behind) <= RUN_BLOCKS_MAX;
         follows.then(|| end = end.max(behind))
     });
     let count = 1 + more.count();

@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 pub(crate) struct MemoryDisk {
     blocks: Mutex<std::collections::HashMap<u64, Frame>>,
     len_bytes: AtomicU64,
+    /// How often it was read.
+    reads: AtomicU64,
     /// How many more writes succeed.
     writes_left: AtomicU64,
     /// Blocks that can't be read.
@@ -27,6 +29,7 @@ impl MemoryDisk {
         Arc::new(Self {
             blocks: Mutex::default(),
             len_bytes: AtomicU64::new(len_bytes),
+            reads: AtomicU64::new(0),
             writes_left: AtomicU64::new(u64::MAX),
             unreadable: Mutex::default(),
             bad: Mutex::default(),
@@ -39,6 +42,11 @@ impl MemoryDisk {
         let copy = Self::new(self.len_bytes.load(Ordering::Relaxed));
         copy.blocks.lock().extend(self.blocks.lock().iter().map(|(at, held)| (*at, held.clone())));
         copy
+    }
+
+    /// How often it was read, whatever the length.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     /// Lets the device fail after so many writes.
@@ -134,6 +142,7 @@ impl sys::Disk for MemoryDisk {
     }
 
     fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let blocks = self.blocks.lock();
         let first = offset_bytes / 4096;
         let asked = first..first + frames.len() as u64;

@@ -96,6 +96,31 @@ fn overwrites(durability: Durability) {
     assert_sound(&store);
 }
 
+/// Each was read by itself, one after the other: reclaim waited for the device most of the time, and
+/// hosts waited for reclaim.
+#[test]
+fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
+    let (disk, _options, store) = small_pool(Durability::Commit);
+    let blocks = (24 << 20) / 4096;
+    let id = volume(&store, blocks * 8);
+    let mut stamps = Stamps::new();
+    let mut model = BTreeMap::new();
+    for first in (0..blocks).step_by(512) {
+        stamps.write(&store, id, first..first + 512, &mut model).unwrap();
+    }
+    for block in (0..blocks).step_by(2) {
+        stamps.write(&store, id, block..block + 1, &mut model).unwrap();
+    }
+    store.checkpoint().unwrap();
+    let (reads, moved_bytes) = (disk.reads(), store.pool_status().written.moved_bytes);
+    assert!(store.reclaim_segment().unwrap());
+    let reads = disk.reads() - reads;
+    let moved_blocks = (store.pool_status().written.moved_bytes - moved_bytes) / 4096;
+    assert!(moved_blocks > 1500 && reads < moved_blocks / 10, "{reads} for {moved_blocks}");
+    stamps.assert_holds(&store, id, &model);
+    assert_sound(&store);
+}
+
 #[test]
 fn overwrites_never_fill_a_pool_that_has_room() {
     overwrites(Durability::Commit);
