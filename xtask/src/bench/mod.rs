@@ -5,8 +5,10 @@
 //! target before the next row, and all rows again in every round, so that variations of the machine
 //! affect both. The median of the rounds counts.
 //!
-//! After that, Holdfast is compared with itself: `reduction`, and `slow`.
+//! After that, Holdfast is compared with itself: `reduction`, and `slow`. With `--against` all of it
+//! gives way to a comparison with an earlier build.
 
+mod against;
 mod array;
 mod memory;
 mod options;
@@ -64,6 +66,7 @@ struct Results {
     rows: Vec<Measured>,
     reduction: Option<reduction::Report>,
     slow: Vec<slow::Row>,
+    against: Vec<against::Compared>,
 }
 
 /// Runs the benchmark with the arguments after `cargo xtask bench`.
@@ -81,7 +84,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
         Some(_) => Vec::new(),
         None => ROWS.iter().filter(|row| options.wants(row.id)).collect(),
     };
-    let with_group = |only| !options.without_holdfast && options.only.is_none_or(|o| o == only);
+    let is_alone = options.without_holdfast || options.against.is_some();
+    let with_group = |only| !is_alone && options.only.is_none_or(|o| o == only);
     let with_reduction =
         with_group(options::Only::Reduction) && reduction::row_ids().any(|id| options.wants(id));
     let with_slow = with_group(options::Only::Slow) && slow::row_ids().any(|id| options.wants(&id));
@@ -90,7 +94,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         let ids: Vec<String> = ids.chain(slow::row_ids()).collect();
         bail!("no row matches --rows; there are: {}", ids.join(" "));
     }
-    process::install_missing(&options, !rows.is_empty())?;
+    process::install_missing(&options, !rows.is_empty() && options.against.is_none())?;
     let programs = process::build(&options)?;
     std::fs::create_dir_all(&options.dir)
         .with_context(|| format!("making {}", options.dir.display()))?;
@@ -101,7 +105,10 @@ pub fn run(arguments: &[String]) -> Result<()> {
         raw: if options.raw { raw::measure(&options)? } else { Vec::new() },
         ..Results::default()
     };
-    if !rows.is_empty() {
+    if let Some(before) = &options.against {
+        let before = programs.with_holdfast(before)?;
+        results.against = against::run(&options, &programs, &before, &rows)?;
+    } else if !rows.is_empty() {
         compare(&options, &programs, &rows, &mut results)?;
     }
     if with_reduction {
@@ -121,12 +128,12 @@ fn compare(
     rows: &[&'static Row],
     results: &mut Results,
 ) -> Result<()> {
-    let mut targets = targets::start(options, programs)?;
-    for target in &mut targets {
-        eprintln!("fill {} bytes of {}", options.span, target.name);
-        load_span(&programs.lab, target, options, &fill_arguments())?;
-    }
-    results.rows = measure(options, &programs.lab, &targets, rows)?;
+    let targets = targets::start(options, programs)?;
+    let samples = sample_in_rounds(options, &programs.lab, &targets, rows)?;
+    let median_of = |samples: Vec<Vec<Sample>>| samples.into_iter().map(median).collect();
+    let measured = rows.iter().zip(samples);
+    let measured = measured.map(|(row, samples)| Measured { row, targets: median_of(samples) });
+    results.rows = measured.collect();
     results.targets = targets.iter().map(|target| target.name.to_owned()).collect();
     // Pools and files that are no longer needed, up to a hundred GiB.
     drop(targets);
@@ -146,17 +153,26 @@ fn fill_arguments() -> Vec<String> {
         .to_vec()
 }
 
-/// Every row, on every target, in every round; medians.
-fn measure(
+/// The samples of every row, on every target, one for each round. Targets are filled first.
+fn sample_in_rounds(
     options: &Options,
     lab: &Path,
     targets: &[Target],
     rows: &[&'static Row],
-) -> Result<Vec<Measured>> {
+) -> Result<Vec<Vec<Vec<Sample>>>> {
+    for target in targets {
+        eprintln!("fill {} bytes of {}", options.span, target.name);
+        load_span(lab, target, options, &fill_arguments())?;
+    }
     let mut samples = vec![vec![Vec::new(); targets.len()]; rows.len()];
     for round in 1..=options.rounds {
         for (row, samples) in rows.iter().zip(&mut samples) {
-            for (target, samples) in targets.iter().zip(samples) {
+            let mut turns: Vec<_> = targets.iter().zip(samples).collect();
+            // Who is the first is so in every other round.
+            if round % 2 == 0 {
+                turns.reverse();
+            }
+            for (target, samples) in turns {
                 if !target.can(row) {
                     continue;
                 }
@@ -169,12 +185,7 @@ fn measure(
             }
         }
     }
-    let median_of = |samples: Vec<Vec<Sample>>| samples.into_iter().map(median).collect();
-    Ok(rows
-        .iter()
-        .zip(samples)
-        .map(|(row, samples)| Measured { row, targets: median_of(samples) })
-        .collect())
+    Ok(samples)
 }
 
 fn measure_one(options: &Options, lab: &Path, target: &Target, row: &Row) -> Result<Sample> {

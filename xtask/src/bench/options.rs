@@ -46,6 +46,9 @@ pub struct Options {
     /// Measure tgt alone.
     #[arg(long)]
     pub without_holdfast: bool,
+    /// The `holdfast` of an earlier build, to be measured beside this one in place of tgt.
+    #[arg(long, conflicts_with_all = ["only", "all", "without_holdfast"])]
+    pub against: Option<PathBuf>,
     /// Write all numbers here, as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,

@@ -18,6 +18,17 @@ pub struct Programs {
     pub lab: PathBuf,
 }
 
+impl Programs {
+    /// The same with another `holdfast`.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn with_holdfast(&self, path: &Path) -> Result<Self> {
+        let holdfast = path.canonicalize().with_context(|| format!("{}", path.display()))?;
+        Ok(Self { holdfast, lab: self.lab.clone() })
+    }
+}
+
 /// A process that ends with its owner.
 #[derive(Debug)]
 pub struct Background(Child);

@@ -9,6 +9,9 @@ use super::options::Options;
 use super::process::{self, Background, Programs, free_port, words};
 use super::rows::{Kind, Row};
 
+/// What Holdfast is called in the tables.
+const HOLDFAST: &str = "Holdfast";
+
 /// A running target.
 #[derive(Debug)]
 pub struct Target {
@@ -60,7 +63,7 @@ impl Target {
 pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     let mut targets = Vec::new();
     if !options.without_holdfast {
-        targets.push(start_holdfast(options, programs)?);
+        targets.push(start_holdfast(options, programs, HOLDFAST)?);
     }
     targets.push(start_tgt(options, Mode::Durable)?);
     if options.all {
@@ -75,7 +78,7 @@ pub fn clear(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
         let path = entry?.path();
         let is_image = path.extension().is_some_and(|extension| extension == "img");
-        let removed = if path.is_dir() && path.ends_with("holdfast") {
+        let removed = if path.join("pool.data").exists() {
             std::fs::remove_dir_all(&path)
         } else if is_image {
             std::fs::remove_file(&path)
@@ -87,7 +90,12 @@ pub fn clear(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn start_holdfast(options: &Options, programs: &Programs) -> Result<Target> {
+/// Starts Holdfast, by that name, on a pool of its own in a directory of that name.
+pub fn start_holdfast(
+    options: &Options,
+    programs: &Programs,
+    name: &'static str,
+) -> Result<Target> {
     let config = match &options.config {
         Some(path) => path.clone(),
         None => {
@@ -97,7 +105,7 @@ fn start_holdfast(options: &Options, programs: &Programs) -> Result<Target> {
         }
     };
     let plan = Plan {
-        name: "holdfast",
+        name,
         capacity_bytes: pool_bytes(options),
         config: Some(config),
         is_conditioned: false,
@@ -105,7 +113,7 @@ fn start_holdfast(options: &Options, programs: &Programs) -> Result<Target> {
     let array = Array::start(programs, &options.dir, &plan)?;
     array.create_volume("bench", options.volume_bytes(), 1, "")?;
     let (process, url) = array.into_parts(1);
-    Ok(Target { name: "Holdfast", url, process, is_holdfast: true, is_volatile: false })
+    Ok(Target { name, url, process, is_holdfast: true, is_volatile: false })
 }
 
 /// Room for the span, and for a log of everything that all measurements may write.

@@ -1,0 +1,128 @@
+//! Holdfast beside an earlier build of it: which rows have become slower.
+//!
+//! Both serve pools of their own all the time, and are loaded in turns of a few seconds, first the
+//! one and then the other. What the machine does besides changes from minute to minute by more than
+//! what is looked for, so each turn is compared with its neighbour only: what counts is the median
+//! of these ratios.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::options::Options;
+use super::process::Programs;
+use super::rows::Row;
+use super::{Sample, median, targets};
+
+/// A row that has less than this of the rate that it had has become slower.
+const GOAL: f64 = 0.97;
+
+/// A row on both.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// The row.
+    #[serde(flatten)]
+    row: &'static Row,
+    /// Medians of the earlier build, and of this one.
+    before: Sample,
+    now: Sample,
+    /// Now to before, the medians of neighbours' ratios.
+    rate: f64,
+    cpu: f64,
+    p99: f64,
+}
+
+/// Measures the rows on both.
+pub fn run(
+    options: &Options,
+    programs: &Programs,
+    before: &Programs,
+    rows: &[&'static Row],
+) -> Result<Vec<Compared>> {
+    let pair = [
+        targets::start_holdfast(options, before, "before")?,
+        targets::start_holdfast(options, programs, "now")?,
+    ];
+    let samples = super::sample_in_rounds(options, &programs.lab, &pair, rows)?;
+    drop(pair);
+    targets::clear(&options.dir)?;
+    Ok(rows.iter().zip(samples).filter_map(|(row, samples)| compared(row, samples)).collect())
+}
+
+/// What the rounds of a row come to; `None` if there was none.
+fn compared(row: &'static Row, samples: Vec<Vec<Sample>>) -> Option<Compared> {
+    let [before, now]: [Vec<Sample>; 2] = samples.try_into().ok()?;
+    let ratio = |of: fn(&Sample) -> f64| {
+        let mut ratios: Vec<f64> =
+            before.iter().zip(&now).map(|(before, now)| of(now) / of(before).max(1e-9)).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios.get(ratios.len().checked_sub(1)? / 2).copied()
+    };
+    let (rate, cpu) = (ratio(|sample| sample.iops)?, ratio(|sample| sample.cpu_s_per_million)?);
+    let p99 = ratio(|sample| sample.p99_us)?;
+    Some(Compared { row, rate, cpu, p99, before: median(before)?, now: median(now)? })
+}
+
+/// The report, in Markdown; empty if nothing was compared.
+pub fn render(rows: &[Compared]) -> String {
+    let mut text = String::new();
+    if !rows.is_empty() {
+        // Writing to a String does not fail.
+        let _ = write_rows(&mut text, rows);
+    }
+    text
+}
+
+fn write_rows(text: &mut String, rows: &[Compared]) -> std::fmt::Result {
+    writeln!(
+        text,
+        "## Holdfast beside an earlier build\n\nBoth serve, and are loaded in turns; ratios are \
+         medians of those of neighbours.\n"
+    )?;
+    writeln!(
+        text,
+        "| row | before /s | p99 us | CPU | now /s | p99 us | CPU | rate | p99 | CPU | goal |"
+    )?;
+    writeln!(text, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")?;
+    for Compared { row, before, now, rate, cpu, p99 } in rows {
+        write!(text, "| {} |", row.title)?;
+        for sample in [before, now] {
+            let Sample { iops, p99_us, cpu_s_per_million, .. } = sample;
+            write!(text, " {iops:.0} | {p99_us:.0} | {cpu_s_per_million:.1} |")?;
+        }
+        let verdict = if *rate >= GOAL { "met" } else { "MISSED" };
+        writeln!(text, " {rate:.3} | {p99:.2} | {cpu:.2} | {GOAL}: {verdict} |")?;
+    }
+    writeln!(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::ROWS;
+    use super::*;
+
+    fn rated(rates: &[f64]) -> Vec<Sample> {
+        let sample = |rate: &f64| Sample {
+            iops: *rate,
+            mb_per_s: 0.0,
+            p99_us: 1e6 / rate,
+            cpu_s_per_million: 10.0,
+        };
+        rates.iter().map(sample).collect()
+    }
+
+    #[test]
+    fn neighbours_are_compared_and_not_medians() {
+        // The machine gets slower and slower; the second is a tenth faster each time.
+        let samples = vec![rated(&[100.0, 50.0, 10.0]), rated(&[110.0, 55.0, 11.0])];
+        let found = compared(&ROWS[0], samples).unwrap();
+        assert!((found.rate - 1.1).abs() < 1e-9 && (found.cpu - 1.0).abs() < 1e-9);
+        assert!((found.p99 - 1.0 / 1.1).abs() < 1e-9);
+        assert!(render(&[found]).contains("| 1.100 | 0.91 | 1.00 | 0.97: met |"));
+        let slower = compared(&ROWS[0], vec![rated(&[100.0]), rated(&[96.0])]).unwrap();
+        assert!(render(&[slower]).contains("MISSED"));
+        assert!(compared(&ROWS[0], vec![Vec::new(), Vec::new()]).is_none());
+        assert_eq!(render(&[]), "");
+    }
+}
