@@ -54,7 +54,7 @@ pub struct Tuning {
     pub reserve_divisor: u32,
     /// Blocks moved with one commit, where nobody minds: 1 MiB.
     pub move_blocks_max: usize,
-    /// Blocks moved with one commit while hosts write: 256 KiB, so that theirs are held up little.
+    /// Blocks moved with one commit while hosts write: 512 KiB, so that theirs are held up little.
     pub move_blocks_busy: usize,
     /// The least that is worth a record of its own at the end of a segment.
     pub move_blocks_min: u32,
@@ -91,7 +91,7 @@ impl Tuning {
         reserve_divisor: 64,
         placeless_blocks_max: 64,
         move_blocks_max: 256,
-        move_blocks_busy: 64,
+        move_blocks_busy: 128,
         move_blocks_min: 16,
         move_credit_bytes_max: 2 << 20,
         pace_bytes_max: 1 << 20,
