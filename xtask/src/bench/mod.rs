@@ -5,8 +5,8 @@
 //! target before the next row, and all rows again in every round, so that variations of the machine
 //! affect both. The median of the rounds counts.
 //!
-//! After that, Holdfast is compared with itself: `reduction`, and `slow`. With `--against` all of it
-//! gives way to a comparison with an earlier build.
+//! After that, Holdfast is compared with itself: `reduction`, and `slow`. With `--against` all of
+//! it gives way to a comparison with an earlier build.
 
 mod against;
 mod array;

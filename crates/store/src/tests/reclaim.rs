@@ -96,8 +96,8 @@ fn overwrites(durability: Durability) {
     assert_sound(&store);
 }
 
-/// Each was read by itself, one after the other: reclaim waited for the device most of the time, and
-/// hosts waited for reclaim.
+/// Each was read by itself, one after the other: reclaim waited for the device most of the time,
+/// and hosts waited for reclaim.
 #[test]
 fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     let (disk, _options, store) = small_pool(Durability::Commit);
