@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::options::Options;
 use super::process::Programs;
 use super::rows::Row;
-use super::{Sample, median, targets};
+use super::{Sample, median, middle_of, targets};
 
 /// A row that has less than this of the rate that it had has become slower.
 const GOAL: f64 = 0.97;
@@ -41,8 +41,8 @@ pub fn run(
     rows: &[&'static Row],
 ) -> Result<Vec<Compared>> {
     let pair = [
-        targets::start_holdfast(options, before, "before")?,
-        targets::start_holdfast(options, programs, "now")?,
+        targets::start_holdfast(options, before, targets::BEFORE)?,
+        targets::start_holdfast(options, programs, targets::NOW)?,
     ];
     let samples = super::sample_in_rounds(options, &programs.lab, &pair, rows)?;
     drop(pair);
@@ -54,10 +54,8 @@ pub fn run(
 fn compared(row: &'static Row, samples: Vec<Vec<Sample>>) -> Option<Compared> {
     let [before, now]: [Vec<Sample>; 2] = samples.try_into().ok()?;
     let ratio = |of: fn(&Sample) -> f64| {
-        let mut ratios: Vec<f64> =
-            before.iter().zip(&now).map(|(before, now)| of(now) / of(before).max(1e-9)).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios.get(ratios.len().checked_sub(1)? / 2).copied()
+        let pairs = before.iter().zip(&now);
+        middle_of(pairs.map(|(before, now)| of(now) / of(before).max(1e-9)).collect())
     };
     let (rate, cpu) = (ratio(|sample| sample.iops)?, ratio(|sample| sample.cpu_s_per_million)?);
     let p99 = ratio(|sample| sample.p99_us)?;

@@ -243,6 +243,12 @@ fn median(mut samples: Vec<Sample>) -> Option<Sample> {
     samples.into_iter().nth(middle)
 }
 
+/// The median; `None` of nothing.
+fn middle_of(mut numbers: Vec<f64>) -> Option<f64> {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len().checked_sub(1)? / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

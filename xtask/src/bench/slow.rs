@@ -221,11 +221,8 @@ impl Row {
 
 /// The middle of each figure.
 fn median(rounds: &[Row]) -> Option<Row> {
-    let middle = |figure: &dyn Fn(&Row) -> f64| {
-        let mut all: Vec<f64> = rounds.iter().map(figure).collect();
-        all.sort_by(f64::total_cmp);
-        all.get(all.len().checked_sub(1)? / 2).copied()
-    };
+    let middle =
+        |figure: &dyn Fn(&Row) -> f64| super::middle_of(rounds.iter().map(figure).collect());
     let three = |figure: &dyn Fn(&Row, usize) -> f64| {
         let at = |at| middle(&|row| figure(row, at));
         Some([at(0)?, at(1)?, at(2)?])

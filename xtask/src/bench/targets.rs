@@ -9,8 +9,11 @@ use super::options::Options;
 use super::process::{self, Background, Programs, free_port, words};
 use super::rows::{Kind, Row};
 
-/// What Holdfast is called in the tables.
+/// What Holdfast is called, in the tables and as the directory of its pool.
 const HOLDFAST: &str = "Holdfast";
+/// An earlier build of it, and this one beside that.
+pub const BEFORE: &str = "before";
+pub const NOW: &str = "now";
 
 /// A running target.
 #[derive(Debug)]
@@ -73,12 +76,13 @@ pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Removes what the targets have stored; their logs stay.
+/// Removes what the targets have stored, and nothing else in the directory; their logs stay.
 pub fn clear(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
         let path = entry?.path();
         let is_image = path.extension().is_some_and(|extension| extension == "img");
-        let removed = if path.join("pool.data").exists() {
+        let is_own = [HOLDFAST, BEFORE, NOW].iter().any(|name| path.ends_with(name));
+        let removed = if path.is_dir() && is_own {
             std::fs::remove_dir_all(&path)
         } else if is_image {
             std::fs::remove_file(&path)
