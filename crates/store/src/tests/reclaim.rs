@@ -42,6 +42,20 @@ impl Stamps {
         Ok(())
     }
 
+    /// Writes blocks from the first one of the volume on, `at_once` with each request.
+    fn fill(
+        &mut self,
+        store: &Store,
+        volume: VolumeId,
+        (blocks, at_once): (u64, u64),
+    ) -> BTreeMap<u64, u64> {
+        let mut model = BTreeMap::new();
+        for first in (0..blocks).step_by(at_once as usize) {
+            self.write(store, volume, first..first + at_once, &mut model).unwrap();
+        }
+        model
+    }
+
     fn assert_holds(&self, store: &Store, volume: VolumeId, model: &BTreeMap<u64, u64>) {
         for (block, stamp) in model {
             assert!(read(store, volume, block * 8, 8) == self.block(*stamp), "block {block}");
@@ -78,10 +92,7 @@ fn overwrites(durability: Durability) {
     let blocks = (104 << 20) / 4096;
     let id = volume(&store, blocks * 8);
     let mut stamps = Stamps::new();
-    let mut model = BTreeMap::new();
-    for first in (0..blocks).step_by(64) {
-        stamps.write(&store, id, first..first + 64, &mut model).unwrap();
-    }
+    let mut model = stamps.fill(&store, id, (blocks, 64));
     let mut state = 9;
     while store.pool_status().written.hosts_bytes < 288 << 20 {
         let first = number(&mut state, blocks - 8);
@@ -104,10 +115,7 @@ fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     let blocks = (24 << 20) / 4096;
     let id = volume(&store, blocks * 8);
     let mut stamps = Stamps::new();
-    let mut model = BTreeMap::new();
-    for first in (0..blocks).step_by(512) {
-        stamps.write(&store, id, first..first + 512, &mut model).unwrap();
-    }
+    let mut model = stamps.fill(&store, id, (blocks, 512));
     for block in (0..blocks).step_by(2) {
         stamps.write(&store, id, block..block + 1, &mut model).unwrap();
     }

@@ -164,7 +164,8 @@ fn the_check_tells_of_rows_that_are_not_what_is_stored() {
     assert_eq!(findings, [what]);
 }
 
-/// A pool in which someone who has its key has changed a byte of the row of segment 1.
+/// A pool in which a byte of segment 1's row was changed, and the checksum made anew with the
+/// pool's key.
 fn with_other_row(at: usize, value: u8) -> Result<Store, StoreError> {
     let (disk, store) = pool(256 << 20);
     store.checkpoint().unwrap();

@@ -74,7 +74,7 @@ pub(super) async fn converse(
         }
         None => {
             tracing::debug!("a connection from {} gave way to others", origin.0);
-            // Another has its place by now: it is told, and not waited for.
+            // Another connection has taken its place: send close_notify if that needs no waiting.
             let _ = timeout(Duration::ZERO, stream.shutdown()).await;
         }
     }
