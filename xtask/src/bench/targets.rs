@@ -173,3 +173,24 @@ fn start_tgt(options: &Options, mode: Mode) -> Result<Target> {
 /// Mode page 08h in tgt's notation, with WCE 0.
 const CACHING_PAGE_WCE_0: &str =
     "8:0:18:0x10:0:0xff:0xff:0:0:0xff:0xff:0xff:0xff:0x80:0x14:0:0:0:0:0:0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any directory with a pool in it went.
+    #[test]
+    fn only_what_the_benchmark_has_made_is_removed() {
+        let dir = std::env::temp_dir().join(format!("bench-clear-{}", std::process::id()));
+        for name in [HOLDFAST, BEFORE, NOW, "other"] {
+            let pool = dir.join(name);
+            std::fs::create_dir_all(&pool).unwrap();
+            std::fs::write(pool.join("pool.data"), "").unwrap();
+        }
+        clear(&dir).unwrap();
+        let left: Vec<_> =
+            std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(left, ["other"]);
+    }
+}
