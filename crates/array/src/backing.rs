@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use block::VolumeId;
 use store::{
-    Change, DamageList, Incarnation, OptimizeStatus, PoolStatus, ScrubStatus, SpaceFigures,
+    Change, DamageList, Engine, Incarnation, OptimizeStatus, PoolStatus, ScrubStatus, SpaceFigures,
     SpaceStatus, Store, StoreError, VolumeStatus,
 };
 
@@ -119,11 +119,11 @@ impl Backing for Store {
     }
 
     fn is_device_refusing(&self) -> bool {
-        Store::is_device_refusing(self)
+        Engine::is_device_refusing(self)
     }
 
     fn config(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        Store::config(self)
+        Engine::config(self)
     }
 
     fn allocate_volume_id(&self) -> VolumeId {
@@ -131,7 +131,7 @@ impl Backing for Store {
     }
 
     fn pool_status(&self) -> PoolStatus {
-        Store::pool_status(self)
+        Engine::pool_status(self)
     }
 
     fn grow(&self, capacity_bytes: u64) -> Result<(), StoreError> {
@@ -151,7 +151,7 @@ impl Backing for Store {
     }
 
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
-        Store::volume_status(self, id)
+        Engine::volume_status(self, id)
     }
 
     fn is_lost(&self, id: VolumeId) -> bool {

@@ -9,7 +9,7 @@ use crate::tuning::Tuning;
 /// Which sink an answer goes to, and what it is called there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// From [`crate::Store::register_sink`].
+    /// From [`crate::Engine::register_sink`].
     pub sink: SinkId,
     /// Anything; it comes back in [`crate::Sink::complete`].
     pub id: u64,
@@ -118,7 +118,7 @@ pub struct PoolStatus {
     pub data_bytes: u64,
     /// Bytes of segments that can't be written: data, metadata, the log, and what is dead in them.
     pub allocated_bytes: u64,
-    /// Bytes that are in use: see [`crate::Store::space_use`].
+    /// Bytes that are in use: see [`crate::Engine::space_use`].
     pub used_bytes: u64,
     /// Bytes that volumes are provisioned for, together; snapshots are not counted.
     pub provisioned_bytes: u64,

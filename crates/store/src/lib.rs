@@ -18,16 +18,16 @@
 //!
 //! # The house
 //! Two stories are told from their beginning to their end: [`write`], how a request that changes
-//! something gets into the open record ([`reduce`]: what of it need not be stored, [`change`]: what
-//! an administrator changes), and [`read`], how one is answered from the cache or the device
-//! ([`fetch`]). A request that waits for the device is an [`operation`].
+//! something gets into the open record ([`reduce`]: what of it need not be stored), and [`read`],
+//! how one is answered from the cache or the device ([`fetch`]). A request that waits for the
+//! device is an [`operation`].
 //!
 //! Behind them are rooms, each with its invariants at its door. A room imports those below it only:
 //!
 //! | room | what it has |
 //! |---|---|
 //! | [`opening`] | making and opening a pool: recovery |
-//! | [`upkeep`] | checkpoints beside what hosts do, passes over the pool, tools |
+//! | [`upkeep`] | the store: the engine with checkpoints, passes, administration and tools |
 //! | [`checkpoint`] | what a checkpoint captures, where it goes, and reading it back |
 //! | [`writer`] | the one owner of all that changes: who joins the open record, and its commit |
 //! | [`apply`] | entries take effect, live and in recovery alike |
@@ -40,17 +40,17 @@
 //! | [`nodes`] | the nodes of all maps, in memory |
 //! | [`chunks`] | rows in tables, the medium and its metadata in memory, reduction |
 //!
-//! [`store`] is what callers see, [`status`] how it stands, [`wait`] callers that wait on the spot
-//! ([`waiters`]: where their answers go), [`api`] and [`error`] the words for it, [`tuning`] the
-//! sizes that the simulator makes small. The store holds what upkeep's passes are at, and so these
-//! two import each other.
+//! A [`Store`] is what callers see: the [`engine`] that front ends ask and that never waits, and
+//! above it what [`upkeep`] does with it, which may. [`status`] says how it stands ([`waiters`]:
+//! where the answers of callers go that wait on the spot), [`api`] and [`error`] are the words for
+//! it, [`tuning`] the sizes that the simulator makes small.
 
 mod api;
 mod apply;
-mod change;
 mod checkpoint;
 mod chunks;
 mod edits;
+mod engine;
 mod error;
 mod fetch;
 mod key_space;
@@ -63,13 +63,11 @@ mod read;
 mod reduce;
 mod space;
 mod status;
-mod store;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod tuning;
 mod upkeep;
-mod wait;
 mod waiters;
 mod world;
 mod write;
@@ -80,13 +78,14 @@ pub use api::{
     UpgradeStatus, VolumeChange, VolumeStatus, WrittenBytes,
 };
 pub use chunks::table_name::TableName;
+pub use engine::Engine;
 pub use error::StoreError;
 pub use format::Handling;
 pub use format::map::Fanout;
 pub use log::incarnation::Incarnation;
 pub use operation::{Outcome, ReadOperation, Sink, Started};
-pub use store::Store;
 pub use tuning::Tuning;
+pub use upkeep::Store;
 pub use upkeep::accounting::{SpaceFigures, SpacePass, SpaceStatus, VolumeSpace};
 pub use upkeep::check::{CheckOptions, CheckReport};
 pub use upkeep::inspect::{InspectOptions, InspectReport, LostRange, inspect};

@@ -16,7 +16,7 @@ pub trait Sink: Send + Sync {
     /// The request that was started with `id` has ended, or must be started again.
     fn complete(&self, id: u64, outcome: Outcome);
 
-    /// Work is queued and nobody holds the writer's role: call [`crate::Store::take_commit`].
+    /// Work is queued and nobody holds the writer's role: call [`crate::Engine::take_commit`].
     fn commit_wanted(&self);
 }
 
@@ -26,7 +26,7 @@ pub enum Outcome {
     /// The answer.
     Reply(Result<VolumeReply, VolumeError>),
     /// What it depends on has changed meanwhile: perform the reads (perhaps none), and
-    /// [`crate::Store::resume`](crate::Store::resume) with the same token.
+    /// [`Engine::resume`](crate::Engine::resume) with the same token.
     Again(Box<ReadOperation>),
 }
 
@@ -35,7 +35,7 @@ pub enum Outcome {
 pub enum Started {
     /// Answered already.
     Done(Result<VolumeReply, VolumeError>),
-    /// Device reads are needed first: perform them, then [`crate::Store::resume`].
+    /// Device reads are needed first: perform them, then [`crate::Engine::resume`].
     Read(Box<ReadOperation>),
     /// It joined the open record; the answer comes through the token's sink.
     Queued,

@@ -7,16 +7,16 @@
 use block::{BlockRange, SectorRange, VolumeError, VolumeId};
 
 use crate::chunks::asking::Asked;
+use crate::engine::Engine;
 use crate::fetch::Fetch;
 use crate::map::extents::extents;
 use crate::operation::Pending;
 use crate::operation::Then;
 use crate::operation::wait_for_metadata;
-use crate::store::Store;
 use crate::world::view::View;
 use crate::{ReadOperation, Started};
 
-impl Store {
+impl Engine {
     pub(crate) fn start_read(&self, volume: VolumeId, range: SectorRange, asked: Asked) -> Started {
         let located = self.locate(View::asking(&self.world, &asked), volume, range);
         if asked.is_waiting() {

@@ -8,13 +8,13 @@
 use crate::edits::classify::Class;
 use crate::edits::edit::Edit;
 use crate::edits::put::Candidate;
+use crate::engine::Engine;
 use crate::fetch::{Content, Fetch};
 use crate::operation::{Pending, Then, wait_for_metadata};
-use crate::store::Store;
 use crate::world::view::View;
 use crate::{ReadOperation, Started, Token};
 
-impl Store {
+impl Engine {
     /// Looks at what an edit brings: finds what need not be stored, and compresses the rest.
     pub(crate) fn reduce(&self, mut edit: Box<Edit>, token: Token) -> Started {
         let world = &self.world;

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use block::{BLOCK_BYTES, SectorCount, VolumeId};
+use format::{FormatVersion, PLACE_UNIT_BYTES};
 
-use crate::store::Store;
+use crate::engine::Engine;
 use crate::world::Volume;
 use crate::writer::Writer;
-use crate::{PoolStatus, VolumeStatus, WrittenBytes};
+use crate::writer::starved::Room;
+use crate::{PoolStatus, UpgradeStatus, VolumeStatus, WrittenBytes};
 
-impl Store {
+impl Engine {
     /// How often something went elsewhere because the device had refused to write it.
     pub fn moved_writes(&self) -> u64 {
         self.writer.lock().log.moved_count()
@@ -57,6 +59,45 @@ impl Store {
             written: self.written_of(&writer),
             upgrade: self.upgrade_status_of(&writer),
         }
+    }
+
+    /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
+    /// is kept back so that deallocation and reclaim go on when the pool is full; not what is dead
+    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused,
+    /// because reclaim has found nothing to bring back.
+    /// Cheap enough to be asked often.
+    pub fn space_use(&self) -> (u64, u64) {
+        let geometry = self.world.medium.geometry();
+        let segment_bytes = geometry.segment_bytes;
+        let reserve = self.world.medium.reserve_segments();
+        let writer = &mut *self.writer.lock();
+        let capacity = geometry.usable_bytes();
+        if writer.room_for_data(&self.world) == Room::None {
+            return (capacity, capacity);
+        }
+        let kept_back = u64::from(reserve) * segment_bytes;
+        (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
+    }
+
+    /// How far the pool is of the latest version.
+    pub fn upgrade_status(&self) -> UpgradeStatus {
+        self.upgrade_status_of(&self.writer.lock())
+    }
+
+    fn upgrade_status_of(&self, writer: &Writer) -> UpgradeStatus {
+        let (version, features) =
+            (self.world.medium.version().number(), self.world.medium.features());
+        let units: u64 =
+            writer.state.segments.of_one_copy().map(|(_, row)| u64::from(row.live_units)).sum();
+        let latest_version = FormatVersion::default().number();
+        let segments = &writer.state.segments;
+        let has_features = features.with_known() == features && segments.pages.is_some();
+        let is_latest = version == latest_version && has_features;
+        let is_to_be_divided = writer.state.config.is_to_be_divided();
+        let config_bytes = if is_to_be_divided { writer.next_checkpoint.config_bytes() } else { 0 };
+        let table_bytes = segments.to_be_divided_bytes().unwrap_or(0) as u64;
+        let left_bytes = units * PLACE_UNIT_BYTES + config_bytes + table_bytes;
+        UpgradeStatus { version, latest_version, is_latest, left_bytes }
     }
 
     /// What was written since the store was opened.

@@ -2,9 +2,9 @@
 //!
 //! 1. The request is planned as an *edit* (`edit`): steps in whole blocks.
 //! 2. Blocks that it needs as they are now are read: the edges of a write that is not aligned to
-//!    4 KiB, what COMPARE AND WRITE compares ([`Store::start_edit`], [`Store::gathered`]).
+//!    4 KiB, what COMPARE AND WRITE compares ([`Engine::start_edit`], [`Engine::gathered`]).
 //! 3. What it brings is reduced: patterns, duplicates, compression (`dedup`, `pack`).
-//! 4. All metadata that it will touch is looked at ([`Store::submit_edit`], `preload`), and stays
+//! 4. All metadata that it will touch is looked at ([`Engine::submit_edit`], `preload`), and stays
 //!    in memory from here on (`plans`).
 //! 5. It joins the open record (`join`), or waits for room.
 //!
@@ -15,17 +15,17 @@ use block::{Frame, VolumeError, VolumeReply};
 
 use crate::edits::edit::Edit;
 use crate::edits::preload;
+use crate::engine::Engine;
 use crate::fetch::Fetch;
 use crate::operation::Pending;
 use crate::operation::Then;
 use crate::operation::restart;
 use crate::operation::wait_for_metadata;
-use crate::store::Store;
 use crate::world::view::View;
 use crate::writer::job::{Job, Submitted};
 use crate::{Durability, ReadOperation, Started, Token};
 
-impl Store {
+impl Engine {
     /// Reads what an edit needs from volumes, and submits it.
     pub(crate) fn start_edit(&self, mut edit: Box<Edit>, token: Token) -> Started {
         edit.begin_piece(&self.options.tuning);

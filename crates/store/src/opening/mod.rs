@@ -16,6 +16,8 @@
 pub(crate) mod relief;
 pub(crate) mod replay;
 
+use std::sync::atomic::Ordering;
+
 use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
 use segments::{Local, Shared};
 
@@ -27,7 +29,7 @@ use crate::log::incarnation;
 use crate::log::plausible;
 use crate::opening::relief::Relief;
 use crate::opening::replay::replay;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::upkeep::grow::{extend, grown_geometry};
 use crate::upkeep::upgrade::to_latest;
 use crate::world::{State, World};
@@ -204,7 +206,7 @@ impl Store {
         if upgrades {
             self.world.upgraded(&mut writer, version);
         }
-        self.incarnation = incarnation.into();
+        self.incarnation.store(incarnation, Ordering::Release);
         Ok(())
     }
 }

@@ -110,7 +110,7 @@ impl Front {
                     self.inside(|store| store.resume(operation, token))
                 }
                 Started::Queued => {
-                    while let Some(commit) = self.inside(Store::take_commit) {
+                    while let Some(commit) = self.inside(|store| store.take_commit()) {
                         self.commit(commit);
                     }
                     match self.answers.0.lock().pop() {

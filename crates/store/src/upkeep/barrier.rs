@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::StoreError;
-use crate::store::Store;
+use crate::upkeep::Store;
 
 impl Store {
     /// Lets nothing new in until all that was applied early is durable.

@@ -15,7 +15,7 @@ use crate::key_space::leaves::Leaves;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_of_log;
 use crate::nodes::counts::Counts;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::{State, World};
 use crate::{NODE_UNITS, StoreError};
 

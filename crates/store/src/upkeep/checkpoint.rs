@@ -10,7 +10,7 @@ use crate::checkpoint::images::images_bytes;
 use crate::checkpoint::recapture::Bad;
 use crate::checkpoint::slices::Captured;
 use crate::log::checkpointer::Checkpointer;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::{Durability, StoreError};
 
 use crate::checkpoint::above::lock_for_capture;

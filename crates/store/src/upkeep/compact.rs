@@ -17,7 +17,7 @@ use crate::StoreError;
 use crate::checkpoint::holes::KEPT_SEGMENTS;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::view::View;
 use crate::writer::Writer;
 

@@ -4,7 +4,7 @@
 //! needs soon, because a segment can't be opened while it is discarded. After a start all free
 //! segments are discarded once more, as nobody knows which were before.
 
-use crate::store::Store;
+use crate::upkeep::Store;
 
 /// Segments that are discarded in one turn.
 const SEGMENTS_A_TURN: usize = 4;

@@ -1,6 +1,6 @@
 //! When a checkpoint is due, and who writes it when nobody else does.
 
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::writer::Writer;
 use crate::{MemoryStatus, Next, StoreError};
 

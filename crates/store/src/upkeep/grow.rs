@@ -16,10 +16,9 @@ use format::{Geometry, Superblock};
 
 use crate::StoreError;
 use crate::log::checkpointer::Checkpointer;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::World;
 use crate::writer::Writer;
-use crate::writer::starved::Room;
 
 impl Store {
     /// Makes the pool hold `capacity_bytes`, while it is used, and its disk longer where it is
@@ -58,24 +57,6 @@ impl Store {
     /// Ends what recovery has begun for a pool that grows.
     pub(crate) fn finish_growing(&self) -> Result<(), StoreError> {
         self.checkpoint()
-    }
-
-    /// Bytes of the pool that are in use, and all that there are. In use is what is live, and what
-    /// is kept back so that deallocation and reclaim go on when the pool is full; not what is dead
-    /// and waits to be reclaimed, which hosts can have. All is in use while hosts are refused,
-    /// because reclaim has found nothing to bring back.
-    /// Cheap enough to be asked often.
-    pub fn space_use(&self) -> (u64, u64) {
-        let geometry = self.world.medium.geometry();
-        let segment_bytes = geometry.segment_bytes;
-        let reserve = self.world.medium.reserve_segments();
-        let writer = &mut *self.writer.lock();
-        let capacity = geometry.usable_bytes();
-        if writer.room_for_data(&self.world) == Room::None {
-            return (capacity, capacity);
-        }
-        let kept_back = u64::from(reserve) * segment_bytes;
-        (capacity.min(writer.state.segments.live_bytes() + kept_back), capacity)
     }
 }
 

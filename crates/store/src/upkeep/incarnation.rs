@@ -7,7 +7,7 @@ use format::FormatVersion;
 use crate::StoreError;
 use crate::log::incarnation::Incarnation;
 use crate::log::plausible::ID_END;
-use crate::store::Store;
+use crate::upkeep::Store;
 
 impl Store {
     /// The incarnation of the pool: that of the last opening to use it. What a superblock says is

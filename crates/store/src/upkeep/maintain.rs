@@ -4,7 +4,7 @@ use crate::StoreError;
 use crate::edits::preload;
 use crate::map::tree::Editor;
 use crate::space::need::Need;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::view::View;
 
 /// What is left to do in the background.

@@ -1,5 +1,8 @@
-//! What goes on beside hosts' work: checkpoints, passes over the pool, and tools.
+//! The store: the engine with what goes on beside hosts' work. Checkpoints, passes over the pool,
+//! what an administrator changes, and tools.
 //!
+//! * `store`: the engine and where the passes are, `change`: what an administrator changes, `wait`:
+//!   callers that wait on the spot,
 //! * `due`, `maintain`: what is to be done next, `starving`: for what waits for space,
 //! * `checkpoint`, `barrier`: writing checkpoints, `repairs`, `upgrade`: what they write anew,
 //! * `reclaim`, `relocate`, `compact`, `weightless`: winning segments back, `grow`: more of them,
@@ -12,6 +15,7 @@
 
 pub(crate) mod accounting;
 pub(crate) mod barrier;
+pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -30,5 +34,9 @@ pub(crate) mod repairs;
 pub(crate) mod salvage;
 pub(crate) mod scrub;
 pub(crate) mod starving;
+mod store;
 pub(crate) mod upgrade;
+mod wait;
 pub(crate) mod weightless;
+
+pub use store::Store;

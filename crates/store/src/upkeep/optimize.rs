@@ -23,8 +23,8 @@ use crate::chunks::groups::GroupReader;
 use crate::chunks::pack::gains;
 use crate::chunks::pages::FastState;
 use crate::chunks::verify::{Stored, read_chunk};
-use crate::store::Store;
 use crate::sync::Mutex;
+use crate::upkeep::Store;
 use crate::upkeep::part::Part;
 use crate::world::sharing::is_shareable;
 

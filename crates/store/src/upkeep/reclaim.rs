@@ -14,7 +14,7 @@ use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 use crate::chunks::verify::Stored;
 use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::upkeep::compact::Compactor;
 use crate::world::World;
 use crate::writer::Writer;

@@ -13,7 +13,7 @@ use crate::chunks::pack::{Packed, leave, pack};
 use crate::chunks::verify::{Stored, read_chunks};
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::relocation::Relocation;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::World;
 
 /// The live chunks that the records of a segment brought, in the order of their places.

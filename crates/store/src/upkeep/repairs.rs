@@ -12,7 +12,7 @@ use format::{LeafRow, NodeId};
 use crate::StoreError;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table_name::TableName;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::upkeep::scrub::What;
 
 impl Store {

@@ -1,7 +1,7 @@
 //! Turns for what waits for space, and what hosts get of what is won.
 
 use crate::space::need::Need;
-use crate::store::Store;
+use crate::upkeep::Store;
 
 /// The most work while no job is fed, or all that the pool has if that is less: 1 GiB. Longer than
 /// that takes no host waits.

@@ -18,13 +18,13 @@
 //! Nothing of the new version is written before a superblock says that the pool is of it: earlier
 //! programs refuse that, and never read what they would take for damage.
 
-use format::{FormatVersion, PLACE_UNIT_BYTES, Superblock};
+use format::{FormatVersion, Superblock};
 
+use crate::StoreError;
 use crate::checkpoint::holes::KEPT_SEGMENTS;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::World;
 use crate::writer::Writer;
-use crate::{StoreError, UpgradeStatus};
 
 /// Has a superblock say that the pool is of the latest version, with all of its features, if it
 /// does not yet. From version 2 on it goes on in this incarnation, and checkpoints go on in a new
@@ -95,26 +95,5 @@ impl Store {
         }
         self.world.upgraded(&mut writer, version);
         Ok(true)
-    }
-
-    /// How far the pool is of the latest version.
-    pub fn upgrade_status(&self) -> UpgradeStatus {
-        self.upgrade_status_of(&self.writer.lock())
-    }
-
-    pub(crate) fn upgrade_status_of(&self, writer: &Writer) -> UpgradeStatus {
-        let (version, features) =
-            (self.world.medium.version().number(), self.world.medium.features());
-        let units: u64 =
-            writer.state.segments.of_one_copy().map(|(_, row)| u64::from(row.live_units)).sum();
-        let latest_version = FormatVersion::default().number();
-        let segments = &writer.state.segments;
-        let has_features = features.with_known() == features && segments.pages.is_some();
-        let is_latest = version == latest_version && has_features;
-        let is_to_be_divided = writer.state.config.is_to_be_divided();
-        let config_bytes = if is_to_be_divided { writer.next_checkpoint.config_bytes() } else { 0 };
-        let table_bytes = segments.to_be_divided_bytes().unwrap_or(0) as u64;
-        let left_bytes = units * PLACE_UNIT_BYTES + config_bytes + table_bytes;
-        UpgradeStatus { version, latest_version, is_latest, left_bytes }
     }
 }

@@ -6,7 +6,7 @@
 //! but pools may hold some. So a segment of the log from before this opening is not freed before
 //! its records were looked at. What is found there is moved to where it counts, as reclaim does it.
 
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::upkeep::relocate::live_chunks;
 use crate::world::World;
 use crate::writer::Writer;

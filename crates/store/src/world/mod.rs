@@ -1,6 +1,7 @@
 //! What all threads share ([`World`]), and what only the writer changes ([`State`]).
 
 pub(crate) mod comparisons;
+mod lost;
 pub(crate) mod places;
 pub(crate) mod sharing;
 pub(crate) mod view;

@@ -12,7 +12,7 @@ use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
 use crate::log::checkpointer::Checkpointer;
 use crate::space::readers::ReaderToken;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::world::{State, World};
 
 /// What a checkpoint says.

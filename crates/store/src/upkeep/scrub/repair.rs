@@ -7,7 +7,7 @@ use format::{ChunkId, Entry, Fingerprint};
 use super::{What, findings::Findings};
 use crate::StoreError;
 use crate::log::relocation::Relocation;
-use crate::store::Store;
+use crate::upkeep::Store;
 
 /// The content of a chunk that is damaged on the device.
 pub(super) struct Rescued {

@@ -6,7 +6,7 @@ use block::{VolumeError, VolumeReply, VolumeRequest};
 use format::Entry;
 
 use crate::log::relocation::Relocation;
-use crate::store::Store;
+use crate::upkeep::Store;
 use crate::waiters::WAITERS;
 use crate::world::view::View;
 use crate::writer::job::{Job, Submitted};

@@ -12,8 +12,8 @@ use format::target_state::TARGET_STATE_KEY;
 
 use crate::edits::grafts::touched_by;
 use crate::edits::preload;
-use crate::store::Store;
 use crate::sync::yield_now;
+use crate::upkeep::Store;
 use crate::world::World;
 use crate::world::view::View;
 use crate::writer::job::{Job, Submitted};

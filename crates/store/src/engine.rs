@@ -1,10 +1,11 @@
-//! The store as its callers see it: requests in, device reads and commits out.
+//! Requests in, device reads and commits out.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use block::{SectorCount, SpaceUse, VolumeError, VolumeId, VolumeReply, VolumeRequest};
+use format::superblock::Superblock;
 use segments::Shared;
 
 use crate::chunks::asking::Asked;
@@ -22,8 +23,8 @@ use crate::{
     Commit, Durability, OpenOptions, Outcome, ReadOperation, Sink, SinkId, Started, Token, Tuning,
 };
 
-/// The store. Shared by all threads behind an [`Arc`].
-pub struct Store {
+/// What of a [`Store`](crate::Store) answers requests. It never waits for the device.
+pub struct Engine {
     pub(crate) world: World,
     pub(crate) writer: Mutex<Writer>,
     /// A commit has ended and was applied, or was not.
@@ -31,13 +32,6 @@ pub struct Store {
     /// How often a checkpoint has looked whether all has landed.
     #[cfg(test)]
     pub(crate) barrier_turns: AtomicU64,
-    /// One checkpoint at a time.
-    pub(crate) checkpointing: Mutex<crate::log::checkpointer::Checkpointer>,
-    pub(crate) scrub: Mutex<crate::upkeep::scrub::Scrub>,
-    /// The background pass of reduction.
-    pub(crate) optimizing: crate::upkeep::optimize::Optimizer,
-    pub(crate) reclaiming: Mutex<crate::upkeep::reclaim::Reclaimer>,
-    pub(crate) accounting: crate::upkeep::accounting::Accounting,
     pub(crate) options: OpenOptions,
     pub(crate) pool_id: [u8; 16],
     /// The number of the incarnation (`incarnation`).
@@ -59,29 +53,23 @@ impl Sizes for World {
     }
 }
 
-impl Store {
+impl Engine {
     pub(crate) fn assemble(
         world: World,
         writer: Writer,
-        checkpointer: crate::log::checkpointer::Checkpointer,
+        superblock: &Superblock,
         options: OpenOptions,
     ) -> Self {
         let waiters = Arc::new(Waiters::default());
-        let superblock = checkpointer.superblock();
         world.memory.plans.begin();
         Self {
             pool_id: superblock.pool_id,
             incarnation: crate::log::incarnation::of(superblock).into(),
-            scrub: Mutex::new(crate::upkeep::scrub::Scrub::of_opening(&world, writer.state.losses)),
             world,
             writer: Mutex::new(writer),
             landed: Condvar::new(),
             #[cfg(test)]
             barrier_turns: AtomicU64::new(0),
-            checkpointing: Mutex::new(checkpointer),
-            optimizing: Default::default(),
-            reclaiming: Mutex::default(),
-            accounting: crate::upkeep::accounting::Accounting::default(),
             options,
             checkpoint_count: AtomicU64::new(0),
             checkpoint_bytes: AtomicU64::new(0),
@@ -258,7 +246,7 @@ impl Store {
     }
 
     /// Takes the writer's role, if something is queued and the device may get another commit: write
-    /// it, then [`Store::finish_commit`]. Commits may end in any order.
+    /// it, then [`Engine::finish_commit`]. Commits may end in any order.
     pub fn take_commit(&self) -> Option<Commit> {
         let mut answers = Vec::new();
         let commit = {
@@ -279,9 +267,9 @@ impl Store {
         self.settle_commits();
     }
 
-    /// As [`Store::finish_commit`], in two steps: takes the next commit first, so that the device
+    /// As [`Engine::finish_commit`], in two steps: takes the next commit first, so that the device
     /// works while the one that has ended is applied. Start the write of what is returned, and
-    /// call [`Store::settle_commits`] in any case.
+    /// call [`Engine::settle_commits`] in any case.
     pub fn hand_on_commit(&self, commit: Commit, result: io::Result<()>) -> Option<Commit> {
         let mut writer = self.writer.lock();
         writer.land(&self.world, &commit, result.is_ok());

@@ -1,0 +1,56 @@
+//! The store as its callers see it: an engine, and where the passes over it are.
+
+use std::ops::Deref;
+
+use crate::OpenOptions;
+use crate::engine::Engine;
+use crate::log::checkpointer::Checkpointer;
+use crate::sync::Mutex;
+use crate::upkeep::accounting::Accounting;
+use crate::upkeep::optimize::Optimizer;
+use crate::upkeep::reclaim::Reclaimer;
+use crate::upkeep::scrub::Scrub;
+use crate::world::World;
+use crate::writer::Writer;
+
+/// The store. Shared by all threads behind an [`Arc`](std::sync::Arc).
+///
+/// Front ends ask the [`Engine`] that it derefs to, and never wait. What the store itself has is
+/// for threads that may: background passes, management and tools.
+pub struct Store {
+    engine: Engine,
+    /// One checkpoint at a time.
+    pub(crate) checkpointing: Mutex<Checkpointer>,
+    pub(super) scrub: Mutex<Scrub>,
+    /// The background pass of reduction.
+    pub(super) optimizing: Optimizer,
+    pub(super) reclaiming: Mutex<Reclaimer>,
+    pub(super) accounting: Accounting,
+}
+
+impl Store {
+    pub(crate) fn assemble(
+        world: World,
+        writer: Writer,
+        checkpointer: Checkpointer,
+        options: OpenOptions,
+    ) -> Self {
+        let scrub = Scrub::of_opening(&world, writer.state.losses);
+        Self {
+            engine: Engine::assemble(world, writer, checkpointer.superblock(), options),
+            checkpointing: Mutex::new(checkpointer),
+            scrub: Mutex::new(scrub),
+            optimizing: Optimizer::default(),
+            reclaiming: Mutex::default(),
+            accounting: Accounting::default(),
+        }
+    }
+}
+
+impl Deref for Store {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
