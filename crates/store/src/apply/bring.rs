@@ -14,11 +14,11 @@ use crate::world::{State, World};
 #[derive(Clone, Copy)]
 pub(crate) struct Payload<'a> {
     /// Its first byte; nowhere while the record waits in memory.
-    pub(crate) place: Place,
+    place: Place,
     /// Its blocks, if they are in memory.
-    pub(crate) frames: &'a [Frame],
+    frames: &'a [Frame],
     /// What the blocks of its compressed groups are, if that is in memory.
-    pub(crate) originals: Option<&'a Originals>,
+    originals: Option<&'a Originals>,
 }
 
 impl<'a> Payload<'a> {

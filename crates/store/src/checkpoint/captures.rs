@@ -23,11 +23,11 @@ const NODES_PER_BLOCK: usize = BLOCK_BYTES as usize / NODE_BYTES;
 
 /// What a checkpoint must write for a page.
 pub(crate) struct PageImage {
-    pub(crate) key: PageKey,
+    pub(super) key: PageKey,
     pub(crate) page: Frame,
     pub(crate) reference: PageRef,
     /// Where it was before.
-    pub(crate) before: PageRef,
+    pub(super) before: PageRef,
 }
 
 /// Gives places to pages, and takes back those of the pages' earlier versions.

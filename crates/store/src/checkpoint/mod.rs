@@ -59,8 +59,8 @@ use crate::writer::Writer;
 pub(crate) struct Capture {
     pub(crate) captured: Captured,
     superblock: Superblock,
-    pub(crate) streams: [Vec<(Place, u32)>; 3],
-    pub(crate) before: Before,
+    streams: [Vec<(Place, u32)>; 3],
+    before: Before,
     dead: Vec<u32>,
     log_segments: BTreeSet<u32>,
     /// Leaves that it does not name any more.

@@ -17,17 +17,17 @@ const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 
 /// Hands out places in metadata segments.
 pub(crate) struct Placer<'a> {
-    pub(crate) segments: &'a mut Segments,
+    pub(super) segments: &'a mut Segments,
     /// Blocks of a segment that can be filled.
-    pub(crate) blocks_per_segment: u32,
-    pub(crate) lsn: u64,
+    pub(super) blocks_per_segment: u32,
+    pub(super) lsn: u64,
     pub(crate) segment: u32,
     pub(crate) block: u32,
     /// Segments that were opened for it.
     pub(crate) opened: Vec<u32>,
     /// Where segments are short: blocks that no checkpoint needs, and how many segments may be
     /// opened before they are used.
-    pub(crate) holes: Option<(Holes, u32)>,
+    pub(super) holes: Option<(Holes, u32)>,
 }
 
 impl Placer<'_> {

@@ -25,15 +25,15 @@ impl World {
 
 /// A checkpoint of which the device has refused a part.
 pub(crate) struct Refused {
-    pub(crate) capture: Capture,
+    pub(super) capture: Capture,
     /// Where that part should have gone.
-    pub(crate) segment: u32,
+    pub(super) segment: u32,
 }
 
 /// What a checkpoint that was captured has changed in the writer, as it was.
 pub(crate) struct Before {
-    pub(crate) log: Since,
-    pub(crate) holes_blocks: u64,
+    pub(super) log: Since,
+    pub(super) holes_blocks: u64,
 }
 
 impl Before {

@@ -53,7 +53,7 @@ const EXCESS_MAX_DIVISOR: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budgets {
     /// For blocks of data that were read or written.
-    pub(crate) data_cache_bytes: u64,
+    data_cache_bytes: u64,
     /// For map nodes and the pages of tables.
     pub(crate) metadata_bytes: u64,
     /// For the deduplication index.
@@ -118,7 +118,7 @@ pub(crate) struct Swept {
 /// What is in memory of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
-    pub(crate) pages: u64,
+    pub(super) pages: u64,
     pub(crate) nodes: u64,
     pub(crate) hits: u64,
 }

@@ -48,7 +48,7 @@ pub(crate) struct Slot {
     used: AtomicBool,
     /// The last capture that has taken it: it stays here until that is written.
     pub(crate) capture: u32,
-    pub(crate) plan: Mark,
+    pub(super) plan: Mark,
 }
 
 impl Slot {
@@ -108,7 +108,7 @@ impl Page {
 /// Neighbouring pages.
 pub(crate) struct Group {
     key: PageKey,
-    pub(crate) slots: [Option<Slot>; PAGES_TOGETHER],
+    pub(super) slots: [Option<Slot>; PAGES_TOGETHER],
     count: usize,
 }
 

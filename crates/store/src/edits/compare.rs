@@ -10,9 +10,9 @@ use crate::edits::edit::Edit;
 /// What COMPARE AND WRITE expects.
 #[derive(Debug)]
 pub(crate) struct Compare {
-    pub(crate) volume: VolumeId,
-    pub(crate) range: SectorRange,
-    pub(crate) expected: DataOut,
+    pub(super) volume: VolumeId,
+    pub(super) range: SectorRange,
+    pub(super) expected: DataOut,
     /// What goes into the log of it, where it is a host's command.
     pub(crate) compared: Option<Box<Compared>>,
 }

@@ -81,13 +81,13 @@ pub(crate) struct Edit {
     /// What it costs to apply it, as far as that grows with what it finds: see `take`.
     pub(crate) work: u64,
     /// The segments of a copy that is one commit, or is still taken for that.
-    pub(crate) copied: Vec<CopySegment>,
+    pub(super) copied: Vec<CopySegment>,
     /// What is left of it, where it is done in pieces.
-    pub(crate) rest: Option<Rest>,
+    pub(super) rest: Option<Rest>,
     /// While it waits for space: see `starved`.
     pub(crate) wait: Option<crate::space::need::Wait>,
     /// What the host named, other than in a copy.
-    pub(crate) named: Vec<SectorRange>,
+    pub(super) named: Vec<SectorRange>,
 }
 
 /// Sizes of volumes, for checking ranges.

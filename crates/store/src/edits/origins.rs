@@ -18,7 +18,7 @@ pub(crate) type Wanted = BTreeMap<(VolumeId, BlockNumber), Vec<Gather>>;
 pub(crate) struct Gather {
     /// Which step; none: the part that is being staged.
     step: Option<u32>,
-    pub(crate) frame: u32,
+    pub(super) frame: u32,
     /// The first sector of the frame, 0..8.
     sector: u8,
     /// The first sector of the block that they come from.

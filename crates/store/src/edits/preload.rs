@@ -130,13 +130,13 @@ impl Blocks {
 }
 
 pub(crate) struct Looker<'a> {
-    pub(crate) world: View<'a>,
+    pub(super) world: View<'a>,
     /// The page of rows of nodes that was read last: neighbours share one.
     node_page: Option<u64>,
     /// The chunk whose row was read last: a block that repeats is named by many entries.
     chunk: Option<ChunkId>,
     /// Nodes that the edit itself names once more: what it sets in them afterwards copies them.
-    pub(crate) grafted: BTreeSet<NodeId>,
+    pub(super) grafted: BTreeSet<NodeId>,
     /// The shared nodes on the way down that were looked at last, with all that they name.
     shared: [Option<NodeId>; LEVEL_MAX as usize + 1],
     /// How many entries these have together: each is named once more where a node is copied.

@@ -30,20 +30,20 @@ impl Edit {
 /// Blocks of the destination that become one thing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenRun {
-    pub(crate) start: u64,
-    pub(crate) count: u64,
+    pub(super) start: u64,
+    pub(super) count: u64,
     /// What spans this many levels in the destination is replaced as a whole.
-    pub(crate) whole_level: u8,
+    pub(super) whole_level: u8,
     /// What all of them are, where they are alike.
     alike: Option<MapEntry>,
 }
 
 /// What was looked at.
 pub(crate) struct Taken {
-    pub(crate) runs: Vec<TakenRun>,
-    pub(crate) work: u64,
+    pub(super) runs: Vec<TakenRun>,
+    pub(super) work: u64,
     /// How many blocks it is, from the end where it was begun.
-    pub(crate) blocks: u64,
+    pub(super) blocks: u64,
 }
 
 struct Taker<'l, 'a> {

@@ -35,13 +35,13 @@ pub(crate) type Piece = (Place, u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf {
     /// Its number, which is that of its row.
-    pub(crate) number: u64,
+    number: u64,
     /// Bytes of its pairs.
     bytes: usize,
     /// How many they are.
     count: usize,
     /// Where it was stored by the last checkpoint that was captured; nowhere if by none.
-    pub(crate) stored: Vec<Piece>,
+    stored: Vec<Piece>,
 }
 
 /// All leaves.

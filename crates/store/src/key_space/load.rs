@@ -14,10 +14,10 @@ use crate::chunks::table::Table;
 
 /// What a leaf holds, and where it is.
 pub(crate) struct ReadLeaf {
-    pub(crate) content: Vec<u8>,
-    pub(crate) pieces: Vec<Piece>,
+    content: Vec<u8>,
+    pieces: Vec<Piece>,
     /// Whether something of it was read from its second copy.
-    pub(crate) is_second: bool,
+    is_second: bool,
 }
 
 /// Reads all pieces of a leaf.

@@ -27,7 +27,7 @@ pub(crate) struct ReadRecord {
     pub(crate) header: RecordHeader,
     pub(crate) entries: Vec<Entry>,
     /// What the next record has a copy of.
-    pub(crate) own: Arc<[u8]>,
+    pub(super) own: Arc<[u8]>,
 }
 
 impl ReadRecord {
@@ -45,7 +45,7 @@ const WINDOW_BLOCKS: u32 = 256;
 
 /// Reads the log in large pieces.
 pub(crate) struct LogReader<'a> {
-    pub(crate) medium: &'a Medium,
+    pub(super) medium: &'a Medium,
     window: Vec<FrameMut>,
     /// Where it begins.
     window_place: Place,

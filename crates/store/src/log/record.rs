@@ -31,7 +31,7 @@ pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;
 pub(crate) struct Sealed {
     pub(crate) frames: Vec<Frame>,
     /// What the next record has a copy of ([`RecordHeader::own_part`]).
-    pub(crate) own: Arc<[u8]>,
+    pub(super) own: Arc<[u8]>,
     pub(crate) seal: Seal,
 }
 

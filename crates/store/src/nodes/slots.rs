@@ -17,22 +17,22 @@ use crate::sync::RwLock;
 const NODES_SWEPT: usize = 16;
 
 pub(crate) struct Slot {
-    pub(crate) id: NodeId,
-    pub(crate) node: Arc<Node>,
-    pub(crate) level: u8,
+    pub(super) id: NodeId,
+    pub(super) node: Arc<Node>,
+    pub(super) level: u8,
     pub(crate) dirty: bool,
     /// Whether somebody has looked at it since the hand went by.
     used: AtomicBool,
     /// The last capture that has taken it: it stays here until that is written.
     pub(crate) capture: u32,
-    pub(crate) plan: Mark,
+    pub(super) plan: Mark,
 }
 
 /// Nodes under one lock.
 #[derive(Default)]
 pub(crate) struct Shard {
     index: HashMap<NodeId, u32, FastState>,
-    pub(crate) slots: Vec<Slot>,
+    slots: Vec<Slot>,
     /// The slot that the hand is at.
     hand: usize,
     /// Goes up whenever a node of the shard gets another version on the medium, or ends.

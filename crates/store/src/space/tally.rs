@@ -14,13 +14,13 @@ pub(crate) struct Tally {
     /// Blocks of a segment that a checkpoint can fill.
     metadata_blocks: u64,
     /// Segments that are not free.
-    pub(crate) used: u32,
+    pub(super) used: u32,
     /// Units of 64 bytes that are live in all segments: both copies of what stands twice.
-    pub(crate) live_units: u64,
+    pub(super) live_units: u64,
     /// Of these in segments of the log.
-    pub(crate) live_log_units: u64,
+    pub(super) live_log_units: u64,
     /// Segments in use in which nothing is live.
-    pub(crate) empty: BTreeSet<u32>,
+    pub(super) empty: BTreeSet<u32>,
     /// Segments of metadata in which something is live.
     pub(crate) metadata: BTreeSet<u32>,
     /// Segments of metadata that stands once, live or not: the last checkpoint may have something

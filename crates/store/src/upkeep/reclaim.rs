@@ -34,7 +34,7 @@ pub(crate) struct Reclaimer {
     /// Bytes that may be moved for what hosts have written.
     credit_bytes: u64,
     /// The pass that empties segments of metadata, while there is one.
-    pub(crate) compaction: Option<Compactor>,
+    pub(super) compaction: Option<Compactor>,
 }
 
 struct Victim {

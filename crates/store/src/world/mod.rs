@@ -53,7 +53,7 @@ impl Volume {
 pub(crate) struct World {
     pub(crate) medium: Medium,
     /// What the memory is split into.
-    pub(crate) budgets: Budgets,
+    budgets: Budgets,
     /// The metadata that is in memory.
     pub(crate) memory: Arc<Memory>,
     pub(crate) volumes: RwLock<HashMap<VolumeId, Arc<Volume>, FastState>>,
@@ -74,9 +74,9 @@ pub(crate) struct World {
     pub(crate) cache: DataCache,
     /// Where fingerprints were seen.
     pub(crate) index: Index,
-    pub(crate) recent: Recent,
+    recent: Recent,
     /// Pages of rows that are still to be brought back into the index.
-    pub(crate) refill: Mutex<std::ops::Range<u64>>,
+    refill: Mutex<std::ops::Range<u64>>,
     /// Chunks that nobody can read elsewhere (`durability = "flush"`).
     pub(crate) unplaced: Unplaced,
     /// Who reads data, and who reads the metadata of a checkpoint, its *image*.

@@ -10,9 +10,9 @@ use super::{Key, Leaf, Leaves, Pairs, Piece, blocks_of};
 
 /// A leaf that was read.
 pub(crate) struct StoredLeaf {
-    pub(crate) number: u64,
-    pub(crate) stored: Vec<Piece>,
-    pub(crate) pairs: Vec<(Key, Vec<u8>)>,
+    pub(in crate::key_space) number: u64,
+    pub(in crate::key_space) stored: Vec<Piece>,
+    pub(in crate::key_space) pairs: Vec<(Key, Vec<u8>)>,
 }
 
 impl Leaves {

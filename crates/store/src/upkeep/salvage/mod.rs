@@ -158,7 +158,7 @@ pub struct OrphanMap {
     pub mapped_blocks: u64,
     /// How many blocks it may have.
     pub span_blocks: u64,
-    pub(crate) level: u8,
+    level: u8,
 }
 
 /// A pool that is looked at, and not changed.

@@ -82,7 +82,7 @@ pub struct Finding {
     /// How many ranges there are besides: a list of millions serves nobody.
     pub ranges_more: u64,
     /// The last pass that saw it.
-    pub(crate) pass: u64,
+    pub(super) pass: u64,
 }
 
 /// All that is damaged, as the last passes found it.
