@@ -213,7 +213,8 @@ fn capture_slice(
     of: Of,
 ) -> Result<bool, StoreError> {
     let mut writer = writer.lock();
-    let needed = writer.claim(world).segments.saturating_mul(2).saturating_add(KEPT_SEGMENTS);
+    let claim = writer.claim(world).segments;
+    let needed = claim.saturating_add(claim / 4).saturating_add(KEPT_SEGMENTS);
     if writer.has_failed() || needed > writer.state.segments.free_for_metadata() {
         return Ok(false);
     }

@@ -5,6 +5,11 @@
 //! whole one; so they get what is won in small parts, as the work goes on: half of it as it is
 //! moved, and half as the checkpoint is written, which wins nothing more. Their writes wait among
 //! those that wait for space (`starved`); what needs no space does not wait.
+//!
+//! One checkpoint may follow another, of metadata that was compacted or as room for it was short.
+//! Nothing is kept for hosts then, and they would be silent for as long as it is written. So they
+//! get at least a small part of what it writes: each frees segments of data or of metadata, and
+//! what must stay free stays in any case (`room`).
 
 /// From this shortage on (in thousandths) hosts are paced.
 pub(crate) const PACED_PERMILLE: u64 = 600;
@@ -12,6 +17,10 @@ pub(crate) const PACED_PERMILLE: u64 = 600;
 /// Where so little of what is moved is won, moves take longer than checkpoints by far: hosts get
 /// all of it at once.
 const KEPT_PERMILLE: u64 = 100;
+
+/// Of a checkpoint hosts get at least one in so many of the parts that they get of what is won: a
+/// sixteenth where they would have to wait for a whole segment.
+const CHECKPOINT_DIVISOR: u64 = 4;
 
 /// What hosts may write for each turn that frees nodes or compacts metadata, and moves no data.
 const TURN_BYTES: i64 = 8 << 10;
@@ -31,6 +40,8 @@ struct Budget {
     bytes: i64,
     /// Bytes that a thousand bytes that are moved win for them.
     share_permille: u64,
+    /// Bytes of log that a thousand bytes of a checkpoint give them at least.
+    checkpoint_permille: u64,
     /// What was won and not given yet: they get it while the checkpoint is written that frees it.
     kept_bytes: u64,
 }
@@ -59,10 +70,12 @@ impl Pace {
             self.now = None;
             return;
         }
-        let share_permille =
-            generosity_permille(shortage_permille) * dead_units / live_units.max(1);
+        let generosity_permille = generosity_permille(shortage_permille);
+        let share_permille = generosity_permille * dead_units / live_units.max(1);
+        let checkpoint_permille = generosity_permille / CHECKPOINT_DIVISOR;
         let new = Budget { bytes: self.bytes_max, ..Budget::default() };
-        self.now = Some(Budget { share_permille, ..self.now.unwrap_or(new) });
+        let old = self.now.unwrap_or(new);
+        self.now = Some(Budget { share_permille, checkpoint_permille, ..old });
     }
 
     /// There is nothing to be won: hosts may have what is left.
@@ -94,13 +107,16 @@ impl Pace {
         }
     }
 
-    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be.
+    /// So many bytes of a checkpoint were written, of `left_bytes` that were still to be: gives
+    /// hosts that part of what is kept for them, or the least that they get if that is more.
     pub(crate) fn win_by_checkpoint(&mut self, bytes: u64, left_bytes: u64) {
         if let Some(budget) = &mut self.now {
             let part = u128::from(budget.kept_bytes) * u128::from(bytes) / u128::from(left_bytes);
             let given = budget.kept_bytes.min(part as u64);
             budget.kept_bytes -= given;
-            budget.bytes += given as i64;
+            let least = bytes * budget.checkpoint_permille / 1000;
+            let room = (self.bytes_max - budget.bytes).max(0) as u64;
+            budget.bytes += given.max(least.min(room)) as i64;
         }
     }
 }
@@ -112,5 +128,41 @@ mod tests {
     #[test]
     fn hosts_get_less_of_what_is_won_the_shorter_it_is() {
         assert_eq!([0, 600, 800, 1000, 2000].map(generosity_permille), [1500, 1500, 875, 250, 250]);
+    }
+
+    /// What is given for a checkpoint of 16 MiB in 64 parts, of which the hosts use all at once.
+    fn given_by_a_checkpoint(pace: &mut Pace) -> Vec<i64> {
+        let (part, total) = (256 << 10, 16 << 20);
+        let parts = (0..64).map(|done| {
+            let before = pace.budget_bytes().unwrap();
+            pace.win_by_checkpoint(part, total - done * part);
+            let given = pace.budget_bytes().unwrap() - before;
+            pace.spend(given as u64);
+            given
+        });
+        parts.collect()
+    }
+
+    #[test]
+    fn a_checkpoint_right_after_another_lets_hosts_go_on() {
+        let mut pace = Pace::new(1 << 20);
+        pace.set(1000, 1000, 1000);
+        pace.spend(1 << 20);
+        pace.win(64 << 20);
+        pace.spend(pace.budget_bytes().unwrap() as u64);
+        let kept = given_by_a_checkpoint(&mut pace);
+        assert_eq!(kept.iter().sum::<i64>(), 8 << 20, "half of what was won");
+        let least = given_by_a_checkpoint(&mut pace);
+        assert!(least.iter().all(|given| *given == (256 << 10) * 62 / 1000), "{least:?}");
+    }
+
+    #[test]
+    fn hosts_that_write_little_save_up_no_more_by_checkpoints() {
+        let mut pace = Pace::new(1 << 20);
+        pace.set(600, 1000, 1000);
+        for _ in 0..100 {
+            pace.win_by_checkpoint(1 << 20, 1 << 20);
+        }
+        assert_eq!(pace.budget_bytes(), Some(1 << 20));
     }
 }
