@@ -5,8 +5,10 @@
 //! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
 //!   [`RetryingDisk`] and the same [`Transfers`],
 //! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,
-//! * [`entropy()`]: random bytes from the kernel.
+//! * [`entropy()`]: random bytes from the kernel,
+//! * [`allocations`]: what a thread allocates, counted, for tests.
 
+pub mod allocations;
 pub mod calls;
 pub mod clock;
 pub mod disk;

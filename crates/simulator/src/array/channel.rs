@@ -36,18 +36,25 @@ pub struct Way {
     ended: RefCell<Vec<Completion>>,
     /// Whether the front end was not told yet that something has ended.
     signalled: Cell<bool>,
+    /// How often the kernel was given something.
+    submits: Cell<u64>,
 }
 
 impl Way {
     /// To the segments of a store on this disk.
     pub fn new(disk: Arc<SimDisk>, segments: Shared) -> Rc<Self> {
-        let (queued, transfers, ended, signalled) = Default::default();
-        Rc::new(Self { disk, segments, queued, transfers, ended, signalled })
+        let (queued, transfers, ended, signalled, submits) = Default::default();
+        Rc::new(Self { disk, segments, queued, transfers, ended, signalled, submits })
     }
 
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
         self.transfers.borrow().in_flight()
+    }
+
+    /// How often requests were submitted, several at once or one: each is a system call.
+    pub fn submits(&self) -> u64 {
+        self.submits.get()
     }
 
     /// One step of one request, by chance.
@@ -130,6 +137,8 @@ impl Channel for SimChannel {
 
     fn submit(&mut self) -> io::Result<()> {
         let transfers = &mut *self.0.transfers.borrow_mut();
+        let is_call = !self.0.queued.borrow().is_empty();
+        self.0.submits.set(self.0.submits.get() + u64::from(is_call));
         for (name, at, asked) in self.0.queued.borrow_mut().drain(..) {
             let disk = self.0.disk.retrying();
             let begun = match asked {

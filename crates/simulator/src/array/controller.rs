@@ -12,7 +12,7 @@ use array::{Array, HostName, InitiatorName, NewHost, NewVolume, Reduction, Volum
 use block::{ArrayIdentity, LogicalBlockSize, SectorRange, VolumeLimits, VolumeRequest};
 use front::transport::iscsi::Iscsi;
 use front::transport::{self, Opening};
-use front::{FrontEnd, Options, PortOptions, Wake};
+use front::{FrontEnd, Options, PortOptions, Wake, Wires};
 use iscsi::{InitiatorAccess, Limits};
 use store::{OpenOptions, Store};
 
@@ -267,14 +267,22 @@ impl Controller {
     pub fn turn(&mut self, index: usize, network: &mut Network, rng: &mut Rng) {
         let now = self.clock.time();
         let thread = &mut self.threads[index];
-        let found = thread.way.take_signal();
         thread.open_accepted(now, rng);
         thread.note(network, now);
-        let woken = thread.woken.take();
-        thread.front.looked(now, found || woken);
-        let mut wires = Sockets { network, sockets: &mut thread.sockets, now };
-        thread.front.turn(woken, now, &mut wires);
-        thread.due = now + thread.front.sleep_time();
+        let mut sockets = std::mem::take(&mut thread.sockets);
+        thread.turn(now, &mut Sockets { network, sockets: &mut sockets, now });
+        thread.sockets = sockets;
+    }
+
+    /// The same over other wires than those of the network. Their connections were opened by the
+    /// front end itself ([`Controller::front`]), which has heard of what they do.
+    pub fn turn_over(&mut self, index: usize, wires: &mut dyn Wires) {
+        self.threads[index].turn(self.clock.time(), wires);
+    }
+
+    /// A front end.
+    pub fn front(&mut self, index: usize) -> &mut FrontEnd {
+        &mut self.threads[index].front
     }
 
     /// The memory that data of hosts on its way takes, in bytes.
@@ -290,6 +298,11 @@ impl Controller {
     /// How many requests of a front end are on their way to the disk.
     pub fn in_flight(&self, index: usize) -> usize {
         self.threads[index].way.in_flight()
+    }
+
+    /// How often a front end has given requests to the kernel.
+    pub fn submits(&self, index: usize) -> u64 {
+        self.threads[index].way.submits()
     }
 
     /// A request of a front end goes a step further.
@@ -323,6 +336,20 @@ fn address(port: u16) -> std::net::SocketAddr {
     ([192, 0, 2, 1], port).into()
 }
 
+/// A connection to a port, which are counted from 1, as a front end hears of it.
+pub fn opening(link: Link, port: u16, now: Duration, rng: &mut Rng) -> Opening {
+    let mut entropy = [0; 32];
+    entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
+    let [.., high, low] = link.0.to_be_bytes();
+    Opening {
+        portal_index: usize::from(port) - 1,
+        local: address(3000 + port),
+        peer: ([198, 51, high, low], 40_000).into(),
+        entropy,
+        now,
+    }
+}
+
 impl Thread {
     fn open_accepted(&mut self, now: Duration, rng: &mut Rng) {
         for (link, port) in std::mem::take(&mut self.accepted) {
@@ -335,18 +362,16 @@ impl Thread {
                 }
             };
             self.sockets[slot] = Some(socket);
-            let mut entropy = [0; 32];
-            entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
-            let [.., high, low] = link.0.to_be_bytes();
-            let opening = Opening {
-                portal_index: usize::from(port) - 1,
-                local: address(3000 + port),
-                peer: ([198, 51, high, low], 40_000).into(),
-                entropy,
-                now,
-            };
-            self.front.open(slot, opening);
+            self.front.open(slot, opening(link, port, now, rng));
         }
+    }
+
+    fn turn(&mut self, now: Duration, wires: &mut dyn Wires) {
+        let found = self.way.take_signal();
+        let woken = self.woken.take();
+        self.front.looked(now, found || woken);
+        self.front.turn(woken, now, wires);
+        self.due = now + self.front.sleep_time();
     }
 
     /// Tells the front end what a poller would.

@@ -1,0 +1,79 @@
+//! What each kind of command costs on its way from its first byte to the last of its answer,
+//! counted and not timed: allocations, system calls, requests to the device. None may become more
+//! than the table below says; who needs fewer lowers it.
+//!
+//! `HOLDFAST_ALLOCATIONS=COMMAND` prints where the allocations of a command come from.
+
+mod commands;
+mod origins;
+mod world;
+
+use std::alloc::System;
+
+use commands as of;
+use sys::allocations::Counting;
+use world::{Command, Spent, World};
+
+#[global_allocator]
+static ALLOCATOR: Counting<System> = Counting(System);
+
+/// What is counted, of one command on average.
+const COLUMNS: [&str; 5] = ["allocations", "bytes", "system calls", "reads", "writes, flushes"];
+
+/// A kind of command: its n-th one, how many are counted, after as many that are not (these grow
+/// tables and buffers), and what one costs at most.
+type Row = (&'static str, fn(&mut World, u64) -> Command, u64, [f64; COLUMNS.len()]);
+
+/// The measured numbers, rounded up.
+const ROWS: [Row; 12] = [
+    ("TEST UNIT READY", of::test_unit_ready, 500, [2.0, 1280.0, 2.0, 0.0, 0.0]),
+    ("read 4 KiB, cached", of::read_cached, 500, [4.0, 1700.0, 2.0, 0.0, 0.0]),
+    ("read 4 KiB, device", of::read_from_device, 2000, [9.0, 2160.0, 3.0, 1.0, 0.0]),
+    ("write 4 KiB", of::write_incompressible, 500, [28.0, 7760.0, 3.0, 0.0, 1.0]),
+    ("write 4 KiB, half", of::write_half_compressible, 500, [32.1, 12100.0, 3.0, 0.0, 1.0]),
+    ("write 4 KiB, duplicate", of::write_duplicate, 500, [28.7, 8180.0, 3.8, 0.8, 1.0]),
+    ("write 64 KiB", of::write_64_kib, 200, [53.1, 11620.0, 4.0, 0.0, 1.0]),
+    ("write 256 KiB", of::write_256_kib, 100, [109.1, 25130.0, 4.0, 0.0, 1.0]),
+    ("WRITE SAME 1 MiB", of::write_same, 40, [17.0, 7330.0, 3.0, 0.0, 1.0]),
+    ("COMPARE AND WRITE", of::compare_and_write, 500, [42.0, 10110.0, 3.0, 0.0, 1.0]),
+    ("UNMAP 1 MiB", of::unmap, 40, [20.0, 7390.0, 3.0, 0.0, 1.0]),
+    ("EXTENDED COPY 1 MiB", of::extended_copy, 100, [38.1, 9310.0, 3.0, 0.0, 1.0]),
+];
+
+/// What a command of a kind costs on average.
+fn measure(world: &mut World, (name, nth, count, _): Row) -> [f64; COLUMNS.len()] {
+    let mut spent = Spent::default();
+    for number in 0..2 * count {
+        let command = nth(world, number);
+        let is_counted = number >= count;
+        let origins = origins::of(name, is_counted);
+        let (more, _) = world.command(command);
+        drop(origins);
+        if is_counted {
+            spent += more;
+        }
+    }
+    let Spent { allocations, system_calls, reads, writes } = spent;
+    [allocations.count, allocations.bytes, system_calls, reads, writes]
+        .map(|number| number as f64 / count as f64)
+}
+
+#[test]
+fn no_command_costs_more_than_it_did() {
+    let mut world = World::new();
+    commands::fill(&mut world);
+    println!("| a command | {} |\n|---|{}", COLUMNS.join(" | "), "---:|".repeat(COLUMNS.len()));
+    let mut exceeded = Vec::new();
+    for row in ROWS {
+        let (name, _, count, most) = row;
+        let costs = measure(&mut world, row);
+        println!("| {name} | {} |", costs.map(|cost| format!("{cost:.2}")).join(" | "));
+        origins::print(name, count);
+        for ((what, cost), most) in COLUMNS.iter().zip(costs).zip(most) {
+            if cost > most {
+                exceeded.push(format!("{name}: {cost:.2} {what}, {most} at most"));
+            }
+        }
+    }
+    assert!(exceeded.is_empty(), "{exceeded:#?}");
+}
