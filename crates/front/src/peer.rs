@@ -1,6 +1,6 @@
 //! A connection's bytes: into the machine, and out of it.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use block::LunMap;
 use super::counters::{PathCounters, WireCounters};
 use super::sessions::Session;
 use super::throttle::Bucket;
-use super::transport::{ConnectionId, NexusInfo, Transport};
+use super::transport::{ConnectionId, NexusInfo, Slices, SlicesMut, Transport};
 use super::wires::Wires;
 
 /// Reads of one connection in a turn, so that one that sends fast does not starve the others.
@@ -117,7 +117,7 @@ impl Peer {
         now: Duration,
         wire: &WireCounters,
     ) -> bool {
-        let mut slices: Vec<IoSliceMut<'_>> = Vec::with_capacity(16);
+        let mut slices = SlicesMut::new();
         self.connection.receive_slices(&mut slices);
         if slices.is_empty() {
             self.blocked = true;
@@ -152,7 +152,7 @@ impl Peer {
             if !self.writable || self.lost || !self.connection.has_output() {
                 return;
             }
-            let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(64);
+            let mut slices = Slices::new();
             self.connection.transmit_slices(&mut slices, SEND_BYTES_MAX);
             let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
             if wanted == 0 {

@@ -20,6 +20,7 @@ pub use block::task::{
     TaskHandle, TaskManagement, TaskResponse,
 };
 use block::{DataOut, LunMap};
+use smallvec::SmallVec;
 
 pub mod iscsi;
 
@@ -182,6 +183,15 @@ pub trait Transports: Send + Sync {
     fn data_bytes(&self) -> usize;
 }
 
+/// Pieces of memory of one receive or send without memory of their own, as long as they are few.
+const FEW_SLICES: usize = 64;
+
+/// Where one receive goes.
+pub type SlicesMut<'a> = SmallVec<[IoSliceMut<'a>; FEW_SLICES]>;
+
+/// What one send takes.
+pub type Slices<'a> = SmallVec<[IoSlice<'a>; FEW_SLICES]>;
+
 /// Whether a command is meant, by its handle and its logical unit.
 pub type Meant<'a> = dyn FnMut(TaskHandle, [u8; 8]) -> bool + 'a;
 
@@ -197,13 +207,13 @@ pub trait Transport {
     fn host_name(&self) -> Option<&str>;
 
     /// Where to receive the next bytes; nothing if none are to be received now.
-    fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>);
+    fn receive_slices<'a>(&'a mut self, out: &mut SlicesMut<'a>);
 
     /// So many bytes were received there.
     fn received(&mut self, bytes: usize, now: Duration);
 
     /// What to send next, up to so many bytes.
-    fn transmit_slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize);
+    fn transmit_slices<'a>(&'a self, out: &mut Slices<'a>, bytes_max: usize);
 
     /// So many of these bytes were sent.
     fn transmitted(&mut self, bytes: usize);

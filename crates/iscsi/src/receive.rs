@@ -95,7 +95,7 @@ impl<T> Receive<T> {
     }
 
     /// Where the next bytes go.
-    pub(crate) fn slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
+    pub(crate) fn slices<'a>(&'a mut self, out: &mut impl Extend<IoSliceMut<'a>>) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -111,13 +111,13 @@ impl<T> Receive<T> {
                 if room == 0 {
                     return;
                 }
-                out.push(IoSliceMut::new(slice));
+                out.extend([IoSliceMut::new(slice)]);
                 room -= 1;
             }
         }
         let end = if head_only { BULK_HEAD_BYTES } else { self.buffer.len() };
         if room > 0 && self.end < end {
-            out.push(IoSliceMut::new(&mut self.buffer[self.end..end]));
+            out.extend([IoSliceMut::new(&mut self.buffer[self.end..end])]);
         }
     }
 

@@ -100,7 +100,7 @@ impl Transmit {
     }
 
     /// What to send next.
-    pub(crate) fn slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize) {
+    pub(crate) fn slices<'a>(&'a self, out: &mut impl Extend<IoSlice<'a>>, bytes_max: usize) {
         let mut gather =
             Gather { out, skip: self.sent, slices_left: SLICES_MAX, bytes_left: bytes_max };
         for pdu in &self.queue {
@@ -126,14 +126,14 @@ impl Transmit {
 }
 
 /// Collects slices up to its bounds.
-struct Gather<'a, 'b> {
-    out: &'b mut Vec<IoSlice<'a>>,
+struct Gather<'b, E> {
+    out: &'b mut E,
     skip: usize,
     slices_left: usize,
     bytes_left: usize,
 }
 
-impl<'a> Gather<'a, '_> {
+impl<'a, E: Extend<IoSlice<'a>>> Gather<'_, E> {
     fn add_pdu(&mut self, pdu: &'a OutPdu) -> bool {
         self.add(&pdu.header[..usize::from(pdu.header_bytes)])
             && match &pdu.data {
@@ -156,7 +156,7 @@ impl<'a> Gather<'a, '_> {
             return false;
         }
         let slice = &slice[..slice.len().min(self.bytes_left)];
-        self.out.push(IoSlice::new(slice));
+        self.out.extend([IoSlice::new(slice)]);
         self.slices_left -= 1;
         self.bytes_left -= slice.len();
         self.bytes_left > 0

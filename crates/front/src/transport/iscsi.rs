@@ -1,6 +1,5 @@
 //! iSCSI (RFC 7143) as a transport.
 
-use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,8 @@ use iscsi::{Access, Limits, Portal, Target, TargetConfig};
 
 use super::{
     Command, CommandBytes, ConnectionId, Ended, Event, ManagementHandle, ManagementOutcome, Meant,
-    Memory, NexusInfo, Opening, PortOptions, TaskHandle, TaskResponse, Transport, Transports,
+    Memory, NexusInfo, Opening, PortOptions, Slices, SlicesMut, TaskHandle, TaskResponse,
+    Transport, Transports,
 };
 
 /// What an iSCSI target is made of.
@@ -118,7 +118,7 @@ impl Transport for IscsiConnection {
         self.connection.nexus().map(|nexus| nexus.initiator_name.as_str())
     }
 
-    fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
+    fn receive_slices<'a>(&'a mut self, out: &mut SlicesMut<'a>) {
         self.connection.receive_slices(out);
     }
 
@@ -126,7 +126,7 @@ impl Transport for IscsiConnection {
         self.connection.received(bytes, now);
     }
 
-    fn transmit_slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize) {
+    fn transmit_slices<'a>(&'a self, out: &mut Slices<'a>, bytes_max: usize) {
         self.connection.transmit_slices(out, bytes_max);
     }
 

@@ -196,7 +196,7 @@ impl Connection {
     /// closed, so much output waits that the peer has to take some first, or there is enough to do
     /// ([`Connection::has_input`]). What is read has to
     /// be told to [`Connection::received`] before anything else is called.
-    pub fn receive_slices<'a>(&'a mut self, out: &mut Vec<IoSliceMut<'a>>) {
+    pub fn receive_slices<'a>(&'a mut self, out: &mut impl Extend<IoSliceMut<'a>>) {
         if !self.closed && !self.input_left && !self.is_output_full() {
             self.receive.slices(out);
         }
@@ -268,7 +268,7 @@ impl Connection {
     }
 
     /// What to send next: appends slices of up to `bytes_max` bytes in all (at most 512 slices).
-    pub fn transmit_slices<'a>(&'a self, out: &mut Vec<IoSlice<'a>>, bytes_max: usize) {
+    pub fn transmit_slices<'a>(&'a self, out: &mut impl Extend<IoSlice<'a>>, bytes_max: usize) {
         self.transmit.slices(out, bytes_max);
     }
 
