@@ -3,7 +3,8 @@
 //! A frame is received into from a socket, hashed, written to the device and kept in the cache
 //! without being copied. A [`FrameMut`] has one owner and can be filled; freezing it makes a
 //! [`Frame`], which can be shared and never changes again. An unreferenced frame goes back to a
-//! small pool of the thread that dropped it, so steady load allocates nothing.
+//! small pool of the thread that dropped it, with its reference count, so steady load allocates
+//! nothing.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -18,15 +19,25 @@ const POOL_FRAMES_MAX: usize = 4096;
 #[repr(C, align(4096))]
 struct Page([u8; FRAME_BYTES]);
 
+/// The page is boxed so that the reference count is not in the same aligned allocation, which would
+/// double its size.
+type Counted = Arc<Box<Page>>;
+
 thread_local! {
-    static POOL: RefCell<Vec<Box<Page>>> = const { RefCell::new(Vec::new()) };
+    /// Frames that nobody else refers to.
+    static POOL: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
 }
 
-fn take_from_pool() -> Option<Box<Page>> {
+fn take_from_pool() -> Option<Counted> {
     POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten()
 }
 
-fn give_to_pool(page: Box<Page>) {
+/// Keeps a frame that nobody else refers to. If two threads let go of one at the same time, neither
+/// may be the last, and it is freed.
+fn give_to_pool(page: Counted) {
+    if Arc::strong_count(&page) > 1 {
+        return;
+    }
     // A thread that is ending has no pool left: the frame is freed instead.
     let _ = POOL.try_with(|pool| {
         let mut pool = pool.borrow_mut();
@@ -37,7 +48,7 @@ fn give_to_pool(page: Box<Page>) {
 }
 
 /// A frame with one owner, which can be filled.
-pub struct FrameMut(Option<Box<Page>>);
+pub struct FrameMut(Option<Counted>);
 
 impl FrameMut {
     /// A frame of zeros.
@@ -49,7 +60,8 @@ impl FrameMut {
 
     /// A frame with any content, possibly of an earlier use: for callers that overwrite all of it.
     pub fn stale() -> Self {
-        Self(Some(take_from_pool().unwrap_or_else(|| Box::new(Page([0; FRAME_BYTES])))))
+        let fresh = || Arc::new(Box::new(Page([0; FRAME_BYTES])));
+        Self(Some(take_from_pool().unwrap_or_else(fresh)))
     }
 
     /// A frame that starts with `bytes`, followed by zeros.
@@ -65,7 +77,7 @@ impl FrameMut {
 
     /// Makes it shared and constant.
     pub fn freeze(mut self) -> Frame {
-        Frame(self.0.take().map(|page| Arc::new(Shared(page))))
+        Frame(self.0.take())
     }
 }
 
@@ -79,7 +91,8 @@ impl Deref for FrameMut {
 
 impl DerefMut for FrameMut {
     fn deref_mut(&mut self) -> &mut [u8; FRAME_BYTES] {
-        &mut self.0.as_mut().expect("a FrameMut holds its page until it is frozen").0
+        let page = self.0.as_mut().expect("a FrameMut holds its page until it is frozen");
+        &mut Arc::get_mut(page).expect("a FrameMut is the only one that refers to its page").0
     }
 }
 
@@ -97,13 +110,9 @@ impl std::fmt::Debug for FrameMut {
     }
 }
 
-/// The page is boxed so that the reference count is not in the same aligned allocation, which would
-/// double its size.
-struct Shared(Box<Page>);
-
 /// A frame that is shared and constant.
 #[derive(Clone)]
-pub struct Frame(Option<Arc<Shared>>);
+pub struct Frame(Option<Counted>);
 
 impl Frame {
     /// The shared frame of zeros.
@@ -114,10 +123,10 @@ impl Frame {
 
     /// A frame that can be filled: this one if it is not shared, otherwise a copy.
     pub fn into_mut(mut self) -> FrameMut {
-        let page = self.0.take().expect("a Frame holds its page");
-        match Arc::try_unwrap(page) {
-            Ok(own) => FrameMut(Some(own.0)),
-            Err(shared) => FrameMut::from_bytes(&shared.0.0),
+        let mut page = self.0.take().expect("a Frame holds its page");
+        match Arc::get_mut(&mut page) {
+            Some(_) => FrameMut(Some(page)),
+            None => FrameMut::from_bytes(&page.0),
         }
     }
 
@@ -134,14 +143,14 @@ impl Deref for Frame {
     type Target = [u8; FRAME_BYTES];
 
     fn deref(&self) -> &[u8; FRAME_BYTES] {
-        &self.0.as_ref().expect("a Frame holds its page").0.0
+        &self.0.as_ref().expect("a Frame holds its page").0
     }
 }
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        if let Some(last) = self.0.take().and_then(Arc::into_inner) {
-            give_to_pool(last.0);
+        if let Some(page) = self.0.take() {
+            give_to_pool(page);
         }
     }
 }
