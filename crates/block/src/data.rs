@@ -1,6 +1,11 @@
 //! The data that a host sends ([`DataOut`]) and receives ([`DataIn`]), as runs of frames.
 
+use smallvec::SmallVec;
+
 use crate::frame::{FRAME_BYTES, Frame, FrameMut};
+
+/// Pieces of an answer that need no memory of their own: a block of 4 KiB has two at most.
+const FEW_PIECES: usize = 2;
 
 /// Data from a host, received straight into frames.
 ///
@@ -206,7 +211,7 @@ impl FrameSlice {
 /// Data to a host, gathered from shared frames.
 #[derive(Clone, Debug, Default)]
 pub struct DataIn {
-    pieces: Vec<FrameSlice>,
+    pieces: SmallVec<[FrameSlice; FEW_PIECES]>,
     len: usize,
 }
 
@@ -231,6 +236,7 @@ impl DataIn {
     /// If the frames hold fewer.
     pub fn from_frames(frames: impl IntoIterator<Item = Frame>, phase: usize, len: usize) -> Self {
         let mut data = Self::default();
+        data.pieces.reserve((phase + len).div_ceil(FRAME_BYTES));
         let mut start = phase;
         for frame in frames {
             let n = (FRAME_BYTES - start).min(len - data.len);

@@ -3,6 +3,7 @@
 use block::{Frame, FrameMut, SectorCount, VolumeId};
 use format::{Handling, Place};
 use segments::Persist;
+use smallvec::SmallVec;
 
 use crate::tuning::Tuning;
 
@@ -29,6 +30,9 @@ pub struct DiskRead {
     /// Set by the caller: whether the device filled the frames.
     pub failed: bool,
 }
+
+/// Device reads of one request: most of the time there is one.
+pub type DiskReads = SmallVec<[DiskRead; 1]>;
 
 /// One write to the device, which makes all of its requests durable. Without frames it is a flush
 /// and nothing else.

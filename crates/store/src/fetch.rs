@@ -7,14 +7,15 @@ use block::{
 };
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, Place, Shape};
+use smallvec::SmallVec;
 
-use crate::DiskRead;
 use crate::StoreError;
 use crate::chunks::unpack::{Unpacked, covering_blocks};
 use crate::map::walk::walk;
 use crate::space::readers::ReaderToken;
 use crate::world::view::View;
 use crate::world::{Volume, World};
+use crate::{DiskRead, DiskReads};
 
 /// The content of one block.
 #[derive(Clone, Debug)]
@@ -48,8 +49,8 @@ pub(crate) struct FetchedBlock {
 /// Blocks on their way into memory.
 #[derive(Debug, Default)]
 pub(crate) struct Fetch {
-    pub(crate) blocks: Vec<FetchedBlock>,
-    reads: Vec<DiskRead>,
+    pub(crate) blocks: SmallVec<[FetchedBlock; 1]>,
+    reads: DiskReads,
     /// How many reads were taken.
     pub(crate) read_count: usize,
     /// Keeps the segments that are read from being written again.
@@ -86,6 +87,7 @@ impl Fetch {
         if range.end().0 > map.size_blocks {
             return Err(VolumeError::OutOfRange);
         }
+        self.blocks.reserve(range.count.0 as usize);
         let mut at = range.start;
         let walked = walk(view, map, range, &mut |run| {
             at = BlockNumber(run.start);
@@ -201,15 +203,15 @@ impl Fetch {
     }
 
     /// The device reads that are needed, to be performed and given to [`Fetch::finish`].
-    pub(crate) fn take_reads(&mut self) -> Vec<DiskRead> {
+    pub(crate) fn take_reads(&mut self) -> DiskReads {
         self.read_count = self.reads.len();
         std::mem::take(&mut self.reads)
     }
 
     /// Takes what the device has read, and checks each block against its fingerprint.
-    pub(crate) fn finish(&mut self, world: &World, reads: Vec<DiskRead>) {
+    pub(crate) fn finish(&mut self, world: &World, reads: DiskReads) {
         self.token = None;
-        let read_frames: Vec<Option<Vec<Frame>>> = reads
+        let read_frames: SmallVec<[Option<Vec<Frame>>; 1]> = reads
             .into_iter()
             .map(|read| {
                 let frames = read.frames.into_iter().map(FrameMut::freeze).collect();
@@ -246,14 +248,15 @@ impl Fetch {
     }
 
     /// The contents, in order, once all are there; the first block that is lost is the error.
-    pub(crate) fn frames(self) -> Result<Vec<Frame>, VolumeError> {
-        self.blocks
-            .into_iter()
-            .map(|block| match block.content {
-                Content::Ready(frame) => Ok(frame),
-                _ => Err(VolumeError::Medium { sector: block.block.sector() }),
-            })
-            .collect()
+    pub(crate) fn frames(self) -> Result<impl Iterator<Item = Frame>, VolumeError> {
+        let is_ready = |block: &FetchedBlock| matches!(block.content, Content::Ready(_));
+        if let Some(lost) = self.blocks.iter().find(|block| !is_ready(block)) {
+            return Err(VolumeError::Medium { sector: lost.block.sector() });
+        }
+        Ok(self.blocks.into_iter().filter_map(|block| match block.content {
+            Content::Ready(frame) => Some(frame),
+            _ => None,
+        }))
     }
 
     /// The answer to a read of `len` bytes, from `phase` bytes behind the start of the first block

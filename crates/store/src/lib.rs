@@ -74,8 +74,8 @@ mod write;
 mod writer;
 
 pub use api::{
-    Change, Commit, DiskRead, Durability, MemoryStatus, OpenOptions, PoolStatus, SinkId, Token,
-    UpgradeStatus, VolumeChange, VolumeStatus, WrittenBytes,
+    Change, Commit, DiskRead, DiskReads, Durability, MemoryStatus, OpenOptions, PoolStatus, SinkId,
+    Token, UpgradeStatus, VolumeChange, VolumeStatus, WrittenBytes,
 };
 pub use chunks::table_name::TableName;
 pub use engine::Engine;

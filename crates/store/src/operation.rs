@@ -2,7 +2,7 @@
 
 use block::{SectorRange, VolumeError, VolumeId, VolumeReply};
 
-use crate::DiskRead;
+use crate::DiskReads;
 use crate::chunks::asking::{Asked, Load};
 use crate::edits::edit::Edit;
 use crate::edits::put::Candidate;
@@ -46,7 +46,7 @@ pub enum Started {
 pub struct ReadOperation {
     /// What to read, in any order, also at the same time. Fill the frames in place, or take the
     /// vectors out and put them back.
-    pub reads: Vec<DiskRead>,
+    pub reads: DiskReads,
     pub(crate) pending: Pending,
 }
 
@@ -115,7 +115,7 @@ impl Waiting {
     }
 
     /// The reads have come.
-    pub(crate) fn came(self, world: &World, reads: Vec<DiskRead>) -> (Asked, Then) {
+    pub(crate) fn came(self, world: &World, reads: DiskReads) -> (Asked, Then) {
         let Self { mut asked, loads, then } = self;
         reads.iter().for_each(|_| world.memory.missed());
         asked.came(&world.medium, loads, reads);
@@ -132,5 +132,5 @@ pub(crate) fn wait_for_metadata(mut asked: Asked, world: &World, then: Then) -> 
 
 /// Looks again what an edit needs.
 pub(crate) fn restart(edit: Box<Edit>) -> Box<ReadOperation> {
-    Box::new(ReadOperation { reads: Vec::new(), pending: Pending::Restart(edit) })
+    Box::new(ReadOperation { reads: DiskReads::new(), pending: Pending::Restart(edit) })
 }

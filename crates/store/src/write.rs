@@ -23,7 +23,7 @@ use crate::operation::restart;
 use crate::operation::wait_for_metadata;
 use crate::world::view::View;
 use crate::writer::job::{Job, Submitted};
-use crate::{Durability, ReadOperation, Started, Token};
+use crate::{DiskReads, Durability, ReadOperation, Started, Token};
 
 impl Engine {
     /// Reads what an edit needs from volumes, and submits it.
@@ -37,7 +37,7 @@ impl Engine {
             return self.submit(edit, token);
         }
         let mut fetches = Vec::new();
-        let mut reads = Vec::new();
+        let mut reads = DiskReads::new();
         let asked = std::mem::take(&mut edit.asked);
         let view = View::asking(&self.world, &asked);
         for (id, run) in edit.wanted_runs() {

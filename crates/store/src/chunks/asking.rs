@@ -25,7 +25,7 @@ use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef};
 
 use crate::chunks::medium::{Copied, Medium};
-use crate::{DiskRead, StoreError};
+use crate::{DiskRead, DiskReads, StoreError};
 
 /// Reads that one request has under way at most for metadata.
 const LOADS_MAX: usize = 64;
@@ -107,7 +107,7 @@ impl Asked {
     }
 
     /// The reads that it waits for, and what each is of.
-    pub(crate) fn reads(&mut self, medium: &Medium) -> (Vec<Load>, Vec<DiskRead>) {
+    pub(crate) fn reads(&mut self, medium: &Medium) -> (Vec<Load>, DiskReads) {
         let loads = std::mem::take(self.wanted.get_mut());
         let read = |load: &Load| {
             let place = load.place(medium, self.seconds.contains(load));
@@ -120,7 +120,7 @@ impl Asked {
     }
 
     /// They have come.
-    pub(crate) fn came(&mut self, medium: &Medium, loads: Vec<Load>, reads: Vec<DiskRead>) {
+    pub(crate) fn came(&mut self, medium: &Medium, loads: Vec<Load>, reads: DiskReads) {
         for (load, read) in loads.into_iter().zip(reads) {
             let is_second = self.seconds.contains(&load);
             let had = load.read(medium, read, is_second);
