@@ -12,6 +12,7 @@ use block::{FRAME_BYTES, Frame};
 use format::row::GROUP_BLOCKS_MAX;
 use format::{Codec, PLACE_UNIT_BYTES};
 use lzzzz::lz4::{self, ACC_LEVEL_DEFAULT as LZ4_LEVEL};
+use smallvec::{SmallVec, smallvec};
 
 /// Bytes of exact length in front of what a group is compressed to.
 const LENGTH_BYTES: usize = 2;
@@ -27,6 +28,12 @@ const REPEAT_MAX_BYTES: usize = FRAME_BYTES / 2;
 const WORD_BYTES: usize = 8;
 /// Where words are taken that are looked for.
 const REPEAT_ANCHORS: [usize; 3] = [0, 1016, FRAME_BYTES - REPEAT_MAX_BYTES - WORD_BYTES];
+
+/// Lists of so many blocks need no memory of their own.
+pub(crate) const FEW_BLOCKS: usize = 16;
+
+/// How blocks are stored, in order: short writes are one pack.
+pub(crate) type Packs = SmallVec<[Pack; 1]>;
 
 /// Blocks that are stored together.
 #[derive(Debug)]
@@ -63,10 +70,11 @@ impl Pack {
 }
 
 /// Divides blocks, in order, into what is stored together.
-pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Vec<Pack> {
-    let mut packs: Vec<Pack> = Vec::new();
+pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Packs {
+    let mut packs = Packs::new();
     let mut rest = frames;
-    let random: Vec<bool> = frames.iter().map(|frame| is_hopeless(frame)).collect();
+    let random: SmallVec<[bool; FEW_BLOCKS]> =
+        frames.iter().map(|frame| is_hopeless(frame)).collect();
     for alike in random.chunk_by(|a, b| a == b) {
         let (run, behind) = rest.split_at(alike.len());
         rest = behind;
@@ -85,11 +93,11 @@ pub(crate) fn pack(frames: &[&Frame], codec: Codec) -> Vec<Pack> {
 }
 
 /// Blocks that stay as they are.
-pub(crate) fn leave(blocks: usize) -> Vec<Pack> {
-    if blocks == 0 { Vec::new() } else { vec![Pack::raw(blocks)] }
+pub(crate) fn leave(blocks: usize) -> Packs {
+    if blocks == 0 { Packs::new() } else { smallvec![Pack::raw(blocks)] }
 }
 
-fn add_raw(packs: &mut Vec<Pack>, blocks: usize) {
+fn add_raw(packs: &mut Packs, blocks: usize) {
     match packs.last_mut() {
         Some(last) if last.packed.is_none() => last.blocks += blocks,
         _ => packs.push(Pack::raw(blocks)),

@@ -14,6 +14,7 @@ use block::{
     Sector, SectorCount, SectorRange, VolumeError, VolumeId, VolumeRequest,
 };
 use format::{Fingerprint, Handling, Keys, MapEntry};
+use smallvec::SmallVec;
 
 use crate::chunks::asking::Asked;
 use crate::edits::classify::uniform_entry;
@@ -62,7 +63,7 @@ impl Step {
 /// What a request comes down to.
 #[derive(Debug, Default)]
 pub(crate) struct Edit {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: SmallVec<[Step; 1]>,
     pub(crate) fua: bool,
     pub(crate) compare: Option<Compare>,
     /// What the map said of the wanted blocks when they were read.
@@ -87,7 +88,7 @@ pub(crate) struct Edit {
     /// While it waits for space: see `starved`.
     pub(crate) wait: Option<crate::space::need::Wait>,
     /// What the host named, other than in a copy.
-    pub(super) named: Vec<SectorRange>,
+    pub(super) named: SmallVec<[SectorRange; 1]>,
 }
 
 /// Sizes of volumes, for checking ranges.

@@ -3,8 +3,9 @@
 use block::{BLOCK_BYTES, BlockCount, BlockNumber, BlockRange, Frame, VolumeId};
 use format::row::GROUP_BLOCKS_MAX;
 use format::{ChunkId, Codec, Fingerprint, Handling, Keys, MapEntry};
+use smallvec::SmallVec;
 
-use crate::chunks::pack::{Pack, leave, pack};
+use crate::chunks::pack::{FEW_BLOCKS, Pack, Packs, leave, pack};
 use crate::edits::classify::{Class, classify};
 use crate::edits::edit::{Edit, Step};
 
@@ -15,9 +16,9 @@ pub(crate) struct Put {
     pub(crate) start: BlockNumber,
     pub(crate) frames: Vec<Frame>,
     /// What each is, once it was looked at.
-    pub(crate) classes: Vec<Class>,
+    pub(crate) classes: SmallVec<[Class; 1]>,
     /// How those that are [`Class::Data`] are stored, in order, once that is decided.
-    pub(crate) packs: Vec<Pack>,
+    pub(crate) packs: Packs,
     pub(crate) handling: Handling,
 }
 
@@ -35,7 +36,8 @@ impl Put {
     /// Blocks that nobody has looked at.
     pub(crate) fn new(volume: VolumeId, start: BlockNumber, frames: Vec<Frame>) -> Self {
         let handling = Handling::default();
-        Self { volume, start, frames, classes: Vec::new(), packs: Vec::new(), handling }
+        let (classes, packs) = Default::default();
+        Self { volume, start, frames, classes, packs, handling }
     }
 
     /// What it changes.
@@ -91,7 +93,7 @@ impl Put {
     /// Decides how what is left is stored.
     pub(crate) fn pack(&mut self) {
         let classes = self.classes.iter().zip(&self.frames);
-        let data: Vec<&Frame> =
+        let data: SmallVec<[&Frame; FEW_BLOCKS]> =
             classes.filter(|(class, _)| class.fingerprint().is_some()).map(|(_, f)| f).collect();
         self.packs = match self.handling.uncompressed {
             true => leave(data.len()),
@@ -124,9 +126,9 @@ impl Put {
     }
 
     /// What the map says of each block, where the data got chunks from `first` on.
-    pub(crate) fn entries(&self, first: ChunkId) -> Vec<MapEntry> {
+    pub(crate) fn entries(&self, first: ChunkId) -> SmallVec<[MapEntry; FEW_BLOCKS]> {
         let mut next = first;
-        let mut entries: Vec<MapEntry> = Vec::with_capacity(self.classes.len());
+        let mut entries = SmallVec::<[MapEntry; _]>::with_capacity(self.classes.len());
         for class in &self.classes {
             entries.push(match class {
                 Class::Uniform(entry) => *entry,

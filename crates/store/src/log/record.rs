@@ -6,6 +6,7 @@ use std::sync::Arc;
 use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeId};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{RECORD_HEADER_BYTES, header_blocks};
+use format::row::GROUP_BLOCKS_MAX;
 use format::{
     ChunkId, Entry, Fingerprint, LogPosition, MapEntry, PLACE_UNIT_BYTES, RecordHeader,
     RecordVersion, Seal, StoreFlags,
@@ -126,7 +127,7 @@ impl Record {
             }
             Step::Repeat { volume, range, frame, fingerprint, handling } => {
                 let flags = StoreFlags { handling, staged: false };
-                let first = self.add_data(next_chunk, vec![fingerprint], vec![frame], flags);
+                let first = self.add_data(next_chunk, 1, [(fingerprint, frame)], flags);
                 self.entries.push(Entry::Fill {
                     volume,
                     start: range.start.0,
@@ -148,10 +149,10 @@ impl Record {
             .filter_map(|(class, frame)| Some((class.fingerprint()?, frame)));
         let flags = StoreFlags { handling: put.handling, staged: false };
         for pack in put.packs {
-            let (sums, frames): (Vec<_>, Vec<_>) = data.by_ref().take(pack.blocks).unzip();
+            let blocks = data.by_ref().take(pack.blocks);
             match pack.packed {
-                None => drop(self.add_data(next_chunk, sums, frames, flags)),
-                Some(packed) => self.add_group(next_chunk, sums, frames, packed, flags),
+                None => drop(self.add_data(next_chunk, pack.blocks, blocks, flags)),
+                Some(packed) => self.add_group(next_chunk, blocks, packed, flags),
             }
         }
         debug_assert!(data.next().is_none(), "what is new was packed");
@@ -187,31 +188,37 @@ impl Record {
         };
         for run in classes.chunk_by(same) {
             let mine = frames.by_ref().take(run.len());
-            let sums: Vec<Fingerprint> = run.iter().filter_map(Class::fingerprint).collect();
             let entry = match run[0] {
                 Class::Uniform(entry) => {
                     mine.for_each(drop);
                     entry
                 }
-                _ => MapEntry::Chunk(self.add_data(next_chunk, sums, mine.collect(), flags)),
+                _ => {
+                    let data = run.iter().filter_map(Class::fingerprint).zip(mine);
+                    MapEntry::Chunk(self.add_data(next_chunk, run.len(), data, flags))
+                }
             };
             runs.push(LinkedRun { count: run.len() as u64, entry });
         }
         runs
     }
 
-    /// Adds blocks to the payload as they are, and says what their first chunk is.
+    /// Adds so many blocks to the payload as they are, and says what their first chunk is.
     fn add_data(
         &mut self,
         next_chunk: &mut u64,
-        fingerprints: Vec<Fingerprint>,
-        frames: Vec<Frame>,
+        count: usize,
+        blocks: impl IntoIterator<Item = (Fingerprint, Frame)>,
         flags: StoreFlags,
     ) -> ChunkId {
         let first = ChunkId(*next_chunk);
-        *next_chunk += fingerprints.len() as u64;
         let payload_units = self.frames.len() as u32 * UNITS_PER_BLOCK;
-        self.frames.extend(frames);
+        let mut fingerprints = Vec::with_capacity(count);
+        for (fingerprint, frame) in blocks {
+            fingerprints.push(fingerprint);
+            self.frames.push(frame);
+        }
+        *next_chunk += fingerprints.len() as u64;
         self.entries.push(Entry::Store { first, payload_units, flags, fingerprints });
         first
     }
@@ -220,15 +227,17 @@ impl Record {
     fn add_group(
         &mut self,
         next_chunk: &mut u64,
-        fingerprints: Vec<Fingerprint>,
-        frames: Vec<Frame>,
+        blocks: impl IntoIterator<Item = (Fingerprint, Frame)>,
         packed: Packed,
         flags: StoreFlags,
     ) {
         let first = ChunkId(*next_chunk);
-        *next_chunk += fingerprints.len() as u64;
-        let ids = (first.0..).map(ChunkId);
-        self.originals.extend(ids.zip(frames));
+        let mut fingerprints = Vec::with_capacity(usize::from(GROUP_BLOCKS_MAX));
+        for (fingerprint, frame) in blocks {
+            self.originals.insert(ChunkId(*next_chunk), frame);
+            fingerprints.push(fingerprint);
+            *next_chunk += 1;
+        }
         let (codec, stored_units) = (packed.codec, packed.units());
         let payload_units = self.add_packed(&packed);
         self.entries.push(Entry::StoreGroup {
@@ -300,16 +309,17 @@ impl Record {
         before: &[u8],
     ) -> Sealed {
         let version = medium.version().records();
-        let mut entries = Vec::with_capacity(self.entries_bytes);
-        self.entries.iter().for_each(|entry| version.add(entry, &mut entries));
-        let counted = version.entries_bytes(self.entries_bytes, self.entries.len());
-        assert_eq!(entries.len(), counted, "the record has the room that was counted for it");
+        let entries_bytes = version.entries_bytes(self.entries_bytes, self.entries.len());
         let before = if version == RecordVersion::V2 { &[] } else { before };
-        let header = header_blocks(entries.len(), before.len());
-        let mut bytes = vec![0; header as usize * BLOCK_BYTES as usize];
-        let behind = RECORD_HEADER_BYTES + entries.len();
-        bytes[behind..behind + before.len()].copy_from_slice(before);
-        bytes[RECORD_HEADER_BYTES..RECORD_HEADER_BYTES + entries.len()].copy_from_slice(&entries);
+        let header = header_blocks(entries_bytes, before.len());
+        let header_bytes = header as usize * BLOCK_BYTES as usize;
+        let mut bytes = Vec::with_capacity(header_bytes);
+        bytes.resize(RECORD_HEADER_BYTES, 0);
+        self.entries.iter().for_each(|entry| version.add(entry, &mut bytes));
+        let behind = RECORD_HEADER_BYTES + entries_bytes;
+        assert_eq!(bytes.len(), behind, "the record has the room that was counted for it");
+        bytes.extend_from_slice(before);
+        bytes.resize(header_bytes, 0);
         let fields = RecordHeader {
             version,
             lsn: position.lsn,
@@ -318,7 +328,7 @@ impl Record {
             previous: position.previous,
             header_blocks: header as u16,
             payload_blocks: self.frames.len() as u32,
-            entries_bytes: entries.len() as u32,
+            entries_bytes: entries_bytes as u32,
             entry_count: self.entries.len() as u32,
             next_segment: position.next_segment,
             copied_bytes: before.len() as u32,
