@@ -81,6 +81,17 @@ impl Record {
         self.entries.is_empty() && self.waiting.is_empty() && self.staging.is_empty()
     }
 
+    /// An empty one with the memory of its lists, which is bounded as records are.
+    pub(crate) fn emptied(self) -> Self {
+        let Self { mut entries, mut frames, mut originals, mut pins, mut waiting, .. } = self;
+        entries.clear();
+        frames.clear();
+        originals.clear();
+        pins.clear();
+        waiting.clear();
+        Self { entries, frames, originals, pins, waiting, ..Self::default() }
+    }
+
     /// A change joins that was made with a plan.
     pub(crate) fn needs_plan(&mut self, number: u64) {
         self.plan = Some(self.plan.map_or(number, |oldest| oldest.min(number)));

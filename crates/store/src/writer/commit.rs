@@ -35,7 +35,8 @@ impl Writer {
             // A checkpoint is due then, and frees some: whoever writes it has the record taken.
             return None;
         }
-        let mut record = std::mem::take(&mut self.open);
+        let next = std::mem::take(&mut self.spare);
+        let mut record = std::mem::replace(&mut self.open, next);
         if !record.entries.is_empty() {
             record.close();
         }
@@ -202,6 +203,8 @@ impl Writer {
             }));
             if self.early() && !self.broken {
                 self.keep_until_flushed(world, done, before);
+            } else {
+                self.spare = done.record.emptied();
             }
         }
         self.turn_plans(world);

@@ -66,6 +66,8 @@ pub(crate) struct Writer {
     durability: Durability,
     tuning: Tuning,
     open: Record,
+    /// An empty one, for when that is sealed.
+    spare: Record,
     /// Records that were sealed and are not applied yet, oldest first: on their way to the device,
     /// or landed.
     sealed: VecDeque<InFlight>,
@@ -104,6 +106,7 @@ impl Writer {
             durability: options.durability,
             tuning: options.tuning,
             open: Record::default(),
+            spare: Record::default(),
             sealed: VecDeque::new(),
             queues: Queues::default(),
             supply: Supply::default(),
