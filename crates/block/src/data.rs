@@ -147,6 +147,14 @@ impl DataOut {
             self.frames.drain(..first);
             return DataOut { frames: self.frames, phase, len };
         }
+        self.copy(offset, len, phase)
+    }
+
+    /// A copy of `len` bytes from `offset`, aligned at `phase`.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn copy(&self, offset: usize, len: usize, phase: usize) -> DataOut {
         let mut out = DataOut::new(len, phase);
         let mut done = 0;
         while done < len {

@@ -31,13 +31,12 @@ pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outc
         return Ok(Step::Done(Response::good().wanting(wanted)));
     }
     let phase = range.start.offset_in_block_bytes();
-    let mut write = vec![0; half];
-    command.data_out.read_at(half, &mut write);
+    let data = command.data_out.copy(half, half, phase);
     let caw = VolumeRequest::CompareAndWrite {
         volume: volume.id,
         range,
         expected: lay_out(command.data_out, half, phase),
-        data: block::DataOut::from_bytes(&write, phase),
+        data,
         fua: fua(cdb),
         sender: None,
     };

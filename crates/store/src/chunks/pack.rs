@@ -163,8 +163,14 @@ fn unpadded() -> bool {
 /// The group compressed, if that saves at least an eighth.
 pub(crate) fn compress(group: &[&Frame], codec: Codec) -> Option<Packed> {
     GROUP.with_borrow_mut(|(plain, bytes)| {
-        plain.clear();
-        group.iter().for_each(|frame| plain.extend_from_slice(&frame[..]));
+        let plain = match group {
+            [block] => &block[..],
+            blocks => {
+                plain.clear();
+                blocks.iter().for_each(|frame| plain.extend_from_slice(&frame[..]));
+                plain
+            }
+        };
         let most = plain.len() - plain.len() / 8;
         bytes.resize(LENGTH_BYTES + lz4::max_compressed_size(plain.len()), 0);
         let length = match codec {

@@ -2,7 +2,7 @@
 //!
 //! * `tail`: where it ends, and what a recovery of this moment would read,
 //! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
-//!   chunks that move to another place in it,
+//!   chunks that move to another place in it, `packed_blocks`: its compressed groups,
 //! * `log_reader`, `replay`: finding records, `plausible`: what can't be right,
 //! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
 //!   `incarnation`: which opening it is.
@@ -16,6 +16,7 @@ pub(crate) mod checkpointer;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;
 pub(crate) mod log_reader;
+pub(crate) mod packed_blocks;
 pub(crate) mod plausible;
 pub(crate) mod record;
 pub(crate) mod relocation;

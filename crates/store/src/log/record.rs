@@ -22,6 +22,7 @@ use crate::edits::entries::{entry_runs, repeated};
 use crate::edits::grafts::Graft;
 use crate::edits::put::Put;
 use crate::edits::stage::{LinkedRun, run_starts};
+use crate::log::packed_blocks::PackedBlocks;
 use crate::log::relocation::Relocation;
 
 /// Blocks of compressed groups as they were written, by their chunks.
@@ -48,7 +49,7 @@ pub(crate) struct Record {
     /// Blocks of metadata that it will change, as a rule.
     pub(crate) changes_blocks: u64,
     /// Compressed groups, each of whole units of 64 bytes, until it is closed.
-    packed: Vec<u8>,
+    packed: PackedBlocks,
     /// What the blocks of compressed groups are.
     pub(crate) originals: Originals,
     /// Chunks that are not to be freed before this record was applied, because it names them.
@@ -81,15 +82,17 @@ impl Record {
         self.entries.is_empty() && self.waiting.is_empty() && self.staging.is_empty()
     }
 
-    /// An empty one with the memory of its lists, which is bounded as records are.
+    /// One that is over, emptied, with the memory of its lists: they are bounded as records are.
     pub(crate) fn emptied(self) -> Self {
-        let Self { mut entries, mut frames, mut originals, mut pins, mut waiting, .. } = self;
+        let Self { mut entries, mut frames, packed, mut originals, mut pins, mut waiting, .. } =
+            self;
+        debug_assert_eq!(packed.len_bytes(), 0, "it was closed");
         entries.clear();
         frames.clear();
         originals.clear();
         pins.clear();
         waiting.clear();
-        Self { entries, frames, originals, pins, waiting, ..Self::default() }
+        Self { entries, frames, packed, originals, pins, waiting, ..Self::default() }
     }
 
     /// A change joins that was made with a plan.
@@ -264,7 +267,7 @@ impl Record {
     /// Adds compressed bytes, and says where they are among those (see [`Record::close`]).
     fn add_packed(&mut self, packed: &Packed) -> u32 {
         let units = self.packed_units();
-        self.packed.extend_from_slice(&packed.bytes);
+        self.packed.push(&packed.bytes);
         units
     }
 
@@ -281,27 +284,25 @@ impl Record {
         }
         self.entries.append(&mut relocation.entries);
         self.frames.append(&mut relocation.frames);
-        self.packed.append(&mut relocation.packed);
+        self.packed.push(&std::mem::take(&mut relocation.packed));
         self.originals.extend(relocation.originals.drain());
     }
 
     /// Units of 64 bytes that compressed groups take so far.
     fn packed_units(&self) -> u32 {
-        (self.packed.len() as u64 / PLACE_UNIT_BYTES) as u32
+        (self.packed.len_bytes() as u64 / PLACE_UNIT_BYTES) as u32
     }
 
     /// 4 KiB blocks of payload so far.
     pub(crate) fn payload_blocks(&self) -> usize {
-        self.frames.len() + self.packed.len().div_ceil(FRAME_BYTES)
+        self.frames.len() + self.packed.len_bytes().div_ceil(FRAME_BYTES)
     }
 
     /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
     /// find them from here on.
     pub(crate) fn close(&mut self) {
         let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
-        let packed = std::mem::take(&mut self.packed);
-        self.frames
-            .extend(packed.chunks(FRAME_BYTES).map(|bytes| FrameMut::from_bytes(bytes).freeze()));
+        self.frames.extend(self.packed.take());
         for entry in &mut self.entries {
             if let Entry::StoreGroup { payload_units, .. }
             | Entry::RelocateGroup { payload_units, .. } = entry
