@@ -62,17 +62,22 @@ impl Initiator {
             return Err(Violation::field(opcode, "no such response", "11.6.1"));
         }
         let ended = self.ended_by(itt, ends, lun, response);
-        for task in &ended {
-            self.pending.remove(&task.0);
-            self.ended.insert(task.0);
-        }
+        self.conclude(&ended);
         self.events.push_back(Event::TaskManagementAnswered { itt: Itt(itt), response, ended });
         Ok(())
     }
 
+    /// Nothing may come for these commands any more.
+    pub(crate) fn conclude(&mut self, ended: &[Itt]) {
+        for task in ended {
+            self.pending.remove(&task.0);
+            self.ended.insert(task.0);
+        }
+    }
+
     /// The commands that a request with this tag has ended. A task that "does not exist" (1) was
     /// ended by somebody else, whose request it was need not be told here.
-    fn ended_by(&self, request: u32, ends: Ends, lun: [u8; 8], response: u8) -> Vec<Itt> {
+    pub(crate) fn ended_by(&self, request: u32, ends: Ends, lun: [u8; 8], response: u8) -> Vec<Itt> {
         let is_ended = |tag: u32, of: [u8; 8]| match ends {
             Ends::Task(task) => tag == task && response <= 1,
             Ends::Set(Function::ClearAca) => false,
@@ -113,7 +118,7 @@ impl Initiator {
                 answer.put(8, &bhs.array::<8>(8));
                 answer.put_u32(16, NO_TAG);
                 answer.put_u32(20, bhs.ttt());
-                self.number(&mut answer, true);
+                self.number(&mut answer);
                 self.outgoing.push(&self.terms, answer, &[], &[]);
             }
             self.events.push_back(Event::Nop(Nop::Asked));
@@ -144,7 +149,7 @@ impl Initiator {
         more.put(8, &bhs.array::<8>(8));
         more.put_u32(16, itt);
         more.put_u32(20, bhs.ttt());
-        self.number(&mut more, true);
+        self.number(&mut more);
         self.outgoing.push(&self.terms, more, &[], &[]);
         self.pending.insert(itt, Pending::Text(whole));
         Ok(())

@@ -1,6 +1,6 @@
 //! What an initiator tells.
 
-/// The Initiator Task Tag of a request. A connection never uses one again.
+/// The Initiator Task Tag of a request. A session never uses one again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Itt(pub u32);
 

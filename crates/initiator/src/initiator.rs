@@ -36,7 +36,6 @@ pub struct Initiator {
     pub(crate) exp_stat_sn: u32,
     /// ExpCmdSN and MaxCmdSN as they came last.
     pub(crate) told: Option<(u32, u32)>,
-    pub(crate) next_itt: u32,
     pub(crate) pending: BTreeMap<u32, Pending>,
     /// The commands that task management or a reject ended.
     pub(crate) ended: BTreeSet<u32>,
@@ -73,7 +72,6 @@ impl Initiator {
             window,
             exp_stat_sn: 0,
             told: None,
-            next_itt: 1,
             pending: BTreeMap::new(),
             ended: BTreeSet::new(),
             outgoing: Outgoing::default(),
@@ -96,6 +94,11 @@ impl Initiator {
     /// Whether requests may be sent.
     pub fn is_logged_in(&self) -> bool {
         matches!(self.phase, Phase::Full)
+    }
+
+    /// Whether a logout that closes this connection was asked for, and is not answered.
+    pub fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving)
     }
 
     /// Whether it is over: logged out, or not let in.
@@ -236,7 +239,7 @@ impl Initiator {
         match self.pending.get_mut(&itt) {
             Some(pending) => Ok(pending),
             None if self.ended.contains(&itt) => Err(Violation::AfterAbort { opcode, itt }),
-            None if (1..self.next_itt).contains(&itt) => {
+            None if (1..self.window.next_itt()).contains(&itt) => {
                 Err(Violation::AnsweredTwice { opcode, itt })
             }
             None => Err(Violation::NeverAsked { opcode, itt }),

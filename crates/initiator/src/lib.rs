@@ -18,7 +18,9 @@
 //! When the network ends, [`Initiator::outstanding`] names the commands that will never be
 //! answered. A session is taken over by a new `Initiator` with the same name and ISID and
 //! `tsih: 0` (session reinstatement, RFC 7143, 6.3.5). A second connection of a session is made
-//! with [`Initiator::joining`].
+//! with [`Initiator::joining`]. What a connection has lost that failed while its session goes on is
+//! plugged with [`Initiator::retry`] and [`Initiator::abort_lost`], and what task management on one
+//! connection ends on the others is told with [`Initiator::ended_elsewhere`].
 //!
 //! # What it does
 //! It asks for AuthMethod None and for error recovery level 0. It sends as much data unasked as
@@ -40,6 +42,7 @@ mod negotiation;
 mod options;
 mod pdu;
 mod requests;
+mod several;
 mod task;
 mod text;
 mod violation;

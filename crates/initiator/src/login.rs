@@ -23,7 +23,7 @@ impl Initiator {
         assert!(matches!(self.phase, Phase::Idle), "a connection logs in once");
         let stage = if self.options.security_stage { 0 } else { OPERATIONAL };
         let mut login = Login {
-            itt: self.next_tag(),
+            itt: self.window.take_itt(),
             stage,
             asked: true,
             exchanges: 0,
@@ -54,7 +54,7 @@ impl Initiator {
         bhs.put(14, &self.options.tsih.to_be_bytes());
         bhs.put_u32(16, login.itt);
         bhs.put(20, &self.options.cid.to_be_bytes());
-        self.number(&mut bhs, true);
+        self.number(&mut bhs);
         self.outgoing.push(&self.terms, bhs, &[], text);
     }
 

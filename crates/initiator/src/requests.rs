@@ -1,8 +1,6 @@
 //! What a host asks: commands, task management, pings, text, logout (RFC 7143, 11.3, 11.5, 11.10,
 //! 11.14, 11.18).
 
-use std::collections::VecDeque;
-
 use crate::event::Itt;
 use crate::initiator::{Initiator, Phase};
 use crate::pdu::{Bhs, FINAL, IMMEDIATE, NO_TAG, opcode};
@@ -99,37 +97,33 @@ impl Initiator {
         immediate: bool,
     ) -> Itt {
         assert!(out.is_empty() || expected_in == 0, "data in both directions");
-        let itt = self.next_tag();
-        let (inline, unasked) = self.unasked(out.len());
-        let mut flags = attribute as u8;
+        let itt = self.window.take_itt();
+        let cmd_sn = if immediate { self.window.next() } else { self.window.take() };
+        let cdb = cdb.to_vec();
+        self.send_command(itt, Task::new(lun, cdb, attribute, cmd_sn, immediate, out, expected_in));
+        Itt(itt)
+    }
+
+    /// Sends the command PDU of a task of which nothing was sent, and the data that goes unasked.
+    pub(crate) fn send_command(&mut self, itt: u32, mut task: Task) {
+        let (inline, unasked) = self.unasked(task.out.len());
+        let (writes, reads) = (!task.out.is_empty(), task.expected_in > 0);
+        let mut flags = task.attribute as u8;
         flags |= if unasked > inline { 0 } else { FINAL };
-        flags |= if out.is_empty() { 0 } else { WRITE } | if expected_in > 0 { READ } else { 0 };
+        flags |= if writes { WRITE } else { 0 } | if reads { READ } else { 0 };
         let mut bhs = Bhs::new(opcode::COMMAND, flags);
-        bhs.put(8, &lun);
+        bhs.put(8, &task.lun);
         bhs.put_u32(16, itt);
-        bhs.put_u32(20, expected_in.max(out.len() as u32));
-        let cmd_sn = self.number(&mut bhs, immediate);
-        let (fixed, more) = cdb.split_at(cdb.len().min(16));
+        bhs.put_u32(20, task.expected_in.max(task.out.len() as u32));
+        self.number_as(&mut bhs, task.cmd_sn, task.immediate);
+        let (fixed, more) = task.cdb.split_at(task.cdb.len().min(16));
         bhs.put(32, fixed);
-        self.outgoing.push(&self.terms, bhs, &extended(more), &out[..inline]);
-        let mut task = Task {
-            lun,
-            cmd_sn,
-            immediate,
-            out,
-            sent: inline,
-            r2ts: 0,
-            outstanding: VecDeque::new(),
-            expected_in,
-            data_in: Vec::new(),
-            data_pdus: 0,
-            sequence_bytes: 0,
-        };
+        self.outgoing.push(&self.terms, bhs, &extended(more), &task.out[..inline]);
+        task.sent = inline;
         if unasked > inline {
             self.send_data(itt, &mut task, NO_TAG, unasked);
         }
         self.pending.insert(itt, Pending::Command(Box::new(task)));
-        Itt(itt)
     }
 
     /// How much data goes with a command, and how much in all before the first R2T
@@ -170,7 +164,7 @@ impl Initiator {
         Ok(self.manage(bhs, lun, Ends::Set(function)))
     }
 
-    fn manage(&mut self, mut bhs: Bhs, lun: [u8; 8], ends: Ends) -> Itt {
+    pub(crate) fn manage(&mut self, mut bhs: Bhs, lun: [u8; 8], ends: Ends) -> Itt {
         bhs.put(8, &lun);
         self.ask(bhs, &[], Pending::Management(ends, lun))
     }
@@ -239,33 +233,29 @@ impl Initiator {
 
     /// Sends an immediate request that is no command.
     fn ask(&mut self, mut bhs: Bhs, data: &[u8], pending: Pending) -> Itt {
-        let itt = self.next_tag();
+        let itt = self.window.take_itt();
         bhs.put_u32(16, itt);
-        self.number(&mut bhs, true);
+        self.number(&mut bhs);
         self.outgoing.push(&self.terms, bhs, &[], data);
         self.pending.insert(itt, pending);
         Itt(itt)
     }
 
-    /// Sets CmdSN and ExpStatSN. An immediate request uses no CmdSN up (RFC 7143, 4.2.2.1).
-    pub(crate) fn number(&mut self, bhs: &mut Bhs, immediate: bool) -> u32 {
-        let cmd_sn = if immediate { self.window.next() } else { self.window.take() };
+    /// Sets CmdSN and ExpStatSN of an immediate request, which uses no CmdSN up
+    /// (RFC 7143, 4.2.2.1).
+    pub(crate) fn number(&mut self, bhs: &mut Bhs) {
+        self.number_as(bhs, self.window.next(), true);
+    }
+
+    fn number_as(&self, bhs: &mut Bhs, cmd_sn: u32, immediate: bool) {
         if immediate {
             bhs.0[0] |= IMMEDIATE;
         }
         bhs.put_u32(24, cmd_sn);
         bhs.put_u32(28, self.exp_stat_sn);
-        cmd_sn
     }
 
-    pub(crate) fn next_tag(&mut self) -> u32 {
-        let tag = self.next_itt;
-        assert!(tag < NO_TAG, "a connection has tags for four thousand million requests");
-        self.next_itt += 1;
-        tag
-    }
-
-    fn ready(&self) -> Result<(), Busy> {
+    pub(crate) fn ready(&self) -> Result<(), Busy> {
         if self.is_logged_in() { Ok(()) } else { Err(Busy::NotLoggedIn) }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::event::Residual;
+use crate::requests::Attribute;
 use crate::violation::Violation;
 
 /// Task management beside ABORT TASK (RFC 7143, 11.5.1).
@@ -59,6 +60,8 @@ pub(crate) enum Ends {
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) lun: [u8; 8],
+    pub(crate) cdb: Vec<u8>,
+    pub(crate) attribute: Attribute,
     pub(crate) cmd_sn: u32,
     pub(crate) immediate: bool,
     /// The data that was announced.
@@ -84,6 +87,33 @@ pub(crate) fn is_good(status: u8) -> bool {
 }
 
 impl Task {
+    /// One of which nothing was sent.
+    pub(crate) fn new(
+        lun: [u8; 8],
+        cdb: Vec<u8>,
+        attribute: Attribute,
+        cmd_sn: u32,
+        immediate: bool,
+        out: Vec<u8>,
+        expected_in: u32,
+    ) -> Self {
+        Self {
+            lun,
+            cdb,
+            attribute,
+            cmd_sn,
+            immediate,
+            out,
+            sent: 0,
+            r2ts: 0,
+            outstanding: VecDeque::new(),
+            expected_in,
+            data_in: Vec::new(),
+            data_pdus: 0,
+            sequence_bytes: 0,
+        }
+    }
+
     /// Whether the residual fits what was moved.
     pub(crate) fn check_residual(
         &self,

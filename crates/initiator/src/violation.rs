@@ -63,7 +63,7 @@ pub enum Violation {
         /// What is wrong.
         what: &'static str,
     },
-    /// A tag that names no request of this connection, or one of another kind.
+    /// A tag that names no request of this session, or one of another kind.
     #[error("opcode {opcode:#04x} for tag {itt:#x}, which was never asked (RFC 7143, 11.2.1.8)")]
     NeverAsked {
         /// The opcode.
@@ -71,8 +71,8 @@ pub enum Violation {
         /// The tag.
         itt: u32,
     },
-    /// A PDU for a request that was answered before.
-    #[error("opcode {opcode:#04x} for tag {itt:#x}, which was answered (RFC 7143, 4.2.2.2)")]
+    /// A PDU for a request that was answered before, or that was asked on another connection.
+    #[error("opcode {opcode:#04x} for tag {itt:#x}, not outstanding here (RFC 7143, 4.2.2.2, 4.2.4)")]
     AnsweredTwice {
         /// The opcode.
         opcode: u8,

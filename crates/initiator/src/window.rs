@@ -1,7 +1,10 @@
-//! The command window of a session (RFC 7143, 4.2.2.1), which its connections share.
+//! What the connections of a session share: the command window (RFC 7143, 4.2.2.1), and the tags of
+//! tasks, which are unique in a session (RFC 7143, 11.2.1.8).
 
 use std::cell::RefCell;
 use std::rc::Rc;
+
+use crate::pdu::NO_TAG;
 
 /// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
 pub(crate) fn before(a: u32, b: u32) -> bool {
@@ -17,13 +20,15 @@ struct Counters {
     /// The CmdSN of the next request.
     next: u32,
     max: u32,
+    /// The Initiator Task Tag of the next request.
+    next_itt: u32,
 }
 
 impl Window {
     /// Nothing may be sent yet but what is immediate.
     pub(crate) fn new(first_cmd_sn: u32) -> Self {
         let max = first_cmd_sn.wrapping_sub(1);
-        Self(Rc::new(RefCell::new(Counters { next: first_cmd_sn, max })))
+        Self(Rc::new(RefCell::new(Counters { next: first_cmd_sn, max, next_itt: 1 })))
     }
 
     pub(crate) fn next(&self) -> u32 {
@@ -45,6 +50,20 @@ impl Window {
         let cmd_sn = counters.next;
         counters.next = cmd_sn.wrapping_add(1);
         cmd_sn
+    }
+
+    /// The tag that comes next.
+    pub(crate) fn next_itt(&self) -> u32 {
+        self.0.borrow().next_itt
+    }
+
+    /// Takes the next tag.
+    pub(crate) fn take_itt(&self) -> u32 {
+        let mut counters = self.0.borrow_mut();
+        let tag = counters.next_itt;
+        assert!(tag < NO_TAG, "a session has tags for four thousand million requests");
+        counters.next_itt += 1;
+        tag
     }
 
     /// The target said so on one of the connections; the greatest counts.

@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::guesses::neighbourhood;
 use crate::negotiate::{Negotiator, Params};
 use crate::pdu::{Bhs, opcode};
-use crate::session::Claim;
+use crate::session::{Claim, Session};
 use crate::target::{ClaimError, Target};
 use crate::text;
 
@@ -89,6 +89,8 @@ pub(crate) struct Login {
     chap: Option<Chap>,
     /// Whether an authentication method was agreed on, or none is needed.
     method: bool,
+    /// The session that it joins, whose numbers its answers carry.
+    joins: Option<Arc<Session>>,
     /// Whether it had to prove itself and could not, as often as its address may: told to people.
     spent: bool,
     /// The keys that came in this stage, but for those that say who is there.
@@ -116,15 +118,18 @@ impl Login {
             initiator_name: None,
             chap: None,
             method: false,
+            joins: None,
             spent: false,
             seen: BTreeSet::new(),
             negotiator: Negotiator::new(),
         }
     }
 
-    /// CmdSN of the first request: where the session's counting starts.
-    pub(crate) fn cmd_sn(&self) -> u32 {
-        self.leader.map_or(0, |leader| leader.cmd_sn)
+    /// ExpCmdSN and MaxCmdSN of an answer: of a session that begins, its first number; else what
+    /// the session has (RFC 7143, 11.13.5: a login takes part in its counting).
+    pub(crate) fn window(&self) -> (u32, u32) {
+        let first = self.leader.map_or(0, |leader| leader.cmd_sn);
+        self.joins.as_ref().map_or((first, first), |session| (session.expected(), session.max()))
     }
 
     /// The connection's name within the session.
@@ -340,6 +345,7 @@ impl Login {
             let session = self.target.find(&claim).ok_or(Status::NO_SUCH_SESSION)?;
             self.negotiator.leading = false;
             self.negotiator.params = Params::of_session(session.params);
+            self.joins = Some(session);
         }
         Ok(())
     }

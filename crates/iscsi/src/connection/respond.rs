@@ -155,7 +155,7 @@ impl Connection {
         }
         let (expected, max) = match (&self.session, &self.login) {
             (Some(session), _) => (session.expected(), session.max()),
-            (None, Some(login)) => (login.cmd_sn(), login.cmd_sn()),
+            (None, Some(login)) => login.window(),
             (None, None) => (0, 0),
         };
         bhs.put_u32(28, expected);

@@ -164,6 +164,24 @@ fn two_connections_share_one_order() {
     assert_eq!(one.next_command().data_out.to_vec(), b"data");
 }
 
+/// An initiator takes what a login says for the session's, and lost commands for received ones.
+#[test]
+fn each_answer_to_the_login_of_a_further_connection_has_the_numbers_of_its_session() {
+    let target = target();
+    let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
+    let bhs = one.command(0xc1, 1, 4, 0x28);
+    one.send(bhs, b"");
+    one.next_command();
+    let mut two = Peer::new(&target, 0);
+    (two.tsih, two.cid) = (one.tsih, 1);
+    two.cmd_sn = 15; // four more are on their way
+    let names = [("InitiatorName", NAME), ("TargetName", TARGET)];
+    for (flags, keys) in [(0x81, &names[..]), (0x87, &[])] {
+        let (bhs, _) = two.login_step(flags, keys);
+        assert_eq!((bhs.u32(28), bhs.u32(32)), (11, 17), "{flags:02x}");
+    }
+}
+
 #[test]
 fn too_many_connections_are_refused() {
     let target = target();

@@ -29,6 +29,7 @@ mod command;
 mod content;
 mod disturb;
 mod generate;
+mod lanes;
 mod monitors;
 mod path;
 mod plan;
@@ -81,7 +82,7 @@ impl SimHosts {
         let names = plan.names();
         let paths = (0..plan.hosts * plan.paths_per_host).map(|at| {
             let (host, number) = (at / plan.paths_per_host, at % plan.paths_per_host);
-            let options = any_options(&names[host], number as u8, &mut rng);
+            let options = any_options(&names[host], number as u8, &plan, &mut rng);
             let port = at % usize::from(plan.ports) + 1;
             let reserved = plan.reserved_from..plan.units.len();
             Path::new(host, Nexus(at as u32), port as u16, options, reserved)
@@ -127,23 +128,51 @@ impl SimHosts {
         begins: bool,
     ) -> Result<Option<Link>, String> {
         let path = &mut self.paths[at];
-        let carried = path.carry(network, now, &mut self.rng);
-        self.events(at, network, now)?;
-        if carried? || self.paths[at].expire(now)? {
-            self.give_up(at, network, now, true)?;
+        let cid = path.any_lane(&mut self.rng).map(|lane| lane.cid());
+        if let Some(cid) = cid {
+            let carried = path.carry(cid, network, now, &mut self.rng);
+            self.events(at, cid, network, now)?;
+            if carried? {
+                self.connection_failed(at, cid, network, now)?;
+                return Ok(None);
+            }
+        }
+        if let Some(late) = self.paths[at].expire(now)? {
+            self.connection_failed(at, late, network, now)?;
             return Ok(None);
         }
-        if !self.paths[at].is_logged_in() {
-            return Ok(None);
+        let link = self.tend_orphans(at, network, now)?;
+        if link.is_some() || !self.paths[at].is_logged_in() {
+            return Ok(link);
         }
         if begins {
             let link = self.disturb(at, network, now)?;
-            if link.is_some() || self.paths[at].link.is_none() {
+            if link.is_some() || self.paths[at].lanes.is_empty() {
                 return Ok(link);
             }
         }
         self.begin(at, now, begins);
         Ok(None)
+    }
+
+    /// Goes on with what connections have left that failed. Returns one that was opened.
+    fn tend_orphans(
+        &mut self,
+        at: usize,
+        network: &mut Network,
+        now: Duration,
+    ) -> Result<Option<Link>, String> {
+        let path = &mut self.paths[at];
+        if path.orphans.is_empty() || path.is_doomed {
+            return Ok(None);
+        }
+        let plugged = path.plug(&mut self.monitors, now, &mut self.rng)?;
+        self.count(|counts| counts.retried += plugged.retried);
+        self.count(|counts| counts.plugged += plugged.aborted);
+        match self.rng.chance(20) {
+            true => self.tend_failed(at, network, now),
+            false => Ok(None),
+        }
     }
 
     fn give_up(
@@ -161,7 +190,11 @@ impl SimHosts {
     /// Sends a command, if there is one.
     fn begin(&mut self, at: usize, now: Duration, begins: bool) {
         let path = &self.paths[at];
-        let is_full = path.flights.len() >= self.plan.in_flight_max || path.initiator.room() == 0;
+        let room = path.lanes.first().map_or(0, |lane| lane.initiator.room());
+        if room > self.plan.window {
+            self.failure = Some(format!("the window has become {room} commands wide"));
+        }
+        let is_full = path.flights.len() >= self.plan.in_flight_max || room == 0;
         if is_full || !path.is_logged_in() {
             return;
         }
@@ -223,16 +256,18 @@ impl SimHosts {
         let path = &mut self.paths[at];
         let watch = self.monitors.begin(path.nexus, &command);
         let loss = path.begin_loss(&mut self.monitors);
+        let Some(lane) = path.any_ready(&mut self.rng) else { return };
+        let cid = lane.cid();
         let lun = lun(command.unit());
         let (data, expected) = (wire.data_out, wire.expected_in_bytes);
-        let sent = path.initiator.command(lun, &wire.cdb, attribute, data, expected);
+        let sent = lane.initiator.command(lun, &wire.cdb, attribute, data, expected);
         match sent {
             Ok(itt) => {
                 let is_promised = self.plan.is_prompt && !self.monitors.may_be_broken(false);
                 let deadline = Path::deadline_of_command(now, is_promised);
                 let began = now;
                 let flight =
-                    Flight { command, watch, deadline, tries_left, loss, began, is_promised };
+                    Flight { command, watch, cid, deadline, tries_left, loss, began, is_promised };
                 path.flights.insert(itt, flight);
             }
             // It was logged in, and there was room.
@@ -278,7 +313,7 @@ impl Hosts for SimHosts {
         if self.rng.chance(5) {
             path.close_an_old_one(network, now);
         }
-        let opened = if path.link.is_some() {
+        let opened = if path.has_session() {
             let label = format!("path {at}");
             self.go_on(at, network, now, begins).map_err(|why| format!("{label}: {why}"))?
         } else if path.connect_at <= now && (begins || !self.is_idle()) {
@@ -293,9 +328,9 @@ impl Hosts for SimHosts {
     fn due_at(&self) -> Option<Duration> {
         self.paths
             .iter()
-            .filter_map(|path| match path.link {
-                Some(_) => path.due_at(),
-                None => Some(path.connect_at),
+            .filter_map(|path| match path.lanes.is_empty() {
+                false => path.due_at(),
+                true => Some(path.connect_at),
             })
             .min()
     }

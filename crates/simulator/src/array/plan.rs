@@ -29,6 +29,7 @@ pub fn of_seed(seed_number: u64, steps: u64) -> (World, host::Plan) {
     let (world, hosts) = &mut plan;
     world.setup.volume_bytes =
         hosts.units.iter().map(|blocks| blocks * block::BLOCK_BYTES).collect();
+    hosts.window = world.setup.limits.commands_per_session;
     plan
 }
 
@@ -49,6 +50,8 @@ pub(super) fn plain(seed_number: u64, steps: u64) -> (World, host::Plan) {
         long_blocks: 0,
         is_durable: true,
         is_prompt: false,
+        connections: 1,
+        window: 0,
         mix: mix_of(rng),
     };
     let memory_bytes = if rng.chance(50) { 256 << 10 } else { 1 << 20 };

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use initiator::{Answer, Event, Itt, Nop};
+use initiator::{Answer, Event, Itt, LogoutReason, Nop};
 
 use super::attentions::Code;
 use super::command::Command;
-use super::path::{Asked, Flight};
+use super::path::{Asked, Flight, Request};
 use super::{SimHosts, cdb};
 use crate::array::network::Network;
 use crate::rng::mix;
@@ -24,6 +24,13 @@ const TOO_MANY_IMMEDIATE: u8 = 6;
 /// The response to a task management function that is not supported (RFC 7143, 11.6.1).
 const NOT_SUPPORTED: u8 = 5;
 
+/// Logins that are refused (RFC 7143, 11.13.5).
+const NO_SUCH_SESSION: (u8, u8) = (2, 10);
+const TOO_MANY_CONNECTIONS: (u8, u8) = (2, 6);
+
+/// The response to a logout of a connection that the session does not have (RFC 7143, 11.15.1).
+const NO_SUCH_CID: u8 = 1;
+
 /// How long after the first one a COMPARE AND WRITE is known again, with what messages may take.
 const KNOWN_FOR: Duration = Duration::from_secs(50);
 
@@ -36,34 +43,44 @@ const TASK_SET_FULL: u8 = 0x28;
 const TASK_ABORTED: u8 = 0x40;
 
 impl SimHosts {
-    /// Takes all that a path was told.
+    /// Takes all that a path was told over a connection.
     pub(super) fn events(
         &mut self,
         at: usize,
+        cid: u16,
         network: &mut Network,
         now: Duration,
     ) -> Result<(), String> {
-        while let Some(event) = self.paths[at].initiator.next_event() {
+        while let Some(lane) = self.paths[at].lane(cid) {
+            let is_joined = lane.is_joined;
+            let Some(event) = lane.initiator.next_event() else { break };
             self.answers += 1;
-            self.note(at as u64);
+            self.note(at as u64 | u64::from(cid) << 32);
             match event {
+                Event::LoggedIn { .. } if is_joined => self.joined(at, cid),
                 Event::LoggedIn { .. } => self.count(|counts| counts.logins += 1),
+                Event::LoginFailed { class, detail } if is_joined => {
+                    self.not_joined(at, cid, (class, detail), network, now)?;
+                }
                 // The array has no room for a session, or is about to end.
                 Event::LoginFailed { class: 3, .. } => self.give_up(at, network, now, true)?,
-                Event::Answered(answer) => self.answered(at, answer, now)?,
+                Event::Answered(answer) => {
+                    self.count(|counts| counts.further += u64::from(is_joined));
+                    self.paths[at].answered_over(cid);
+                    self.answered(at, answer, now)?;
+                }
                 Event::TaskManagementAnswered { itt, response, ended } => {
                     self.management_answered(at, itt, response, ended)?;
                 }
-                Event::LoggedOut { response: 0 } => {
-                    self.count(|counts| counts.logouts += 1);
-                    self.give_up(at, network, now, true)?;
-                    self.paths[at].lost_is_over(&mut self.monitors)?;
+                Event::LoggedOut { response } => {
+                    self.logged_out(at, cid, response, network, now)?;
                 }
                 Event::Rejected { reason: TOO_MANY_IMMEDIATE, header } => {
                     let itt =
                         header[16..20].iter().fold(0, |tag, byte| tag << 8 | u32::from(*byte));
                     let request = self.paths[at].requests.remove(&Itt(itt));
-                    if let Asked::Reset(claims) = request.ok_or("a reject of no request")?.asked {
+                    let asked = request.ok_or("a reject of no request")?.asked;
+                    if let Asked::Reset { claims, .. } = asked {
                         for (_, claim, _) in claims {
                             self.monitors.claim_is_none(claim)?;
                         }
@@ -81,19 +98,103 @@ impl SimHosts {
         self.trace = mix(self.trace ^ what);
     }
 
+    /// A further connection of a session is let in.
+    fn joined(&mut self, at: usize, cid: u16) {
+        let replaces = self.paths[at].is_replaced(cid, false);
+        self.count(|counts| counts.joins += 1);
+        self.count(|counts| counts.replaced += u64::from(replaces));
+    }
+
+    /// It is not: the session has ended, or the target counts connections that did not come to be.
+    fn not_joined(
+        &mut self,
+        at: usize,
+        cid: u16,
+        status: (u8, u8),
+        network: &mut Network,
+        now: Duration,
+    ) -> Result<(), String> {
+        self.count(|counts| counts.not_joined += 1);
+        let path = &mut self.paths[at];
+        match status {
+            NO_SUCH_SESSION => self.give_up(at, network, now, true),
+            TOO_MANY_CONNECTIONS if path.may_be_counted => {
+                path.drop_joining(cid, network, now);
+                Ok(())
+            }
+            (3, _) => self.give_up(at, network, now, true),
+            (class, detail) => Err(format!("a connection is not let in: {class:02x}{detail:02x}")),
+        }
+    }
+
+    fn logged_out(
+        &mut self,
+        at: usize,
+        cid: u16,
+        response: u8,
+        network: &mut Network,
+        now: Duration,
+    ) -> Result<(), String> {
+        let path = &mut self.paths[at];
+        let of_lane = |request: &Request| request.cid == cid;
+        let is_logout = |request: &Request| matches!(request.asked, Asked::Logout(_));
+        let mut found = path.requests.extract_if(.., |_, r| of_lane(r) && is_logout(r));
+        let reason = found.find_map(|(_, request)| match request.asked {
+            Asked::Logout(reason) => Some(reason),
+            _ => None,
+        });
+        drop(found);
+        let reason = reason.ok_or("an answer to no logout")?;
+        match (reason, response) {
+            (LogoutReason::CloseSession, 0) => {
+                self.count(|counts| counts.logouts += 1);
+                self.give_up(at, network, now, true)?;
+                self.paths[at].lost_is_over(&mut self.monitors)
+            }
+            (LogoutReason::CloseConnection(own), 0) if own == cid => {
+                self.count(|counts| counts.partings += 1);
+                let path = &mut self.paths[at];
+                path.lane_logged_out(cid, &mut self.monitors, network, now)?;
+                // It may have become the last one.
+                match path.lanes.is_empty() {
+                    true => self.give_up(at, network, now, true),
+                    false => Ok(()),
+                }
+            }
+            (LogoutReason::CloseConnection(other), 0 | NO_SUCH_CID) => {
+                self.count(|counts| counts.partings_of_others += 1);
+                self.paths[at].is_replaced(other, true);
+                Ok(())
+            }
+            (reason, response) => Err(format!("response {response} to {reason:?}")),
+        }
+    }
+
     fn management_answered(
         &mut self,
         at: usize,
         itt: Itt,
         response: u8,
-        ended: Vec<Itt>,
+        mut ended: Vec<Itt>,
     ) -> Result<(), String> {
         self.note(u64::from(response) << 32 | ended.len() as u64);
         let request = self.paths[at].requests.remove(&itt);
         let request = request.ok_or("an answer to no request")?;
+        let function = match request.asked {
+            Asked::Set { function, lun } | Asked::Reset { function, lun, .. } => {
+                Some((function, lun))
+            }
+            _ => None,
+        };
+        if let Some((function, lun)) = function.filter(|_| response == 0) {
+            let others = self.paths[at].lanes.iter_mut().filter(|lane| lane.cid() != request.cid);
+            for lane in others {
+                ended.extend(lane.initiator.ended_elsewhere(itt, function, lun));
+            }
+        }
         match (request.asked, response) {
-            (Asked::Abort, 0 | 1) | (Asked::Set, 0) => {}
-            (Asked::Reset(claims), 0) => {
+            (Asked::Abort | Asked::Plug, 0 | 1) | (Asked::Set { .. }, 0) => {}
+            (Asked::Reset { claims, .. }, 0) => {
                 for (unit, claim, concerned) in claims {
                     self.monitors.done(claim)?;
                     self.monitors.attentions.happened(unit, concerned);
@@ -130,6 +231,9 @@ impl SimHosts {
     /// What an answer says of unit attentions.
     fn attend(&mut self, at: usize, flight: &Flight, answer: &Answer) -> Result<(), String> {
         let (nexus, unit) = (self.paths[at].nexus, flight.command.unit());
+        // What one of them was told may come later over its connection.
+        let is_beside = |other: &Flight| other.cid != flight.cid && other.command.unit() == unit;
+        let may_be_told = self.paths[at].flights.values().any(is_beside);
         let attentions = &mut self.monitors.attentions;
         if self.paths[at].is_doomed || flight.command.is_quiet() {
             return Ok(());
@@ -146,6 +250,7 @@ impl SimHosts {
                 attentions.unheard(nexus, unit);
                 Ok(())
             }
+            _ if may_be_told => Ok(()),
             _ => attentions.done(nexus, unit, flight.watch.sent()),
         }
     }

@@ -54,6 +54,8 @@ struct Told {
     owed: Vec<(Code, Moment)>,
     /// A command of an earlier session may be told something yet, and nobody hears it.
     is_overheard: bool,
+    /// So many commands of failed connections of this session may be told something yet.
+    orphans: u32,
 }
 
 impl Told {
@@ -104,15 +106,33 @@ impl Attentions {
         });
         (0..self.units).for_each(|unit| {
             let told = self.at(nexus, unit);
-            told.knows = false;
+            (told.knows, told.orphans) = (false, 0);
             told.owed.retain(|(code, _)| *code != RESET);
         });
+    }
+
+    /// A connection has failed, and its session goes on: for each of its commands, of this unit,
+    /// something may be told that nobody hears.
+    pub(super) fn connection_lost(&mut self, nexus: Nexus, units: &[usize]) {
+        for unit in units {
+            self.unheard(nexus, *unit);
+            let told = self.at(nexus, *unit);
+            (told.is_overheard, told.orphans) = (true, told.orphans + 1);
+        }
+    }
+
+    /// These commands have ended.
+    pub(super) fn connection_is_over(&mut self, nexus: Nexus, units: &[usize]) {
+        for unit in units {
+            let told = self.at(nexus, *unit);
+            told.orphans = told.orphans.saturating_sub(1);
+        }
     }
 
     /// A command of a session was answered: all earlier ones have ended.
     pub(super) fn session_is_there(&mut self, nexus: Nexus) {
         for unit in 0..self.units {
-            if self.at(nexus, unit).is_overheard {
+            if self.at(nexus, unit).is_overheard && self.at(nexus, unit).orphans == 0 {
                 let knows = self.at(nexus, unit).knows;
                 self.unheard(nexus, unit);
                 let told = self.at(nexus, unit);
@@ -126,7 +146,7 @@ impl Attentions {
         self.starts += 1;
         for told in &mut self.all {
             told.owed.clear();
-            (told.knows, told.is_overheard) = (false, false);
+            (told.knows, told.is_overheard, told.orphans) = (false, false, 0);
         }
     }
 

@@ -1,4 +1,5 @@
-//! A path: one session of a host's initiator port with a target port, again and again.
+//! A path: one session of a host's initiator port with a target port, again and again, over one
+//! connection or several ([`super::lanes`]).
 //!
 //! # The loss of a session
 //! A target loses a session at any time, and nobody is told: its host sees the end of the
@@ -9,10 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use initiator::{Initiator, Itt, Options};
+use initiator::{Function, Initiator, Itt, LogoutReason, Options};
 
 use super::attentions::Concerned;
 use super::command::Command;
+use super::lanes::{Lane, Orphan};
 use super::monitors::{Claim, Monitors, Watch};
 use crate::array::network::{Link, Network, Side};
 use crate::array::reservations::{Nexus, Op};
@@ -33,6 +35,8 @@ const LOSSES_MAX: u64 = 4;
 pub(super) struct Flight {
     pub(super) command: Command,
     pub(super) watch: Watch,
+    /// The connection that it was sent over.
+    pub(super) cid: u16,
     pub(super) deadline: Duration,
     /// How often it may be sent once more.
     pub(super) tries_left: u32,
@@ -46,6 +50,8 @@ pub(super) struct Flight {
 /// A request in flight that is no command.
 pub(super) struct Request {
     pub(super) asked: Asked,
+    /// The connection that it was sent over.
+    pub(super) cid: u16,
     pub(super) deadline: Duration,
 }
 
@@ -53,13 +59,22 @@ pub(super) struct Request {
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     Abort,
+    /// An abort of a command that a failed connection may have lost.
+    Plug,
     /// A reset of units, which ends what RESERVE has begun, and of which all are told.
-    Reset(Vec<(usize, Claim, Concerned)>),
+    Reset {
+        function: Function,
+        lun: [u8; 8],
+        claims: Vec<(usize, Claim, Concerned)>,
+    },
     /// A reset that ends all sessions.
     ColdReset,
-    Set,
+    Set {
+        function: Function,
+        lun: [u8; 8],
+    },
     Ping,
-    Logout,
+    Logout(LogoutReason),
 }
 
 /// A path.
@@ -69,8 +84,12 @@ pub(super) struct Path {
     /// The target port, counted from 1.
     pub(super) port: u16,
     pub(super) options: Options,
-    pub(super) initiator: Initiator,
-    pub(super) link: Option<Link>,
+    /// The connections of the session. Without one there is none.
+    pub(super) lanes: Vec<Lane>,
+    /// What connections have left that failed while the session goes on.
+    pub(super) orphans: Vec<Orphan>,
+    /// Whether the target may count connections that did not come to be in this session.
+    pub(super) may_be_counted: bool,
     /// When it connects again.
     pub(super) connect_at: Duration,
     /// The array has started anew since: the session is gone, though its last bytes may not be.
@@ -78,8 +97,8 @@ pub(super) struct Path {
     pub(super) flights: BTreeMap<Itt, Flight>,
     pub(super) requests: BTreeMap<Itt, Request>,
     /// What was in flight in sessions that may not have ended.
-    lost: Vec<Watch>,
-    lost_claims: Vec<Claim>,
+    pub(super) lost: Vec<Watch>,
+    pub(super) lost_claims: Vec<Claim>,
     /// The units that are reserved now and then.
     reserved: Range<usize>,
     /// The losses that may have come, by their numbers: for each unit that is reserved. Of earlier
@@ -89,7 +108,7 @@ pub(super) struct Path {
     /// The number of the first loss of this session.
     first_loss: u64,
     /// Connections that were given up and are not closed yet.
-    old: Vec<Link>,
+    pub(super) old: Vec<Link>,
     /// COMPARE AND WRITE commands whose answers were lost with their session.
     pub(super) unanswered: VecDeque<Command>,
 }
@@ -107,9 +126,10 @@ impl Path {
             nexus,
             port,
             reserved,
-            initiator: Initiator::new(options.clone()),
             options,
-            link: None,
+            lanes: Vec::new(),
+            orphans: Vec::new(),
+            may_be_counted: false,
             connect_at: Duration::ZERO,
             is_doomed: false,
             flights: BTreeMap::new(),
@@ -125,48 +145,50 @@ impl Path {
     }
 
     pub(super) fn is_logged_in(&self) -> bool {
-        self.link.is_some() && !self.is_doomed && self.initiator.is_logged_in()
+        !self.is_doomed && self.lanes.iter().any(|lane| lane.initiator.is_logged_in())
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.flights.is_empty() && self.requests.is_empty()
+        self.flights.is_empty() && self.requests.is_empty() && self.orphans.is_empty()
     }
 
     /// Opens a connection and begins to log in.
     pub(super) fn connect(&mut self, network: &mut Network, now: Duration, rng: &mut Rng) -> Link {
         let link = network.open(now);
-        self.link = Some(link);
         self.first_loss = self.next_loss;
         let first_cmd_sn = if rng.chance(10) { u32::MAX - rng.below(50) as u32 } else { 1 };
-        self.initiator = Initiator::new(Options { first_cmd_sn, ..self.options.clone() });
-        self.initiator.login();
+        let mut initiator = Initiator::new(Options { first_cmd_sn, ..self.options.clone() });
+        initiator.login();
+        self.lanes = vec![Lane { link, initiator, is_joined: false }];
+        self.may_be_counted = false;
         link
     }
 
-    /// Moves bytes in both directions. Returns whether the connection has ended.
+    /// Moves bytes of a connection in both directions. Returns whether it has ended.
     pub(super) fn carry(
         &mut self,
+        cid: u16,
         network: &mut Network,
         now: Duration,
         rng: &mut Rng,
     ) -> Result<bool, String> {
-        let Some(link) = self.link else { return Ok(false) };
+        let Some(lane) = self.lane(cid) else { return Ok(false) };
         let most = rng.between(1, 100_000) as usize;
-        let output = self.initiator.output();
-        let sent = network.send(link, Side::Host, &output[..output.len().min(most)], now);
-        self.initiator.taken(sent);
+        let output = lane.initiator.output();
+        let sent = network.send(lane.link, Side::Host, &output[..output.len().min(most)], now);
+        lane.initiator.taken(sent);
         let mut bytes = vec![0; rng.between(1, 20_000) as usize];
-        match network.receive(link, Side::Host, &mut bytes, now) {
+        match network.receive(lane.link, Side::Host, &mut bytes, now) {
             None => Ok(false),
             Some(0) => Ok(true),
             Some(count) => {
-                let result = self.initiator.receive(&bytes[..count]);
+                let result = lane.initiator.receive(&bytes[..count]);
                 result.map(|()| false).map_err(|violation| violation.to_string())
             }
         }
     }
 
-    /// The session is given up. The connection is closed, or left for later.
+    /// The session is given up. Its connections are closed, or left for later.
     pub(super) fn give_up(
         &mut self,
         monitors: &mut Monitors,
@@ -174,10 +196,10 @@ impl Path {
         now: Duration,
         closes: bool,
     ) -> Result<(), String> {
-        if let Some(link) = self.link.take() {
+        for lane in std::mem::take(&mut self.lanes) {
             match closes {
-                true => network.close(link, Side::Host, now),
-                false => self.old.push(link),
+                true => network.close(lane.link, Side::Host, now),
+                false => self.old.push(lane.link),
             }
         }
         let flights = std::mem::take(&mut self.flights);
@@ -189,13 +211,14 @@ impl Path {
             self.unanswered.extend(flight.command.again(flight.began));
         }
         for request in std::mem::take(&mut self.requests).into_values() {
-            if let Asked::Reset(claims) = request.asked {
+            if let Asked::Reset { claims, .. } = request.asked {
                 for (_, claim, _) in claims {
                     monitors.lost_claim(claim);
                     self.lost_claims.push(claim);
                 }
             }
         }
+        self.give_orphans_up(monitors);
         self.keep_one_loss(monitors)?;
         if std::mem::take(&mut self.is_doomed) {
             self.session_is_over(u64::MAX, monitors)?;
@@ -278,14 +301,16 @@ impl Path {
         if monitors.linear.is_volatile() {
             self.forget_session();
         }
-        self.is_doomed = self.link.is_some();
+        self.give_orphans_up(monitors);
+        self.is_doomed = !self.lanes.is_empty();
         self.session_is_over(u64::MAX, monitors)
     }
 
     /// The session is gone, and no answer of it comes any more.
     fn forget_session(&mut self) {
-        self.old.extend(self.link.take());
+        self.old.extend(std::mem::take(&mut self.lanes).iter().map(|lane| lane.link));
         self.requests.clear();
+        self.orphans.clear();
         for flight in std::mem::take(&mut self.flights).into_values() {
             self.unanswered.extend(flight.command.again(flight.began));
         }
@@ -314,34 +339,36 @@ impl Path {
         flights.chain(self.requests.values().map(|request| request.deadline)).min()
     }
 
-    /// Commands whose answers were waited for too long are aborted. Returns whether the connection
-    /// is to be given up.
+    /// Commands whose answers were waited for too long are aborted. Returns the connection that is
+    /// to be given up, if one is.
     ///
     /// # Errors
     /// A command was not answered that had to be.
-    pub(super) fn expire(&mut self, now: Duration) -> Result<bool, String> {
-        if self.requests.values().any(|request| request.deadline <= now) {
-            return Ok(true);
+    pub(super) fn expire(&mut self, now: Duration) -> Result<Option<u16>, String> {
+        if let Some(late) = self.requests.values().find(|request| request.deadline <= now) {
+            return Ok(Some(late.cid));
         }
         let late = self.flights.iter().find(|(_, flight)| flight.deadline <= now);
-        let Some((itt, flight)) = late else { return Ok(false) };
+        let Some((itt, flight)) = late else { return Ok(None) };
         if flight.is_promised {
             return Err(format!("{:?} is never answered", flight.command));
         }
-        let itt = *itt;
-        Ok(!self.abort(itt, now))
+        let (itt, cid) = (*itt, flight.cid);
+        Ok((!self.abort(itt, now)).then_some(cid))
     }
 
     /// Asks for the end of a command. Returns whether it could.
     pub(super) fn abort(&mut self, itt: Itt, now: Duration) -> bool {
-        let Ok(request) = self.initiator.abort(itt) else { return false };
+        let Some(cid) = self.flights.get(&itt).map(|flight| flight.cid) else { return false };
+        let Some(lane) = self.lane(cid) else { return false };
+        let Ok(request) = lane.initiator.abort(itt) else { return false };
         let deadline = Self::deadline(now);
         // Whichever answer comes first.
         if let Some(flight) = self.flights.get_mut(&itt) {
             flight.deadline = deadline + PATIENCE;
             flight.is_promised = false;
         }
-        self.requests.insert(request, Request { asked: Asked::Abort, deadline });
+        self.requests.insert(request, Request { asked: Asked::Abort, cid, deadline });
         true
     }
 }

@@ -53,6 +53,12 @@ pub struct Mix {
     pub cuts: u64,
     /// … the session is taken over by another connection.
     pub takeovers: u64,
+    /// … another connection of the session is opened, if it may have one more.
+    pub joins: u64,
+    /// … one of several connections is logged out.
+    pub partings: u64,
+    /// … a connection is given up while its session goes on.
+    pub replacements: u64,
 }
 
 impl Default for Mix {
@@ -80,6 +86,9 @@ impl Default for Mix {
             logouts: 8,
             cuts: 8,
             takeovers: 8,
+            joins: 0,
+            partings: 0,
+            replacements: 0,
         }
     }
 }
@@ -108,6 +117,10 @@ pub struct Plan {
     /// Whether each command has to be answered in some time: nothing stalls, and nobody ends what
     /// others have asked.
     pub is_prompt: bool,
+    /// Connections of a session, at most, as hosts offer it.
+    pub connections: u16,
+    /// Commands that the target takes at a time on each session.
+    pub window: u32,
     /// What hosts do.
     pub mix: Mix,
 }
@@ -144,10 +157,26 @@ pub struct Counts {
     pub unsupported: u64,
     /// Commands that failed with the disk.
     pub broken: u64,
+    /// Commands that were answered over further connections of their session.
+    pub further: u64,
+    /// Further connections that were let in.
+    pub joins: u64,
+    /// Further connections that were not.
+    pub not_joined: u64,
+    /// Of those that were let in, those that took the place of one that failed.
+    pub replaced: u64,
+    /// Connections that were logged out over themselves while their session went on.
+    pub partings: u64,
+    /// Connections that had failed, and were logged out over another one.
+    pub partings_of_others: u64,
+    /// Commands that a failed connection may have lost, and that were sent again with their number.
+    pub retried: u64,
+    /// The same, aborted over another connection.
+    pub plugged: u64,
 }
 
 /// What a path offers at login.
-pub(super) fn any_options(name: &str, number: u8, rng: &mut Rng) -> Options {
+pub(super) fn any_options(name: &str, number: u8, plan: &Plan, rng: &mut Rng) -> Options {
     let max_burst_bytes = rng.between(512, 300_000) as u32;
     Options {
         initiator_name: name.to_owned(),
@@ -162,6 +191,7 @@ pub(super) fn any_options(name: &str, number: u8, rng: &mut Rng) -> Options {
         max_burst_bytes,
         first_burst_bytes: rng.between(512, u64::from(max_burst_bytes)) as u32,
         max_outstanding_r2t: rng.between(1, 4) as u16,
+        max_connections: if rng.chance(80) { plan.connections } else { 1 },
         ..Options::default()
     }
 }

@@ -19,7 +19,7 @@ type Plan = (World, host::Plan);
 type Add = fn(&mut Plan, &mut Rng);
 
 /// What a world may have, and in how many of a hundred it comes.
-const ALL: [(u64, Add); 9] = [
+const ALL: [(u64, Add); 10] = [
     (20, late_durability),
     (40, repeated_locks),
     (20, limited_volumes),
@@ -29,6 +29,7 @@ const ALL: [(u64, Add); 9] = [
     (30, struck_array),
     (50, patterns),
     (10, prompt_answers),
+    (40, several_connections),
 ];
 
 pub(super) fn add(seed: u64, plan: &mut Plan) {
@@ -133,6 +134,16 @@ fn patterns((_, hosts): &mut Plan, rng: &mut Rng) {
 /// Each command has to be answered in some time.
 fn prompt_answers((_, hosts): &mut Plan, _: &mut Rng) {
     hosts.is_prompt = true;
+}
+
+/// Sessions of several connections, which come and go while the sessions go on.
+fn several_connections((world, hosts): &mut Plan, rng: &mut Rng) {
+    hosts.connections = rng.between(2, 4) as u16;
+    world.setup.limits.connections_per_session = rng.between(2, 4) as u16;
+    let mix = &mut hosts.mix;
+    mix.joins = rng.between(100, 1000);
+    mix.partings = rng.below(60);
+    mix.replacements = rng.below(60);
 }
 
 /// Nothing stalls, and nobody ends what others have asked.

@@ -1,0 +1,70 @@
+//! Several connections of a session (RFC 7143, 4.2.2.1, 6.3.4, 7.2.1 and 11.5.1).
+//!
+//! A connection that has failed and was logged out, explicitly or by one that takes its place, has
+//! lost requests whose numbers the target waits for. Each of these is plugged over another
+//! connection: by the same request once more, with its number and its tag, or by an ABORT TASK that
+//! names it.
+
+use crate::event::Itt;
+use crate::initiator::Initiator;
+use crate::pdu::{Bhs, FINAL, IMMEDIATE, opcode};
+use crate::requests::Busy;
+use crate::task::{Ends, Function, Pending, Task};
+use crate::window::before;
+
+impl Initiator {
+    /// Whether the target has said on this connection that it has got a command of a failed one.
+    /// Also true for a command that is not outstanding there.
+    pub fn is_received(&self, failed: &Initiator, command: Itt) -> bool {
+        match (failed.command_of(command), self.told) {
+            (Some(task), Some((expected, _))) => before(task.cmd_sn, expected),
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    }
+
+    /// Sends a command of a connection that has failed and was logged out once more, with its
+    /// number and its tag. The target ignores it if it has got it before.
+    ///
+    /// # Errors
+    /// [`Busy`], and nothing is sent.
+    pub fn retry(&mut self, failed: &Initiator, command: Itt) -> Result<(), Busy> {
+        self.ready()?;
+        let task = failed.command_of(command).ok_or(Busy::NoSuchTask)?;
+        let Task { lun, cmd_sn, immediate, attribute, expected_in, .. } = *task;
+        let (cdb, out) = (task.cdb.clone(), task.out.clone());
+        let again = Task::new(lun, cdb, attribute, cmd_sn, immediate, out, expected_in);
+        self.send_command(command.0, again);
+        Ok(())
+    }
+
+    /// Asks for the end of a command of a connection that has failed and was logged out. Returns
+    /// the tag of the request.
+    ///
+    /// # Errors
+    /// [`Busy`], and nothing is sent.
+    pub fn abort_lost(&mut self, failed: &Initiator, command: Itt) -> Result<Itt, Busy> {
+        self.ready()?;
+        let task = failed.command_of(command).ok_or(Busy::NoSuchTask)?;
+        let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | 1);
+        bhs.put_u32(20, command.0);
+        bhs.put_u32(32, task.cmd_sn);
+        Ok(self.manage(bhs, task.lun, Ends::Task(command.0)))
+    }
+
+    /// A request of another connection of the session was answered with response 0: returns the
+    /// commands of this one that it ended, which will never be answered (RFC 7143, 11.5.1: those
+    /// that were sent before it).
+    pub fn ended_elsewhere(&mut self, request: Itt, function: Function, lun: [u8; 8]) -> Vec<Itt> {
+        let ended = self.ended_by(request.0, Ends::Set(function), lun, 0);
+        self.conclude(&ended);
+        ended
+    }
+
+    fn command_of(&self, itt: Itt) -> Option<&Task> {
+        match self.pending.get(&itt.0) {
+            Some(Pending::Command(task)) => Some(task),
+            _ => None,
+        }
+    }
+}
