@@ -48,8 +48,11 @@ pub struct ManagementHandle {
     pub connection: ConnectionId,
     /// The host's tag for it.
     pub tag: u32,
-    /// The serial number of the last task that came before it.
+    /// The serial number of the last task of its connection that came before it.
     pub after: u32,
+    /// Its place in the order of its session: on other connections, tasks up to this one came
+    /// before it.
+    pub order: u64,
 }
 
 /// The answer to a command.

@@ -245,7 +245,7 @@ impl FrontEnd {
                 Message::Saved(task) => self.state_saved(task),
                 Message::Admitted(task) => self.begin_held(task),
                 Message::Wake(id) => self.wake(id),
-                Message::Abort(what, watch) => self.abort_here(&what, None, &watch),
+                Message::Abort(what, by, watch) => self.abort_here(&what, by, &watch),
                 Message::WatchTasks(what, watch) => self.tasks.watch(what, &watch),
                 Message::Watched(id) => self.watched(id),
                 Message::Resume(id) => self.resume_session(id),

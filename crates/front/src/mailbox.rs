@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use store::Outcome;
 
 use super::command_set::AnswerAfter;
-use super::transport::{ConnectionId, SessionId};
+use super::transport::{ConnectionId, ManagementHandle, SessionId};
 use super::wires::Wake;
 
 /// What a thread may be told.
@@ -23,8 +23,8 @@ pub(super) enum Message {
     Admitted(u64),
     /// A connection of this thread may have something to do.
     Wake(ConnectionId),
-    /// End tasks; the watch is dropped when they have ended.
-    Abort(AbortWhat, Arc<Watch>),
+    /// End tasks, because of a request or not; the watch is dropped when they have ended.
+    Abort(AbortWhat, Option<AbortedBy>, Arc<Watch>),
     /// Let such tasks hold the watch; it is dropped when they have ended.
     WatchTasks(AnswerAfter, Arc<Watch>),
     /// All that a watch waited for has ended.
@@ -33,6 +33,13 @@ pub(super) enum Message {
     Resume(ConnectionId),
     /// Finish what is under way, and end.
     Stop,
+}
+
+/// A request that ends tasks: of its session, those that came before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AbortedBy {
+    pub(super) session: SessionId,
+    pub(super) handle: ManagementHandle,
 }
 
 /// The tasks to abort: those on a volume, whatever LUN it has for their hosts, or those of a

@@ -263,7 +263,7 @@ pub trait Transport {
     /// Ends the commands that are meant. Returns those that the front end has.
     fn abort(&mut self, is_meant: &mut Meant<'_>) -> Vec<TaskHandle>;
 
-    /// The same of those that came before a request of this connection.
+    /// The same of those that came before a request of this connection's session.
     fn abort_before(&mut self, by: ManagementHandle, is_meant: &mut Meant<'_>) -> Vec<TaskHandle>;
 
     /// Answers a task management request.

@@ -52,6 +52,7 @@ mod config;
 mod connection;
 mod digest;
 mod event;
+mod fence;
 mod guesses;
 mod login;
 mod negotiate;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::budget::Share;
 use crate::event::{ConnectionId, NexusInfo};
+use crate::fence::{Fence, Progress};
 use crate::negotiate::Params;
 use crate::task_set::{Queued, TaskSet, Turn};
 
@@ -111,12 +112,18 @@ pub(crate) struct Member {
     pub(crate) id: ConnectionId,
     /// Tells the connection to close.
     pub(crate) closing: Arc<AtomicBool>,
+    /// What was sent over it.
+    pub(crate) progress: Arc<Progress>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Requests beyond a hole: CmdSN and the connection that keeps them. At most a window.
     held: Vec<(u32, ConnectionId)>,
+    /// Immediate requests that wait for all numbers before theirs: that and their connection.
+    behind: Vec<(u32, ConnectionId)>,
+    /// Connections with answers that wait for what was sent over others.
+    fenced: Vec<ConnectionId>,
     members: Vec<Member>,
     tasks: TaskSet,
 }
@@ -137,6 +144,10 @@ pub(crate) struct Session {
     /// Tasks that are ORDERED, and that wait for their turn: what `state` says, without its lock.
     ordered: AtomicUsize,
     waiting: AtomicUsize,
+    /// How many connections there are, and how many of them have answers that wait for what was
+    /// sent over others: the same.
+    connections: AtomicUsize,
+    fences: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -152,6 +163,8 @@ impl Session {
             dead: AtomicBool::new(false),
             ordered: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            fences: AtomicUsize::new(0),
             state: Mutex::default(),
         }
     }
@@ -211,6 +224,13 @@ impl Session {
         }
         state.tasks.advance(next.wrapping_sub(expected));
         self.expected.store(next, Ordering::Release);
+        state.behind.retain(|(number, owner)| {
+            let waits = before(next, *number);
+            if !waits && *owner != connection && !wake.contains(owner) {
+                wake.push(*owner);
+            }
+            waits
+        });
         (Admission::Now, place)
     }
 
@@ -241,6 +261,80 @@ impl Session {
         }
     }
 
+    /// Whether all requests before an immediate one with this number were received, over whichever
+    /// connection; else its connection is woken when they are.
+    pub(crate) fn is_complete_before(&self, number: u32, connection: ConnectionId) -> bool {
+        if self.connections.load(Ordering::Acquire) < 2 {
+            return true; // they have come before it
+        }
+        let mut state = self.state.lock();
+        let waits = before(self.expected(), number);
+        if waits && !state.behind.contains(&(number, connection)) {
+            state.behind.push((number, connection));
+        }
+        !waits
+    }
+
+    /// The place in the order of tasks of an immediate request with this number: tasks with greater
+    /// ones come after it ([`Turn::is_before`]).
+    pub(crate) fn order_of(&self, number: u32) -> u64 {
+        let state = self.state.lock();
+        state.tasks.order_of(self.expected().wrapping_sub(number))
+    }
+
+    /// An answer waits until all is acknowledged that was sent over other connections than its own;
+    /// `None` if it is. Adds those to `wake` that have to ask for that.
+    pub(crate) fn fence(&self, of: ConnectionId, wake: &mut Vec<ConnectionId>) -> Option<Fence> {
+        if self.connections.load(Ordering::Acquire) < 2 {
+            return None;
+        }
+        let mut fence = Fence::default();
+        let mut state = self.state.lock();
+        for member in state.members.iter().filter(|member| member.id != of) {
+            if fence.add(&member.progress) {
+                wake.push(member.id);
+            }
+        }
+        let waits = !fence.is_open();
+        if waits && !state.fenced.contains(&of) {
+            state.fenced.push(of);
+            self.fences.store(state.fenced.len(), Ordering::Release);
+        }
+        waits.then_some(fence)
+    }
+
+    /// A connection has no answers any more that wait for others.
+    pub(crate) fn unfence(&self, of: ConnectionId) {
+        let mut state = self.state.lock();
+        state.fenced.retain(|fenced| *fenced != of);
+        self.fences.store(state.fenced.len(), Ordering::Release);
+    }
+
+    /// Something was acknowledged: adds the connections to `wake` whose answers may wait for that.
+    pub(crate) fn wake_fenced(&self, wake: &mut Vec<ConnectionId>) {
+        if self.fences.load(Ordering::Acquire) > 0 {
+            wake.extend(&self.state.lock().fenced);
+        }
+    }
+
+    /// Takes a connection out, if it is still one.
+    fn take(
+        &self,
+        state: &mut State,
+        is_it: impl Fn(&Member) -> bool,
+        wake: &mut Vec<ConnectionId>,
+    ) -> Option<Member> {
+        let place = state.members.iter().position(is_it)?;
+        let member = state.members.swap_remove(place);
+        member.progress.gone();
+        state.fenced.retain(|fenced| *fenced != member.id);
+        state.behind.retain(|(_, owner)| *owner != member.id);
+        self.fences.store(state.fenced.len(), Ordering::Release);
+        self.connections.store(state.members.len(), Ordering::Release);
+        wake.extend(&state.fenced);
+        Some(member)
+    }
+
     /// Whether a CmdSN is in the window and was not received.
     pub(crate) fn is_awaited(&self, cmd_sn: u32) -> bool {
         let state = self.state.lock();
@@ -261,8 +355,7 @@ impl Session {
             return Err(JoinError::Ended);
         }
         let mut replaced = None;
-        if let Some(place) = state.members.iter().position(|old| old.cid == member.cid) {
-            let old = state.members.swap_remove(place);
+        if let Some(old) = self.take(&mut state, |old| old.cid == member.cid, wake) {
             old.closing.store(true, Ordering::Release);
             wake.push(old.id);
             replaced = Some(old.id);
@@ -271,14 +364,14 @@ impl Session {
             return Err(JoinError::TooMany);
         }
         state.members.push(member);
+        self.connections.store(state.members.len(), Ordering::Release);
         Ok(replaced)
     }
 
     /// Tells a connection to close.
     pub(crate) fn close_member(&self, id: ConnectionId, wake: &mut Vec<ConnectionId>) {
         let mut state = self.state.lock();
-        if let Some(place) = state.members.iter().position(|member| member.id == id) {
-            let member = state.members.swap_remove(place);
+        if let Some(member) = self.take(&mut state, |member| member.id == id, wake) {
             member.closing.store(true, Ordering::Release);
             wake.push(member.id);
         }
@@ -301,10 +394,9 @@ impl Session {
     /// recovers nothing less (RFC 7143, 7.1.4.4). Returns whether it was the last.
     pub(crate) fn leave(&self, id: ConnectionId, lost: bool, wake: &mut Vec<ConnectionId>) -> bool {
         let mut state = self.state.lock();
-        let Some(place) = state.members.iter().position(|member| member.id == id) else {
+        if self.take(&mut state, |member| member.id == id, wake).is_none() {
             return false;
-        };
-        state.members.swap_remove(place);
+        }
         if state.members.is_empty() {
             self.dead.store(true, Ordering::Release);
             return true;

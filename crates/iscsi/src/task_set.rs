@@ -13,6 +13,13 @@ use crate::event::{ConnectionId, TaskAttribute};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turn(u64, u64);
 
+impl Turn {
+    /// Whether it comes before a request with this place in the order ([`TaskSet::order_of`]).
+    pub(crate) fn is_before(self, order: u64) -> bool {
+        self.0 <= order
+    }
+}
+
 /// What the order of a task depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Queued {
@@ -53,6 +60,12 @@ impl TaskSet {
     /// So many numbers more were received.
     pub(crate) fn advance(&mut self, numbers: u32) {
         self.expected += u64::from(numbers);
+    }
+
+    /// The place in the order of an immediate request whose number is so far before the one that is
+    /// expected.
+    pub(crate) fn order_of(&self, before: u32) -> u64 {
+        2 * self.expected.saturating_sub(u64::from(before))
     }
 
     /// A task has come, so many numbers behind the one that is expected; `None`: an immediate one.

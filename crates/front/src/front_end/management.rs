@@ -13,11 +13,11 @@ use block::LunMap;
 use super::FrontEnd;
 use crate::command_set::{AnswerAfter, CommandSet, Response};
 use crate::luns::volume_at;
-use crate::mailbox::{AbortWhat, Message, Watch};
+use crate::mailbox::{AbortWhat, AbortedBy, Message, Watch};
 use crate::sessions::Session;
 use crate::tasks::Task;
 use crate::transport::{
-    ConnectionId, Ended, ManagementFunction, ManagementHandle, ManagementOutcome, Memory,
+    ConnectionId, Ended, ManagementFunction, ManagementOutcome, Memory,
     NexusInfo, TaskHandle, TaskManagement,
 };
 
@@ -81,13 +81,13 @@ impl FrontEnd {
     fn abort_everywhere(
         &mut self,
         what: &AbortWhat,
-        by: Option<ManagementHandle>,
+        by: Option<AbortedBy>,
         watch: &Arc<Watch>,
     ) {
         self.abort_here(what, by, watch);
         for (index, mailbox) in self.shared.mailboxes.iter().enumerate() {
             if index != self.index {
-                mailbox.post(Message::Abort(what.clone(), watch.clone()));
+                mailbox.post(Message::Abort(what.clone(), by, watch.clone()));
             }
         }
     }
@@ -174,24 +174,24 @@ impl FrontEnd {
             }
             (_, Some(volume)) => Some(AbortWhat::Volumes(Arc::new([volume].into()))),
         };
-        let (function, handle) = (request.function, request.handle);
+        let (function, session, handle) = (request.function, request.session, request.handle);
         let watch = self.watch(Purpose::Answer { slot, request: Box::new(request), luns });
         if let ManagementFunction::AbortTask { task } = function {
             self.tasks.abort(&[task].into(), &watch);
         }
         if let Some(what) = what {
-            self.abort_everywhere(&what, Some(handle), &watch);
+            self.abort_everywhere(&what, Some(AbortedBy { session, handle }), &watch);
         }
     }
 
-    /// Ends tasks of this thread's connections; of that on which it was asked for, those that came
-    /// before. Those that were aborted before, or whose connection has ended, are waited for as
+    /// Ends tasks of this thread's connections; of the session in which it was asked for, those that
+    /// came before. Those that were aborted before, or whose connection has ended, are waited for as
     /// well: after the answer nothing of them takes effect (SAM-5, 7.3). What is under way is known
     /// by the volume that it began on, what is not by what its host sees now.
     pub(super) fn abort_here(
         &mut self,
         what: &AbortWhat,
-        by: Option<ManagementHandle>,
+        by: Option<AbortedBy>,
         watch: &Arc<Watch>,
     ) {
         let shared = self.shared.clone();
@@ -206,8 +206,8 @@ impl FrontEnd {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
                 what.has(volume, id, task.connection)
             };
-            affected.extend(match by.filter(|by| by.connection == peer.id) {
-                Some(by) => peer.connection.abort_before(by, &mut ends),
+            affected.extend(match by.filter(|by| by.session == id) {
+                Some(by) => peer.connection.abort_before(by.handle, &mut ends),
                 None => peer.connection.abort(&mut ends),
             });
             self.touch(slot);

@@ -47,6 +47,13 @@ impl Connection {
         if before(self.stat_sn, exp_stat_sn) {
             return;
         }
+        self.progress.got(exp_stat_sn);
+        if let Some(session) = &self.session {
+            session.wake_fenced(&mut self.wake);
+        }
+        if !self.wake.is_empty() {
+            self.tell_wakes();
+        }
         while let Some(name) = self.awaited.pop_before(exp_stat_sn) {
             self.events.push_back(Event::Acknowledged { name });
         }

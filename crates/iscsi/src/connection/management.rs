@@ -1,5 +1,9 @@
 //! Task management (RFC 7143, 11.5 and 11.6).
 //!
+//! A request that ends many tasks waits for those before it that are on their way over other
+//! connections of its session, ends none that comes after it, and is answered when the initiator has
+//! got all answers that were sent before, over whichever connection (RFC 7143, 4.2.3.3 and 11.5.1).
+//!
 //! Request: 1 function 7Fh, 8..16 LUN, 20..24 Referenced Task Tag, 32..36 RefCmdSN.
 
 use block::DataOut;
@@ -9,6 +13,7 @@ use crate::budget::Grant;
 use crate::event::{
     Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle, TaskManagement,
 };
+use crate::fence::Fence;
 use crate::pdu::{Bhs, RejectReason, build};
 use crate::session::{Admission, Place, before};
 use crate::task::{Task, TaskState};
@@ -20,6 +25,16 @@ const NO_SUCH_TASK: u8 = 1;
 const NO_REASSIGNMENT: u8 = 4;
 const NOT_SUPPORTED: u8 = 5;
 
+/// The place in the order of a request that ends what it names, whenever that came.
+const IN_NO_ORDER: u64 = u64::MAX;
+
+/// A request that waits for requests of other connections: its header, the last task before it on
+/// this connection, and its function.
+pub(super) struct Behind(Bhs, u32, Place, ManagementFunction);
+
+/// An answer that waits: its tag and response, and what it waits for.
+pub(super) struct Fenced(u32, u8, Place, Fence);
+
 impl Connection {
     /// Answers a task management request; once.
     pub fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome) {
@@ -27,8 +42,8 @@ impl Connection {
             return;
         };
         let (_, place) = self.managements.swap_remove(at);
-        drop(place); // the answer tells of it
         if let Some((_, function)) = self.leaving.filter(|(leaving, _)| *leaving == handle) {
+            drop(place); // the answer tells of it
             return self.log_out(handle.tag, function);
         }
         let response = match outcome {
@@ -39,10 +54,37 @@ impl Connection {
             ManagementOutcome::AuthorizationFailed => 6,
             ManagementOutcome::Rejected => 255,
         };
-        if !self.closed {
-            let bhs = build::management(handle.tag, response);
-            self.send(bhs, OutData::None, StatSn::Advance);
+        if self.closed {
+            return;
         }
+        let session = self.session.as_ref().filter(|_| handle.order != IN_NO_ORDER);
+        let fence = session.and_then(|session| session.fence(self.id, &mut self.wake));
+        match fence {
+            None => self.answer_management(handle.tag, response, place),
+            Some(fence) => self.fenced.push(Fenced(handle.tag, response, place, fence)),
+        }
+        self.tell_wakes();
+    }
+
+    /// Sends the answers that wait for nothing any more.
+    pub(super) fn answer_fenced(&mut self) {
+        if self.fenced.is_empty() {
+            return;
+        }
+        for Fenced(tag, response, place, fence) in std::mem::take(&mut self.fenced) {
+            match fence.is_open() {
+                true => self.answer_management(tag, response, place),
+                false => self.fenced.push(Fenced(tag, response, place, fence)),
+            }
+        }
+        if let Some(session) = self.session.as_ref().filter(|_| self.fenced.is_empty()) {
+            session.unfence(self.id);
+        }
+    }
+
+    fn answer_management(&mut self, tag: u32, response: u8, place: Place) {
+        drop(place); // the answer tells of it
+        self.send(build::management(tag, response), OutData::None, StatSn::Advance);
     }
 
     /// Ends tasks because of a request on another connection: those that `ends` says, by what they
@@ -57,13 +99,21 @@ impl Connection {
         })
     }
 
-    /// The same because of a request on this connection: only what came before it ends.
+    /// The same because of a request of the same session: only what came before it ends.
     pub fn abort_before(
         &mut self,
         request: ManagementHandle,
         mut ends: impl FnMut(TaskHandle, [u8; 8]) -> bool,
     ) -> Vec<TaskHandle> {
-        self.abort(|handle, lun| !before(request.after, handle.serial) && ends(handle, lun))
+        let connection = self.id;
+        let is_own = request.connection == connection;
+        self.abort_where(|tag, task| {
+            let came = match (is_own, task.place.turn()) {
+                (false, Some(turn)) => turn.is_before(request.order),
+                _ => !is_own || !before(request.after, task.serial),
+            };
+            came && ends(TaskHandle { connection, tag, serial: task.serial }, task.lun)
+        })
     }
 
     fn abort_where(&mut self, mut ends: impl FnMut(u32, &Task) -> bool) -> Vec<TaskHandle> {
@@ -119,7 +169,30 @@ impl Connection {
             // TARGET COLD RESET (7), too: it ends the sessions of all initiators.
             _ => return self.manage_at_once(bhs, place, NOT_SUPPORTED),
         };
-        self.pass_on(bhs, session, place, function);
+        let behind = Behind(*bhs, self.next_serial, place, function);
+        self.manage_in_order(behind);
+    }
+
+    /// Passes a request on if all before it were received; else it waits.
+    fn manage_in_order(&mut self, Behind(bhs, after, place, function): Behind) {
+        let Some(session) = &self.session else { return };
+        let number = bhs.cmd_sn();
+        if bhs.immediate() && !session.is_complete_before(number, self.id) {
+            return self.behind.push(Behind(bhs, after, place, function));
+        }
+        let order = session.order_of(number);
+        let session = session.nexus.session;
+        let handle = ManagementHandle { connection: self.id, tag: bhs.task_tag(), after, order };
+        self.pass_on_as(handle, bhs.lun(), session, place, function);
+    }
+
+    /// Goes on with requests that waited for those before them.
+    pub(super) fn manage_waiting(&mut self) {
+        if !self.closed && self.leaving.is_none() && !self.behind.is_empty() {
+            for behind in std::mem::take(&mut self.behind) {
+                self.manage_in_order(behind);
+            }
+        }
     }
 
     fn abort_task(&mut self, bhs: &Bhs, session: crate::event::SessionId, place: Place) {
@@ -161,16 +234,23 @@ impl Connection {
         place: Place,
         function: ManagementFunction,
     ) -> ManagementHandle {
-        let handle =
-            ManagementHandle { connection: self.id, tag: bhs.task_tag(), after: self.next_serial };
-        self.managements.push((handle, place));
-        let lun = bhs.lun();
-        self.events.push_back(Event::TaskManagement(TaskManagement {
-            handle,
-            session,
-            function,
-            lun,
-        }));
+        // What a logout or an abort ends does not depend on its number.
+        let (after, order) = (self.next_serial, IN_NO_ORDER);
+        let handle = ManagementHandle { connection: self.id, tag: bhs.task_tag(), after, order };
+        self.pass_on_as(handle, bhs.lun(), session, place, function);
         handle
+    }
+
+    fn pass_on_as(
+        &mut self,
+        handle: ManagementHandle,
+        lun: [u8; 8],
+        session: crate::event::SessionId,
+        place: Place,
+        function: ManagementFunction,
+    ) {
+        self.managements.push((handle, place));
+        let request = TaskManagement { handle, session, function, lun };
+        self.events.push_back(Event::TaskManagement(request));
     }
 }

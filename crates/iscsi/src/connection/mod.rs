@@ -22,6 +22,7 @@ use block::LunMap;
 
 use crate::budget::{Grant, Share};
 use crate::event::{ConnectionId, Ended, Event, NexusInfo, Opening, TaskHandle};
+use crate::fence::Progress;
 use crate::login::Login;
 use crate::negotiate::Params;
 use crate::pdu::{Bhs, RejectReason, build};
@@ -115,6 +116,12 @@ pub struct Connection {
     immediate: Arc<AtomicU32>,
     /// Task management requests that are not answered.
     managements: Vec<(crate::event::ManagementHandle, Place)>,
+    /// Those that wait for requests of other connections.
+    behind: Vec<management::Behind>,
+    /// The answers to some that wait until the initiator has got what was sent before.
+    fenced: Vec<management::Fenced>,
+    /// What was sent here, for the answers that wait on other connections.
+    progress: Arc<Progress>,
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
@@ -162,6 +169,9 @@ impl Connection {
             complaint: None,
             immediate: Arc::default(),
             managements: Vec::new(),
+            behind: Vec::new(),
+            fenced: Vec::new(),
+            progress: Arc::default(),
             text: None,
             closed: false,
             leaving: None,
@@ -351,6 +361,10 @@ impl Connection {
             self.release_held();
             self.feed_starved();
             self.deliver_waiting();
+            self.answer_fenced();
+            if self.progress.take_asked() {
+                self.ask_for_sign();
+            }
         }
     }
 
@@ -386,12 +400,12 @@ impl Connection {
     fn release_held(&mut self) {
         while !self.closed && self.leaving.is_none() && !self.held.is_empty() {
             let Some(expected) = self.session.as_ref().map(|session| session.expected()) else {
-                return;
+                break;
             };
             let next = (0..self.held.len())
                 .filter(|at| before(self.held[*at].0, expected))
                 .max_by_key(|at| expected.wrapping_sub(self.held[*at].0));
-            let Some(next) = next else { return };
+            let Some(next) = next else { break };
             match self.held.swap_remove(next).1 {
                 Held::Command(tag, serial) => self.activate(tag, serial),
                 Held::Other(bhs, body, place) => {
@@ -401,6 +415,7 @@ impl Connection {
                 Held::Nothing(_) => {}
             }
         }
+        self.manage_waiting();
     }
 
     fn handle(&self, tag: u32, serial: u32) -> TaskHandle {
@@ -424,6 +439,8 @@ impl Connection {
         self.text = None;
         self.held.clear();
         self.managements.clear();
+        self.behind.clear();
+        self.fenced.clear();
         self.shared_output = Grant::default();
         if let Some(session) = self.session.clone() {
             session.share.forget(self.id);

@@ -185,7 +185,8 @@ impl Connection {
     }
 
     fn enter_full_feature(&mut self, login: &Login, mut answer: Bhs) -> Result<Bhs, Status> {
-        let member = Member { cid: login.cid(), id: self.id, closing: self.closing.clone() };
+        let (closing, progress) = (self.closing.clone(), self.progress.clone());
+        let member = Member { cid: login.cid(), id: self.id, closing, progress };
         let established = self.target.establish(&login.claim(), member)?;
         let nexus = established.session.nexus.clone();
         answer.put(14, &nexus.tsih.to_be_bytes());

@@ -152,6 +152,7 @@ impl Connection {
         }
         if stat_sn == StatSn::Advance {
             self.stat_sn = self.stat_sn.wrapping_add(1);
+            self.progress.sent(self.stat_sn);
         }
         let (expected, max) = match (&self.session, &self.login) {
             (Some(session), _) => (session.expected(), session.max()),

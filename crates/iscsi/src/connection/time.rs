@@ -143,7 +143,14 @@ impl Connection {
             return self.end_at(now);
         }
         if self.clock.pinged.is_none() && now >= self.clock.heard + self.ping_after() {
-            self.clock.pinged = Some(now);
+            self.ask_for_sign();
+        }
+    }
+
+    /// Pings, unless a ping is not answered yet.
+    pub(super) fn ask_for_sign(&mut self) {
+        if self.clock.pinged.is_none() {
+            self.clock.pinged = Some(self.clock.now);
             self.next_serial = self.next_serial.wrapping_add(1);
             let ttt = self.next_serial & 0x7fff_ffff;
             self.send(build::nop_in([0; 8], NO_TAG, ttt), OutData::None, StatSn::Current);

@@ -198,7 +198,7 @@ impl SimHosts {
         if is_full || !path.is_logged_in() {
             return;
         }
-        let host = path.host;
+        let (host, has_orphans) = (path.host, !path.orphans.is_empty());
         if let Some(command) = self.paths[at].unanswered.pop_front() {
             if self.rng.chance(self.plan.mix.repeated_percent)
                 && !self.monitors.is_crowded(&command)
@@ -216,6 +216,9 @@ impl SimHosts {
                     self.send(at, now, command, 4);
                 }
             }
+        } else if has_orphans {
+            // Its answer says that what a connection did is over in whose place another one is.
+            self.send(at, now, Command::Identify { unit: 0 }, 4);
         } else if let Some(place) = self.next_check() {
             self.send(at, now, Command::Read { at: place, is_long: true }, 20);
         }
