@@ -1,7 +1,7 @@
 //! The response fence of a session with several connections (RFC 7143, 4.2.2.3.2 and 4.2.3.3): the
 //! answer to a request that ends many tasks is sent when the initiator has got all that was sent to
-//! it before, over the other connections as well. Each PDU of an initiator says what it has got over
-//! its connection; where that is not all, it is asked for one by a ping.
+//! it before, over the other connections as well. It says so by ExpStatSN, which tells nothing of
+//! R2T and of data without a status, or by the answer to a ping, for which it is asked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,10 +11,10 @@ use crate::session::before;
 /// What was sent over a connection, and what its initiator has got of it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// The StatSN that comes next.
-    next: AtomicU32,
-    /// ExpStatSN, as it came last.
-    expected: AtomicU32,
+    /// How many PDUs were sent.
+    sent: AtomicU32,
+    /// How many of them it has got for certain.
+    got: AtomicU32,
     /// The connection is none of its session any more.
     is_gone: AtomicBool,
     /// Somebody waits for its initiator to say what it has got.
@@ -22,12 +22,24 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn sent(&self, next: u32) {
-        self.next.store(next, Ordering::Release);
+    /// One more PDU is sent. Returns how many that are.
+    pub(crate) fn send(&self) -> u32 {
+        // Only the thread of the connection does.
+        let sent = self.sent.load(Ordering::Relaxed).wrapping_add(1);
+        self.sent.store(sent, Ordering::Release);
+        sent
     }
 
-    pub(crate) fn got(&self, expected: u32) {
-        self.expected.store(expected, Ordering::Release);
+    /// How many were sent.
+    pub(crate) fn sent(&self) -> u32 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// It has got so many of them, if not more.
+    pub(crate) fn got(&self, count: u32) {
+        if before(self.got.load(Ordering::Relaxed), count) {
+            self.got.store(count, Ordering::Release);
+        }
     }
 
     pub(crate) fn gone(&self) {
@@ -47,20 +59,20 @@ pub(crate) struct Fence(Vec<(Arc<Progress>, u32)>);
 impl Fence {
     /// Adds all that was sent over a connection. Returns whether its initiator has to be asked.
     pub(crate) fn add(&mut self, progress: &Arc<Progress>) -> bool {
-        let next = progress.next.load(Ordering::Acquire);
-        let waits = before(progress.expected.load(Ordering::Acquire), next);
+        let sent = progress.sent.load(Ordering::Acquire);
+        let waits = before(progress.got.load(Ordering::Acquire), sent);
         if waits {
             progress.is_asked.store(true, Ordering::Release);
-            self.0.push((progress.clone(), next));
+            self.0.push((progress.clone(), sent));
         }
         waits
     }
 
     /// Whether nothing has to be waited for any more.
     pub(crate) fn is_open(&self) -> bool {
-        self.0.iter().all(|(progress, next)| {
+        self.0.iter().all(|(progress, sent)| {
             progress.is_gone.load(Ordering::Acquire)
-                || !before(progress.expected.load(Ordering::Acquire), *next)
+                || !before(progress.got.load(Ordering::Acquire), *sent)
         })
     }
 }

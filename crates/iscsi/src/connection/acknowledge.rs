@@ -47,15 +47,29 @@ impl Connection {
         if before(self.stat_sn, exp_stat_sn) {
             return;
         }
-        self.progress.got(exp_stat_sn);
+        if exp_stat_sn == self.stat_sn {
+            self.note_got(self.sent_with_status);
+        }
+        while let Some(name) = self.awaited.pop_before(exp_stat_sn) {
+            self.events.push_back(Event::Acknowledged { name });
+        }
+    }
+
+    /// The answer to a ping has come: all has that was sent before it.
+    pub(super) fn note_sign(&mut self, transfer_tag: u32) {
+        if let Some((_, sent)) = self.ping.filter(|(tag, _)| *tag == transfer_tag) {
+            self.note_got(sent);
+        }
+    }
+
+    /// So many of the PDUs that were sent have come.
+    fn note_got(&mut self, count: u32) {
+        self.progress.got(count);
         if let Some(session) = &self.session {
             session.wake_fenced(&mut self.wake);
         }
         if !self.wake.is_empty() {
             self.tell_wakes();
-        }
-        while let Some(name) = self.awaited.pop_before(exp_stat_sn) {
-            self.events.push_back(Event::Acknowledged { name });
         }
     }
 }

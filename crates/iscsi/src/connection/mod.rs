@@ -122,6 +122,10 @@ pub struct Connection {
     fenced: Vec<management::Fenced>,
     /// What was sent here, for the answers that wait on other connections.
     progress: Arc<Progress>,
+    /// How many PDUs were sent up to the last one with a status.
+    sent_with_status: u32,
+    /// The last ping: its transfer tag, and how many PDUs were sent with it.
+    ping: Option<(u32, u32)>,
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
@@ -172,6 +176,8 @@ impl Connection {
             behind: Vec::new(),
             fenced: Vec::new(),
             progress: Arc::default(),
+            sent_with_status: 0,
+            ping: None,
             text: None,
             closed: false,
             leaving: None,

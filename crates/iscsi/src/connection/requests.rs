@@ -29,7 +29,7 @@ impl Connection {
         }
         drop(place); // these are answered at once
         match bhs.opcode() {
-            opcode::NOP_OUT if bhs.task_tag() == NO_TAG => {}
+            opcode::NOP_OUT if bhs.task_tag() == NO_TAG => self.note_sign(bhs.u32(20)),
             opcode::NOP_OUT => self.ping(bhs, body),
             opcode::TEXT => self.text_request(bhs, body),
             _ => {}

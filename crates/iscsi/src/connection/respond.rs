@@ -152,7 +152,10 @@ impl Connection {
         }
         if stat_sn == StatSn::Advance {
             self.stat_sn = self.stat_sn.wrapping_add(1);
-            self.progress.sent(self.stat_sn);
+        }
+        let sent = self.progress.send();
+        if stat_sn == StatSn::Advance {
+            self.sent_with_status = sent;
         }
         let (expected, max) = match (&self.session, &self.login) {
             (Some(session), _) => (session.expected(), session.max()),

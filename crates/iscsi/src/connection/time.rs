@@ -147,14 +147,13 @@ impl Connection {
         }
     }
 
-    /// Pings, unless a ping is not answered yet.
+    /// Pings.
     pub(super) fn ask_for_sign(&mut self) {
-        if self.clock.pinged.is_none() {
-            self.clock.pinged = Some(self.clock.now);
-            self.next_serial = self.next_serial.wrapping_add(1);
-            let ttt = self.next_serial & 0x7fff_ffff;
-            self.send(build::nop_in([0; 8], NO_TAG, ttt), OutData::None, StatSn::Current);
-        }
+        self.clock.pinged.get_or_insert(self.clock.now);
+        self.next_serial = self.next_serial.wrapping_add(1);
+        let ttt = self.next_serial & 0x7fff_ffff;
+        self.send(build::nop_in([0; 8], NO_TAG, ttt), OutData::None, StatSn::Current);
+        self.ping = Some((ttt, self.progress.sent()));
     }
 
     /// Commands that found no memory for long are answered with TASK SET FULL: what they wait for
