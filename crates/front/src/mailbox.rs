@@ -52,8 +52,9 @@ pub(super) enum AbortWhat {
     OfSession(SessionId, VolumeId),
     /// All of a session, whatever they are about.
     Session(SessionId),
-    /// All of a connection.
-    Connection(ConnectionId),
+    /// All of a connection of a session. What was aborted in that session before is waited for as
+    /// well: it may be of one whose place this one has taken, and waits for.
+    Connection(SessionId, ConnectionId),
 }
 
 impl AbortWhat {
@@ -68,8 +69,14 @@ impl AbortWhat {
             Self::Volumes(volumes) => volume.is_some_and(|volume| volumes.contains(&volume)),
             Self::OfSession(by, of) => (Some(*of), *by) == (volume, session),
             Self::Session(by) => *by == session,
-            Self::Connection(on) => *on == connection,
+            Self::Connection(_, on) => *on == connection,
         }
+    }
+
+    /// Whether a task of this session that was aborted before is to be waited for, whatever its
+    /// connection.
+    pub(super) fn has_left(&self, session: SessionId) -> bool {
+        matches!(self, Self::Connection(of, _) if *of == session)
     }
 }
 

@@ -71,10 +71,11 @@ impl FrontEnd {
     /// with sessions, a host must not see an old command take effect.
     pub(super) fn enter_after(&mut self, slot: usize, info: Arc<NexusInfo>, old: ConnectionId) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
-        peer.held = Some(info);
         let id = peer.id;
+        let session = info.session;
+        peer.held = Some(info);
         let watch = self.watch(Purpose::Enter(id));
-        self.abort_everywhere(&AbortWhat::Connection(old), None, &watch);
+        self.abort_everywhere(&AbortWhat::Connection(session, old), None, &watch);
     }
 
     /// Ends tasks of all threads.
@@ -117,11 +118,16 @@ impl FrontEnd {
         // By its name: the last connection may be one that never came to enter it.
         let session =
             ended.session.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
+        let ends = session.as_ref().map(|session| session.info.session);
         let purpose = match session {
             Some(session) => Purpose::EndSession(session, ended.memory),
             None => Purpose::Release(ended.memory),
         };
         let watch = self.watch(purpose);
+        // Other connections that have ended may have left tasks, on any thread.
+        if let Some(session) = ends {
+            self.abort_everywhere(&AbortWhat::Session(session), None, &watch);
+        }
         self.tasks.abort(&ended.tasks.into_iter().collect(), &watch);
     }
 
@@ -160,7 +166,7 @@ impl FrontEnd {
                 Some(AbortWhat::Volumes(Arc::new(seen.collect())))
             }
             (ManagementFunction::LogoutConnection { connection }, _) => {
-                Some(AbortWhat::Connection(connection))
+                Some(AbortWhat::Connection(request.session, connection))
             }
             (ManagementFunction::LogoutSession, _) => Some(AbortWhat::Session(request.session)),
             // All others are about a logical unit.
@@ -213,7 +219,10 @@ impl FrontEnd {
             self.touch(slot);
         }
         // What is not its connection's any more may have an effect yet.
-        let is_meant = |task: &Task| what.has(task.volume, task.session, task.handle.connection);
+        let is_meant = |task: &Task| {
+            let connection = task.handle.connection;
+            what.has(task.volume, task.session, connection) || what.has_left(task.session)
+        };
         self.tasks.watch_aborted(is_meant, watch);
         self.tasks.abort(&affected, watch);
     }
