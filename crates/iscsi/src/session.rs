@@ -144,6 +144,8 @@ pub(crate) struct Session {
     /// Tasks that are ORDERED, and that wait for their turn: what `state` says, without its lock.
     ordered: AtomicUsize,
     waiting: AtomicUsize,
+    /// Whether there was ever a connection besides the first.
+    has_further: AtomicBool,
     /// How many connections there are, and how many of them have answers that wait for what was
     /// sent over others: the same.
     connections: AtomicUsize,
@@ -163,6 +165,7 @@ impl Session {
             dead: AtomicBool::new(false),
             ordered: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            has_further: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             fences: AtomicUsize::new(0),
             state: Mutex::default(),
@@ -264,7 +267,7 @@ impl Session {
     /// Whether all requests before an immediate one with this number were received, over whichever
     /// connection; else its connection is woken when they are.
     pub(crate) fn is_complete_before(&self, number: u32, connection: ConnectionId) -> bool {
-        if self.connections.load(Ordering::Acquire) < 2 {
+        if !self.has_further.load(Ordering::Acquire) {
             return true; // they have come before it
         }
         let mut state = self.state.lock();
@@ -363,6 +366,8 @@ impl Session {
         if state.members.len() >= usize::from(self.params.max_connections) {
             return Err(JoinError::TooMany);
         }
+        let is_further = replaced.is_some() || !state.members.is_empty();
+        self.has_further.fetch_or(is_further, Ordering::AcqRel);
         state.members.push(member);
         self.connections.store(state.members.len(), Ordering::Release);
         Ok(replaced)

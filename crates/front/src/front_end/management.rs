@@ -205,9 +205,11 @@ impl FrontEnd {
         let mut affected: HashSet<TaskHandle> = HashSet::new();
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
-            let Some(session) = peer.session.clone() else { continue };
-            let luns = peer.refresh_luns(&*shared.luns, &session.info.host_name).clone();
-            let id = session.info.session;
+            // One that waits to enter its session may have commands already.
+            let info = peer.session.as_ref().map(|session| &session.info).or(peer.held.as_ref());
+            let Some(info) = info.cloned() else { continue };
+            let luns = peer.refresh_luns(&*shared.luns, &info.host_name).clone();
+            let id = info.session;
             let mut ends = |task: TaskHandle, lun: [u8; 8]| {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
                 what.has(volume, id, task.connection)
