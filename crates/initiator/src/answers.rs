@@ -77,7 +77,13 @@ impl Initiator {
 
     /// The commands that a request with this tag has ended. A task that "does not exist" (1) was
     /// ended by somebody else, whose request it was need not be told here.
-    pub(crate) fn ended_by(&self, request: u32, ends: Ends, lun: [u8; 8], response: u8) -> Vec<Itt> {
+    pub(crate) fn ended_by(
+        &self,
+        request: u32,
+        ends: Ends,
+        lun: [u8; 8],
+        response: u8,
+    ) -> Vec<Itt> {
         let is_ended = |tag: u32, of: [u8; 8]| match ends {
             Ends::Task(task) => tag == task && response <= 1,
             Ends::Set(Function::ClearAca) => false,

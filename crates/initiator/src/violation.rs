@@ -72,7 +72,9 @@ pub enum Violation {
         itt: u32,
     },
     /// A PDU for a request that was answered before, or that was asked on another connection.
-    #[error("opcode {opcode:#04x} for tag {itt:#x}, not outstanding here (RFC 7143, 4.2.2.2, 4.2.4)")]
+    #[error(
+        "opcode {opcode:#04x} for tag {itt:#x}, not outstanding here (RFC 7143, 4.2.2.2, 4.2.4)"
+    )]
     AnsweredTwice {
         /// The opcode.
         opcode: u8,

@@ -177,6 +177,11 @@ impl<T> Receive<T> {
         self.incoming = Some(Incoming { bhs, plan, sink, done: 0, bytes });
     }
 
+    /// The PDU whose data is coming: its tag and its plan.
+    pub(crate) fn arriving(&mut self) -> Option<(u32, &mut T)> {
+        self.incoming.as_mut().map(|incoming| (incoming.bhs.task_tag(), &mut incoming.plan))
+    }
+
     /// What is still to come of the data of a PDU with such a plan goes nowhere, and its memory is
     /// free.
     pub(crate) fn discard(&mut self, is: impl Fn(&T) -> bool) {

@@ -17,8 +17,8 @@ use crate::mailbox::{AbortWhat, AbortedBy, Message, Watch};
 use crate::sessions::Session;
 use crate::tasks::Task;
 use crate::transport::{
-    ConnectionId, Ended, ManagementFunction, ManagementOutcome, Memory,
-    NexusInfo, TaskHandle, TaskManagement,
+    ConnectionId, Ended, ManagementFunction, ManagementOutcome, Memory, NexusInfo, TaskHandle,
+    TaskManagement,
 };
 
 /// What a thread wanted to know the end of tasks for.
@@ -79,12 +79,7 @@ impl FrontEnd {
     }
 
     /// Ends tasks of all threads.
-    fn abort_everywhere(
-        &mut self,
-        what: &AbortWhat,
-        by: Option<AbortedBy>,
-        watch: &Arc<Watch>,
-    ) {
+    fn abort_everywhere(&mut self, what: &AbortWhat, by: Option<AbortedBy>, watch: &Arc<Watch>) {
         self.abort_here(what, by, watch);
         for (index, mailbox) in self.shared.mailboxes.iter().enumerate() {
             if index != self.index {

@@ -8,7 +8,7 @@
 
 use block::DataOut;
 
-use super::{Connection, Held, StatSn};
+use super::{Connection, Held, Plan, StatSn};
 use crate::budget::Grant;
 use crate::event::{
     Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle, TaskManagement,
@@ -136,6 +136,12 @@ impl Connection {
             } else {
                 gone.push(*tag);
             }
+        }
+        // Its number counts as received, but what it brings is still coming.
+        if let Some((tag, Plan::Command(task, _))) = self.receive.arriving()
+            && ends(tag, task)
+        {
+            task.aborted = true;
         }
         for serial in unwanted {
             self.drop_data(serial);

@@ -10,6 +10,7 @@ mod management;
 mod memory;
 mod order;
 mod sessions;
+mod several;
 mod slow;
 
 use std::io::{IoSlice, IoSliceMut};

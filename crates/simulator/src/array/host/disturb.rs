@@ -122,9 +122,8 @@ impl SimHosts {
         let (is_ready, is_joined) = (lane.initiator.is_logged_in(), lane.is_joined);
         let is_login = !is_ready && !lane.initiator.is_leaving();
         let is_last = path.lanes.len() == 1 && path.orphans.is_empty();
-        let ends_session = |request: &Request| {
-            matches!(request.asked, Asked::Logout(LogoutReason::CloseSession))
-        };
+        let ends_session =
+            |request: &Request| matches!(request.asked, Asked::Logout(LogoutReason::CloseSession));
         let ends_all = path.is_doomed || path.requests.values().any(ends_session);
         if ends_all || is_login && (!is_joined || is_last) {
             return self.give_up(at, network, now, true);

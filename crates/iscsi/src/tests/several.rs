@@ -1,0 +1,100 @@
+//! Task management in sessions of several connections (RFC 7143, 4.2.3.3 and 11.5.1).
+
+use super::sessions::second;
+use super::*;
+
+const CLEAR_TASK_SET: u8 = 4;
+
+fn pair() -> (Peer, Peer) {
+    let target = target();
+    let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
+    one.event();
+    let two = second(&target, &one, 1);
+    (one, two)
+}
+
+/// An immediate request that ends many tasks, with this number.
+fn request(peer: &mut Peer, number: u32) {
+    let mut bhs = Bhs::answer(opcode::MANAGEMENT | 0x40, 0x80 | CLEAR_TASK_SET);
+    bhs.put(8, &LUN);
+    bhs.put_u32(16, 500);
+    bhs.put_u32(20, NO_TAG);
+    bhs.put_u32(24, number);
+    peer.send(bhs, b"");
+}
+
+fn asked(peer: &mut Peer) -> Option<TaskManagement> {
+    std::iter::from_fn(|| peer.event()).find_map(|event| match event {
+        Event::TaskManagement(request) => Some(request),
+        _ => None,
+    })
+}
+
+/// Says that all has come that was sent to it: the status of what it got, and the pings.
+fn acknowledge(peer: &mut Peer, stat_sn: u32) {
+    peer.event();
+    let (ping, _) = peer.expect(opcode::NOP_IN);
+    let mut bhs = Bhs::answer(opcode::NOP_OUT | 0x40, 0x80);
+    bhs.put_u32(16, NO_TAG);
+    bhs.put_u32(20, ping.u32(20));
+    bhs.put_u32(24, peer.cmd_sn);
+    bhs.put_u32(28, stat_sn);
+    peer.send(bhs, b"");
+}
+
+#[test]
+fn what_ends_many_tasks_waits_for_those_before_it_on_other_connections() {
+    let (mut one, mut two) = pair();
+    request(&mut two, 11);
+    assert!(asked(&mut two).is_none(), "number 10 is on its way");
+    let bhs = one.command(0xc1, 1, 4, 0x28);
+    one.send(bhs, b"");
+    assert!(matches!(one.event(), Some(Event::Wake { .. })));
+    let task = one.next_command().task;
+    let request = asked(&mut two).expect("all before it have come");
+    assert_eq!(one.connection.abort_before(request.handle, |_, _| true), [task]);
+}
+
+#[test]
+fn what_ends_many_tasks_ends_none_that_comes_after_it_on_other_connections() {
+    let (mut one, mut two) = pair();
+    let early = one.command(0xc1, 1, 4, 0x28);
+    one.send(early, b"");
+    request(&mut two, 11);
+    let late = one.command(0xc1, 2, 4, 0x28);
+    one.send(late, b"");
+    let (early, _late) = (one.next_command().task, one.next_command().task);
+    let request = asked(&mut two).expect("the request");
+    assert_eq!(one.connection.abort_before(request.handle, |_, _| true), [early]);
+}
+
+#[test]
+fn what_ends_many_tasks_ends_a_command_whose_data_is_still_coming() {
+    let (mut one, mut two) = pair();
+    let bhs = one.command(0xa1, 1, 4, 0x2a);
+    let bytes = one.bytes(bhs, b"data");
+    one.push(&bytes[..50]);
+    request(&mut two, 11);
+    let request = asked(&mut two).expect("the request");
+    assert_eq!(one.connection.abort_before(request.handle, |_, _| true), []);
+    one.push(&bytes[50..]);
+    assert!(one.no_command(), "it was aborted");
+    assert_eq!(one.connection.outstanding(), 0);
+}
+
+#[test]
+fn the_end_of_many_tasks_is_told_when_all_answers_before_it_were_received() {
+    let (mut one, mut two) = pair();
+    let bhs = one.command(0xc1, 1, 4, 0x28);
+    one.send(bhs, b"");
+    let task = one.next_command().task;
+    one.connection.respond(task, good(b"data"));
+    let (answer, _) = one.expect(opcode::DATA_IN);
+    request(&mut two, 11);
+    let request = asked(&mut two).expect("the request");
+    two.connection.respond_management(request.handle, ManagementOutcome::Complete);
+    two.expect_silence();
+    acknowledge(&mut one, answer.u32(24) + 1);
+    while two.event().is_some() {}
+    two.expect(opcode::MANAGEMENT_RESPONSE);
+}
