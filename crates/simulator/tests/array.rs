@@ -20,6 +20,9 @@ fn hosts_get_what_some_order_of_their_commands_gives() {
     let sum = all(0..60);
     println!("{sum}");
     assert!(sum.answers > 50_000 && sum.crashes > 400 && sum.kills > 200, "{sum}");
+    let several = sum.several;
+    assert!(several.answers > 2_000 && several.joins > 200, "{sum}");
+    assert!(several.replaced > 20 && several.partings > 20 && several.plugged > 10, "{sum}");
     assert!(sum.chores > 5_000 && sum.cuts > 400 && sum.given_up < 6, "{sum}");
 }
 

@@ -43,6 +43,7 @@ use initiator::{Attribute, Options};
 
 use super::network::{Link, Network};
 use super::reservations::Nexus;
+use super::summary::Several;
 use super::world::{Hosts, Step};
 use crate::rng::Rng;
 use cdb::{MoveTo, Naa};
@@ -364,6 +365,17 @@ impl Hosts for SimHosts {
 
     fn trace(&self) -> u64 {
         self.trace
+    }
+
+    fn several(&self) -> Several {
+        let counts = self.counts.get();
+        Several {
+            answers: counts.further,
+            joins: counts.joins,
+            replaced: counts.replaced,
+            partings: counts.partings + counts.partings_of_others,
+            plugged: counts.retried + counts.plugged,
+        }
     }
 
     fn gave_up(&self) -> bool {

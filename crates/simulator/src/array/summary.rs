@@ -2,6 +2,43 @@
 
 use crate::rng::mix;
 
+/// What came of sessions of several connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Several {
+    /// Commands that were answered over further connections of their session.
+    pub answers: u64,
+    /// Further connections that were let in.
+    pub joins: u64,
+    /// Of these, those that took the place of one that had failed.
+    pub replaced: u64,
+    /// Connections that were logged out while their session went on.
+    pub partings: u64,
+    /// Commands that a failed connection may have lost, and that were sent again or aborted over
+    /// another one.
+    pub plugged: u64,
+}
+
+impl std::ops::AddAssign<Several> for Several {
+    fn add_assign(&mut self, other: Several) {
+        self.answers += other.answers;
+        self.joins += other.joins;
+        self.replaced += other.replaced;
+        self.partings += other.partings;
+        self.plugged += other.plugged;
+    }
+}
+
+impl std::fmt::Display for Several {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { answers, joins, replaced, partings, plugged } = self;
+        write!(
+            f,
+            "{answers} of them over {joins} further connections of sessions ({replaced} in the \
+             place of one that had failed, {partings} logged out, {plugged} lost commands plugged)"
+        )
+    }
+}
+
 /// What came of a world in which nothing was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -19,6 +56,8 @@ pub struct Summary {
     pub io_count: u64,
     /// Worlds that ended early, as too much may have happened to be judged.
     pub given_up: u64,
+    /// What came of sessions of several connections.
+    pub several: Several,
     /// A hash of every I/O and every answer.
     pub trace: u64,
 }
@@ -32,16 +71,18 @@ impl std::ops::AddAssign<Summary> for Summary {
         self.cuts += other.cuts;
         self.io_count += other.io_count;
         self.given_up += other.given_up;
+        self.several += other.several;
         self.trace = mix(self.trace ^ other.trace);
     }
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { answers, crashes, kills, chores, cuts, io_count, given_up, trace } = self;
+        let Self { answers, crashes, kills, chores, cuts, io_count, given_up, .. } = self;
+        let Self { several, trace, .. } = self;
         write!(
             f,
-            "{answers} requests of hosts answered, {crashes} losses of power, {kills} kills, \
+            "{answers} requests of hosts answered, {several}, {crashes} losses of power, {kills} kills, \
              {chores} chores, {cuts} cuts and stalls of connections, {io_count} writes and \
              flushes, {given_up} worlds given up, trace {trace:016x}"
         )

@@ -23,7 +23,7 @@ use store::Durability;
 use super::chores::Chore;
 use super::controller::{Controller, Setup, SimClock, make};
 use super::network::{Cut, Link, Network, Rules};
-use super::summary::Summary;
+use super::summary::{Several, Summary};
 use crate::disk::{SimDisk, Survival};
 use crate::rng::{Rng, mix};
 use events::any_limits;
@@ -68,6 +68,11 @@ pub trait Hosts {
 
     /// A hash of all that they were told.
     fn trace(&self) -> u64;
+
+    /// What came of sessions of several connections.
+    fn several(&self) -> Several {
+        Several::default()
+    }
 
     /// Whether an error means no more than that too much may have happened to be judged.
     fn gave_up(&self) -> bool {
@@ -349,7 +354,8 @@ impl<'a> Run<'a> {
         let trace = mix(inner.disk.trace() ^ inner.hosts.trace());
         let (answers, io_count) = (inner.hosts.answers(), inner.disk.io_count());
         let given_up = u64::from(inner.hosts.gave_up());
-        Summary { answers, io_count, given_up, trace, ..self.done }
+        let several = inner.hosts.several();
+        Summary { answers, io_count, given_up, several, trace, ..self.done }
     }
 }
 
