@@ -248,6 +248,9 @@ pub trait Transport {
     /// What its host sees from now on.
     fn set_luns(&mut self, luns: Arc<LunMap>);
 
+    /// The session that it is of, once that is known.
+    fn session(&self) -> Option<SessionId>;
+
     /// Commands that were delivered and not answered, and those that wait to be.
     fn outstanding(&self) -> usize;
 

@@ -200,11 +200,10 @@ impl FrontEnd {
         let mut affected: HashSet<TaskHandle> = HashSet::new();
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
-            // One that waits to enter its session may have commands already.
-            let info = peer.session.as_ref().map(|session| &session.info).or(peer.held.as_ref());
-            let Some(info) = info.cloned() else { continue };
-            let luns = peer.refresh_luns(&*shared.luns, &info.host_name).clone();
-            let id = info.session;
+            // One that has not entered its session yet may have commands already.
+            let Some(id) = peer.connection.session() else { continue };
+            let Some(name) = peer.connection.host_name().map(str::to_owned) else { continue };
+            let luns = peer.refresh_luns(&*shared.luns, &name).clone();
             let mut ends = |task: TaskHandle, lun: [u8; 8]| {
                 let volume = volumes.get(&task).copied().or_else(|| volume_at(&luns, lun));
                 what.has(volume, id, task.connection)

@@ -9,8 +9,8 @@ use iscsi::{Access, Limits, Portal, Target, TargetConfig};
 
 use super::{
     Command, CommandBytes, ConnectionId, Ended, Event, ManagementHandle, ManagementOutcome, Meant,
-    Memory, NexusInfo, Opening, PortOptions, Slices, SlicesMut, TaskHandle, TaskResponse,
-    Transport, Transports,
+    Memory, NexusInfo, Opening, PortOptions, SessionId, Slices, SlicesMut, TaskHandle,
+    TaskResponse, Transport, Transports,
 };
 
 /// What an iSCSI target is made of.
@@ -112,6 +112,10 @@ impl Transport for IscsiConnection {
 
     fn peer(&self) -> SocketAddr {
         self.connection.peer()
+    }
+
+    fn session(&self) -> Option<SessionId> {
+        self.connection.nexus().map(|nexus| nexus.session)
     }
 
     fn host_name(&self) -> Option<&str> {
