@@ -187,7 +187,12 @@ impl SimHosts {
             _ => None,
         };
         if let Some((function, lun)) = function.filter(|_| response == 0) {
-            let others = self.paths[at].lanes.iter_mut().filter(|lane| lane.cid() != request.cid);
+            // Over one that is logged out answers may come until that is answered: its end may have
+            // come before, and nobody can acknowledge anything over it any more.
+            let is_other = |lane: &&mut super::lanes::Lane| {
+                lane.cid() != request.cid && !lane.initiator.is_leaving()
+            };
+            let others = self.paths[at].lanes.iter_mut().filter(is_other);
             for lane in others {
                 ended.extend(lane.initiator.ended_elsewhere(itt, function, lun));
             }
