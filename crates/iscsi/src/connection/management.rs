@@ -54,7 +54,8 @@ impl Connection {
             ManagementOutcome::AuthorizationFailed => 6,
             ManagementOutcome::Rejected => 255,
         };
-        if self.closed {
+        // Where the session has ended, answers on other connections are acknowledged no more.
+        if self.is_closed() {
             return;
         }
         let session = self.session.as_ref().filter(|_| handle.order != IN_NO_ORDER);
