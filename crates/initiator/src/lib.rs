@@ -51,8 +51,8 @@ mod window;
 pub use event::{Answer, Event, Itt, Nop, Residual};
 pub use initiator::Initiator;
 pub use options::{Options, Terms};
-pub use requests::{Attribute, Busy};
-pub use task::{Function, LogoutReason};
+pub use requests::Busy;
+pub use task::{Attribute, Function, LogoutReason};
 pub use violation::Violation;
 
 #[cfg(test)]

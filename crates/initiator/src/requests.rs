@@ -4,27 +4,11 @@
 use crate::event::Itt;
 use crate::initiator::{Initiator, Phase};
 use crate::pdu::{Bhs, FINAL, IMMEDIATE, NO_TAG, opcode};
-use crate::task::{Ends, Function, LogoutReason, Pending, Task};
+use crate::task::{Attribute, Ends, Function, LogoutReason, Pending, Task};
 use crate::text;
 
 const READ: u8 = 0x40;
 const WRITE: u8 = 0x20;
-
-/// How a command is queued (SAM-5, 8.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Attribute {
-    /// None given.
-    Untagged = 0,
-    /// SIMPLE.
-    Simple = 1,
-    /// ORDERED.
-    Ordered = 2,
-    /// HEAD OF QUEUE.
-    HeadOfQueue = 3,
-    /// ACA.
-    Aca = 4,
-}
 
 /// Why a request can't be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,23 @@
 use std::collections::VecDeque;
 
 use crate::event::Residual;
-use crate::requests::Attribute;
 use crate::violation::Violation;
+
+/// How a command is queued (SAM-5, 8.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Attribute {
+    /// None given.
+    Untagged = 0,
+    /// SIMPLE.
+    Simple = 1,
+    /// ORDERED.
+    Ordered = 2,
+    /// HEAD OF QUEUE.
+    HeadOfQueue = 3,
+    /// ACA.
+    Aca = 4,
+}
 
 /// Task management beside ABORT TASK (RFC 7143, 11.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

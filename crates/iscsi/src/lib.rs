@@ -52,7 +52,6 @@ mod config;
 mod connection;
 mod digest;
 mod event;
-mod fence;
 mod guesses;
 mod login;
 mod negotiate;

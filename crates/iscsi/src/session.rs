@@ -1,5 +1,7 @@
 //! A session: what its connections share, possibly on several threads.
 
+pub(crate) mod fence;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -8,8 +10,8 @@ use parking_lot::Mutex;
 
 use crate::budget::Share;
 use crate::event::{ConnectionId, NexusInfo};
-use crate::fence::{Fence, Progress};
 use crate::negotiate::Params;
+use crate::session::fence::Progress;
 use crate::task_set::{Queued, TaskSet, Turn};
 
 /// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
@@ -261,62 +263,6 @@ impl Session {
             let mut state = self.state.lock();
             state.tasks.take_ready(wake);
             self.note_counts(&state);
-        }
-    }
-
-    /// Whether all requests before an immediate one with this number were received, over whichever
-    /// connection; else its connection is woken when they are.
-    pub(crate) fn is_complete_before(&self, number: u32, connection: ConnectionId) -> bool {
-        if !self.has_further.load(Ordering::Acquire) {
-            return true; // they have come before it
-        }
-        let mut state = self.state.lock();
-        let waits = before(self.expected(), number);
-        if waits && !state.behind.contains(&(number, connection)) {
-            state.behind.push((number, connection));
-        }
-        !waits
-    }
-
-    /// The place in the order of tasks of an immediate request with this number: tasks with greater
-    /// ones come after it ([`Turn::is_before`]).
-    pub(crate) fn order_of(&self, number: u32) -> u64 {
-        let state = self.state.lock();
-        state.tasks.order_of(self.expected().wrapping_sub(number))
-    }
-
-    /// An answer waits until all is acknowledged that was sent over other connections than its own;
-    /// `None` if it is. Adds those to `wake` that have to ask for that.
-    pub(crate) fn fence(&self, of: ConnectionId, wake: &mut Vec<ConnectionId>) -> Option<Fence> {
-        if self.connections.load(Ordering::Acquire) < 2 {
-            return None;
-        }
-        let mut fence = Fence::default();
-        let mut state = self.state.lock();
-        for member in state.members.iter().filter(|member| member.id != of) {
-            if fence.add(&member.progress) {
-                wake.push(member.id);
-            }
-        }
-        let waits = !fence.is_open();
-        if waits && !state.fenced.contains(&of) {
-            state.fenced.push(of);
-            self.fences.store(state.fenced.len(), Ordering::Release);
-        }
-        waits.then_some(fence)
-    }
-
-    /// A connection has no answers any more that wait for others.
-    pub(crate) fn unfence(&self, of: ConnectionId) {
-        let mut state = self.state.lock();
-        state.fenced.retain(|fenced| *fenced != of);
-        self.fences.store(state.fenced.len(), Ordering::Release);
-    }
-
-    /// Something was acknowledged: adds the connections to `wake` whose answers may wait for that.
-    pub(crate) fn wake_fenced(&self, wake: &mut Vec<ConnectionId>) {
-        if self.fences.load(Ordering::Acquire) > 0 {
-            wake.extend(&self.state.lock().fenced);
         }
     }
 

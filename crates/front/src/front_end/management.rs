@@ -185,10 +185,10 @@ impl FrontEnd {
         }
     }
 
-    /// Ends tasks of this thread's connections; of the session in which it was asked for, those that
-    /// came before. Those that were aborted before, or whose connection has ended, are waited for as
-    /// well: after the answer nothing of them takes effect (SAM-5, 7.3). What is under way is known
-    /// by the volume that it began on, what is not by what its host sees now.
+    /// Ends tasks of this thread's connections; of the session in which it was asked for, those
+    /// that came before. Those that were aborted before, or whose connection has ended, are waited
+    /// for as well: after the answer nothing of them takes effect (SAM-5, 7.3). What is under way
+    /// is known by the volume that it began on, what is not by what its host sees now.
     pub(super) fn abort_here(
         &mut self,
         what: &AbortWhat,

@@ -1,8 +1,9 @@
 //! Task management (RFC 7143, 11.5 and 11.6).
 //!
 //! A request that ends many tasks waits for those before it that are on their way over other
-//! connections of its session, ends none that comes after it, and is answered when the initiator has
-//! got all answers that were sent before, over whichever connection (RFC 7143, 4.2.3.3 and 11.5.1).
+//! connections of its session, ends none that comes after it, and is answered when the initiator
+//! has got all answers that were sent before, over whichever connection (RFC 7143, 4.2.3.3 and
+//! 11.5.1).
 //!
 //! Request: 1 function 7Fh, 8..16 LUN, 20..24 Referenced Task Tag, 32..36 RefCmdSN.
 
@@ -13,8 +14,8 @@ use crate::budget::Grant;
 use crate::event::{
     Event, ManagementFunction, ManagementHandle, ManagementOutcome, TaskHandle, TaskManagement,
 };
-use crate::fence::Fence;
 use crate::pdu::{Bhs, RejectReason, build};
+use crate::session::fence::Fence;
 use crate::session::{Admission, Place, before};
 use crate::task::{Task, TaskState};
 use crate::transmit::OutData;

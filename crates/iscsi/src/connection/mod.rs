@@ -20,14 +20,16 @@ use std::time::Duration;
 
 use block::LunMap;
 
+use order::Held;
+
 use crate::budget::{Grant, Share};
 use crate::event::{ConnectionId, Ended, Event, NexusInfo, Opening, TaskHandle};
-use crate::fence::Progress;
 use crate::login::Login;
 use crate::negotiate::Params;
 use crate::pdu::{Bhs, RejectReason, build};
-use crate::receive::{Body, Receive};
-use crate::session::{Admission, Place, Session, before};
+use crate::receive::Receive;
+use crate::session::fence::Progress;
+use crate::session::{Admission, Place, Session};
 use crate::target::Target;
 use crate::task::{Task, TaskState, Tasks};
 use crate::transmit::{OutData, Transmit};
@@ -49,16 +51,6 @@ enum Plan {
     Other,
     /// To be received, and no more.
     Ignore,
-}
-
-/// A request that waits for those before it.
-enum Held {
-    /// The task with this tag and serial number.
-    Command(u32, u32),
-    /// Any other.
-    Other(Bhs, Body, Place),
-    /// One that was aborted before it came. Its place is kept until its number's turn.
-    Nothing(#[allow(dead_code)] Place),
 }
 
 /// What StatSN an answer carries.
@@ -400,28 +392,6 @@ impl Connection {
                 false => self.events.push_back(Event::Wake { connection }),
             }
         }
-    }
-
-    /// Goes on with requests whose predecessors have come.
-    fn release_held(&mut self) {
-        while !self.closed && self.leaving.is_none() && !self.held.is_empty() {
-            let Some(expected) = self.session.as_ref().map(|session| session.expected()) else {
-                break;
-            };
-            let next = (0..self.held.len())
-                .filter(|at| before(self.held[*at].0, expected))
-                .max_by_key(|at| expected.wrapping_sub(self.held[*at].0));
-            let Some(next) = next else { break };
-            match self.held.swap_remove(next).1 {
-                Held::Command(tag, serial) => self.activate(tag, serial),
-                Held::Other(bhs, body, place) => {
-                    self.held_bytes -= body.bytes.len();
-                    self.execute(&bhs, body, place);
-                }
-                Held::Nothing(_) => {}
-            }
-        }
-        self.manage_waiting();
     }
 
     fn handle(&self, tag: u32, serial: u32) -> TaskHandle {

@@ -6,11 +6,44 @@
 
 use super::Connection;
 use crate::pdu::Bhs;
-use crate::session::{Admission, Place};
+use crate::receive::Body;
+use crate::session::{Admission, Place, before};
 use crate::task::TaskState;
 use crate::task_set::Queued;
 
+/// A request that waits for those before it.
+pub(super) enum Held {
+    /// The task with this tag and serial number.
+    Command(u32, u32),
+    /// Any other.
+    Other(Bhs, Body, Place),
+    /// One that was aborted before it came. Its place is kept until its number's turn.
+    Nothing(#[allow(dead_code)] Place),
+}
+
 impl Connection {
+    /// Goes on with requests whose predecessors have come.
+    pub(super) fn release_held(&mut self) {
+        while !self.closed && self.leaving.is_none() && !self.held.is_empty() {
+            let Some(expected) = self.session.as_ref().map(|session| session.expected()) else {
+                break;
+            };
+            let next = (0..self.held.len())
+                .filter(|at| before(self.held[*at].0, expected))
+                .max_by_key(|at| expected.wrapping_sub(self.held[*at].0));
+            let Some(next) = next else { break };
+            match self.held.swap_remove(next).1 {
+                Held::Command(tag, serial) => self.activate(tag, serial),
+                Held::Other(bhs, body, place) => {
+                    self.held_bytes -= body.bytes.len();
+                    self.execute(&bhs, body, place);
+                }
+                Held::Nothing(_) => {}
+            }
+        }
+        self.manage_waiting();
+    }
+
     /// Puts a request in the session's order.
     pub(super) fn admit(&mut self, bhs: &Bhs, task: Option<Queued>) -> (Admission, Place) {
         let Some(session) = &self.session else { return (Admission::Dropped, Place::default()) };

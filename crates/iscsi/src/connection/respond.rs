@@ -150,11 +150,9 @@ impl Connection {
         if stat_sn != StatSn::Absent {
             bhs.put_u32(24, self.stat_sn);
         }
-        if stat_sn == StatSn::Advance {
-            self.stat_sn = self.stat_sn.wrapping_add(1);
-        }
         let sent = self.progress.send();
         if stat_sn == StatSn::Advance {
+            self.stat_sn = self.stat_sn.wrapping_add(1);
             self.sent_with_status = sent;
         }
         let (expected, max) = match (&self.session, &self.login) {

@@ -82,9 +82,9 @@ impl std::fmt::Display for Summary {
         let Self { several, trace, .. } = self;
         write!(
             f,
-            "{answers} requests of hosts answered, {several}, {crashes} losses of power, {kills} kills, \
-             {chores} chores, {cuts} cuts and stalls of connections, {io_count} writes and \
-             flushes, {given_up} worlds given up, trace {trace:016x}"
+            "{answers} requests of hosts answered, {several}, {crashes} losses of power, \
+             {kills} kills, {chores} chores, {cuts} cuts and stalls of connections, \
+             {io_count} writes and flushes, {given_up} worlds given up, trace {trace:016x}"
         )
     }
 }

@@ -6,7 +6,7 @@ use initiator::{Answer, Event, Itt, LogoutReason, Nop};
 
 use super::attentions::Code;
 use super::command::Command;
-use super::path::{Asked, Flight, Request};
+use super::path::{Asked, Flight};
 use super::{SimHosts, cdb};
 use crate::array::network::Network;
 use crate::rng::mix;
@@ -136,15 +136,12 @@ impl SimHosts {
         now: Duration,
     ) -> Result<(), String> {
         let path = &mut self.paths[at];
-        let of_lane = |request: &Request| request.cid == cid;
-        let is_logout = |request: &Request| matches!(request.asked, Asked::Logout(_));
-        let mut found = path.requests.extract_if(.., |_, r| of_lane(r) && is_logout(r));
-        let reason = found.find_map(|(_, request)| match request.asked {
-            Asked::Logout(reason) => Some(reason),
+        let found = path.requests.iter().find_map(|(itt, request)| match request.asked {
+            Asked::Logout(reason) if request.cid == cid => Some((*itt, reason)),
             _ => None,
         });
-        drop(found);
-        let reason = reason.ok_or("an answer to no logout")?;
+        let (itt, reason) = found.ok_or("an answer to no logout")?;
+        path.requests.remove(&itt);
         match (reason, response) {
             (LogoutReason::CloseSession, 0) => {
                 self.count(|counts| counts.logouts += 1);

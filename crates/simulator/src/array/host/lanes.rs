@@ -156,20 +156,21 @@ impl Path {
     }
 
     fn take_flights(&mut self, cid: u16) -> BTreeMap<Itt, Flight> {
-        self.flights.extract_if(.., |_, flight| flight.cid == cid).collect()
+        take_where(&mut self.flights, |flight| flight.cid == cid)
     }
 
     /// What the resets that were asked for over a connection may still do.
     fn take_claims(&mut self, cid: u16) -> Vec<Claim> {
-        let requests = self.requests.extract_if(.., |_, request| request.cid == cid);
-        let resets = requests.filter_map(|(_, request)| match request.asked {
+        let requests = take_where(&mut self.requests, |request| request.cid == cid);
+        let resets = requests.into_values().filter_map(|request| match request.asked {
             Asked::Reset { claims, .. } => Some(claims),
             _ => None,
         });
         resets.flatten().map(|(_, claim, _)| claim).collect()
     }
 
-    /// A connection was logged out over itself: its commands have ended.
+    /// A connection was logged out over itself: its commands have ended, and those of one whose
+    /// place it had taken.
     pub(super) fn lane_logged_out(
         &mut self,
         cid: u16,
@@ -179,6 +180,7 @@ impl Path {
     ) -> Result<(), String> {
         self.lose_lane(cid, monitors, network, now, true);
         let Some(mut orphan) = self.orphans.pop() else { return Ok(()) };
+        self.answered_over(cid);
         orphan.lose_flights(monitors);
         orphan.end(self, monitors)
     }
@@ -206,7 +208,9 @@ impl Path {
     pub(super) fn failed_cid(&self) -> Option<u16> {
         let orphan = self.orphans.iter().find(|orphan| !orphan.is_logged_out)?;
         let is_joining = self.lanes.iter().any(|lane| lane.cid() == orphan.cid);
-        let is_leaving = |request: &Request| matches!(request.asked, Asked::Logout(LogoutReason::CloseConnection(cid)) if cid == orphan.cid);
+        let leaves = LogoutReason::CloseConnection(orphan.cid);
+        let is_leaving =
+            |request: &Request| matches!(request.asked, Asked::Logout(reason) if reason == leaves);
         let is_asked = is_joining || self.requests.values().any(is_leaving);
         (!is_asked).then_some(orphan.cid)
     }
@@ -296,4 +300,14 @@ impl Orphan {
         self.lost.into_iter().try_for_each(|watch| monitors.over(watch))?;
         self.lost_claims.into_iter().try_for_each(|claim| monitors.claim_is_over(claim))
     }
+}
+
+/// Takes those out of a map that are meant.
+fn take_where<K: Ord, V>(
+    all: &mut BTreeMap<K, V>,
+    is_meant: impl Fn(&V) -> bool,
+) -> BTreeMap<K, V> {
+    let (taken, left) = std::mem::take(all).into_iter().partition(|(_, one)| is_meant(one));
+    *all = left;
+    taken
 }
