@@ -52,6 +52,8 @@ pub(crate) struct Place(Option<Taken>);
 #[derive(Debug)]
 struct Taken {
     session: Arc<Session>,
+    /// Its CmdSN; of no use for an immediate request.
+    number: u32,
     /// Among the immediate requests of its connection, which have no place in the window.
     immediate: Option<Arc<AtomicU32>>,
     /// Of a command: its place in the task set.
@@ -60,8 +62,8 @@ struct Taken {
 
 impl Place {
     /// A place in the window of a session.
-    fn in_window(session: &Arc<Session>, turn: Option<Turn>) -> Self {
-        Self(Some(Taken { session: session.clone(), immediate: None, turn }))
+    fn in_window(session: &Arc<Session>, number: u32, turn: Option<Turn>) -> Self {
+        Self(Some(Taken { session: session.clone(), number, immediate: None, turn }))
     }
 
     /// A place among immediate requests, of which there are so many at most.
@@ -83,7 +85,7 @@ impl Place {
             turn
         });
         let immediate = Some(taken.clone());
-        Some(Self(Some(Taken { session: session.clone(), immediate, turn })))
+        Some(Self(Some(Taken { session: session.clone(), number: 0, immediate, turn })))
     }
 
     /// The place of a command in the task set.
@@ -94,14 +96,14 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Some(Taken { session, immediate, turn }) = self.0.take() else { return };
+        let Some(Taken { session, number, immediate, turn }) = self.0.take() else { return };
         if let Some(turn) = turn {
             let mut state = session.state.lock();
             state.tasks.leave(turn);
             session.note_counts(&state);
         }
         match immediate {
-            None => session.free_place(),
+            None => session.give_back(number),
             Some(taken) => drop(taken.fetch_sub(1, Ordering::Relaxed)),
         }
     }
@@ -122,6 +124,8 @@ pub(crate) struct Member {
 struct State {
     /// Requests beyond a hole: CmdSN and the connection that keeps them. At most a window.
     held: Vec<(u32, ConnectionId)>,
+    /// Those of them that have ended with their connection: their places come back in their turn.
+    ended: Vec<u32>,
     /// Immediate requests that wait for all numbers before theirs: that and their connection.
     behind: Vec<(u32, ConnectionId)>,
     /// Connections with answers that wait for what was sent over others.
@@ -195,6 +199,19 @@ impl Session {
         self.dead.load(Ordering::Acquire)
     }
 
+    /// A request that took a place has ended. Where its number is beyond a hole, the window opens
+    /// only when that is plugged: else a host that keeps a hole open could have more and more
+    /// numbers remembered, with one connection after the other.
+    fn give_back(&self, number: u32) {
+        if !before(number, self.expected()) {
+            let mut state = self.state.lock();
+            if state.held.iter().any(|(held, _)| *held == number) {
+                return state.ended.push(number);
+            }
+        }
+        self.free_place();
+    }
+
     /// Puts a request in order, and a command in the task set. Adds to `wake` the other connections
     /// that may go on.
     pub(crate) fn admit(
@@ -214,7 +231,7 @@ impl Session {
         let turn = task.map(|task| state.tasks.enter(task, Some(behind)));
         // Before its number counts as received, so that whoever may go by that sees it.
         self.note_counts(&state);
-        let place = Place::in_window(self, turn);
+        let place = Place::in_window(self, cmd_sn, turn);
         if behind > 0 {
             state.held.push((cmd_sn, connection));
             return (Admission::Held, place);
@@ -222,6 +239,10 @@ impl Session {
         let mut next = cmd_sn.wrapping_add(1);
         while let Some(place) = state.held.iter().position(|(held, _)| *held == next) {
             let (_, owner) = state.held.swap_remove(place);
+            if let Some(ended) = state.ended.iter().position(|ended| *ended == next) {
+                state.ended.swap_remove(ended);
+                self.free_place();
+            }
             if owner != connection && !wake.contains(&owner) {
                 wake.push(owner);
             }

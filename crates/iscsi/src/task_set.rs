@@ -18,6 +18,12 @@ impl Turn {
     pub(crate) fn is_before(self, order: u64) -> bool {
         self.0 <= order
     }
+
+    /// Whether its number is before that, whenever it came: one that a failed connection has lost
+    /// may come again behind it.
+    pub(crate) fn is_numbered_before(self, order: u64) -> bool {
+        self.0 % 2 == 1 && self.is_before(order)
+    }
 }
 
 /// What the order of a task depends on.
@@ -71,6 +77,7 @@ impl TaskSet {
     /// A task has come, so many numbers behind the one that is expected; `None`: an immediate one.
     pub(crate) fn enter(&mut self, task: Queued, behind: Option<u32>) -> Turn {
         self.arrivals += 1;
+        // What has a number is odd.
         let number =
             behind.map_or(2 * self.expected, |behind| 2 * (self.expected + u64::from(behind)) + 1);
         let turn = Turn(number, self.arrivals);

@@ -109,9 +109,11 @@ impl Connection {
     ) -> Vec<TaskHandle> {
         let connection = self.id;
         let is_own = request.connection == connection;
+        let is_ordered = request.order != IN_NO_ORDER;
         self.abort_where(|tag, task| {
             let came = match (is_own, task.place.turn()) {
                 (false, Some(turn)) => turn.is_before(request.order),
+                (true, Some(turn)) if is_ordered && turn.is_numbered_before(request.order) => true,
                 _ => !is_own || !before(request.after, task.serial),
             };
             came && ends(TaskHandle { connection, tag, serial: task.serial }, task.lun)

@@ -56,6 +56,26 @@ fn what_ends_many_tasks_waits_for_those_before_it_on_other_connections() {
 }
 
 #[test]
+fn what_ends_many_tasks_ends_one_before_it_that_was_sent_again_behind_it() {
+    let (_one, mut two) = pair();
+    request(&mut two, 11);
+    assert!(asked(&mut two).is_none(), "number 10 was lost with a connection");
+    two.cmd_sn = 10;
+    let again = two.command(0xc1, 1, 4, 0x28);
+    two.send(again, b"");
+    let mut events = std::iter::from_fn(|| two.event());
+    let command = events.find_map(|event| match event {
+        Event::Command(command) => Some(command.task),
+        _ => None,
+    });
+    let task = command.expect("the command");
+    let request = asked(&mut two).expect("all before it have come");
+    let after = two.command(0xc1, 2, 4, 0x28);
+    two.send(after, b"");
+    assert_eq!(two.connection.abort_before(request.handle, |_, _| true), [task]);
+}
+
+#[test]
 fn what_ends_many_tasks_ends_none_that_comes_after_it_on_other_connections() {
     let (mut one, mut two) = pair();
     let early = one.command(0xc1, 1, 4, 0x28);
