@@ -126,7 +126,7 @@ fn a_tag_in_use_is_rejected() {
     assert_eq!(peer.expect(opcode::REJECT).0.0[2], 7);
 }
 
-fn joined(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
+pub(super) fn joined(target: &Arc<Target>, first: &Peer, cid: u16) -> Peer {
     let mut peer = Peer::new(target, 0);
     peer.tsih = first.tsih;
     peer.cid = cid;
@@ -180,43 +180,6 @@ fn each_answer_to_the_login_of_a_further_connection_has_the_numbers_of_its_sessi
         let (bhs, _) = two.login_step(flags, keys);
         assert_eq!((bhs.u32(28), bhs.u32(32)), (11, 17), "{flags:02x}");
     }
-}
-
-/// MaxCmdSN, as the answer to a ping has it.
-fn window_end(peer: &mut Peer) -> u32 {
-    let mut bhs = Bhs::answer(opcode::NOP_OUT | 0x40, 0x80);
-    bhs.put_u32(16, 700);
-    bhs.put_u32(20, NO_TAG);
-    bhs.put_u32(24, peer.cmd_sn);
-    peer.send(bhs, b"");
-    while peer.event().is_some() {}
-    peer.expect(opcode::NOP_IN).0.u32(32)
-}
-
-#[test]
-fn what_ends_beyond_a_hole_widens_the_window_when_that_is_plugged() {
-    let target = target();
-    let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
-    one.event();
-    let mut two = second(&target, &one, 1);
-    let end = window_end(&mut one);
-    two.cmd_sn = 11;
-    let beyond = two.command(0xc1, 2, 4, 0x28);
-    two.send(beyond, b"");
-    let mut three = joined(&target, &one, 1);
-    let added = std::iter::from_fn(|| three.event()).last();
-    assert!(matches!(added, Some(Event::ConnectionAdded { replaces: Some(_), .. })));
-    drop(two.connection.end());
-    assert_eq!(window_end(&mut one), end, "or it could be widened again and again");
-    one.cmd_sn = 10;
-    let plug = one.command(0xc1, 1, 4, 0x28);
-    one.send(plug, b"");
-    while !matches!(one.event(), Some(Event::Wake { .. }) | None) {} // the lost one's
-    let task = one.next_command().task;
-    assert_eq!(window_end(&mut one), end + 1, "that of the lost one");
-    one.connection.respond(task, good(b"data"));
-    one.expect(opcode::DATA_IN);
-    assert_eq!(window_end(&mut one), end + 2);
 }
 
 #[test]

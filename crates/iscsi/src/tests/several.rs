@@ -1,6 +1,6 @@
-//! Task management in sessions of several connections (RFC 7143, 4.2.3.3 and 11.5.1).
+//! Sessions of several connections: task management (RFC 7143, 4.2.3.3 and 11.5.1), and the window.
 
-use super::sessions::second;
+use super::sessions::{joined, second};
 use super::*;
 
 const CLEAR_TASK_SET: u8 = 4;
@@ -117,4 +117,41 @@ fn the_end_of_many_tasks_is_told_when_all_answers_before_it_were_received() {
     acknowledge(&mut one, answer.u32(24) + 1);
     while two.event().is_some() {}
     two.expect(opcode::MANAGEMENT_RESPONSE);
+}
+
+/// MaxCmdSN, as the answer to a ping has it.
+fn window_end(peer: &mut Peer) -> u32 {
+    let mut bhs = Bhs::answer(opcode::NOP_OUT | 0x40, 0x80);
+    bhs.put_u32(16, 700);
+    bhs.put_u32(20, NO_TAG);
+    bhs.put_u32(24, peer.cmd_sn);
+    peer.send(bhs, b"");
+    while peer.event().is_some() {}
+    peer.expect(opcode::NOP_IN).0.u32(32)
+}
+
+#[test]
+fn what_ends_beyond_a_hole_widens_the_window_when_that_is_plugged() {
+    let target = target();
+    let mut one = Peer::logged_in(&target, &[("MaxConnections", "2")]);
+    one.event();
+    let mut two = second(&target, &one, 1);
+    let end = window_end(&mut one);
+    two.cmd_sn = 11;
+    let beyond = two.command(0xc1, 2, 4, 0x28);
+    two.send(beyond, b"");
+    let mut three = joined(&target, &one, 1);
+    let added = std::iter::from_fn(|| three.event()).last();
+    assert!(matches!(added, Some(Event::ConnectionAdded { replaces: Some(_), .. })));
+    drop(two.connection.end());
+    assert_eq!(window_end(&mut one), end, "or it could be widened again and again");
+    one.cmd_sn = 10;
+    let plug = one.command(0xc1, 1, 4, 0x28);
+    one.send(plug, b"");
+    while !matches!(one.event(), Some(Event::Wake { .. }) | None) {} // the lost one's
+    let task = one.next_command().task;
+    assert_eq!(window_end(&mut one), end + 1, "that of the lost one");
+    one.connection.respond(task, good(b"data"));
+    one.expect(opcode::DATA_IN);
+    assert_eq!(window_end(&mut one), end + 2);
 }
