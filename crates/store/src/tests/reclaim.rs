@@ -280,8 +280,8 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
     write(&store, id, 0, &distinct(8, 3)).unwrap();
 }
 
-/// A checkpoint frees what was emptied, and wins nothing beyond: paced hosts that got their share
-/// of its bytes as well wrote until next to nothing was free, and then a checkpoint was written
+/// A checkpoint frees what was emptied, and wins nothing beyond: paced hosts that got their whole
+/// share of its bytes as well wrote until next to nothing was free, and then a checkpoint was written
 /// for each megabyte of theirs.
 #[test]
 fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
@@ -290,21 +290,21 @@ fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     {
         let mut writer = store.writer.lock();
         writer.pace.set(800, 1, 1);
-        writer.pace.spend((1 << 20) + (100 << 10));
+        writer.pace.spend((1 << 20) + (115 << 10));
     }
     let data = DataOut::from_bytes(&distinct(8, 2), 0);
     let range = SectorRange::new(0, 8);
     let request = VolumeRequest::Write { volume: id, range, data, fua: false };
     assert!(matches!(store.start(request, store.waiting_token()), Started::Queued));
     let is_fed = || store.writer.lock().queues.starved().len() == 0;
-    store.checkpointed(64 << 20, 64 << 20);
-    assert!(!is_fed(), "nothing was won yet");
-    // 140 KiB are won of these, and 100 KiB and the write are owed.
+    store.checkpointed(64 << 10, 64 << 10);
+    assert!(!is_fed(), "nothing was won yet, and a fifth of this is little");
+    // 140 KiB are won of these, and 101 KiB and the write are owed.
     store.moved(160 << 10);
     assert!(!is_fed(), "half of it is for the checkpoint");
-    store.checkpointed(1 << 20, 4 << 20);
+    store.checkpointed(1 << 10, 4 << 10);
     assert!(!is_fed(), "a quarter of that half");
-    store.checkpointed(3 << 20, 3 << 20);
+    store.checkpointed(3 << 10, 3 << 10);
     assert!(is_fed());
     while store.commit_here() {}
     assert!(read(&store, id, 0, 8) == distinct(8, 2));
