@@ -281,8 +281,8 @@ fn hosts_write_as_fast_as_space_is_won_for_them() {
 }
 
 /// A checkpoint frees what was emptied, and wins nothing beyond: paced hosts that got their whole
-/// share of its bytes as well wrote until next to nothing was free, and then a checkpoint was written
-/// for each megabyte of theirs.
+/// share of its bytes as well wrote until next to nothing was free, and then a checkpoint was
+/// written for each megabyte of theirs.
 #[test]
 fn hosts_get_half_of_what_is_won_as_it_is_moved_and_half_as_it_is_freed() {
     let (_, _, store) = small_pool(Durability::Commit);
