@@ -126,7 +126,7 @@ impl Login {
     }
 
     /// ExpCmdSN and MaxCmdSN of an answer: of a session that begins, its first number; else what
-    /// the session has (RFC 7143, 11.13.5: a login takes part in its counting).
+    /// the session has (RFC 7143, 4.2.2.1: a login takes part in its counting).
     pub(crate) fn window(&self) -> (u32, u32) {
         let first = self.leader.map_or(0, |leader| leader.cmd_sn);
         self.joins.as_ref().map_or((first, first), |session| (session.expected(), session.max()))

@@ -1,4 +1,4 @@
-//! The connections of a session (RFC 7143, 3.2.3): opened one after the other, lost, replaced by
+//! The connections of a session (RFC 7143, 4.2.1): opened one after the other, lost, replaced by
 //! others with the same CID, and logged out.
 //!
 //! # A connection that fails while its session goes on
