@@ -19,8 +19,8 @@
 //! answered. A session is taken over by a new `Initiator` with the same name and ISID and
 //! `tsih: 0` (session reinstatement, RFC 7143, 6.3.5). A second connection of a session is made
 //! with [`Initiator::joining`]. What a connection has lost that failed while its session goes on is
-//! plugged with [`Initiator::retry`] and [`Initiator::abort_lost`], and what task management on one
-//! connection ends on the others is told with [`Initiator::ended_elsewhere`].
+//! plugged with [`Initiator::retry`] and [`Initiator::abort_lost`]. Where task management on one
+//! connection ends commands of the others, call [`Initiator::ended_elsewhere`] on these.
 //!
 //! # What it does
 //! It asks for AuthMethod None and for error recovery level 0. It sends as much data unasked as

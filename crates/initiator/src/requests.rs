@@ -126,14 +126,25 @@ impl Initiator {
     /// [`Busy`] if it is not logged in, or the command is not outstanding.
     pub fn abort(&mut self, task: Itt) -> Result<Itt, Busy> {
         self.ready()?;
-        let Some(Pending::Command(found)) = self.pending.get(&task.0) else {
-            return Err(Busy::NoSuchTask);
-        };
+        let found = self.command_of(task).ok_or(Busy::NoSuchTask)?;
         let (lun, cmd_sn) = (found.lun, found.cmd_sn);
+        Ok(self.abort_task(task, lun, cmd_sn))
+    }
+
+    /// Asks for the end of a command with this LUN and CmdSN, of whichever connection.
+    pub(crate) fn abort_task(&mut self, task: Itt, lun: [u8; 8], cmd_sn: u32) -> Itt {
         let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | 1);
         bhs.put_u32(20, task.0);
         bhs.put_u32(32, cmd_sn);
-        Ok(self.manage(bhs, lun, Ends::Task(task.0)))
+        self.manage(bhs, lun, Ends::Task(task.0))
+    }
+
+    /// A command that is outstanding.
+    pub(crate) fn command_of(&self, itt: Itt) -> Option<&Task> {
+        match self.pending.get(&itt.0) {
+            Some(Pending::Command(task)) => Some(task),
+            _ => None,
+        }
     }
 
     /// Asks for the end of many commands. Returns the tag of the request. `lun` means nothing for
@@ -148,7 +159,7 @@ impl Initiator {
         Ok(self.manage(bhs, lun, Ends::Set(function)))
     }
 
-    pub(crate) fn manage(&mut self, mut bhs: Bhs, lun: [u8; 8], ends: Ends) -> Itt {
+    fn manage(&mut self, mut bhs: Bhs, lun: [u8; 8], ends: Ends) -> Itt {
         bhs.put(8, &lun);
         self.ask(bhs, &[], Pending::Management(ends, lun))
     }

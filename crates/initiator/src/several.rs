@@ -7,9 +7,8 @@
 
 use crate::event::Itt;
 use crate::initiator::Initiator;
-use crate::pdu::{Bhs, FINAL, IMMEDIATE, opcode};
 use crate::requests::Busy;
-use crate::task::{Ends, Function, Pending, Task};
+use crate::task::{Ends, Function, Task};
 use crate::window::before;
 
 impl Initiator {
@@ -46,10 +45,7 @@ impl Initiator {
     pub fn abort_lost(&mut self, failed: &Initiator, command: Itt) -> Result<Itt, Busy> {
         self.ready()?;
         let task = failed.command_of(command).ok_or(Busy::NoSuchTask)?;
-        let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | 1);
-        bhs.put_u32(20, command.0);
-        bhs.put_u32(32, task.cmd_sn);
-        Ok(self.manage(bhs, task.lun, Ends::Task(command.0)))
+        Ok(self.abort_task(command, task.lun, task.cmd_sn))
     }
 
     /// A request of another connection of the session was answered with response 0: returns the
@@ -59,12 +55,5 @@ impl Initiator {
         let ended = self.ended_by(request.0, Ends::Set(function), lun, 0);
         self.conclude(&ended);
         ended
-    }
-
-    fn command_of(&self, itt: Itt) -> Option<&Task> {
-        match self.pending.get(&itt.0) {
-            Some(Pending::Command(task)) => Some(task),
-            _ => None,
-        }
     }
 }

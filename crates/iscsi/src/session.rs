@@ -122,10 +122,9 @@ pub(crate) struct Member {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests beyond a hole: CmdSN and the connection that keeps them. At most a window.
-    held: Vec<(u32, ConnectionId)>,
-    /// Those of them that have ended with their connection: their places come back in their turn.
-    ended: Vec<u32>,
+    /// Requests beyond a hole: CmdSN and the connection that keeps them; `None` if they have ended
+    /// with it, and their places come back in their turn. At most a window.
+    held: Vec<(u32, Option<ConnectionId>)>,
     /// Immediate requests that wait for all numbers before theirs: that and their connection.
     behind: Vec<(u32, ConnectionId)>,
     /// Connections with answers that wait for what was sent over others.
@@ -205,8 +204,9 @@ impl Session {
     fn give_back(&self, number: u32) {
         if !before(number, self.expected()) {
             let mut state = self.state.lock();
-            if state.held.iter().any(|(held, _)| *held == number) {
-                return state.ended.push(number);
+            if let Some((_, owner)) = state.held.iter_mut().find(|(held, _)| *held == number) {
+                *owner = None;
+                return;
             }
         }
         self.free_place();
@@ -233,18 +233,15 @@ impl Session {
         self.note_counts(&state);
         let place = Place::in_window(self, cmd_sn, turn);
         if behind > 0 {
-            state.held.push((cmd_sn, connection));
+            state.held.push((cmd_sn, Some(connection)));
             return (Admission::Held, place);
         }
         let mut next = cmd_sn.wrapping_add(1);
         while let Some(place) = state.held.iter().position(|(held, _)| *held == next) {
-            let (_, owner) = state.held.swap_remove(place);
-            if let Some(ended) = state.ended.iter().position(|ended| *ended == next) {
-                state.ended.swap_remove(ended);
-                self.free_place();
-            }
-            if owner != connection && !wake.contains(&owner) {
-                wake.push(owner);
+            match state.held.swap_remove(place).1 {
+                None => self.free_place(),
+                Some(owner) if owner != connection && !wake.contains(&owner) => wake.push(owner),
+                Some(_) => {}
             }
             next = next.wrapping_add(1);
         }
@@ -287,6 +284,11 @@ impl Session {
         }
     }
 
+    fn note_connections(&self, state: &State) {
+        self.connections.store(state.members.len(), Ordering::Release);
+        self.fences.store(state.fenced.len(), Ordering::Release);
+    }
+
     /// Takes a connection out, if it is still one.
     fn take(
         &self,
@@ -299,8 +301,7 @@ impl Session {
         member.progress.gone();
         state.fenced.retain(|fenced| *fenced != member.id);
         state.behind.retain(|(_, owner)| *owner != member.id);
-        self.fences.store(state.fenced.len(), Ordering::Release);
-        self.connections.store(state.members.len(), Ordering::Release);
+        self.note_connections(state);
         wake.extend(&state.fenced);
         Some(member)
     }
@@ -336,7 +337,7 @@ impl Session {
         let is_further = replaced.is_some() || !state.members.is_empty();
         self.has_further.fetch_or(is_further, Ordering::AcqRel);
         state.members.push(member);
-        self.connections.store(state.members.len(), Ordering::Release);
+        self.note_connections(&state);
         Ok(replaced)
     }
 

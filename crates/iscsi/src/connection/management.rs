@@ -44,7 +44,7 @@ impl Connection {
         };
         let (_, place) = self.managements.swap_remove(at);
         if let Some((_, function)) = self.leaving.filter(|(leaving, _)| *leaving == handle) {
-            drop(place); // the answer tells of it
+            drop(place); // the answer's MaxCmdSN includes it
             return self.log_out(handle.tag, function);
         }
         let response = match outcome {
@@ -85,7 +85,7 @@ impl Connection {
     }
 
     fn answer_management(&mut self, tag: u32, response: u8, place: Place) {
-        drop(place); // the answer tells of it
+        drop(place); // the answer's MaxCmdSN includes it
         self.send(build::management(tag, response), OutData::None, StatSn::Advance);
     }
 

@@ -47,7 +47,7 @@ impl Progress {
         self.is_gone.store(true, Ordering::Release);
     }
 
-    /// Whether its initiator is to be asked now, which is told once.
+    /// Whether its initiator has to be asked. Each request to do so is returned once.
     pub(crate) fn take_asked(&self) -> bool {
         self.is_asked.load(Ordering::Acquire) && self.is_asked.swap(false, Ordering::AcqRel)
     }
@@ -116,7 +116,7 @@ impl Session {
         let waits = !fence.is_open();
         if waits && !state.fenced.contains(&of) {
             state.fenced.push(of);
-            self.fences.store(state.fenced.len(), Ordering::Release);
+            self.note_connections(&state);
         }
         waits.then_some(fence)
     }
@@ -125,7 +125,7 @@ impl Session {
     pub(crate) fn unfence(&self, of: ConnectionId) {
         let mut state = self.state.lock();
         state.fenced.retain(|fenced| *fenced != of);
-        self.fences.store(state.fenced.len(), Ordering::Release);
+        self.note_connections(&state);
     }
 
     /// Something was acknowledged: adds the connections to `wake` whose answers may wait for that.

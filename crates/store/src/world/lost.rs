@@ -2,7 +2,8 @@
 //!
 //! A page of the volume table that can't be read takes up to 128 volumes with it, or more if it is
 //! a directory. The pool opens without them: what they name keeps its references, so that nothing
-//! of it is freed; their ids are never given again; and who asks for one gets MEDIUM ERROR.
+//! of it is freed; their ids are never given again; and a request for one is answered with MEDIUM
+//! ERROR.
 
 use block::{Sector, VolumeError, VolumeId, VolumeRequest};
 
