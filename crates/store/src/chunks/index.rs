@@ -147,8 +147,10 @@ impl Index {
     /// The chunk is gone.
     pub(crate) fn remove(&self, fingerprint: Fingerprint, chunk: ChunkId) {
         let (bucket, tag) = address(fingerprint, self.buckets.len());
-        for slot in &self.buckets[bucket].0 {
-            let entry = tag | chunk.0;
+        let entry = tag | chunk.0;
+        // First a look: an exchange waits for the memory of what was removed before it.
+        let found = self.buckets[bucket].0.iter().filter(|s| s.load(Ordering::Relaxed) == entry);
+        for slot in found {
             let _ = slot.compare_exchange(entry, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }

@@ -21,6 +21,9 @@ const ZSTD_LEVEL: i32 = 3;
 /// Bytes that are looked at of a block, in pieces of [`SAMPLE_PIECE_BYTES`].
 const SAMPLE_BYTES: usize = 512;
 const SAMPLE_PIECE_BYTES: usize = 64;
+/// Tables that count them.
+const COUNTERS: usize = 4;
+const _: () = assert!(SAMPLE_BYTES / COUNTERS <= u8::MAX as usize);
 /// Distances at which a word is looked for again: more than a histogram would see, and no more than
 /// half of a block. Records have a length that is a multiple of eight, as a rule.
 const REPEAT_MIN_BYTES: usize = 256;
@@ -129,14 +132,21 @@ fn repeats(frame: &Frame) -> bool {
 /// of their counts is about 1,530 where they are random (of 512 bytes, with a deviation of 45), and
 /// at least 2,500 in anything that a codec shortens by an eighth.
 fn looks_random(frame: &Frame) -> bool {
-    let mut counts = [0u16; 256];
+    // Equal bytes that follow each other are counted in different tables: each count would wait for
+    // the one before it.
+    let mut counts = [[0u8; 256]; COUNTERS];
     let step = FRAME_BYTES / (SAMPLE_BYTES / SAMPLE_PIECE_BYTES);
     // Each at another place of its part: what repeats every 512 bytes is seen as a whole.
     for (part, start) in frame.chunks_exact(step).zip((0..).step_by(SAMPLE_PIECE_BYTES)) {
         let piece = &part[start..start + SAMPLE_PIECE_BYTES];
-        piece.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        for bytes in piece.chunks_exact(COUNTERS) {
+            for (counts, byte) in counts.iter_mut().zip(bytes) {
+                counts[usize::from(*byte)] += 1;
+            }
+        }
     }
-    let squares: u32 = counts.iter().map(|count| u32::from(*count) * u32::from(*count)).sum();
+    let count = |byte: usize| counts.iter().map(|counts| u32::from(counts[byte])).sum::<u32>();
+    let squares: u32 = (0..256).map(|byte| count(byte) * count(byte)).sum();
     squares < 1_900
 }
 
