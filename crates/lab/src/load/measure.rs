@@ -1,6 +1,6 @@
 //! What a load measured.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -18,8 +18,23 @@ pub struct Latency {
     pub p99: f64,
     /// 999 of 1000 are below.
     pub p999: f64,
+    /// 9999 of 10,000 are below.
+    pub p9999: f64,
     /// The longest.
     pub max: f64,
+}
+
+/// A part of the measured interval.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// Its length. The last part is as long as what is left.
+    pub seconds: f64,
+    /// Commands that ended in it.
+    pub commands: u64,
+    /// Commands a second.
+    pub iops: f64,
+    /// The longest latency of those that ended in it, in microseconds.
+    pub max_us: f64,
 }
 
 /// A load's result, over the measured interval.
@@ -39,6 +54,12 @@ pub struct Report {
     pub mb_per_s: f64,
     /// Latency, in microseconds.
     pub latency_us: Latency,
+    /// The longest time in which no command ended, in microseconds. With `--rate` that is also a
+    /// time in which nothing was due.
+    pub silence_us: f64,
+    /// The interval in parts of `--part` seconds, if there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// CPU seconds of this load generator.
     pub own_cpu_s: f64,
     /// CPU seconds of the target, where `--target-pid` names it.
@@ -51,11 +72,25 @@ pub struct Report {
     pub wire_received_bytes: u64,
 }
 
+/// What ended in a part of the interval.
+#[derive(Clone, Copy, Default)]
+struct Ended {
+    commands: u64,
+    longest: Duration,
+}
+
 /// Gathers a [`Report`].
 pub struct Meter {
     histogram: Histogram<u64>,
     commands: u64,
     bytes: u64,
+    /// When the interval began, and when the last command ended in it.
+    began: Instant,
+    last_end: Instant,
+    silence: Duration,
+    /// The length of a part, and what ended in each.
+    part: Option<Duration>,
+    parts: Vec<Ended>,
     /// See [`Report::put_off`].
     pub put_off: u64,
     /// See [`Report::refused`].
@@ -63,19 +98,47 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// An empty one.
-    pub fn new() -> Result<Self, String> {
+    /// An empty one, which divides the interval into parts of that length.
+    pub fn new(part: Option<Duration>) -> Result<Self, String> {
         // Nanoseconds, from 1 us to 10 min, three digits.
         let histogram = Histogram::new_with_bounds(1_000, 600_000_000_000, 3)
             .map_err(|error| format!("histogram: {error}"))?;
-        Ok(Self { histogram, commands: 0, bytes: 0, put_off: 0, refused: 0 })
+        let now = Instant::now();
+        Ok(Self {
+            histogram,
+            commands: 0,
+            bytes: 0,
+            began: now,
+            last_end: now,
+            silence: Duration::ZERO,
+            part: part.filter(|part| !part.is_zero()),
+            parts: Vec::new(),
+            put_off: 0,
+            refused: 0,
+        })
     }
 
-    /// Notes the end of a command.
-    pub fn record(&mut self, latency: Duration, bytes: u64) {
+    /// The interval begins.
+    pub fn begin(&mut self, now: Instant) {
+        (self.began, self.last_end) = (now, now);
+    }
+
+    /// Notes the end of a command, `now`.
+    pub fn record(&mut self, now: Instant, latency: Duration, bytes: u64) {
         self.histogram.saturating_record(latency.as_nanos() as u64);
         self.commands += 1;
         self.bytes += bytes;
+        self.silence = self.silence.max(now.saturating_duration_since(self.last_end));
+        self.last_end = now;
+        if let Some(part) = self.part {
+            let at = now.saturating_duration_since(self.began).as_nanos() / part.as_nanos();
+            let at = at as usize;
+            if self.parts.len() <= at {
+                self.parts.resize(at + 1, Ended::default());
+            }
+            self.parts[at].commands += 1;
+            self.parts[at].longest = self.parts[at].longest.max(latency);
+        }
     }
 
     /// Commands noted.
@@ -101,13 +164,72 @@ impl Meter {
                 p95: at(0.95),
                 p99: at(0.99),
                 p999: at(0.999),
+                p9999: at(0.9999),
                 max: self.histogram.max() as f64 / 1e3,
             },
+            silence_us: self.silence_until(elapsed).as_secs_f64() * 1e6,
+            parts: self.parts(elapsed),
             own_cpu_s: own.as_secs_f64(),
             target_cpu_s: target.map(|t| t.as_secs_f64()),
             target_cpu_s_per_million: target.map(|t| t.as_secs_f64() / millions),
             wire_sent_bytes: 0,
             wire_received_bytes: 0,
         }
+    }
+
+    /// The longest silence, with the one that the interval ended in.
+    fn silence_until(&self, elapsed: Duration) -> Duration {
+        let until_last = self.last_end.saturating_duration_since(self.began);
+        self.silence.max(elapsed.saturating_sub(until_last))
+    }
+
+    /// The parts. Those in which nothing ended are there, too.
+    fn parts(&self, elapsed: Duration) -> Vec<Part> {
+        let Some(part) = self.part else { return Vec::new() };
+        let count = elapsed.as_nanos().div_ceil(part.as_nanos()) as usize;
+        let of = |at: usize| {
+            let ended = self.parts.get(at).copied().unwrap_or_default();
+            let before = part.saturating_mul(at as u32);
+            let seconds = elapsed.saturating_sub(before).min(part).as_secs_f64().max(1e-9);
+            let iops = ended.commands as f64 / seconds;
+            let max_us = ended.longest.as_secs_f64() * 1e6;
+            Part { seconds, commands: ended.commands, iops, max_us }
+        };
+        (0..count).map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A meter that saw commands end at these milliseconds, in parts of 100 ms, and its report
+    /// after 250 ms.
+    fn reported(ends_ms: &[u64]) -> Report {
+        let began = Instant::now();
+        let mut meter = Meter::new(Some(Duration::from_millis(100))).unwrap();
+        meter.begin(began);
+        for ms in ends_ms {
+            meter.record(began + Duration::from_millis(*ms), Duration::from_millis(ms / 10), 4096);
+        }
+        meter.report(Duration::from_millis(250), Duration::ZERO, None)
+    }
+
+    #[test]
+    fn parts_have_what_ended_in_them_and_the_last_one_is_shorter() {
+        let report = reported(&[10, 20, 210]);
+        let commands: Vec<u64> = report.parts.iter().map(|part| part.commands).collect();
+        assert_eq!(commands, [2, 0, 1]);
+        assert_eq!(report.parts[0].max_us, 2000.0);
+        assert!((report.parts[2].seconds - 0.05).abs() < 1e-9);
+        assert!((report.parts[2].iops - 20.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_silence_counts_at_the_start_between_answers_and_at_the_end() {
+        assert!((reported(&[90, 150, 240]).silence_us - 90e3).abs() < 1.0);
+        assert!((reported(&[60, 180, 240]).silence_us - 120e3).abs() < 1.0);
+        assert!((reported(&[40, 50]).silence_us - 200e3).abs() < 1.0);
+        assert!((reported(&[]).silence_us - 250e3).abs() < 1.0);
     }
 }

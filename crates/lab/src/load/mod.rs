@@ -5,7 +5,7 @@ mod pattern;
 mod rate;
 mod run;
 
-pub use measure::{Latency, Report};
+pub use measure::{Latency, Part, Report};
 pub(crate) use run::is_put_off;
 pub use run::run;
 
@@ -66,6 +66,9 @@ pub struct LoadArgs {
     /// How long to measure.
     #[arg(long, default_value_t = 5.0)]
     pub seconds: f64,
+    /// Report the rate and the longest latency of each so many seconds of the measurement, too.
+    #[arg(long, value_parser = seconds)]
+    pub part: Option<f64>,
     /// How long to run before measuring.
     #[arg(long, default_value_t = 0.5)]
     pub ramp: f64,
@@ -105,4 +108,10 @@ pub struct LoadArgs {
     /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
+}
+
+/// The length of a part: a millisecond at least.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1e-3..=1e6).contains(seconds));
+    seconds.ok_or_else(|| format!("{text:?}: write seconds, such as 0.5 or 20"))
 }

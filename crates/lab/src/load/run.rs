@@ -91,7 +91,8 @@ impl<'a> Load<'a> {
         let empty = Slot { started: Instant::now(), bytes: 0 };
         let slots = vec![vec![empty; args.depth.max(1)]; sessions.len()];
         let rate = args.rate.map(|rate| Rate::new(rate, Instant::now()));
-        Ok(Self { args, sessions, slots, pattern, meter: Meter::new()?, measuring: false, rate })
+        let meter = Meter::new(args.part.map(Duration::from_secs_f64))?;
+        Ok(Self { args, sessions, slots, pattern, meter, measuring: false, rate })
     }
 
     fn run(mut self) -> Result<Report, String> {
@@ -104,6 +105,7 @@ impl<'a> Load<'a> {
         self.drive(self.args.ramp, true)?;
         self.measuring = true;
         let started = (Instant::now(), process::own_cpu_time(), self.target_cpu());
+        self.meter.begin(started.0);
         self.drive(self.args.seconds, true)?;
         let elapsed = started.0.elapsed();
         let own = process::own_cpu_time().saturating_sub(started.1);
@@ -164,7 +166,10 @@ impl<'a> Load<'a> {
         let slot = completion.token as usize;
         let Slot { started, bytes } = self.slots[session][slot];
         match &completion.status {
-            Status::Good if self.measuring => self.meter.record(started.elapsed(), bytes),
+            Status::Good if self.measuring => {
+                let now = Instant::now();
+                self.meter.record(now, now.saturating_duration_since(started), bytes);
+            }
             Status::Good => {}
             status if is_put_off(status) => self.meter.put_off += 1,
             status if self.args.allow_full && is_full(status) => self.meter.refused += 1,
