@@ -1,9 +1,12 @@
 //! A Holdfast array of the benchmark's own: its pool, its process, its verbs.
 
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::process::{self, Background, Programs, words};
 
@@ -84,7 +87,35 @@ impl Array {
         Ok(array)
     }
 
+    /// Serves a pool that no process serves, until its portal listens and LUN 1 has answered a
+    /// command; and says how long that took from the start of the program.
+    pub fn serve_timed(
+        programs: &Programs,
+        pool: PathBuf,
+        flags: &[String],
+        log: &Path,
+    ) -> Result<(Self, Duration)> {
+        let start = Instant::now();
+        let mut array = Self::spawn(programs, pool, flags, log)?;
+        let listens = || TcpStream::connect(&array.portal).is_ok();
+        let waited = array.process.wait_until_every(Duration::from_millis(2), listens);
+        waited.with_context(|| format!("Holdfast (see {})", log.display()))?;
+        array.discover(programs)?;
+        let one = words("--command tur --ramp 0 --commands 1");
+        super::load(&programs.lab, &array.url(1), array.pid(), &one)?;
+        let took = start.elapsed();
+        // Management may come later than that.
+        array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
+        Ok((array, took))
+    }
+
     fn begin(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
+        let mut array = Self::spawn(programs, pool, flags, log)?;
+        array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
+        Ok(array)
+    }
+
+    fn spawn(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
         let (portal, api) = (process::free_port()?, process::free_port()?);
         let portal = format!("127.0.0.1:{portal}");
         let mut serve = words(&format!("serve --iscsi {portal} --api 127.0.0.1:{api}"));
@@ -92,9 +123,7 @@ impl Array {
         serve.extend_from_slice(flags);
         let process = Background::start(&programs.holdfast, &serve, log)?;
         let holdfast = programs.holdfast.clone();
-        let mut array = Self { process, holdfast, pool, portal, target_url: String::new() };
-        array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
-        Ok(array)
+        Ok(Self { process, holdfast, pool, portal, target_url: String::new() })
     }
 
     /// Finds its target, which a host that it knows sees.
@@ -113,6 +142,13 @@ impl Array {
         process::output(Path::new("kill"), &words(&format!("-TERM {}", process.pid())))?;
         process.wait_end()?;
         Ok(pool)
+    }
+
+    /// Ends it with SIGKILL, at once; its pool stays, and is returned.
+    pub fn kill(self) -> PathBuf {
+        let Self { process, pool, .. } = self;
+        drop(process);
+        pool
     }
 
     /// The URL of a LUN.
@@ -152,12 +188,30 @@ impl Array {
         Ok(status.pool)
     }
 
+    /// What it counts, of `GET /v1/counters` or another path: the number by the names of its
+    /// objects (of a list, the first element).
+    pub fn counter(&self, path: &str, names: &[&str]) -> Result<u64> {
+        let counters: Value = serde_json::from_str(&self.verb(&format!("api GET {path}"))?)?;
+        let number = number_at(&counters, names);
+        number.with_context(|| format!("{path} has no {}", names.join(".")))
+    }
+
     /// Bytes that it has written to the device.
     pub fn written_bytes(&self) -> Result<u64> {
+        self.io("write_bytes")
+    }
+
+    /// Bytes that it has read from the device.
+    pub fn read_bytes(&self) -> Result<u64> {
+        self.io("read_bytes")
+    }
+
+    /// What the kernel counts of its input and output.
+    fn io(&self, field: &str) -> Result<u64> {
         let path = format!("/proc/{}/io", self.pid());
         let io = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        let written = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
-        written.with_context(|| format!("{path} has no write_bytes"))
+        let of = |line: &str| line.strip_prefix(field)?.strip_prefix(": ")?.parse().ok();
+        io.lines().find_map(of).with_context(|| format!("{path} has no {field}"))
     }
 
     /// Ends it, and removes its pool.
@@ -172,6 +226,15 @@ impl Array {
         let url = self.url(lun);
         (self.process, url)
     }
+}
+
+/// A number by the names of its objects; of a list, the first element counts.
+fn number_at(counters: &Value, names: &[&str]) -> Option<u64> {
+    let found = names.iter().try_fold(counters, |value, name| {
+        let value = value.get(name)?;
+        value.as_array().map_or(Some(value), |elements| elements.first())
+    });
+    found?.as_u64()
 }
 
 fn run_verb(holdfast: &Path, pool: &Path, text: &str) -> Result<String> {
@@ -192,4 +255,17 @@ fn condition(path: &Path) -> Result<()> {
     let path = path.display();
     let copy = format!("if={path} of={path} bs=4M conv=notrunc oflag=direct status=none");
     process::output(Path::new("dd"), &words(&copy)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_by_names_and_in_the_first_of_a_list() {
+        let counters = serde_json::json!({"devices": [{"reads": {"ok": 7}}, {}], "none": []});
+        assert_eq!(number_at(&counters, &["devices", "reads", "ok"]), Some(7));
+        assert_eq!(number_at(&counters, &["devices", "reads"]), None);
+        assert_eq!(number_at(&counters, &["none", "reads"]), None);
+    }
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask bench --only memory`, `--only opening`, `--only cold` and `--only aged`: the effect
-//! of the store's memory, that opening a pool does not take longer for a larger pool, reads of a
-//! pool whose metadata is not in memory, and what overwriting one costs that has been full for
-//! long. All run the simulator's program, which prints tables.
+//! `cargo xtask bench --only memory`, `--only opening`, `--only cold-model` and
+//! `--only aged-model`: the effect of the store's memory, that opening a pool does not take longer
+//! for a larger pool, reads of a pool whose metadata is not in memory, and what overwriting one
+//! costs that has been full for long. All run the simulator's program, which prints tables.
 
 use std::ffi::OsString;
 use std::process::Command;

@@ -5,8 +5,9 @@
 //! target before the next row, and all rows again in every round, so that variations of the machine
 //! affect both. The median of the rounds counts.
 //!
-//! After that, Holdfast is compared with itself: `reduction`, and `slow`. With `--against` all of
-//! it gives way to a comparison with an earlier build.
+//! After that, Holdfast is compared with itself: `reduction`, and `slow`. The groups of `served`
+//! are measured only if `--only` names them. With `--against` all of it gives way to a comparison
+//! with an earlier build.
 
 mod against;
 mod array;
@@ -16,6 +17,7 @@ mod process;
 mod raw;
 mod reduction;
 mod rows;
+mod served;
 mod slow;
 mod table;
 mod targets;
@@ -66,6 +68,7 @@ struct Results {
     rows: Vec<Measured>,
     reduction: Option<reduction::Report>,
     slow: Vec<slow::Row>,
+    served: Vec<served::Table>,
     against: Vec<against::Compared>,
 }
 
@@ -76,10 +79,11 @@ pub fn run(arguments: &[String]) -> Result<()> {
     match options.only {
         Some(options::Only::Memory) => return memory::curve(&options),
         Some(options::Only::Opening) => return memory::opening(&options),
-        Some(options::Only::Cold) => return memory::cold(&options),
-        Some(options::Only::Aged) => return memory::aged(&options),
-        Some(options::Only::Reduction | options::Only::Slow) | None => {}
+        Some(options::Only::ColdModel) => return memory::cold(&options),
+        Some(options::Only::AgedModel) => return memory::aged(&options),
+        Some(_) | None => {}
     }
+    let group = options.only.and_then(served::Group::of);
     let rows: Vec<&'static Row> = match options.only {
         Some(_) => Vec::new(),
         None => ROWS.iter().filter(|row| options.wants(row.id)).collect(),
@@ -89,12 +93,18 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let with_reduction =
         with_group(options::Only::Reduction) && reduction::row_ids().any(|id| options.wants(id));
     let with_slow = with_group(options::Only::Slow) && slow::row_ids().any(|id| options.wants(&id));
-    if rows.is_empty() && !with_reduction && !with_slow {
+    let of_group = group.map_or(Vec::new(), |group| group.row_ids(&options));
+    let group = group.filter(|_| !is_alone && of_group.iter().any(|id| options.wants(id)));
+    if rows.is_empty() && !with_reduction && !with_slow && group.is_none() {
         let ids = ROWS.iter().map(|row| row.id).chain(reduction::row_ids()).map(String::from);
-        let ids: Vec<String> = ids.chain(slow::row_ids()).collect();
+        let ids = if of_group.is_empty() { ids.chain(slow::row_ids()).collect() } else { of_group };
         bail!("no row matches --rows; there are: {}", ids.join(" "));
     }
-    process::install_missing(&options, !rows.is_empty() && options.against.is_none())?;
+    let is_beside_tgt = !rows.is_empty() && options.against.is_none();
+    process::install_missing(
+        is_beside_tgt || group.is_some_and(served::Group::has_tgt),
+        options.raw || group.is_some_and(served::Group::has_fio),
+    )?;
     let programs = process::build(&options)?;
     std::fs::create_dir_all(&options.dir)
         .with_context(|| format!("making {}", options.dir.display()))?;
@@ -109,10 +119,14 @@ pub fn run(arguments: &[String]) -> Result<()> {
         let before = programs.with_holdfast(before)?;
         results.against = against::run(&options, &programs, &before, &rows)?;
     } else if !rows.is_empty() {
-        compare(&options, &programs, &rows, &mut results)?;
+        (results.targets, results.rows) = measure_rows(&options, &programs, &rows)?;
+        results.served.extend(served::of_sessions(&results.targets, &results.rows));
     }
     if with_reduction {
         results.reduction = Some(reduction::run(&options, &programs)?);
+    }
+    if let Some(group) = group {
+        results.served.push(group.run(&options, &programs)?);
     }
     if with_slow {
         results.slow = slow::run(&options, &programs)?;
@@ -121,23 +135,22 @@ pub fn run(arguments: &[String]) -> Result<()> {
     write_json(options.json.as_ref(), &results)
 }
 
-/// Measures the rows on Holdfast and on its peers.
-fn compare(
+/// Measures rows on Holdfast and on its peers: the names of these targets, and medians.
+fn measure_rows(
     options: &Options,
     programs: &process::Programs,
     rows: &[&'static Row],
-    results: &mut Results,
-) -> Result<()> {
+) -> Result<(Vec<String>, Vec<Measured>)> {
     let targets = targets::start(options, programs)?;
     let samples = sample_in_rounds(options, &programs.lab, &targets, rows)?;
     let median_of = |samples: Vec<Vec<Sample>>| samples.into_iter().map(median).collect();
     let measured = rows.iter().zip(samples);
     let measured = measured.map(|(row, samples)| Measured { row, targets: median_of(samples) });
-    results.rows = measured.collect();
-    results.targets = targets.iter().map(|target| target.name.to_owned()).collect();
+    let names = targets.iter().map(|target| target.name.to_owned()).collect();
     // Pools and files that are no longer needed, up to a hundred GiB.
     drop(targets);
-    targets::clear(&options.dir)
+    targets::clear(&options.dir)?;
+    Ok((names, measured.collect()))
 }
 
 fn write_json(path: Option<&PathBuf>, results: &Results) -> Result<()> {

@@ -34,6 +34,18 @@ pub struct Options {
     /// `tests-reduction/build`.
     #[arg(long, value_delimiter = ',')]
     pub files: Vec<PathBuf>,
+    /// With `--only aged`: for how long each pool is overwritten, in seconds. The goals are meant
+    /// for an hour (3600).
+    #[arg(long, default_value_t = 50.0, value_parser = parse_seconds)]
+    pub aged_seconds: f64,
+    /// With `--only aged`: how full the pools are, in percent.
+    #[arg(long, value_delimiter = ',', default_value = "61,80,90",
+          value_parser = clap::value_parser!(u32).range(1..=95))]
+    pub aged_full: Vec<u32>,
+    /// With `--only cold`: how much data there is. The metadata of 3 GiB and more does not fit the
+    /// least memory.
+    #[arg(long, value_parser = parse_size, default_value = "8G")]
+    pub cold_size: u64,
     /// Only rows whose name contains one of these.
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<String>,
@@ -65,13 +77,31 @@ pub enum Only {
     Memory,
     /// What opening a pool costs behind a shutdown and crashes, against the chunks in it.
     Opening,
-    /// Reads whose metadata is not in memory, on a device with a latency, and cached ones beside.
-    Cold,
+    /// Reads whose metadata is not in memory, on a device with a latency that generates its data,
+    /// and cached ones beside.
+    ColdModel,
     /// What overwriting a pool costs that has been full for long: bytes written to the device, by
-    /// what they are for.
+    /// what they are for. The device generates its data.
+    AgedModel,
+    /// Overwrites of the served binary's pool that has been full for long, and of tgt's file: rates
+    /// against fresh, the longest answer, bytes written. Not part of all rows. Some 5 minutes, 10
+    /// GiB of disk; see `--aged-seconds`.
     Aged,
-    /// As `cold`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB of
+    /// Reads of the served binary whose data come from the device, with metadata in memory and
+    /// without, beside tgt and the raw device. Not part of all rows. Some 3 minutes, 10 GiB of
     /// disk.
+    Cold,
+    /// The ordinary rows of 64 commands in flight over 1, 8 and 64 sessions, with their ratios to
+    /// one session. All rows have these as well.
+    Sessions,
+    /// Sequential writes of 32 KiB, 256 KiB and 1 MiB, reduced and not, beside tgt and the raw
+    /// device. Not part of all rows. Some 4 minutes, 14 GiB of disk.
+    Large,
+    /// A start after kill -9, how fast the space of what is eradicated comes back, writes with
+    /// 1,000 volumes. Not part of all rows. Some 3 minutes, 12 GiB of disk.
+    Growth,
+    /// As `cold-model`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB
+    /// of disk.
     Slow,
     /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
     /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.
@@ -102,6 +132,11 @@ impl Options {
             self.span >> 20
         )
     }
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1.0..=1e6).contains(seconds));
+    seconds.ok_or_else(|| format!("{text:?}: write seconds, 1 at least"))
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {

@@ -55,7 +55,16 @@ impl Background {
     }
 
     /// Waits until `ready` says so, for ten seconds at most.
-    pub fn wait_until(&mut self, mut ready: impl FnMut() -> bool) -> Result<()> {
+    pub fn wait_until(&mut self, ready: impl FnMut() -> bool) -> Result<()> {
+        self.wait_until_every(Duration::from_millis(50), ready)
+    }
+
+    /// The same, asking so often.
+    pub fn wait_until_every(
+        &mut self,
+        pause: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<()> {
         let start = Instant::now();
         while !ready() {
             if let Some(status) = self.0.try_wait()? {
@@ -64,13 +73,11 @@ impl Background {
             if start.elapsed() > Duration::from_secs(10) {
                 bail!("the target does not answer");
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(pause);
         }
         Ok(())
     }
-}
 
-impl Background {
     /// Waits until it has ended by itself, for a minute at most.
     pub fn wait_end(&mut self) -> Result<()> {
         let start = Instant::now();
@@ -125,13 +132,14 @@ fn is_installed(program: &str) -> bool {
         .any(|directory| directory.join(program).is_file())
 }
 
-/// Installs the Debian packages that are not there, and says so; tgt only where it is measured.
-pub fn install_missing(options: &Options, with_tgt: bool) -> Result<()> {
+/// Installs the Debian packages that are not there, and says so; tgt and fio only where they are
+/// needed.
+pub fn install_missing(with_tgt: bool, with_fio: bool) -> Result<()> {
     let mut packages = Vec::new();
     if with_tgt && !is_installed("tgtd") {
         packages.push("tgt");
     }
-    if options.raw && !is_installed("fio") {
+    if with_fio && !is_installed("fio") {
         packages.push("fio");
     }
     if !Path::new("/usr/include/iscsi/iscsi.h").is_file() {

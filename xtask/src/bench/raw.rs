@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::options::Options;
-use super::process;
+use super::process::{self, words};
 
 /// One measurement of the raw directory.
 #[derive(Clone, Debug, Serialize)]
@@ -52,15 +52,15 @@ pub fn measure(options: &Options) -> Result<Vec<RawRow>> {
 }
 
 fn measure_one(options: &Options, file: &Path, arguments: &str) -> Result<(f64, f64)> {
-    let mut all: Vec<String> =
-        "--name=raw --ioengine=libaio --direct=1 --output-format=json --time_based"
-            .split(' ')
-            .map(String::from)
-            .collect();
+    let timed = format!("--time_based --runtime={} --size={}", options.seconds, options.span);
+    run(file, &format!("{timed} {arguments}"))
+}
+
+/// Runs fio on a file, past the page cache: operations and million bytes a second.
+pub fn run(file: &Path, arguments: &str) -> Result<(f64, f64)> {
+    let mut all = words("--name=raw --ioengine=libaio --direct=1 --output-format=json");
     all.push(format!("--filename={}", file.display()));
-    all.push(format!("--size={}", options.span));
-    all.push(format!("--runtime={}", options.seconds));
-    all.extend(arguments.split(' ').map(String::from));
+    all.extend(words(arguments));
     let output = process::output(Path::new("fio"), &all)?;
     let report: Value = serde_json::from_str(&output).context("fio's report")?;
     let side = if arguments.contains("read") { "read" } else { "write" };

@@ -23,6 +23,9 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
     if let Some(reduction) = &results.reduction {
         text.write_str(&super::reduction::render(reduction))?;
     }
+    for table in &results.served {
+        text.write_str(&table.render())?;
+    }
     if results.slow.is_empty() {
         return Ok(());
     }

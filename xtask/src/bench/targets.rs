@@ -10,7 +10,7 @@ use super::process::{self, Background, Programs, free_port, words};
 use super::rows::{Kind, Row};
 
 /// What Holdfast is called, in the tables and as the directory of its pool.
-const HOLDFAST: &str = "Holdfast";
+pub const HOLDFAST: &str = "Holdfast";
 /// An earlier build of it, and this one beside that.
 pub const BEFORE: &str = "before";
 pub const NOW: &str = "now";
@@ -29,7 +29,7 @@ pub struct Target {
 
 /// How tgt stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub enum Mode {
     /// WCE 0: tgt calls fdatasync for each write, before it responds.
     Durable,
     /// WCE 1: a write is acknowledged from the page cache.
@@ -68,10 +68,11 @@ pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     if !options.without_holdfast {
         targets.push(start_holdfast(options, programs, HOLDFAST)?);
     }
-    targets.push(start_tgt(options, Mode::Durable)?);
+    let bytes = options.volume_bytes();
+    targets.push(start_tgt(&options.dir, Mode::Durable, bytes)?);
     if options.all {
-        targets.push(start_tgt(options, Mode::Volatile)?);
-        targets.push(start_tgt(options, Mode::Direct)?);
+        targets.push(start_tgt(&options.dir, Mode::Volatile, bytes)?);
+        targets.push(start_tgt(&options.dir, Mode::Direct, bytes)?);
     }
     Ok(targets)
 }
@@ -133,20 +134,33 @@ fn benchmark_config(options: &Options) -> String {
     format!("memory = \"{memory_mib}M\"\n")
 }
 
-fn start_tgt(options: &Options, mode: Mode) -> Result<Target> {
-    let (name, label, extra) = match mode {
-        Mode::Durable => ("tgt durable", "durable", "--bstype rdwr"),
-        Mode::Volatile => ("tgt volatile", "volatile", "--bstype rdwr"),
-        Mode::Direct => ("tgt aio direct", "direct", "--bstype aio"),
-    };
-    let backing = options.dir.join(format!("tgt-{label}.img"));
+impl Mode {
+    /// What it is called in tables and in the names of files, and tgt's options for it.
+    fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Durable => ("tgt durable", "durable", "--bstype rdwr"),
+            Self::Volatile => ("tgt volatile", "volatile", "--bstype rdwr"),
+            Self::Direct => ("tgt aio direct", "direct", "--bstype aio"),
+        }
+    }
+}
+
+/// Starts tgt on a sparse file of its own, of that size, in a directory.
+pub fn start_tgt(dir: &Path, mode: Mode, bytes: u64) -> Result<Target> {
+    let backing = dir.join(format!("tgt-{}.img", mode.names().1));
     let file =
         std::fs::File::create(&backing).with_context(|| format!("making {}", backing.display()))?;
-    file.set_len(options.volume_bytes()).context("making tgt's sparse file")?;
+    file.set_len(bytes).context("making tgt's sparse file")?;
+    serve_by_tgt(dir, mode, &backing)
+}
+
+/// Starts tgt on a file, which it does not write of itself.
+pub fn serve_by_tgt(dir: &Path, mode: Mode, backing: &Path) -> Result<Target> {
+    let (name, label, extra) = mode.names();
     let port = free_port()?;
     // tgt numbers its control sockets; the number of a free port is unique.
     let control = format!("-C {}", port / 2);
-    let log = options.dir.join(format!("tgt-{label}.log"));
+    let log = dir.join(format!("tgt-{label}.log"));
     let serve = words(&format!("-f {control} --iscsi portal=127.0.0.1:{port}"));
     let mut process = Background::start(Path::new("tgtd"), &serve, &log)?;
     let admin =

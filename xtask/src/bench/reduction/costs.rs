@@ -21,9 +21,10 @@ const VERB_COUNT: usize = 15;
 const COPY_SIZES: [u64; 4] = [MIB, 64 * MIB, 240 * MIB, GIB];
 /// What is unmapped or destroyed.
 const SIZES: [u64; 4] = [MIB, 64 * MIB, GIB, 16 * GIB];
-/// What is freed at once. Copies of a piece that is no power of two share its leaves, of 1 MiB, but
-/// no node above them: so there is most to be freed for what is stored.
+/// What is freed at once.
 const FREED_BYTES: u64 = 10 * TIB;
+/// Copies of a piece that is no power of two share its leaves, of 1 MiB, but no node above them: so
+/// there is most to be freed for what is stored.
 const FREED_PIECE_BYTES: u64 = 240 * MIB;
 /// Data that is written once, to be copied from there.
 const SOURCE_BYTES: u64 = GIB;
@@ -58,7 +59,7 @@ pub fn measure(bench: &Bench, rows: &[&str]) -> Result<Vec<Cost>> {
             "cost-snapshot" => snapshots(bench)?,
             "cost-copy" => copies(bench)?,
             "cost-unmap" => unmaps(bench)?,
-            "cost-free" => vec![free(bench)?],
+            "cost-free" => vec![free(bench, FREED_BYTES)?],
             _ => destructions(bench)?,
         });
     }
@@ -185,10 +186,10 @@ fn commands(
     })
 }
 
-/// A volume of 10 TiB that is full of references to what it shares with itself.
-fn free(bench: &Bench) -> Result<Cost> {
-    let cost = eradicate(bench, "free what is shared", FREED_BYTES, FREED_PIECE_BYTES)?;
-    let speed = FREED_BYTES as f64 / TIB as f64 / cost.freed_s.unwrap_or(f64::INFINITY);
+/// A volume that is full of references to what it shares with itself.
+pub fn free(bench: &Bench, bytes: u64) -> Result<Cost> {
+    let cost = eradicate(bench, "free what is shared", bytes, FREED_PIECE_BYTES)?;
+    let speed = bytes as f64 / TIB as f64 / cost.freed_s.unwrap_or(f64::INFINITY);
     eprintln!("background freeing: {speed:.2} TiB/s (aim 1.0)");
     Ok(cost)
 }

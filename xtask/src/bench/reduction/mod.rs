@@ -11,7 +11,7 @@ mod table;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,6 +53,23 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Report> {
         report.reclaim = Some(reclaim::measure(options, programs)?);
     }
     Ok(report)
+}
+
+/// Seconds until the space of a volume has come back that is full of copies of its beginning and is
+/// eradicated; for each of these sizes.
+pub fn freed_s(options: &Options, programs: &Programs, sizes: &[u64]) -> Result<Vec<f64>> {
+    let config = options.config.clone();
+    let name = "space-back";
+    let plan = Plan { name, capacity_bytes: POOL_BYTES, config, is_conditioned: false };
+    let array = Array::start(programs, &options.dir, &plan)?;
+    let bench = Bench { options, lab: &programs.lab, array };
+    let freed = |bytes: &u64| {
+        let cost = costs::free(&bench, *bytes)?;
+        cost.freed_s.context("its space did not come back")
+    };
+    let freed = sizes.iter().map(freed).collect::<Result<Vec<f64>>>()?;
+    bench.array.remove()?;
+    Ok(freed)
 }
 
 /// An array, and the tools to measure it.

@@ -1,0 +1,186 @@
+//! Groups of rows of the served binary over iSCSI, each with a table of its own: what a pool does
+//! that has been full for long, what comes from the device, many sessions, large writes, and what
+//! grows. tgt does the same where it can.
+//!
+//! Who has nothing to do meanwhile has ended, or waits for commands. Pools and files are removed
+//! as soon as they are no longer needed: two of a group are there at a time at most.
+
+mod aged;
+mod cold;
+mod growth;
+mod large;
+mod sessions;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::array::{Array, Plan};
+use super::options::{Only, Options};
+use super::process::{Programs, words};
+use super::targets::Target;
+use super::{Measured, Sample, load};
+
+pub use table::Table;
+
+/// No work in the background but what hosts' commands need.
+const QUIET: &str = "scrub = \"off\"\noptimize = \"off\"\n";
+
+/// A group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// A pool that has been full for long.
+    Aged,
+    /// Reads whose metadata or data is not in memory.
+    Cold,
+    /// As many commands in flight over one session, some and many.
+    Sessions,
+    /// Sequential writes.
+    Large,
+    /// A start after kill -9, the space of what was eradicated, many volumes.
+    Growth,
+}
+
+impl Group {
+    /// The group that an option asks for.
+    pub fn of(only: Only) -> Option<Self> {
+        match only {
+            Only::Aged => Some(Self::Aged),
+            Only::Cold => Some(Self::Cold),
+            Only::Sessions => Some(Self::Sessions),
+            Only::Large => Some(Self::Large),
+            Only::Growth => Some(Self::Growth),
+            _ => None,
+        }
+    }
+
+    /// Whether tgt is measured beside it.
+    pub fn has_tgt(self) -> bool {
+        self != Self::Growth
+    }
+
+    /// Whether the raw device is measured beside it.
+    pub fn has_fio(self) -> bool {
+        matches!(self, Self::Cold | Self::Large)
+    }
+
+    /// The names of its rows, for `--rows`.
+    pub fn row_ids(self, options: &Options) -> Vec<String> {
+        match self {
+            Self::Aged => aged::row_ids(options),
+            Self::Cold => cold::row_ids(),
+            Self::Sessions => sessions::row_ids(),
+            Self::Large => large::row_ids(),
+            Self::Growth => growth::row_ids(),
+        }
+    }
+
+    /// Measures the rows that the options ask for.
+    pub fn run(self, options: &Options, programs: &Programs) -> Result<Table> {
+        match self {
+            Self::Aged => aged::run(options, programs),
+            Self::Cold => cold::run(options, programs),
+            Self::Sessions => sessions::run(options, programs),
+            Self::Large => large::run(options, programs),
+            Self::Growth => growth::run(options, programs),
+        }
+    }
+}
+
+/// The table of sessions among all rows; `None` if none of them was measured.
+pub fn of_sessions(targets: &[String], rows: &[Measured]) -> Option<Table> {
+    let table = sessions::table(targets, rows);
+    (!table.lines.is_empty()).then_some(table)
+}
+
+/// Who is loaded: an array or a peer.
+#[derive(Clone, Copy)]
+struct Unit<'a> {
+    lab: &'a Path,
+    url: &'a str,
+    pid: u32,
+}
+
+impl<'a> Unit<'a> {
+    fn of_array(programs: &'a Programs, array: &Array, url: &'a str) -> Self {
+        Self { lab: &programs.lab, url, pid: array.pid() }
+    }
+
+    fn of_peer(programs: &'a Programs, target: &'a Target) -> Self {
+        Self { lab: &programs.lab, url: &target.url, pid: target.pid() }
+    }
+
+    /// Loads it, and returns the load generator's report.
+    fn load(self, arguments: &str) -> Result<Value> {
+        load(self.lab, self.url, self.pid, &words(arguments))
+    }
+
+    /// Loads it, and returns what every load measures.
+    fn sample(self, arguments: &str) -> Result<Sample> {
+        let report = self.load(arguments)?;
+        super::sample(&report).with_context(|| format!("{arguments}: no numbers"))
+    }
+
+    /// Writes all of it, or of the span that `flags` name, once.
+    fn fill(self, flags: &str) -> Result<()> {
+        let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60";
+        self.load(format!("{fill} {flags}").trim_end()).map(drop)
+    }
+}
+
+/// Makes an array whose configuration is that of the options, or this.
+fn start(
+    options: &Options,
+    programs: &Programs,
+    name: &'static str,
+    capacity_bytes: u64,
+    config: &str,
+) -> Result<Array> {
+    let config = match &options.config {
+        Some(path) => path.clone(),
+        None => write_config(options, name, config)?,
+    };
+    let plan = Plan { name, capacity_bytes, config: Some(config), is_conditioned: false };
+    Array::start(programs, &options.dir, &plan)
+}
+
+fn write_config(options: &Options, name: &str, text: &str) -> Result<PathBuf> {
+    let path = options.dir.join(format!("{name}.toml"));
+    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+/// Billions of bytes a second and the like: `None` where nothing is divided by.
+fn ratio(of: f64, to: f64) -> Option<f64> {
+    (to > 0.0).then(|| of / to)
+}
+
+/// CPU seconds for a billion bytes, of a sample.
+fn cpu_s_per_gb(sample: &Sample) -> f64 {
+    sample.cpu_s_per_million * sample.iops / 1e3 / sample.mb_per_s.max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_columns_of_a_table_have_one_name() {
+        for columns in
+            [aged::COLUMNS, cold::COLUMNS, sessions::COLUMNS, large::COLUMNS, growth::COLUMNS]
+        {
+            let names: std::collections::HashSet<_> = columns.iter().map(|c| c.name).collect();
+            assert_eq!(names.len(), columns.len());
+        }
+    }
+
+    #[test]
+    fn cpu_for_a_billion_bytes_follows_from_that_for_a_million_commands() {
+        // A million commands of 4 KiB are 4.096 GB.
+        let sample = Sample { iops: 1e3, mb_per_s: 4.096, p99_us: 0.0, cpu_s_per_million: 20.0 };
+        assert!((cpu_s_per_gb(&sample) - 20.0 / 4.096).abs() < 1e-9);
+        assert_eq!(ratio(1.0, 0.0), None);
+    }
+}
