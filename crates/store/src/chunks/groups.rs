@@ -1,6 +1,8 @@
 //! Reading stored blocks one after another, where whole groups are read and unpacked once: for
 //! recovery, reclaim, scrubbing and checks.
 
+use std::sync::Arc;
+
 use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{Codec, PLACE_UNIT_BYTES, Place, Shape};
@@ -14,15 +16,34 @@ use crate::chunks::unpack::{Unpacked, covering_blocks};
 pub(crate) struct GroupReader {
     group: Unpacked<Place>,
     /// What was read ahead: where it begins, and the blocks from there on.
-    ahead: (Place, Vec<Frame>),
+    ahead: Image,
+}
+
+/// Neighbouring blocks of the device, as they were read: where the first one stands, and all.
+#[derive(Clone, Default)]
+pub(crate) struct Image {
+    pub(crate) place: Place,
+    pub(crate) frames: Arc<[Frame]>,
+}
+
+impl Image {
+    /// Whether it has blocks of this segment.
+    pub(crate) fn is_of(&self, segment: u32) -> bool {
+        self.place.segment == segment && !self.frames.is_empty()
+    }
 }
 
 impl GroupReader {
     /// Reads `count` blocks from one on with one operation: what stands in there is taken from
     /// there. Where that fails, each is read by itself.
     pub(crate) fn read_ahead(&mut self, medium: &Medium, place: Place, count: usize) {
-        let frames = read_frames(medium, place, count).unwrap_or_default();
-        self.ahead = (place, frames);
+        let frames = read_frames(medium, place, count).unwrap_or_default().into();
+        self.ahead = Image { place, frames };
+    }
+
+    /// Takes from there what stands in these blocks.
+    pub(crate) fn over(image: &Image) -> Self {
+        Self { ahead: image.clone(), ..Self::default() }
     }
 
     fn frames(
@@ -31,7 +52,7 @@ impl GroupReader {
         place: Place,
         count: usize,
     ) -> Result<Vec<Frame>, StoreError> {
-        let (start, ahead) = &self.ahead;
+        let Image { place: start, frames: ahead } = &self.ahead;
         let behind = place.offset_units.checked_sub(start.offset_units);
         let held = behind.filter(|_| place.segment == start.segment).and_then(|behind| {
             let first = (behind / UNITS_PER_BLOCK) as usize;

@@ -5,7 +5,7 @@ use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
 
-use crate::chunks::groups::GroupReader;
+use crate::chunks::groups::{GroupReader, Image};
 use crate::chunks::medium::Medium;
 use crate::chunks::unpack::covering_blocks;
 
@@ -54,17 +54,21 @@ pub(crate) fn read_chunk(
 }
 
 /// As [`read_chunk`] for many, which come in the order of their places: those that stand near each
-/// other are read together, with what is between them.
+/// other are read together, with what is between them. `image`: the segment that they are in, where
+/// it was read as a whole.
 pub(crate) fn read_chunks(
     medium: &Medium,
     chunks: &[Stored],
+    image: &Image,
     told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
 ) {
-    let mut reader = GroupReader::default();
+    let mut reader = GroupReader::over(image);
     let mut rest = chunks;
     while !rest.is_empty() {
         let run = run_at_front(medium, rest);
-        if let Some((place, blocks)) = run.blocks {
+        if let Some((place, blocks)) = run.blocks
+            && !image.is_of(place.segment)
+        {
             reader.read_ahead(medium, place, blocks);
         }
         let (together, behind) = rest.split_at(run.chunks);

@@ -11,6 +11,7 @@ use format::log::LogPosition;
 use format::{Entry, Place, RecordHeader, Seal};
 
 use crate::StoreError;
+use crate::chunks::groups::Image;
 use crate::chunks::medium::Medium;
 
 /// Places at which the first record of a segment can be.
@@ -65,6 +66,33 @@ struct Entrance {
 impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
         Self { medium, window: Vec::new(), window_place: Place::NONE, next: None }
+    }
+
+    /// With all of a segment read at once. Where some of it can't be read, it is read in pieces, as
+    /// it is looked at.
+    pub(crate) fn over_all_of(medium: &'a Medium, segment: u32) -> Self {
+        let mut reader = Self::new(medium);
+        let mut place = Place { segment, offset_units: 0 };
+        let mut left = medium.geometry().blocks_per_segment();
+        let mut all = Vec::with_capacity(left as usize);
+        while left > 0 {
+            let count = left.min(WINDOW_BLOCKS);
+            let mut piece: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+            if medium.disk.read(place, &mut piece).is_err() {
+                return reader;
+            }
+            all.append(&mut piece);
+            place = place.plus_blocks(count);
+            left -= count;
+        }
+        (reader.window, reader.window_place) = (all, Place { segment, offset_units: 0 });
+        reader
+    }
+
+    /// What was read last: all of a segment, where it was read at once and nothing else since.
+    pub(crate) fn into_image(self) -> Image {
+        let frames = self.window.into_iter().map(FrameMut::freeze).collect();
+        Image { place: self.window_place, frames }
     }
 
     /// `count` blocks from `block` of a segment on, as bytes; `None` past the segment's end.

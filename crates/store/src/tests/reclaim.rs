@@ -107,8 +107,8 @@ fn overwrites(durability: Durability) {
     assert_sound(&store);
 }
 
-/// Each was read by itself, one after the other: reclaim waited for the device most of the time,
-/// and hosts waited for reclaim.
+/// Each was read by itself, one after the other, and then all of them twice, for the records and
+/// for the data: reclaim waited for the device most of the time, and hosts waited for reclaim.
 #[test]
 fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     let (disk, _options, store) = small_pool(Durability::Commit);
@@ -124,7 +124,8 @@ fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     assert!(store.reclaim_segment().unwrap());
     let reads = disk.reads() - reads;
     let moved_blocks = (store.pool_status().written.moved_bytes - moved_bytes) / 4096;
-    assert!(moved_blocks > 1500 && reads < moved_blocks / 10, "{reads} for {moved_blocks}");
+    // The segment in pieces of 1 MiB, once: records and data come with the same reads.
+    assert!(moved_blocks > 1500 && reads < 20, "{reads} for {moved_blocks}");
     stamps.assert_holds(&store, id, &model);
     assert_sound(&store);
 }

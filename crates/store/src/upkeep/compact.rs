@@ -40,6 +40,16 @@ pub(crate) struct Compactor {
     of_one_copy_before: usize,
 }
 
+/// What a turn of marking has come to.
+enum Marked {
+    /// There is nothing to be moved.
+    Nothing,
+    /// Some of it, or there was no room for more.
+    Some,
+    /// All that was to be moved is marked.
+    All,
+}
+
 impl Compactor {
     fn empties(&self, place: Place) -> bool {
         !place.is_none() && self.segments.contains_key(&place.segment)
@@ -53,19 +63,49 @@ impl Store {
     /// # Errors
     /// Those of a checkpoint. What can't be read keeps its place.
     pub(crate) fn compact_turn(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
+        match self.mark_turn(pass) {
+            Marked::Nothing => return Ok(false),
+            Marked::Some => {}
+            Marked::All => self.checkpoint_behind(pass)?,
+        }
+        Ok(true)
+    }
+
+    /// Writes a checkpoint that is due in any case, and with it what is left in segments of
+    /// metadata that are nearly empty. A checkpoint of their own would write once more what hosts
+    /// have changed since, which is most of it.
+    ///
+    /// # Errors
+    /// Those of a checkpoint.
+    pub(crate) fn checkpoint_compacting(
+        &self,
+        pass: &mut Option<Compactor>,
+    ) -> Result<(), StoreError> {
+        loop {
+            match self.mark_turn(pass) {
+                Marked::All => return self.checkpoint_behind(pass),
+                Marked::Some if !self.must_write_first() => self.worked_a_turn(),
+                // The rest of it behind that.
+                Marked::Some | Marked::Nothing => return self.checkpoint(),
+            }
+        }
+    }
+
+    /// Marks some of what a pass is to move, and begins one if there is none.
+    fn mark_turn(&self, pass: &mut Option<Compactor>) -> Marked {
         if pass.is_some() && self.writer.lock().supply.compacted().is_empty() {
             // A checkpoint needed the holes of what it was to empty.
             *pass = None;
             self.writer.lock().rest_from_compaction();
-            return Ok(true);
+            return Marked::Some;
         }
         if pass.is_none() {
             *pass = self.begin_compaction();
         }
-        let Some(compactor) = pass else { return Ok(false) };
+        let Some(compactor) = pass else { return Marked::Nothing };
         for _ in 0..PAGES_PER_TURN {
             if self.must_write_first() {
-                return Ok(true);
+                return Marked::Some;
             }
             if let Some(leaf) = compactor.leaves.pop() {
                 self.write_leaves_anew(&BTreeSet::from([leaf]));
@@ -78,24 +118,29 @@ impl Store {
                 self.write_pages_anew(compactor, table, key);
             }
         }
-        if compactor.pages.is_empty() && compactor.leaves.is_empty() {
-            let segments = std::mem::take(&mut compactor.segments);
-            let Compactor { used_before, of_one_copy_before, .. } = *compactor;
-            *pass = None;
-            let result = self.checkpoint();
-            let mut writer = self.writer.lock();
-            let is_given_up = writer.supply.end_compaction().is_empty();
-            result?;
-            if !is_given_up {
-                writer.leave_alone(&segments);
-            }
-            let has_gained = writer.state.segments.used_count() < used_before
-                || writer.state.segments.of_one_copy().count() < of_one_copy_before;
-            if is_given_up || !has_gained {
-                writer.rest_from_compaction();
-            }
+        match compactor.pages.is_empty() && compactor.leaves.is_empty() {
+            true => Marked::All,
+            false => Marked::Some,
         }
-        Ok(true)
+    }
+
+    /// All that a pass is to move is marked: writes it.
+    fn checkpoint_behind(&self, pass: &mut Option<Compactor>) -> Result<(), StoreError> {
+        let Some(compactor) = pass.take() else { return Ok(()) };
+        let Compactor { segments, used_before, of_one_copy_before, .. } = compactor;
+        let result = self.checkpoint();
+        let mut writer = self.writer.lock();
+        let is_given_up = writer.supply.end_compaction().is_empty();
+        result?;
+        if !is_given_up {
+            writer.leave_alone(&segments);
+        }
+        let has_gained = writer.state.segments.used_count() < used_before
+            || writer.state.segments.of_one_copy().count() < of_one_copy_before;
+        if is_given_up || !has_gained {
+            writer.rest_from_compaction();
+        }
+        Ok(())
     }
 
     fn begin_compaction(&self) -> Option<Compactor> {

@@ -307,7 +307,7 @@ impl Store {
         }
         if current.is_empty() {
             self.optimizing.status.lock().segments_done += 1;
-            self.free_emptied()?;
+            self.free_emptied(&mut self.reclaiming.lock().compaction)?;
         }
         Ok(Some(Stage::Packing { segments, current }))
     }

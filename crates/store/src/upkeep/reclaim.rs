@@ -11,11 +11,13 @@ use std::collections::VecDeque;
 use block::BLOCK_BYTES;
 use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
+use crate::chunks::groups::Image;
 use crate::chunks::verify::Stored;
 use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
 use crate::upkeep::Store;
 use crate::upkeep::compact::Compactor;
+use crate::upkeep::relocate::live_chunks_and_image;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{Next, StoreError};
@@ -44,6 +46,8 @@ struct Victim {
     live_units: u64,
     dead_units: u64,
     live: VecDeque<Stored>,
+    /// What stands in it.
+    image: Image,
 }
 
 /// How short free segments are.
@@ -129,7 +133,9 @@ impl Store {
         shortage: Shortage,
     ) -> Result<Option<Next>, StoreError> {
         let tuning = &self.options.tuning;
-        if reclaimer.victim.is_none() && self.compact_turn(&mut reclaimer.compaction)? {
+        // It goes with the checkpoints that free emptied segments, unless space is wanted at once.
+        let compacts = reclaimer.compaction.is_some() || shortage.exhausted;
+        if reclaimer.victim.is_none() && compacts && self.compact_turn(&mut reclaimer.compaction)? {
             self.worked_a_turn();
             return Ok(Some(shortage.pace()));
         }
@@ -194,7 +200,7 @@ impl Store {
         let fitting =
             if rest >= tuning.move_blocks_min { blocks.min(rest as usize) } else { blocks };
         let batch: Vec<Stored> = victim.live.drain(..fitting.min(victim.live.len())).collect();
-        if !self.move_chunks(&batch)? {
+        if !self.move_chunks_from(&batch, &victim.image)? {
             return Ok(false);
         }
         let units: u64 = batch.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
@@ -212,7 +218,7 @@ impl Store {
             }
         }
         self.weigh_again(victim.segment);
-        self.free_emptied()?;
+        self.free_emptied(&mut reclaimer.compaction)?;
         Ok(true)
     }
 
@@ -226,7 +232,7 @@ impl Store {
         self.writer.lock().pace.end();
         let freed = match shortage.starving() {
             true => self.free_any()?,
-            false => self.free_emptied()?,
+            false => self.free_emptied(&mut reclaimer.compaction)?,
         };
         if freed {
             return Ok(Next::AtOnce);
@@ -262,7 +268,7 @@ impl Store {
     /// Writes a checkpoint if that frees a few segments, and as many as are free already: then it
     /// costs little for each, and hosts have the others while it is written. Returns whether it
     /// did.
-    pub(crate) fn free_emptied(&self) -> Result<bool, StoreError> {
+    pub(crate) fn free_emptied(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
         let least = (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16);
         {
             let mut writer = self.writer.lock();
@@ -271,7 +277,7 @@ impl Store {
                 return Ok(false);
             }
         }
-        self.checkpoint()?;
+        self.checkpoint_compacting(pass)?;
         Ok(true)
     }
 
@@ -295,12 +301,19 @@ impl Store {
         let gain_units = shortage.gain_units(segment_units);
         loop {
             let (segment, row) = self.writer.lock().least_live(segment_units - gain_units)?;
-            match self.live_chunks(segment) {
-                Ok(live) => {
+            match live_chunks_and_image(&self.world, segment) {
+                Ok((live, image)) => {
                     let (live, live_units) = (live.into(), u64::from(row.live_units));
                     let dead_units = segment_units - live_units;
                     let opened_lsn = row.opened_lsn;
-                    return Some(Victim { segment, opened_lsn, live_units, dead_units, live });
+                    return Some(Victim {
+                        segment,
+                        opened_lsn,
+                        live_units,
+                        dead_units,
+                        live,
+                        image,
+                    });
                 }
                 Err(_) => self.writer.lock().supply.leave_alone(segment),
             }

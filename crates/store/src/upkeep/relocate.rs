@@ -9,6 +9,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
+use crate::chunks::groups::Image;
 use crate::chunks::pack::{Packed, leave, pack};
 use crate::chunks::verify::{Stored, read_chunks};
 use crate::log::log_reader::{LogReader, ReadRecord};
@@ -16,10 +17,38 @@ use crate::log::relocation::Relocation;
 use crate::upkeep::Store;
 use crate::world::World;
 
+/// Segments of so many bytes are read at once when they are emptied: those of pools up to 4 TiB.
+const IMAGE_BYTES_MAX: u64 = 64 << 20;
+
 /// The live chunks that the records of a segment brought, in the order of their places.
 pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, StoreError> {
+    live_chunks_in(&mut LogReader::new(&world.medium), world, segment)
+}
+
+/// The same with the content of the segment, unless that is too long, or can't be read as a whole.
+/// So what is moved from there need not be read once more.
+pub(crate) fn live_chunks_and_image(
+    world: &World,
+    segment: u32,
+) -> Result<(Vec<Stored>, Image), StoreError> {
+    let geometry = world.medium.geometry();
+    if geometry.segment_bytes > IMAGE_BYTES_MAX {
+        return Ok((live_chunks(world, segment)?, Image::default()));
+    }
+    let mut reader = LogReader::over_all_of(&world.medium, segment);
+    let live = live_chunks_in(&mut reader, world, segment)?;
+    let image = reader.into_image();
+    let is_whole = image.place == Place { segment, offset_units: 0 }
+        && image.frames.len() == geometry.blocks_per_segment() as usize;
+    Ok((live, if is_whole { image } else { Image::default() }))
+}
+
+fn live_chunks_in(
+    reader: &mut LogReader<'_>,
+    world: &World,
+    segment: u32,
+) -> Result<Vec<Stored>, StoreError> {
     let medium = &world.medium;
-    let mut reader = LogReader::new(medium);
     let mut live = Vec::new();
     let mut block = 0;
     while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, block)? {
@@ -49,12 +78,21 @@ impl Store {
     /// Reads those of some chunks that are still in their place, and commits them to a new one.
     /// `false`: the writer has no room.
     pub(crate) fn move_chunks(&self, chunks: &[Stored]) -> Result<bool, StoreError> {
+        self.move_chunks_from(chunks, &Image::default())
+    }
+
+    /// As [`Store::move_chunks`], with their content from an image of their segment.
+    pub(crate) fn move_chunks_from(
+        &self,
+        chunks: &[Stored],
+        image: &Image,
+    ) -> Result<bool, StoreError> {
         let relocation = {
             // Before the rows are looked at: see `Fetch`.
             let _token = self.world.reader_token();
             let still: Vec<Stored> =
                 chunks.iter().copied().filter(|chunk| self.is_still(chunk)).collect();
-            self.relocation(&still)
+            self.relocation(&still, image)
         };
         if relocation.entries.is_empty() {
             return Ok(true);
@@ -70,10 +108,10 @@ impl Store {
 
     /// The chunks that can be read and are what they should be, with their content; those that may
     /// be compressed are, in groups of neighbours.
-    fn relocation(&self, chunks: &[Stored]) -> Relocation {
+    fn relocation(&self, chunks: &[Stored], image: &Image) -> Relocation {
         let mut relocation = Relocation::default();
         let mut found: Vec<(Stored, Frame)> = Vec::with_capacity(chunks.len());
-        read_chunks(&self.world.medium, chunks, &mut |chunk, read| {
+        read_chunks(&self.world.medium, chunks, image, &mut |chunk, read| {
             found.extend(read.ok().map(|frame| (*chunk, frame)));
         });
         let alike = |a: &(Stored, Frame), b: &(Stored, Frame)| {

@@ -32,7 +32,7 @@ use format::{ChunkId, ChunkRow, Place};
 
 pub use findings::{DamageList, DamagedRange, Finding, Repair, What};
 
-use crate::chunks::groups::GroupReader;
+use crate::chunks::groups::{GroupReader, Image};
 use crate::chunks::verify::{Stored, read_chunk, read_chunks};
 use crate::log::checkpointer::Checkpointer;
 use crate::sync::MutexGuard;
@@ -387,7 +387,7 @@ impl Step<'_> {
         let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
         self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
         let mut suspects: Vec<Stored> = Vec::new();
-        read_chunks(&world.medium, &chunks, &mut |chunk, found| {
+        read_chunks(&world.medium, &chunks, &Image::default(), &mut |chunk, found| {
             if found.is_err() {
                 suspects.push(*chunk);
             }
