@@ -42,7 +42,7 @@ impl ReadRecord {
 }
 
 /// How much of the log is read at once: 1 MiB.
-const WINDOW_BLOCKS: u32 = 256;
+pub(crate) const WINDOW_BLOCKS: u32 = 256;
 
 /// Reads the log in large pieces.
 pub(crate) struct LogReader<'a> {
@@ -68,25 +68,10 @@ impl<'a> LogReader<'a> {
         Self { medium, window: Vec::new(), window_place: Place::NONE, next: None }
     }
 
-    /// With all of a segment read at once. Where some of it can't be read, it is read in pieces, as
-    /// it is looked at.
-    pub(crate) fn over_all_of(medium: &'a Medium, segment: u32) -> Self {
-        let mut reader = Self::new(medium);
-        let mut place = Place { segment, offset_units: 0 };
-        let mut left = medium.geometry().blocks_per_segment();
-        let mut all = Vec::with_capacity(left as usize);
-        while left > 0 {
-            let count = left.min(WINDOW_BLOCKS);
-            let mut piece: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-            if medium.disk.read(place, &mut piece).is_err() {
-                return reader;
-            }
-            all.append(&mut piece);
-            place = place.plus_blocks(count);
-            left -= count;
-        }
-        (reader.window, reader.window_place) = (all, Place { segment, offset_units: 0 });
-        reader
+    /// With what was read of a segment, from its beginning on.
+    pub(crate) fn over(medium: &'a Medium, segment: u32, read: Vec<FrameMut>) -> Self {
+        let window_place = Place { segment, offset_units: 0 };
+        Self { window: read, window_place, ..Self::new(medium) }
     }
 
     /// What was read last: all of a segment, where it was read at once and nothing else since.

@@ -130,6 +130,36 @@ fn what_is_live_in_a_segment_is_read_together_with_what_is_dead_in_between() {
     assert_sound(&store);
 }
 
+/// The whole of the next segment was read before anything was moved from it, and hosts that waited
+/// for what moves win were silent meanwhile.
+#[test]
+fn a_segment_is_read_while_the_one_before_it_is_emptied() {
+    let disk = MemoryDisk::new(1 << 30);
+    Store::create(&*disk, &[5; 64]).unwrap();
+    let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
+    let blocks = (600 << 20) / 4096;
+    let id = volume(&store, blocks * 8);
+    let mut stamps = Stamps::new();
+    let mut model = stamps.fill(&store, id, (blocks, 256));
+    let (mut state, mut reads_of_turns) = (11, Vec::new());
+    while store.written().moved_bytes < 128 << 20 {
+        for _ in 0..64 {
+            let block = number(&mut state, blocks);
+            stamps.write(&store, id, block..block + 1, &mut model).unwrap();
+        }
+        let (reads, checkpoints) = (disk.reads(), store.pool_status().checkpoint_count);
+        store.maintain().unwrap();
+        if store.pool_status().checkpoint_count == checkpoints {
+            reads_of_turns.push(disk.reads() - reads);
+        }
+    }
+    // A segment has 16 pieces of 1 MiB; the first one was read at once.
+    reads_of_turns.sort_unstable();
+    let last = reads_of_turns.len() - 2;
+    assert!(reads_of_turns[last] <= 8, "{:?}", &reads_of_turns[last..]);
+    assert_sound(&store);
+}
+
 #[test]
 fn overwrites_never_fill_a_pool_that_has_room() {
     overwrites(Durability::Commit);

@@ -4,15 +4,16 @@
 //! chunk is live there if its row still says so. Live chunks join a new record with a `Relocate`
 //! entry; their rows change, and no map is touched, however many clones share them.
 
-use block::Frame;
+use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
 use crate::chunks::groups::Image;
+use crate::chunks::medium::Medium;
 use crate::chunks::pack::{Packed, leave, pack};
 use crate::chunks::verify::{Stored, read_chunks};
-use crate::log::log_reader::{LogReader, ReadRecord};
+use crate::log::log_reader::{LogReader, ReadRecord, WINDOW_BLOCKS};
 use crate::log::relocation::Relocation;
 use crate::upkeep::Store;
 use crate::world::World;
@@ -25,22 +26,58 @@ pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, St
     live_chunks_in(&mut LogReader::new(&world.medium), world, segment)
 }
 
-/// The same with the content of the segment, unless that is too long, or can't be read as a whole.
-/// So what is moved from there need not be read once more.
-pub(crate) fn live_chunks_and_image(
-    world: &World,
-    segment: u32,
-) -> Result<(Vec<Stored>, Image), StoreError> {
-    let geometry = world.medium.geometry();
-    if geometry.segment_bytes > IMAGE_BYTES_MAX {
-        return Ok((live_chunks(world, segment)?, Image::default()));
+/// A segment that is read as a whole, a piece at a time: before it is emptied, so that nobody waits
+/// for all of it, and what is moved from there need not be read once more.
+pub(crate) struct Ahead {
+    pub(crate) segment: u32,
+    /// The first record of it.
+    pub(crate) opened_lsn: u64,
+    read: Vec<FrameMut>,
+    /// Whether some of it can't be read: it is read in pieces then, as it is looked at.
+    is_bad: bool,
+}
+
+impl Ahead {
+    /// Nothing of it was read.
+    pub(crate) fn new(segment: u32, opened_lsn: u64) -> Self {
+        Self { segment, opened_lsn, read: Vec::new(), is_bad: false }
     }
-    let mut reader = LogReader::over_all_of(&world.medium, segment);
-    let live = live_chunks_in(&mut reader, world, segment)?;
-    let image = reader.into_image();
-    let is_whole = image.place == Place { segment, offset_units: 0 }
-        && image.frames.len() == geometry.blocks_per_segment() as usize;
-    Ok((live, if is_whole { image } else { Image::default() }))
+
+    /// Reads on, up to `blocks` blocks.
+    pub(crate) fn read_some(&mut self, medium: &Medium, blocks: u32) {
+        let geometry = medium.geometry();
+        if geometry.segment_bytes > IMAGE_BYTES_MAX {
+            return;
+        }
+        let start = Place { segment: self.segment, offset_units: 0 };
+        let end = geometry.blocks_per_segment().min(self.blocks().saturating_add(blocks));
+        while self.blocks() < end && !self.is_bad {
+            let count = WINDOW_BLOCKS.min(end - self.blocks());
+            let mut piece: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+            let place = start.plus_blocks(self.blocks());
+            self.is_bad = medium.disk.read(place, &mut piece).is_err();
+            self.read.append(&mut piece);
+        }
+    }
+
+    fn blocks(&self) -> u32 {
+        self.read.len() as u32
+    }
+
+    /// Reads the rest. What is live in it, and its content, if it could be read as a whole.
+    pub(crate) fn finish(mut self, world: &World) -> Result<(Vec<Stored>, Image), StoreError> {
+        let medium = &world.medium;
+        self.read_some(medium, u32::MAX);
+        if self.is_bad || self.read.is_empty() {
+            return Ok((live_chunks(world, self.segment)?, Image::default()));
+        }
+        let mut reader = LogReader::over(medium, self.segment, self.read);
+        let live = live_chunks_in(&mut reader, world, self.segment)?;
+        let image = reader.into_image();
+        let is_whole = image.place == Place { segment: self.segment, offset_units: 0 }
+            && image.frames.len() == medium.geometry().blocks_per_segment() as usize;
+        Ok((live, if is_whole { image } else { Image::default() }))
+    }
 }
 
 fn live_chunks_in(
