@@ -12,7 +12,7 @@ use sys::{Completion, Persist};
 ///
 /// What was queued is started by [`Channel::submit`], and what has ended is collected by
 /// [`Channel::complete`], in any order. Neither waits. The thread sleeps in a poller, which hears
-/// of what has ended ([`Channel::poll_fds`]).
+/// of what has ended ([`Channel::poll_fds`]); one without a poller sleeps in [`Channel::wait`].
 ///
 /// Places are as those of [`crate::Segments`]: whole blocks, inside of a segment.
 pub trait Channel {
@@ -52,6 +52,15 @@ pub trait Channel {
     /// # Errors
     /// If the kernel refuses the call itself.
     fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()>;
+
+    /// Waits until something that was submitted has ended, or is to be gone on with; returns at once
+    /// where nothing is under way. For who may wait, such as recovery.
+    ///
+    /// # Errors
+    /// If the kernel refuses the call itself, or nobody can wait for this medium.
+    fn wait(&mut self) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "its requests end when others say so"))
+    }
 
     /// The descriptors that signal (edge-triggered) that something has ended, or is to be gone on
     /// with.

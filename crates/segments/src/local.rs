@@ -276,6 +276,10 @@ impl Channel for LocalChannel {
         self.ring.complete(out)
     }
 
+    fn wait(&mut self) -> io::Result<()> {
+        self.ring.wait()
+    }
+
     fn poll_fds(&self) -> Vec<RawFd> {
         self.ring.poll_fd().into_iter().collect()
     }

@@ -118,6 +118,16 @@ impl Channel for SlowChannel {
         self.below.complete(out)
     }
 
+    fn wait(&mut self) -> io::Result<()> {
+        match self.held.front() {
+            Some((due, _)) if self.below.in_flight() == 0 => {
+                std::thread::sleep(due.saturating_sub(self.clock.now()));
+                Ok(())
+            }
+            _ => self.below.wait(),
+        }
+    }
+
     fn poll_fds(&self) -> Vec<RawFd> {
         let mut fds = self.below.poll_fds();
         fds.push(self.timer.poll_fd());

@@ -145,6 +145,22 @@ impl Ring {
         Ok(())
     }
 
+    /// Waits until something that was submitted has ended, or is to be gone on with; returns at once
+    /// where nothing is under way. For who may wait.
+    ///
+    /// # Errors
+    /// If the kernel refuses the call itself.
+    pub fn wait(&mut self) -> io::Result<()> {
+        match &mut self.uring {
+            Some(uring) if uring.in_kernel > 0 => uring.wait(),
+            _ => {
+                // A transfer that was refused is tried again after a pause.
+                std::thread::sleep(self.next_retry().unwrap_or_default());
+                Ok(())
+            }
+        }
+    }
+
     /// Adds to `out` what has ended. Costs no system call while nothing has.
     ///
     /// # Errors
@@ -224,6 +240,18 @@ impl Uring {
         match self.uring.submit() {
             Ok(_) => Ok(()),
             // Not now: the entries stay in the queue for the next call.
+            Err(error) if is_transient(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits for the kernel to end one step.
+    fn wait(&mut self) -> io::Result<()> {
+        if !self.uring.completion().is_empty() {
+            return Ok(());
+        }
+        match self.uring.submit_and_wait(1) {
+            Ok(_) => Ok(()),
             Err(error) if is_transient(&error) => Ok(()),
             Err(error) => Err(error),
         }

@@ -15,7 +15,7 @@
 //! 3. Something counts as unreadable only when its second copy was read as well
 //!    ([`format::Geometry::copy_of`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ use crate::{DiskRead, DiskReads, StoreError};
 
 /// Reads that one request has under way at most for metadata.
 const LOADS_MAX: usize = 64;
+/// As many, of a recovery.
+pub(crate) const MANY_LOADS_MAX: usize = 256;
 
 /// Something to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +74,32 @@ pub(crate) struct Asked {
     wanted: RefCell<Vec<Load>>,
     /// What was not right in its first copy: it is read in its second.
     seconds: Vec<Load>,
+    /// How many more than [`LOADS_MAX`] may be under way.
+    more_loads: usize,
+    /// How often something was asked for that was not there yet.
+    absences: Cell<u64>,
 }
 
 impl Asked {
+    /// For who asks for many things at once.
+    pub(crate) fn many() -> Self {
+        Self { more_loads: MANY_LOADS_MAX - LOADS_MAX, ..Self::default() }
+    }
+
+    fn loads_max(&self) -> usize {
+        LOADS_MAX + self.more_loads
+    }
+
+    /// How often something was asked for that was not there yet.
+    pub(crate) fn absences(&self) -> u64 {
+        self.absences.get()
+    }
+
+    /// Lets go of what was read: whoever needed it has looked at it.
+    pub(crate) fn let_go(&mut self) {
+        self.had.clear();
+    }
+
     /// Whether something is to be read before the request can go on. What came of it so far counts
     /// for nothing then, errors too.
     pub(crate) fn is_waiting(&self) -> bool {
@@ -83,7 +108,7 @@ impl Asked {
 
     /// Whether no more is noted: who looks on for more to ask for may stop.
     pub(crate) fn is_full(&self) -> bool {
-        self.wanted.borrow().len() >= LOADS_MAX
+        self.wanted.borrow().len() >= self.loads_max()
     }
 
     /// How much it has read, or asks for.
@@ -97,8 +122,9 @@ impl Asked {
             Some((_, had)) => Ok(had.clone()),
             None => {
                 load.span(medium, load.reference.place)?;
+                self.absences.set(self.absences.get() + 1);
                 let mut wanted = self.wanted.borrow_mut();
-                if wanted.len() < LOADS_MAX && !wanted.contains(&load) {
+                if wanted.len() < self.loads_max() && !wanted.contains(&load) {
                     wanted.push(load);
                 }
                 Err(StoreError::Absent)

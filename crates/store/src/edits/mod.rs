@@ -5,7 +5,8 @@
 //! * `copies`, `stage`, `rest`: what takes more than one record,
 //! * `take`, `grafts`, `origins`: what copies take from their sources, and what that changes for
 //!   others,
-//! * `preload`: what an edit will touch is in memory before it is taken.
+//! * `preload`: what an edit will touch is in memory before it is taken, `foresee`: what an entry of
+//!   the log will touch is asked for before it is applied.
 //!
 //! Invariants:
 //! 1. An edit that is in a record can be applied without I/O, and does not fail.
@@ -16,6 +17,7 @@ pub(crate) mod compare;
 pub(crate) mod copies;
 pub(crate) mod edit;
 pub(crate) mod entries;
+pub(crate) mod foresee;
 pub(crate) mod grafts;
 pub(crate) mod origins;
 pub(crate) mod preload;

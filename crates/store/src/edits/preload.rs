@@ -144,7 +144,7 @@ pub(crate) struct Looker<'a> {
 }
 
 impl<'a> Looker<'a> {
-    fn new(world: View<'a>) -> Self {
+    pub(super) fn new(world: View<'a>) -> Self {
         let shared = [None; LEVEL_MAX as usize + 1];
         let (node_page, chunk, grafted) = Default::default();
         Self { world, node_page, chunk, grafted, shared, shared_entries: 0 }
@@ -220,7 +220,7 @@ impl<'a> Looker<'a> {
         Ok(work.saturating_sub(NODE_WORK + put.stored_blocks() as u64))
     }
 
-    fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+    pub(super) fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         match entry {
             Entry::VolumeCreate { volume, .. } => self.volume_row(*volume),
             Entry::VolumeResize { volume, size_blocks } => {
@@ -261,7 +261,7 @@ impl<'a> Looker<'a> {
         self.node_row(map.root, BlockNumber(0))
     }
 
-    fn copy(
+    pub(super) fn copy(
         &mut self,
         (source, start): (VolumeId, u64),
         (destination, to): (VolumeId, u64),
@@ -371,7 +371,7 @@ impl<'a> Looker<'a> {
     }
 
     /// The rows of chunks that follow each other, the first of which an entry names.
-    fn named_rows(
+    pub(super) fn named_rows(
         &mut self,
         first: MapEntry,
         count: u64,

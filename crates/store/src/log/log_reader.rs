@@ -13,6 +13,7 @@ use format::{Entry, Place, RecordHeader, Seal};
 use crate::StoreError;
 use crate::chunks::groups::Image;
 use crate::chunks::medium::Medium;
+use crate::log::ahead::{Ahead, window_blocks};
 
 /// Places at which the first record of a segment can be.
 const ENTRIES: u32 = 4;
@@ -41,15 +42,14 @@ impl ReadRecord {
     }
 }
 
-/// How much of the log is read at once: 1 MiB.
-pub(crate) const WINDOW_BLOCKS: u32 = 256;
-
 /// Reads the log in large pieces.
 pub(crate) struct LogReader<'a> {
     pub(super) medium: &'a Medium,
     window: Vec<FrameMut>,
     /// Where it begins.
     window_place: Place,
+    /// What is read before it is asked for, if anything.
+    ahead: Option<Ahead>,
     /// A segment that the log may go on in, and what stands where its first record can be.
     next: Option<(u32, Vec<Entrance>)>,
 }
@@ -65,7 +65,13 @@ struct Entrance {
 
 impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
-        Self { medium, window: Vec::new(), window_place: Place::NONE, next: None }
+        Self { medium, window: Vec::new(), window_place: Place::NONE, ahead: None, next: None }
+    }
+
+    /// One for who follows the log and has to do with each record: the device reads on meanwhile,
+    /// where it can.
+    pub(crate) fn reading_ahead(medium: &'a Medium) -> Self {
+        Self { ahead: Ahead::of(medium), ..Self::new(medium) }
     }
 
     /// With what was read of a segment, from its beginning on.
@@ -103,19 +109,41 @@ impl<'a> LogReader<'a> {
     fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
         let end = self.window_place.plus_blocks(self.window.len() as u32);
         if !(self.window_place..end).contains(&place) {
-            let blocks = self.medium.geometry().blocks_per_segment();
-            let left = blocks - place.offset_units / UNITS_PER_BLOCK;
-            let mut window = std::mem::take(&mut self.window);
-            window.resize_with(left.min(WINDOW_BLOCKS) as usize, FrameMut::stale);
-            if self.medium.disk.read(place, &mut window).is_err() {
-                // A bad block must not stand for its neighbours.
-                window.truncate(1);
-                self.medium.disk.read_patiently(place, &mut window)?;
-            }
-            (self.window, self.window_place) = (window, place);
+            let before = std::mem::take(&mut self.window);
+            let ahead = self.ahead.as_mut().and_then(|ahead| ahead.take(place));
+            (self.window_place, self.window) = match ahead {
+                Some(window) => window,
+                None => (place, self.read_window(place, before)?),
+            };
+            self.read_ahead();
         }
         let units = place.offset_units - self.window_place.offset_units;
         Ok(&self.window[(units / UNITS_PER_BLOCK) as usize])
+    }
+
+    /// Reads the blocks from one on.
+    fn read_window(
+        &self,
+        place: Place,
+        mut window: Vec<FrameMut>,
+    ) -> Result<Vec<FrameMut>, StoreError> {
+        window.resize_with(window_blocks(self.medium, place), FrameMut::stale);
+        if self.medium.disk.read(place, &mut window).is_err() {
+            // A bad block must not stand for its neighbours.
+            window.truncate(1);
+            self.medium.disk.read_patiently(place, &mut window)?;
+        }
+        Ok(window)
+    }
+
+    /// Has the device read on behind the window: in its segment, and then in that which the log
+    /// goes on in.
+    fn read_ahead(&mut self) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let window = (self.window_place, self.window.len());
+        let segment = self.window_place.segment;
+        let follows = self.next.as_ref().map(|(next, _)| *next).filter(|next| *next != segment);
+        ahead.read_behind(self.medium, window, follows);
     }
 
     /// Looks at the places of a segment's first record, once for as long as the segment is next.

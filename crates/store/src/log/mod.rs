@@ -3,7 +3,8 @@
 //! * `tail`: where it ends, and what a recovery of this moment would read,
 //! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
 //!   chunks that move to another place in it, `packed_blocks`: its compressed groups,
-//! * `log_reader`, `replay`: finding records, `plausible`: what can't be right,
+//! * `log_reader`, `replay`: finding records, `ahead`: reading on meanwhile, `plausible`: what can't
+//!   be right,
 //! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
 //!   `incarnation`: which opening it is.
 //!
@@ -12,6 +13,7 @@
 //! 2. Entries are applied in the order of the log, and each once.
 //! 3. No segment that recovery would read is free.
 
+mod ahead;
 pub(crate) mod checkpointer;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;

@@ -11,8 +11,10 @@
 //! | records behind the last known flush whose payload is wrong | the log ends before the first |
 //! | and a record of a later epoch in the following segment | the log went on there instead |
 //!
-//! * `replay`: following the log, `relief`: checkpoints in the midst of that.
+//! * `replay`: following the log, `fetching`: what its records need is read for many of them at
+//!   once, `relief`: checkpoints in the midst of that.
 
+pub(crate) mod fetching;
 pub(crate) mod relief;
 pub(crate) mod replay;
 

@@ -9,9 +9,13 @@ use crate::apply::bring::Payload;
 use crate::log::log_reader::LogReader;
 use crate::log::plausible::{check_log_segments, payload_is_intact};
 use crate::log::replay::{Found, next_record, no_record_is_lost, payload_place};
+use crate::opening::fetching::Fetching;
 use crate::opening::relief::Relief;
 use crate::world::World;
 use crate::writer::Writer;
+
+/// How many records are applied together: what they need is read together.
+const RECORDS_TOGETHER: usize = 64;
 
 /// Follows the log from the checkpoint's position to its end.
 pub(crate) fn replay(
@@ -20,31 +24,51 @@ pub(crate) fn replay(
     superblock: &Superblock,
     relief: &mut Relief<'_>,
 ) -> Result<(), StoreError> {
-    let mut reader = LogReader::new(&world.medium);
+    let mut reader = LogReader::reading_ahead(&world.medium);
+    let mut fetching = Fetching::new(world);
     let mut position = superblock.log;
     let mut epoch = 0;
     open_segments(writer, &position)?;
     loop {
         // Records whose payload may be torn: they wait until a later one says that it was flushed.
+        // Those of which it is known are applied some at a time.
         let mut unsure: Vec<Found> = Vec::new();
+        let mut flushed = 0;
         while let Some(found) = next_record(&mut reader, &position, epoch)? {
             no_superblock_is_lost(&found.header, superblock.epoch)?;
             epoch = found.header.epoch;
             position = found.behind();
-            let flushed = found.header.flushed_lsn;
+            flushed = flushed.max(found.header.flushed_lsn);
             unsure.push(found);
-            let sure = unsure.iter().take_while(|record| record.header.lsn <= flushed).count();
-            for record in unsure.drain(..sure) {
-                apply_record(world, writer, &record)?;
-                relief.relieve(world, writer)?;
+            if unsure.len() >= RECORDS_TOGETHER {
+                apply_sure(world, writer, &mut unsure, flushed, (&mut fetching, relief))?;
             }
         }
+        apply_sure(world, writer, &mut unsure, flushed, (&mut fetching, relief))?;
+        fetching.fetch(world, &unsure);
         let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
         // An earlier recovery may have ended here, and the log gone on in the next segment where
         // its first record did not fit behind the last whole one: the torn one is there still.
         (position, epoch) = (writer.log.position(), torn_epoch + 1);
     }
     no_record_is_lost(&mut reader, &writer.log.position())
+}
+
+/// Applies the first of these records, up to the last that was flushed.
+fn apply_sure(
+    world: &World,
+    writer: &mut Writer,
+    records: &mut Vec<Found>,
+    flushed_lsn: u64,
+    (fetching, relief): (&mut Fetching, &mut Relief<'_>),
+) -> Result<(), StoreError> {
+    let sure = records.iter().take_while(|record| record.header.lsn <= flushed_lsn).count();
+    fetching.fetch(world, &records[..sure]);
+    for record in records.drain(..sure) {
+        apply_record(world, writer, &record)?;
+        relief.relieve(world, writer)?;
+    }
+    Ok(())
 }
 
 /// Applies records up to the first whose payload is torn; the epoch of that.

@@ -1,0 +1,79 @@
+//! Reading on in the log while its records are applied.
+//!
+//! The log is in few places, one behind the other, and all of it is read. So the next pieces of it
+//! are on their way while those before are looked at. What fails, or was not foreseen, is read
+//! again by who needs it ([`crate::log::log_reader::LogReader`]), who also decides what an error
+//! means.
+
+use std::collections::VecDeque;
+
+use block::FrameMut;
+use format::Place;
+use format::geometry::UNITS_PER_BLOCK;
+
+use crate::chunks::medium::Medium;
+use crate::chunks::reads::Reads;
+
+/// How much of the log is read at once: 1 MiB.
+pub(crate) const WINDOW_BLOCKS: u32 = 256;
+/// How many such windows are on their way, or wait to be looked at.
+const WINDOWS_AHEAD: usize = 4;
+
+/// How many blocks a window has that begins at a place: it ends with its segment.
+pub(super) fn window_blocks(medium: &Medium, place: Place) -> usize {
+    let blocks = medium.geometry().blocks_per_segment();
+    let left = blocks.saturating_sub(place.offset_units / UNITS_PER_BLOCK);
+    left.min(WINDOW_BLOCKS) as usize
+}
+
+/// Windows that are read before they are asked for.
+pub(super) struct Ahead {
+    reads: Reads,
+    /// Where each begins, how many blocks it has, and the number of its read.
+    windows: VecDeque<(Place, usize, u64)>,
+}
+
+impl Ahead {
+    /// `None` if the medium can't read while somebody does something else.
+    pub(super) fn of(medium: &Medium) -> Option<Self> {
+        let reads = Reads::of(medium, WINDOWS_AHEAD as u32)?;
+        Some(Self { reads, windows: VecDeque::new() })
+    }
+
+    /// The window that a block is in, if it is among those that were read ahead, and where it
+    /// begins. Those before it are let go; all of them, if it is in none.
+    pub(super) fn take(&mut self, place: Place) -> Option<(Place, Vec<FrameMut>)> {
+        while let Some((begin, blocks, number)) = self.windows.pop_front() {
+            let frames = self.reads.end(number);
+            if (begin..begin.plus_blocks(blocks as u32)).contains(&place) {
+                return frames.map(|frames| (begin, frames));
+            }
+        }
+        None
+    }
+
+    /// Reads on behind a window, and behind the end of its segment in the one that `follows`.
+    pub(super) fn read_behind(
+        &mut self,
+        medium: &Medium,
+        window: (Place, usize),
+        follows: Option<u32>,
+    ) {
+        let mut last = self.windows.back().map_or(window, |(begin, blocks, _)| (*begin, *blocks));
+        let own = window.0.segment;
+        while self.windows.len() < WINDOWS_AHEAD {
+            let mut begin = last.0.plus_blocks(last.1 as u32);
+            if window_blocks(medium, begin) == 0 {
+                // Which one follows that is not known yet.
+                let Some(segment) = follows.filter(|_| begin.segment == own) else { break };
+                begin = Place::of_block(segment, 0);
+            }
+            let blocks = window_blocks(medium, begin);
+            let frames = (0..blocks).map(|_| FrameMut::stale()).collect();
+            let number = self.reads.queue(begin, frames);
+            self.windows.push_back((begin, blocks, number));
+            last = (begin, blocks);
+        }
+        self.reads.start();
+    }
+}
