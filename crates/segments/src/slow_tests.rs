@@ -160,3 +160,22 @@ fn who_may_wait_waits_at_each_request() {
     assert!(!slow.has_given_up() && !slow.is_refusing());
     assert_eq!((slow.retry_count(), slow.flush_failures()), (0, 0));
 }
+
+/// Who waits is not kept longer than what is held back, and does not spin meanwhile.
+#[test]
+fn waiting_ends_with_what_was_held_back() {
+    let (_dir, local) = slowed(Duration::from_millis(2));
+    local.append(at(0), &[filled(7)]).unwrap();
+    let mut channel = local.channel(8).unwrap();
+    channel.read(1, at(0), blank(1)).unwrap();
+    channel.submit().unwrap();
+    let (mut out, mut turns) = (Vec::new(), 0);
+    while channel.in_flight() > 0 {
+        channel.wait().unwrap();
+        channel.complete(&mut out).unwrap();
+        turns += 1;
+        assert!(turns <= 10, "it returns although nothing has ended");
+    }
+    assert_eq!(out.len(), 1);
+    channel.wait().unwrap();
+}

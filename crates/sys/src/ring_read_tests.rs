@@ -35,3 +35,24 @@ fn a_read_is_tried_again() {
         disk.read_patiently(0, &mut blank()).unwrap();
     }
 }
+
+/// Who waits hears of what has ended, and is not kept where nothing is under way.
+#[test]
+fn waiting_ends_with_a_read() {
+    for (_dir, disk, mut ring, _told) in engines() {
+        disk.write(0, &frames(1, 5)).unwrap();
+        ring.wait().unwrap();
+        for number in 0..5 {
+            ring.read(number, number * 4096, vec![FrameMut::stale()]).unwrap();
+        }
+        ring.submit().unwrap();
+        let (mut ended, mut turns) = (Vec::new(), 0);
+        while ring.in_flight() > 0 {
+            ring.wait().unwrap();
+            ring.complete(&mut ended).unwrap();
+            turns += 1;
+            assert!(turns <= 10, "it returns although nothing has ended");
+        }
+        assert_eq!(ended.len(), 5);
+    }
+}

@@ -44,6 +44,26 @@ impl Reads {
         let _ = self.channel.submit();
     }
 
+    /// Whether these reads have ended, none of which was waited for yet. Waits for nothing.
+    pub(crate) fn have_ended(&mut self, numbers: &[u64]) -> bool {
+        // If the system refuses to tell, it is time to wait.
+        self.collect().is_none() || numbers.iter().all(|number| self.ended.contains_key(number))
+    }
+
+    /// Takes what has ended; how many that were.
+    fn collect(&mut self) -> Option<usize> {
+        self.channel.complete(&mut self.completions).ok()?;
+        let count = self.completions.len();
+        for Completion { user_data, buffers, result } in self.completions.drain(..) {
+            let frames = match (buffers, result) {
+                (Buffers::Read(frames), Ok(())) => Some(frames),
+                _ => None,
+            };
+            self.ended.insert(user_data, frames);
+        }
+        Some(count)
+    }
+
     /// Waits for the end of a read that was started: what was read, or `None` if that has failed.
     /// To be called once for each.
     pub(crate) fn end(&mut self, number: u64) -> Option<Vec<FrameMut>> {
@@ -51,20 +71,13 @@ impl Reads {
             if let Some(frames) = self.ended.remove(&number) {
                 return frames;
             }
-            self.channel.complete(&mut self.completions).ok()?;
-            if self.completions.is_empty() {
-                if self.channel.in_flight() == 0 {
-                    return None;
-                }
-                self.channel.wait().ok()?;
+            if self.collect()? > 0 {
+                continue;
             }
-            for Completion { user_data, buffers, result } in self.completions.drain(..) {
-                let frames = match (buffers, result) {
-                    (Buffers::Read(frames), Ok(())) => Some(frames),
-                    _ => None,
-                };
-                self.ended.insert(user_data, frames);
+            if self.channel.in_flight() == 0 {
+                return None;
             }
+            self.channel.wait().ok()?;
         }
     }
 }

@@ -31,13 +31,20 @@ pub(super) struct Ahead {
     reads: Reads,
     /// Where each begins, how many blocks it has, and the number of its read.
     windows: VecDeque<(Place, usize, u64)>,
+    /// Memory of windows that were looked at.
+    spare: Vec<FrameMut>,
 }
 
 impl Ahead {
     /// `None` if the medium can't read while somebody does something else.
     pub(super) fn of(medium: &Medium) -> Option<Self> {
         let reads = Reads::of(medium, WINDOWS_AHEAD as u32)?;
-        Some(Self { reads, windows: VecDeque::new() })
+        Some(Self { reads, windows: VecDeque::new(), spare: Vec::new() })
+    }
+
+    /// A window was looked at: its memory may be used again.
+    pub(super) fn give_back(&mut self, window: Vec<FrameMut>) {
+        self.spare = window;
     }
 
     /// The window that a block is in, if it is among those that were read ahead, and where it
@@ -69,7 +76,8 @@ impl Ahead {
                 begin = Place::of_block(segment, 0);
             }
             let blocks = window_blocks(medium, begin);
-            let frames = (0..blocks).map(|_| FrameMut::stale()).collect();
+            let mut frames = std::mem::take(&mut self.spare);
+            frames.resize_with(blocks, FrameMut::stale);
             let number = self.reads.queue(begin, frames);
             self.windows.push_back((begin, blocks, number));
             last = (begin, blocks);

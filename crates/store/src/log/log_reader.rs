@@ -109,10 +109,15 @@ impl<'a> LogReader<'a> {
     fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
         let end = self.window_place.plus_blocks(self.window.len() as u32);
         if !(self.window_place..end).contains(&place) {
-            let before = std::mem::take(&mut self.window);
+            let mut before = std::mem::take(&mut self.window);
             let ahead = self.ahead.as_mut().and_then(|ahead| ahead.take(place));
             (self.window_place, self.window) = match ahead {
-                Some(window) => window,
+                Some(window) => {
+                    self.ahead
+                        .iter_mut()
+                        .for_each(|ahead| ahead.give_back(std::mem::take(&mut before)));
+                    window
+                }
                 None => (place, self.read_window(place, before)?),
             };
             self.read_ahead();

@@ -1,90 +1,142 @@
 //! What records will change is read before they are applied, for many records at once.
 //!
 //! Writes all over a large volume need a leaf and a page of chunks each. Read one after the other,
-//! when they are met, these take most of the time of a recovery; side by side they take little. It
-//! is a hint ([`crate::edits::foresee`]): what was not read here, or could not be, is read when it
-//! is needed, and what that means is decided there.
+//! when they are met, these take most of the time of a recovery; side by side, while the records
+//! before are applied, they take little. It is a hint ([`crate::edits::foresee`]): what was not
+//! read here, or could not be, is read when it is needed, and what that means is decided there.
 
-use format::Entry;
-
-use crate::DiskReads;
-use crate::chunks::asking::{Asked, MANY_LOADS_MAX};
+use crate::chunks::asking::{Asked, Load, MANY_LOADS_MAX};
 use crate::chunks::reads::Reads;
 use crate::edits::foresee;
 use crate::log::replay::Found;
 use crate::world::World;
 use crate::world::view::View;
+use crate::{DiskRead, DiskReads};
 
 /// How often it is looked for more to read for the same records. A map and a table have few levels;
 /// the rest is for records that need more than is asked for at once.
-const ROUNDS_MAX: usize = 64;
+const ROUNDS_MAX: u32 = 64;
 
 /// Reads metadata for records that are applied next.
 pub(crate) struct Fetching {
     /// `None`: the medium reads one after the other.
-    reads: Option<Reads>,
+    side_by_side: Option<Reads>,
+    records: Vec<Found>,
+    /// The record and the entry of all that need something that was not in memory.
+    waiting: Vec<(usize, usize)>,
+    asked: Asked,
+    under_way: Option<UnderWay>,
+    rounds_left: u32,
     /// Whether the last records that were looked at needed nothing that was not in memory.
     is_all_there: bool,
     /// How often something had to be read by then ([`crate::chunks::memory::Memory::misses`]).
     misses: u64,
 }
 
+/// Reads of one round.
+struct UnderWay {
+    loads: Vec<Load>,
+    reads: DiskReads,
+    /// Their numbers, where they go on side by side.
+    numbers: Vec<u64>,
+}
+
 impl Fetching {
+    /// For records of which none is there yet.
     pub(crate) fn new(world: &World) -> Self {
-        let reads = Reads::of(&world.medium, MANY_LOADS_MAX as u32);
-        Self { reads, is_all_there: false, misses: 0 }
+        Self {
+            side_by_side: Reads::of(&world.medium, MANY_LOADS_MAX as u32),
+            records: Vec::new(),
+            waiting: Vec::new(),
+            asked: Asked::many(),
+            under_way: None,
+            rounds_left: 0,
+            is_all_there: false,
+            misses: 0,
+        }
     }
 
-    /// Reads what applying these records will need.
-    pub(crate) fn fetch(&mut self, world: &World, records: &[Found]) {
+    /// Begins to read what these records need. Those before them were taken.
+    pub(crate) fn begin(&mut self, world: &World, records: Vec<Found>) {
+        debug_assert!(self.records.is_empty(), "they were taken");
+        self.records = records;
         // Where all that is changed is in memory by now, nothing has to be looked for.
         if self.is_all_there && self.misses == world.memory.misses() {
             return;
         }
-        let mut asked = Asked::many();
-        let mut entries: Vec<&Entry> = records.iter().flat_map(|found| &found.entries).collect();
+        let entries = |(at, found): (usize, &Found)| (0..found.entries.len()).map(move |i| (at, i));
+        self.waiting = self.records.iter().enumerate().flat_map(entries).collect();
+        self.rounds_left = ROUNDS_MAX;
         self.is_all_there = true;
-        for _ in 0..ROUNDS_MAX {
-            let view = View::asking(world, &asked);
-            entries.retain(|entry| {
-                let before = asked.absences();
-                let is_full = asked.is_full();
-                if !is_full {
-                    foresee::entry(view, entry);
-                }
-                is_full || asked.absences() > before
-            });
-            if !asked.is_waiting() {
-                break;
-            }
-            self.is_all_there = false;
-            asked.let_go();
-            let (loads, mut reads) = asked.reads(&world.medium);
-            self.read(world, &mut reads);
-            reads.iter().for_each(|_| world.memory.missed());
-            asked.came(&world.medium, loads, reads);
-        }
+        self.look(world);
         self.misses = world.memory.misses();
     }
 
-    fn read(&mut self, world: &World, reads: &mut DiskReads) {
-        let Some(side_by_side) = &mut self.reads else {
-            for read in reads {
-                read.failed =
-                    world.medium.disk.read_patiently(read.place, &mut read.frames).is_err();
+    /// Takes what has come meanwhile, without waiting for anything.
+    pub(crate) fn go_on(&mut self, world: &World) {
+        let Some(under_way) = &self.under_way else { return };
+        if self.side_by_side.as_mut().is_some_and(|reads| reads.have_ended(&under_way.numbers)) {
+            self.came(world);
+        }
+    }
+
+    /// The records, when all that they need has been read.
+    pub(crate) fn take(&mut self, world: &World) -> Vec<Found> {
+        while self.under_way.is_some() {
+            self.came(world);
+        }
+        std::mem::take(&mut self.records)
+    }
+
+    /// Looks what is not in memory, and begins to read it.
+    fn look(&mut self, world: &World) {
+        let Self { records, waiting, asked, .. } = self;
+        let view = View::asking(world, asked);
+        waiting.retain(|(at, entry)| {
+            if asked.is_full() {
+                return true;
             }
+            let before = asked.absences();
+            foresee::entry(view, &records[*at].entries[*entry]);
+            asked.absences() > before
+        });
+        asked.let_go();
+        if !asked.is_waiting() || self.rounds_left == 0 {
+            self.waiting.clear();
+            self.asked = Asked::many();
             return;
-        };
-        let queue = |read: &mut crate::DiskRead| {
-            side_by_side.queue(read.place, std::mem::take(&mut read.frames))
-        };
-        let numbers: Vec<u64> = reads.iter_mut().map(queue).collect();
-        side_by_side.start();
-        for (read, number) in reads.iter_mut().zip(numbers) {
-            match side_by_side.end(number) {
-                Some(frames) => read.frames = frames,
-                None => read.failed = true,
+        }
+        self.rounds_left -= 1;
+        self.is_all_there = false;
+        let (loads, mut reads) = self.asked.reads(&world.medium);
+        reads.iter().for_each(|_| world.memory.missed());
+        let mut numbers = Vec::new();
+        if let Some(side_by_side) = &mut self.side_by_side {
+            let frames = |read: &mut DiskRead| std::mem::take(&mut read.frames);
+            numbers.extend(reads.iter_mut().map(|r| side_by_side.queue(r.place, frames(r))));
+            side_by_side.start();
+        }
+        self.under_way = Some(UnderWay { loads, reads, numbers });
+    }
+
+    /// Waits for the reads under way, and looks on with what has come.
+    fn came(&mut self, world: &World) {
+        let Some(UnderWay { loads, mut reads, numbers }) = self.under_way.take() else { return };
+        match &mut self.side_by_side {
+            None => reads.iter_mut().for_each(|read| {
+                let result = world.medium.disk.read_patiently(read.place, &mut read.frames);
+                read.failed = result.is_err();
+            }),
+            Some(side_by_side) => {
+                for (read, number) in reads.iter_mut().zip(numbers) {
+                    match side_by_side.end(number) {
+                        Some(frames) => read.frames = frames,
+                        None => read.failed = true,
+                    }
+                }
             }
         }
+        self.asked.came(&world.medium, loads, reads);
+        self.look(world);
     }
 }

@@ -40,12 +40,16 @@ pub(crate) fn replay(
             position = found.behind();
             flushed = flushed.max(found.header.flushed_lsn);
             unsure.push(found);
+            fetching.go_on(world);
             if unsure.len() >= RECORDS_TOGETHER {
-                apply_sure(world, writer, &mut unsure, flushed, (&mut fetching, relief))?;
+                let sure = take_sure(&mut unsure, flushed);
+                apply_before(world, writer, sure, (&mut fetching, relief))?;
             }
         }
-        apply_sure(world, writer, &mut unsure, flushed, (&mut fetching, relief))?;
-        fetching.fetch(world, &unsure);
+        let sure = take_sure(&mut unsure, flushed);
+        apply_before(world, writer, sure, (&mut fetching, relief))?;
+        apply_before(world, writer, unsure, (&mut fetching, relief))?;
+        let unsure = fetching.take(world);
         let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
         // An earlier recovery may have ended here, and the log gone on in the next segment where
         // its first record did not fit behind the last whole one: the torn one is there still.
@@ -54,19 +58,25 @@ pub(crate) fn replay(
     no_record_is_lost(&mut reader, &writer.log.position())
 }
 
-/// Applies the first of these records, up to the last that was flushed.
-fn apply_sure(
+/// Takes the first of these records, up to the last that was flushed.
+fn take_sure(records: &mut Vec<Found>, flushed_lsn: u64) -> Vec<Found> {
+    let sure = records.iter().take_while(|record| record.header.lsn <= flushed_lsn).count();
+    records.drain(..sure).collect()
+}
+
+/// Begins to read what `records` need, and applies those before them meanwhile.
+fn apply_before(
     world: &World,
     writer: &mut Writer,
-    records: &mut Vec<Found>,
-    flushed_lsn: u64,
+    records: Vec<Found>,
     (fetching, relief): (&mut Fetching, &mut Relief<'_>),
 ) -> Result<(), StoreError> {
-    let sure = records.iter().take_while(|record| record.header.lsn <= flushed_lsn).count();
-    fetching.fetch(world, &records[..sure]);
-    for record in records.drain(..sure) {
+    let before = fetching.take(world);
+    fetching.begin(world, records);
+    for record in before {
         apply_record(world, writer, &record)?;
         relief.relieve(world, writer)?;
+        fetching.go_on(world);
     }
     Ok(())
 }

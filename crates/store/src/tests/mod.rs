@@ -11,6 +11,7 @@ mod extents;
 mod failed_copies;
 mod failing;
 mod features;
+mod fetching;
 mod full;
 mod grow;
 mod holes;

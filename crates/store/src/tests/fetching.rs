@@ -1,0 +1,216 @@
+//! Recovery reads side by side what it needs, where the medium has a channel.
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use segments::{
+    BadLabel, Buffers, Channel, Completion, Fence, Local, Persist, RootError, Segments, Shared,
+};
+
+use super::*;
+
+/// Leaves that the log changes: each has to be read.
+const LEAVES: u64 = 600;
+
+/// How reads were asked for.
+#[derive(Default)]
+struct Counted {
+    /// One by one, by a caller that waits.
+    alone: AtomicU64,
+    /// Of a channel: how many blocks each has that was started together with others.
+    together: Mutex<Vec<Vec<usize>>>,
+    /// Whether those of channels fail.
+    fails: bool,
+}
+
+/// A disk in memory that has channels.
+struct Channelled {
+    below: Arc<Local>,
+    counted: Arc<Counted>,
+}
+
+/// Passes calls on to the segments below.
+macro_rules! pass_on {
+    ($(fn $name:ident($($arg:ident: $kind:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($arg: $kind),*) -> $result {
+            self.below.$name($($arg),*)
+        })*
+    };
+}
+
+impl Segments for Channelled {
+    pass_on! {
+        fn lay_out(geometry: Geometry) -> ();
+        fn len_bytes() -> u64;
+        fn grow(capacity_bytes: u64) -> io::Result<()>;
+        fn describe(segment: u32) -> SegmentKind;
+        fn free(segment: u32) -> io::Result<bool>;
+        fn append(place: Place, frames: &[Frame]) -> io::Result<()>;
+        fn append_as(place: Place, frames: &[Frame], persist: Persist) -> io::Result<()>;
+        fn write_and_flush(write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
+        fn flush_failures() -> u64;
+        fn read_root() -> Result<Superblock, RootError>;
+        fn root_copies() -> Vec<Result<Superblock, FormatError>>;
+        fn swap_root(expected: u64, next: &Superblock) -> Result<(), RootError>;
+        fn settle_root() -> ();
+        fn mend_root(copy: usize, root: &Superblock) -> Result<(), RootError>;
+        fn labels() -> Vec<Result<Label, FormatError>>;
+        fn mend_labels(root: &Superblock) -> Vec<BadLabel>;
+        fn fence(epoch: u64) -> io::Result<Fence>;
+        fn has_given_up() -> bool;
+        fn is_refusing() -> bool;
+        fn retry_count() -> u64;
+        fn give_way() -> bool;
+        fn locate(place: Place) -> u64;
+    }
+
+    fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.counted.alone.fetch_add(1, Ordering::Relaxed);
+        self.below.read(place, frames)
+    }
+
+    fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.counted.alone.fetch_add(1, Ordering::Relaxed);
+        self.below.read_patiently(place, frames)
+    }
+
+    fn channel(&self, _entries: u32) -> io::Result<Box<dyn Channel>> {
+        let (below, counted) = (self.below.clone(), self.counted.clone());
+        let (queued, started) = Default::default();
+        Ok(Box::new(TestChannel { below, counted, queued, started, may_end: false }))
+    }
+}
+
+type Asked = (u64, Place, Vec<FrameMut>);
+
+/// A channel whose reads end only when somebody waits.
+struct TestChannel {
+    below: Arc<Local>,
+    counted: Arc<Counted>,
+    queued: Vec<Asked>,
+    started: Vec<Asked>,
+    may_end: bool,
+}
+
+impl Channel for TestChannel {
+    fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()> {
+        self.queued.push((user_data, place, frames));
+        Ok(())
+    }
+
+    fn append(&mut self, _: u64, _: Place, _: Vec<Frame>, _: Persist) -> io::Result<()> {
+        Err(io::Error::other("recovery only reads here"))
+    }
+
+    fn check(&self, _: Place, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        let blocks: Vec<usize> = self.queued.iter().map(|(.., frames)| frames.len()).collect();
+        if !blocks.is_empty() {
+            self.counted.together.lock().push(blocks);
+        }
+        self.started.append(&mut self.queued);
+        Ok(())
+    }
+
+    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        if !std::mem::take(&mut self.may_end) {
+            return Ok(());
+        }
+        // The last one first: they end in any order.
+        while let Some((user_data, place, mut frames)) = self.started.pop() {
+            let result = match self.counted.fails {
+                true => Err(io::Error::other("no read of a channel succeeds")),
+                false => self.below.read(place, &mut frames),
+            };
+            out.push(Completion { user_data, buffers: Buffers::Read(frames), result });
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        self.may_end = true;
+        Ok(())
+    }
+
+    fn poll_fds(&self) -> Vec<RawFd> {
+        Vec::new()
+    }
+
+    fn next_retry(&self) -> Option<Duration> {
+        None
+    }
+
+    fn has_ended(&self) -> bool {
+        false
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queued.len() + self.started.len()
+    }
+
+    fn end_retries(&self) {}
+
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Where the block in each leaf is that was written.
+fn start_of(leaf: u64) -> u64 {
+    leaf * MIB + leaf % 256 * 8
+}
+
+/// A pool whose log behind the checkpoint writes to each of many leaves.
+fn killed() -> (Arc<MemoryDisk>, VolumeId) {
+    let (disk, store) = pool(1 << 30);
+    let id = volume(&store, LEAVES * MIB);
+    for leaf in 0..LEAVES {
+        write(&store, id, start_of(leaf), &distinct(8, 10_000 + leaf)).unwrap();
+    }
+    store.checkpoint().unwrap();
+    for leaf in 0..LEAVES {
+        write(&store, id, start_of(leaf), &distinct(8, 20_000 + leaf)).unwrap();
+    }
+    (disk.copy(), id)
+}
+
+/// Opens a pool over channels, and looks that all that was written is there.
+fn reopen(disk: Arc<MemoryDisk>, id: VolumeId, fails: bool) -> Arc<Counted> {
+    let below = Arc::new(Local::over(disk));
+    let counted = Arc::new(Counted { fails, ..Counted::default() });
+    let segments: Arc<dyn Segments> = Arc::new(Channelled { below, counted: counted.clone() });
+    let store = Store::open(Shared::from(segments), OpenOptions::default()).unwrap();
+    let alone = counted.alone.load(Ordering::Relaxed);
+    for leaf in 0..LEAVES {
+        assert_eq!(read(&store, id, start_of(leaf), 8), distinct(8, 20_000 + leaf));
+    }
+    counted.alone.store(alone, Ordering::Relaxed);
+    counted
+}
+
+/// What the log changes is read many at a time, and so is the log, before it is asked for.
+#[test]
+fn a_recovery_waits_for_few_of_its_reads() {
+    let (disk, id) = killed();
+    let counted = reopen(disk.clone(), id, false);
+    let alone = counted.alone.load(Ordering::Relaxed);
+    assert!(alone < LEAVES / 6, "{alone} reads were waited for one by one");
+    let together = counted.together.lock();
+    let most = together.iter().filter(|blocks| blocks.iter().all(|blocks| *blocks <= 2));
+    let most = most.map(Vec::len).max().unwrap();
+    assert!(most >= 32, "no more than {most} leaves were read together");
+    let windows = together.iter().flatten().filter(|blocks| **blocks > 2).count();
+    assert!(windows > 4, "the log was read ahead: {windows}");
+}
+
+/// What a channel can't read is read as if there were none.
+#[test]
+fn a_recovery_does_without_reads_that_fail() {
+    let (disk, id) = killed();
+    let counted = reopen(disk, id, true);
+    assert!(counted.alone.load(Ordering::Relaxed) > LEAVES);
+}
