@@ -39,6 +39,9 @@ pub struct HostPort {
     pub id: [u8; 16],
 }
 
+/// The id of no volume.
+const NO_VOLUME: u64 = u64::MAX;
+
 /// The two ends of an I_T nexus, which outlive its sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NexusId {
@@ -56,6 +59,12 @@ pub struct Nexus {
     generation: AtomicU64,
     /// How many units have events pending, so that the usual command takes no lock.
     attentive: AtomicUsize,
+    /// A volume that had none when it was asked last, while others have some: a host may know of a
+    /// thousand units, and use one. [`NO_VOLUME`] once anything becomes pending.
+    quiet: AtomicU64,
+    /// How often it was looked for events under the lock.
+    #[cfg(test)]
+    pub(crate) looks: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -166,6 +175,9 @@ impl Nexus {
             id,
             generation: AtomicU64::new(luns.generation),
             attentive: AtomicUsize::new(state.pending()),
+            quiet: AtomicU64::new(NO_VOLUME),
+            #[cfg(test)]
+            looks: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }
@@ -221,7 +233,7 @@ impl Nexus {
         state.queues.retain(|id, _| ids.binary_search(id).is_ok());
         state.ids = ids;
         state.seen = luns.clone();
-        self.attentive.store(state.pending(), Ordering::Release);
+        self.note_pending(&state);
         self.generation.store(luns.generation, Ordering::Release);
     }
 
@@ -230,7 +242,7 @@ impl Nexus {
         let mut state = self.state.lock();
         if state.ids.binary_search(&volume).is_ok() {
             state.push(volume, what);
-            self.attentive.store(state.pending(), Ordering::Release);
+            self.note_pending(&state);
         }
     }
 
@@ -239,7 +251,7 @@ impl Nexus {
     pub(crate) fn attend_reset(&self, volumes: &[VolumeId]) {
         let mut state = self.state.lock();
         state.mark_reset(volumes);
-        self.attentive.store(state.pending(), Ordering::Release);
+        self.note_pending(&state);
     }
 
     /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
@@ -249,7 +261,7 @@ impl Nexus {
         for volume in map.luns.values().filter(|volume| meant(volume)) {
             state.push(volume.id, what);
         }
-        self.attentive.store(state.pending(), Ordering::Release);
+        self.note_pending(&state);
     }
 
     /// What is still pending when the session is lost: what the next one is told first by each
@@ -290,13 +302,29 @@ impl Nexus {
     /// Takes the next unit attention of a volume.
     #[inline]
     pub fn take_attention(&self, volume: VolumeId) -> Option<Attention> {
-        if self.attentive.load(Ordering::Acquire) == 0 {
+        let is_quiet = || self.quiet.load(Ordering::Acquire) == volume.0;
+        if self.attentive.load(Ordering::Acquire) == 0 || is_quiet() {
             return None;
         }
+        self.look_for_attention(volume)
+    }
+
+    fn look_for_attention(&self, volume: VolumeId) -> Option<Attention> {
         let mut state = self.state.lock();
+        #[cfg(test)]
+        self.looks.fetch_add(1, Ordering::Relaxed);
         let what = state.take(volume);
         self.attentive.store(state.pending(), Ordering::Release);
+        if what.is_none() {
+            self.quiet.store(volume.0, Ordering::Release);
+        }
         what
+    }
+
+    /// What is pending has changed, by whoever holds the state.
+    fn note_pending(&self, state: &State) {
+        self.quiet.store(NO_VOLUME, Ordering::Release);
+        self.attentive.store(state.pending(), Ordering::Release);
     }
 
     /// The host has read which units it sees: all units stop telling of the change (SPC-4, 6.33).
@@ -309,7 +337,7 @@ impl Nexus {
             queue.retain(|what| what != Attention::Units);
             !queue.is_empty()
         });
-        self.attentive.store(state.pending(), Ordering::Release);
+        self.note_pending(&state);
     }
 }
 

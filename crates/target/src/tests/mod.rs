@@ -3,7 +3,9 @@
 mod machine;
 mod tokens;
 
-use block::{SectorCount, VolumeId};
+use std::sync::Arc;
+
+use block::{LunMap, SectorCount, VolumeAttributes, VolumeId};
 
 use crate::reservations::at_ports;
 use crate::*;
@@ -66,7 +68,7 @@ fn what_makes_no_sense_is_not_put_in_force() {
 #[should_panic(expected = "before any session")]
 fn nothing_is_put_in_force_behind_the_back_of_a_session() {
     let target = target();
-    let luns = std::sync::Arc::new(block::LunMap::default());
+    let luns = Arc::new(LunMap::default());
     let _nexus = target.new_nexus(nexus(1, 1).host, 1, &luns);
     let _ = target.restore(Start::PowerOn, KeptState::default());
 }
@@ -109,4 +111,32 @@ fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
     assert_eq!(all.clone().after_power_on(), left);
     assert!(Kept { aptpl: false, ..all }.after_power_on().is_empty());
     assert!(Kept { exclusive: Some(nexus(1, 1)), ..Kept::default() }.after_power_on().is_empty());
+}
+
+/// A host that knows many units and uses one is asked for the others' events once, not with each
+/// command; and misses none of its own.
+#[test]
+fn a_command_to_a_quiet_unit_does_not_look_for_what_others_have_to_tell() {
+    let unit = |id: u16| VolumeAttributes {
+        id: VolumeId(id.into()),
+        size: SectorCount(8),
+        logical_block: block::LogicalBlockSize::default(),
+        naa: [id as u8; 16],
+        serial: id.to_string(),
+        write_cache: false,
+        offloads: block::Offloads::default(),
+        limits: block::VolumeLimits::default(),
+    };
+    let luns = (1..=1000).map(|id| (id, Arc::new(unit(id)))).collect();
+    let luns = Arc::new(LunMap { generation: 1, luns });
+    let nexus = target().new_nexus(nexus(1, 1).host, 1, &luns);
+    assert!(nexus.take_attention(VOLUME).is_some(), "of its past");
+    let looks = || nexus.looks.load(std::sync::atomic::Ordering::Relaxed);
+    let before = looks();
+    (0..100).for_each(|_| assert_eq!(nexus.take_attention(VOLUME), None));
+    assert_eq!(looks(), before + 1);
+    nexus.attend(VOLUME, Attention::Capacity);
+    assert_eq!(nexus.take_attention(VOLUME), Some(Attention::Capacity));
+    assert_eq!(nexus.take_attention(VOLUME), None);
+    assert!(nexus.take_attention(VolumeId(2)).is_some());
 }
