@@ -53,8 +53,8 @@ pub trait Channel {
     /// If the kernel refuses the call itself.
     fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()>;
 
-    /// Waits until something that was submitted has ended, or is to be gone on with; returns at once
-    /// where nothing is under way. For who may wait, such as recovery.
+    /// Waits until something that was submitted has ended, or is to be gone on with; returns at
+    /// once where nothing is under way. For who may wait, such as recovery.
     ///
     /// # Errors
     /// If the kernel refuses the call itself, or nobody can wait for this medium.

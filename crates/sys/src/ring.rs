@@ -145,8 +145,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Waits until something that was submitted has ended, or is to be gone on with; returns at once
-    /// where nothing is under way. For who may wait.
+    /// Waits until something that was submitted has ended, or is to be gone on with; returns at
+    /// once where nothing is under way. For who may wait.
     ///
     /// # Errors
     /// If the kernel refuses the call itself.

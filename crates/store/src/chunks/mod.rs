@@ -5,9 +5,9 @@
 //! * `unplaced`: chunks without a place of their own, `data_cache`: data in memory,
 //! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what
 //!   was written,
-//! * `medium`: reading metadata from the device, `asking`: asking for it instead, `reads`: reads that
-//!   go on side by side, `memory`: the one budget of all of it, `shards`: its locks, `plans`: what
-//!   stays there until a change is applied.
+//! * `medium`: reading metadata from the device, `asking`: asking for it instead, `reads`: reads
+//!   that go on side by side, `memory`: the one budget of all of it, `shards`: its locks, `plans`:
+//!   what stays there until a change is applied.
 //!
 //! Invariants:
 //! 1. A chunk never changes: the same id is the same content, wherever it is.

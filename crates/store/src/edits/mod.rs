@@ -5,8 +5,8 @@
 //! * `copies`, `stage`, `rest`: what takes more than one record,
 //! * `take`, `grafts`, `origins`: what copies take from their sources, and what that changes for
 //!   others,
-//! * `preload`: what an edit will touch is in memory before it is taken, `foresee`: what an entry of
-//!   the log will touch is asked for before it is applied.
+//! * `preload`: what an edit will touch is in memory before it is taken, `foresee`: what an entry
+//!   of the log will touch is asked for before it is applied.
 //!
 //! Invariants:
 //! 1. An edit that is in a record can be applied without I/O, and does not fail.

@@ -36,10 +36,20 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// `None` if the medium can't read while somebody does something else.
-    pub(super) fn of(medium: &Medium) -> Option<Self> {
-        let reads = Reads::of(medium, WINDOWS_AHEAD as u32)?;
+    /// `None` if the medium can't read while somebody does something else. `more` other reads may
+    /// go on beside those of windows.
+    pub(super) fn of(medium: &Medium, more: u32) -> Option<Self> {
+        let reads = Reads::of(medium, WINDOWS_AHEAD as u32 + more)?;
         Some(Self { reads, windows: VecDeque::new(), spare: Vec::new() })
+    }
+
+    /// Reads single blocks side by side, and waits for them: those that could be read.
+    pub(super) fn blocks(&mut self, places: impl Iterator<Item = Place>) -> Vec<Option<FrameMut>> {
+        let queue = |place| self.reads.queue(place, vec![FrameMut::stale()]);
+        let numbers: Vec<u64> = places.map(queue).collect();
+        self.reads.start();
+        let read = |number| self.reads.end(number).and_then(|mut frames| frames.pop());
+        numbers.into_iter().map(read).collect()
     }
 
     /// A window was looked at: its memory may be used again.

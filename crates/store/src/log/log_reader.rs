@@ -19,7 +19,7 @@ use crate::log::ahead::{Ahead, window_blocks};
 const ENTRIES: u32 = 4;
 
 /// The blocks of a segment at which its first record can be, in their order.
-pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> {
+pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> + Clone {
     (0..ENTRIES).map(move |part| part * (blocks_per_segment / ENTRIES))
 }
 
@@ -71,7 +71,7 @@ impl<'a> LogReader<'a> {
     /// One for who follows the log and has to do with each record: the device reads on meanwhile,
     /// where it can.
     pub(crate) fn reading_ahead(medium: &'a Medium) -> Self {
-        Self { ahead: Ahead::of(medium), ..Self::new(medium) }
+        Self { ahead: Ahead::of(medium, ENTRIES), ..Self::new(medium) }
     }
 
     /// With what was read of a segment, from its beginning on.
@@ -158,19 +158,25 @@ impl<'a> LogReader<'a> {
         {
             return entrances.clone();
         }
-        let geometry = self.medium.geometry();
-        let blocks = entry_blocks(geometry.blocks_per_segment());
-        let looked_at = |block: u32| {
-            let place = Place { segment, offset_units: block * UNITS_PER_BLOCK };
-            let mut frames = [FrameMut::stale()];
-            let read = self.medium.disk.read_patiently(place, &mut frames);
-            let header = RecordHeader::decode(&frames[0][..]).ok().filter(|_| read.is_ok());
-            let follows = header.map(|header| (header.lsn, header.previous));
-            Entrance { block, follows, unreadable: read.is_err() }
-        };
+        let blocks = entry_blocks(self.medium.geometry().blocks_per_segment());
+        let places = blocks.clone().map(|block| Place::of_block(segment, block));
+        let ahead = self.ahead.as_mut();
+        let mut read = ahead.map(|ahead| ahead.blocks(places)).unwrap_or_default().into_iter();
+        let looked_at = |block| self.entrance(segment, block, read.next().flatten());
         let entrances: Vec<Entrance> = blocks.map(looked_at).collect();
         self.next = Some((segment, entrances.clone()));
         entrances
+    }
+
+    /// Looks at a place of a segment's first record, which may have been read already.
+    fn entrance(&self, segment: u32, block: u32, read: Option<FrameMut>) -> Entrance {
+        let is_read = read.is_some();
+        let mut frames = [read.unwrap_or_else(FrameMut::stale)];
+        let place = Place::of_block(segment, block);
+        let unreadable = !is_read && self.medium.disk.read_patiently(place, &mut frames).is_err();
+        let header = RecordHeader::decode(&frames[0][..]).ok().filter(|_| !unreadable);
+        let follows = header.map(|header| (header.lsn, header.previous));
+        Entrance { block, follows, unreadable }
     }
 
     /// The places at which the next record can be, in their order: behind the last one, and at the

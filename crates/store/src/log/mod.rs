@@ -3,8 +3,8 @@
 //! * `tail`: where it ends, and what a recovery of this moment would read,
 //! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
 //!   chunks that move to another place in it, `packed_blocks`: its compressed groups,
-//! * `log_reader`, `replay`: finding records, `ahead`: reading on meanwhile, `plausible`: what can't
-//!   be right,
+//! * `log_reader`, `replay`: finding records, `ahead`: reading on meanwhile, `plausible`: what
+//!   can't be right,
 //! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
 //!   `incarnation`: which opening it is.
 //!
