@@ -13,7 +13,7 @@
 //! 2. Entries are applied in the order of the log, and each once.
 //! 3. No segment that recovery would read is free.
 
-mod ahead;
+pub(crate) mod ahead;
 pub(crate) mod checkpointer;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;

@@ -6,19 +6,16 @@
 //! in bursts, and a pool that is nearly full has its hosts go at the pace of reclaim (`pace`). Only
 //! while jobs wait for space, or no host writes, does it go as fast as it can.
 
-use std::collections::VecDeque;
-
 use block::BLOCK_BYTES;
-use format::geometry::UNITS_PER_BLOCK;
-use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
+use format::PLACE_UNIT_BYTES;
 
-use crate::chunks::groups::Image;
 use crate::chunks::verify::Stored;
 use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
 use crate::upkeep::Store;
 use crate::upkeep::compact::Compactor;
-use crate::upkeep::relocate::Ahead;
+use crate::upkeep::relocate::SegmentReader;
+use crate::upkeep::victim::Victim;
 use crate::world::World;
 use crate::writer::Writer;
 use crate::{Next, StoreError};
@@ -33,24 +30,13 @@ const LOG_SEGMENTS_MIN: usize = 2;
 pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     /// What is to be emptied next.
-    ahead: Option<Ahead>,
+    ahead: Option<SegmentReader>,
     /// Bytes that hosts had written at the last turn.
     seen_bytes: u64,
     /// Bytes that may be moved for what hosts have written.
     credit_bytes: u64,
     /// The pass that empties segments of metadata, while there is one.
     pub(super) compaction: Option<Compactor>,
-}
-
-struct Victim {
-    segment: u32,
-    opened_lsn: u64,
-    /// Of its units, when it was chosen.
-    live_units: u64,
-    dead_units: u64,
-    live: VecDeque<Stored>,
-    /// What stands in it.
-    image: Image,
 }
 
 /// How short free segments are.
@@ -143,7 +129,9 @@ impl Store {
             return Ok(Some(shortage.pace()));
         }
         if reclaimer.victim.is_none() && (shortage.permille > 0 || shortage.starving()) {
-            reclaimer.victim = self.choose_victim(shortage, &mut reclaimer.ahead);
+            // Where space is out, whatever has least in it now.
+            let ahead = reclaimer.ahead.take().filter(|_| !shortage.exhausted);
+            reclaimer.victim = self.choose_victim(self.live_units_max(shortage), ahead);
         }
         let Some(victim) = &mut reclaimer.victim else { return Ok(None) };
         let (hosts_bytes, idle) = {
@@ -167,7 +155,11 @@ impl Store {
         if !self.move_some(reclaimer, blocks)? {
             return Ok(None);
         }
-        self.read_ahead(reclaimer, shortage, blocks);
+        if let Some(victim) = &reclaimer.victim
+            && !shortage.exhausted
+        {
+            self.read_ahead(victim, &mut reclaimer.ahead, self.live_units_max(shortage), blocks);
+        }
         Ok(Some(Next::AtOnce))
     }
 
@@ -179,7 +171,7 @@ impl Store {
     pub fn reclaim_segment(&self) -> Result<bool, StoreError> {
         let mut reclaimer = self.reclaiming.lock();
         if reclaimer.victim.is_none() {
-            reclaimer.victim = self.choose_victim(self.shortage(), &mut None);
+            reclaimer.victim = self.choose_victim(self.live_units_max(self.shortage()), None);
         }
         if reclaimer.victim.is_none() {
             return self.free_any();
@@ -301,71 +293,10 @@ impl Store {
         Ok(gains)
     }
 
-    /// Reads some of the segment that is to be emptied next: as large a part as that is of the
-    /// current one which was just moved. So hosts that wait for what moves win never wait for the
-    /// reading of a whole segment.
-    fn read_ahead(&self, reclaimer: &mut Reclaimer, shortage: Shortage, moved_blocks: usize) {
-        let Reclaimer { victim: Some(victim), ahead, .. } = reclaimer else { return };
-        if ahead.is_none() {
-            let most = self.live_units_max(shortage);
-            let next = self.writer.lock().least_live(most, Some(victim.segment));
-            *ahead = next.map(|(segment, row)| Ahead::new(segment, row.opened_lsn));
-        }
-        let Some(ahead) = ahead else { return };
-        let blocks = u64::from(self.world.medium.geometry().blocks_per_segment());
-        let live_blocks = (victim.live_units / u64::from(UNITS_PER_BLOCK)).max(1);
-        let part = (blocks * moved_blocks as u64).div_ceil(live_blocks);
-        ahead.read_some(&self.world.medium, part.try_into().unwrap_or(u32::MAX));
-    }
-
     /// Segments with more units live are not worth emptying.
     fn live_units_max(&self, shortage: Shortage) -> u64 {
         let segment_units = self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES;
         segment_units - shortage.gain_units(segment_units)
-    }
-
-    /// What was read ahead, if it is still worth emptying; or the log segment with the least live
-    /// data. One whose records can't be read is left alone.
-    fn choose_victim(&self, shortage: Shortage, ahead: &mut Option<Ahead>) -> Option<Victim> {
-        let most = self.live_units_max(shortage);
-        loop {
-            let (row, next) = match self.take_ahead(ahead, most) {
-                Some(found) => found,
-                None => {
-                    let (segment, row) = self.writer.lock().least_live(most, None)?;
-                    (row, Ahead::new(segment, row.opened_lsn))
-                }
-            };
-            let (segment, opened_lsn) = (next.segment, next.opened_lsn);
-            match next.finish(&self.world) {
-                Ok((live, image)) => {
-                    let live_units = u64::from(row.live_units);
-                    let segment_bytes = self.world.medium.geometry().segment_bytes;
-                    let dead_units = segment_bytes / PLACE_UNIT_BYTES - live_units;
-                    let live = live.into();
-                    return Some(Victim {
-                        segment,
-                        opened_lsn,
-                        live_units,
-                        dead_units,
-                        live,
-                        image,
-                    });
-                }
-                Err(_) => self.writer.lock().supply.leave_alone(segment),
-            }
-        }
-    }
-
-    /// What was read ahead, unless it is another segment by now, or not worth it any more.
-    fn take_ahead(&self, ahead: &mut Option<Ahead>, most: u64) -> Option<(SegmentRow, Ahead)> {
-        let ahead = ahead.take()?;
-        let writer = self.writer.lock();
-        let row = writer.state.segments.row(ahead.segment);
-        let is_it = row.state == SegmentState::Log && row.opened_lsn == ahead.opened_lsn;
-        let is_worth_it = (1..most).contains(&row.live_units.into())
-            && !writer.supply.is_unreclaimable(ahead.segment);
-        (is_it && is_worth_it).then_some((row, ahead))
     }
 }
 
@@ -385,27 +316,6 @@ impl Writer {
     /// Segments that the next checkpoint frees.
     fn dead_segments(&self) -> usize {
         self.state.segments.dead(self.log.segments()).len()
-    }
-
-    /// The log segment with the least live units, if those are less than `most`. Segments that
-    /// recovery would read stay, and so does `but`; those that are nearly all live are not worth moving. All rows
-    /// are walked for it, once for each segment that is emptied: what else keeps one out is asked
-    /// only of what has less in it than all before.
-    fn least_live(&self, most: u64, but: Option<u32>) -> Option<(u32, SegmentRow)> {
-        let weightless = &self.state.segments.weightless;
-        let mut least: Option<(u32, SegmentRow)> = None;
-        for (segment, row) in self.state.segments.rows() {
-            if row.state == SegmentState::Log
-                && Some(segment) != but
-                && least.is_none_or(|(_, found)| row.live_units < found.live_units)
-                && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
-                && !self.log.segments().contains(&segment)
-                && !self.supply.is_unreclaimable(segment)
-            {
-                least = Some((segment, row));
-            }
-        }
-        least
     }
 
     /// An eighth of a segment. After that much more log another look for dead blocks may pay.

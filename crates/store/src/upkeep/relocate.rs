@@ -29,7 +29,7 @@ pub(crate) fn live_chunks(world: &World, segment: u32) -> Result<Vec<Stored>, St
 
 /// A segment that is read as a whole, a piece at a time: before it is emptied, so that nobody waits
 /// for all of it, and what is moved from there need not be read once more.
-pub(crate) struct Ahead {
+pub(crate) struct SegmentReader {
     pub(crate) segment: u32,
     /// The first record of it.
     pub(crate) opened_lsn: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Ahead {
     is_bad: bool,
 }
 
-impl Ahead {
+impl SegmentReader {
     /// Nothing of it was read.
     pub(crate) fn new(segment: u32, opened_lsn: u64) -> Self {
         Self { segment, opened_lsn, read: Vec::new(), is_bad: false }

@@ -1,0 +1,124 @@
+//! Which segment of the log reclaim empties next, and reading it while the one before it is emptied.
+
+use std::collections::VecDeque;
+
+use format::geometry::UNITS_PER_BLOCK;
+use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
+
+use crate::chunks::groups::Image;
+use crate::chunks::verify::Stored;
+use crate::upkeep::Store;
+use crate::upkeep::relocate::SegmentReader;
+use crate::writer::Writer;
+
+/// A segment that is emptied.
+pub(super) struct Victim {
+    pub(super) segment: u32,
+    pub(super) opened_lsn: u64,
+    /// Of its units, when it was chosen.
+    pub(super) live_units: u64,
+    pub(super) dead_units: u64,
+    pub(super) live: VecDeque<Stored>,
+    /// What stands in it.
+    pub(super) image: Image,
+}
+
+impl Store {
+    /// Reads some of the segment that is to be emptied next: as large a part as that is of `victim`
+    /// which was just moved. So hosts that wait for what moves win never wait for the reading of a
+    /// whole segment. Not one of which more than seven eighths are live: little is won there, and
+    /// another may be worth more by then.
+    pub(super) fn read_ahead(
+        &self,
+        victim: &Victim,
+        ahead: &mut Option<SegmentReader>,
+        live_units_max: u64,
+        moved_blocks: usize,
+    ) {
+        let geometry = self.world.medium.geometry();
+        if ahead.is_none() {
+            let most = live_units_max.min(geometry.segment_bytes / PLACE_UNIT_BYTES / 8 * 7);
+            let next = self.writer.lock().least_live(most, Some(victim.segment));
+            *ahead = next.map(|(segment, row)| SegmentReader::new(segment, row.opened_lsn));
+        }
+        let Some(ahead) = ahead else { return };
+        let live_blocks = (victim.live_units / u64::from(UNITS_PER_BLOCK)).max(1);
+        let part = u64::from(geometry.blocks_per_segment()) * moved_blocks as u64;
+        let part = part.div_ceil(live_blocks);
+        ahead.read_some(&self.world.medium, part.try_into().unwrap_or(u32::MAX));
+    }
+
+    /// What was read ahead, if it is still worth emptying; or the log segment with the least live
+    /// data. One whose records can't be read is left alone.
+    pub(super) fn choose_victim(
+        &self,
+        live_units_max: u64,
+        mut ahead: Option<SegmentReader>,
+    ) -> Option<Victim> {
+        loop {
+            let read = ahead.take().and_then(|read| self.still_worth_it(read, live_units_max));
+            let (row, next) = match read {
+                Some(read) => read,
+                None => {
+                    let (segment, row) = self.writer.lock().least_live(live_units_max, None)?;
+                    (row, SegmentReader::new(segment, row.opened_lsn))
+                }
+            };
+            let (segment, opened_lsn) = (next.segment, next.opened_lsn);
+            match next.finish(&self.world) {
+                Ok((live, image)) => {
+                    let live_units = u64::from(row.live_units);
+                    let segment_bytes = self.world.medium.geometry().segment_bytes;
+                    let dead_units = segment_bytes / PLACE_UNIT_BYTES - live_units;
+                    let live = live.into();
+                    return Some(Victim {
+                        segment,
+                        opened_lsn,
+                        live_units,
+                        dead_units,
+                        live,
+                        image,
+                    });
+                }
+                Err(_) => self.writer.lock().supply.leave_alone(segment),
+            }
+        }
+    }
+
+    /// What was read ahead, unless it is another segment by now, or not worth it any more.
+    fn still_worth_it(
+        &self,
+        read: SegmentReader,
+        live_units_max: u64,
+    ) -> Option<(SegmentRow, SegmentReader)> {
+        let writer = self.writer.lock();
+        let row = writer.state.segments.row(read.segment);
+        let is_it = row.state == SegmentState::Log && row.opened_lsn == read.opened_lsn;
+        let is_worth_it = (1..live_units_max).contains(&row.live_units.into())
+            && !writer.supply.is_unreclaimable(read.segment);
+        (is_it && is_worth_it).then_some((row, read))
+    }
+}
+
+impl Writer {
+    /// The log segment with the least live units, if those are less than `most`. Segments that
+    /// recovery would read stay, and so does `but`; those that are nearly all live are not worth
+    /// moving. All rows are walked for it, once for each segment that is emptied: what else keeps
+    /// one out is asked only of what has less in it than all before.
+    fn least_live(&self, most: u64, but: Option<u32>) -> Option<(u32, SegmentRow)> {
+        let weightless = &self.state.segments.weightless;
+        let mut least: Option<(u32, SegmentRow)> = None;
+        for (segment, row) in self.state.segments.rows() {
+            if row.state == SegmentState::Log
+                && Some(segment) != but
+                && least.is_none_or(|(_, found)| row.live_units < found.live_units)
+                && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
+                && !self.log.segments().contains(&segment)
+                && !self.supply.is_unreclaimable(segment)
+            {
+                least = Some((segment, row));
+            }
+        }
+        least
+    }
+}
