@@ -5,8 +5,8 @@
 //!   callers that wait on the spot,
 //! * `due`, `maintain`: what is to be done next, `starving`: for what waits for space,
 //! * `checkpoint`, `barrier`: writing checkpoints, `repairs`, `upgrade`: what they write anew,
-//! * `reclaim`, `victim`, `relocate`, `compact`, `weightless`: winning segments back, `grow`: more of them,
-//!   `discard`: giving their space back to the device, `accounting`: whose the space is,
+//! * `reclaim`, `victim`, `relocate`, `compact`, `weightless`: winning segments back, `grow`: more
+//!   of them, `discard`: giving their space back to the device, `accounting`: whose the space is,
 //! * `optimize`: the background pass of reduction, `scrub`: reading all that is stored,
 //! * `check`, `inspect`, `lost`, `salvage`: for administrators and their tools; `part`: passes in
 //!   rounds, `incarnation`: which opening it is.

@@ -1,4 +1,5 @@
-//! Which segment of the log reclaim empties next, and reading it while the one before it is emptied.
+//! Which segment of the log reclaim empties next, and reading it while the one before it is
+//! emptied.
 
 use std::collections::VecDeque;
 
