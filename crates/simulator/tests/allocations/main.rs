@@ -29,15 +29,15 @@ const ROWS: [Row; 12] = [
     ("TEST UNIT READY", of::test_unit_ready, 500, [0.0, 0.0, 2.0, 0.0, 0.0]),
     ("read 4 KiB, cached", of::read_cached, 500, [0.0, 0.0, 2.0, 0.0, 0.0]),
     ("read 4 KiB, device", of::read_from_device, 2000, [2.0, 280.0, 3.0, 1.0, 0.0]),
-    ("write 4 KiB", of::write_incompressible, 500, [11.0, 5510.0, 3.0, 0.0, 1.0]),
-    ("write 4 KiB, half", of::write_half_compressible, 500, [12.1, 7730.0, 3.0, 0.0, 1.0]),
-    ("write 4 KiB, duplicate", of::write_duplicate, 500, [12.5, 5750.0, 3.8, 0.8, 1.0]),
-    ("write 64 KiB", of::write_64_kib, 200, [15.1, 7420.0, 4.0, 0.0, 1.0]),
-    ("write 256 KiB", of::write_256_kib, 100, [20.1, 16080.0, 4.0, 0.0, 1.0]),
-    ("WRITE SAME 1 MiB", of::write_same, 40, [9.0, 5500.0, 3.0, 0.0, 1.0]),
+    ("write 4 KiB", of::write_incompressible, 500, [11.0, 5520.0, 3.0, 0.0, 1.0]),
+    ("write 4 KiB, half", of::write_half_compressible, 500, [12.1, 7740.0, 3.0, 0.0, 1.0]),
+    ("write 4 KiB, duplicate", of::write_duplicate, 500, [12.5, 5760.0, 3.8, 0.8, 1.0]),
+    ("write 64 KiB", of::write_64_kib, 200, [15.1, 7430.0, 4.0, 0.0, 1.0]),
+    ("write 256 KiB", of::write_256_kib, 100, [20.1, 16090.0, 4.0, 0.0, 1.0]),
+    ("WRITE SAME 1 MiB", of::write_same, 40, [9.0, 5510.0, 3.0, 0.0, 1.0]),
     ("COMPARE AND WRITE", of::compare_and_write, 500, [22.0, 7320.0, 3.0, 0.0, 1.0]),
     ("UNMAP 1 MiB", of::unmap, 40, [12.0, 5560.0, 3.0, 0.0, 1.0]),
-    ("EXTENDED COPY 1 MiB", of::extended_copy, 100, [31.1, 7510.0, 3.0, 0.0, 1.0]),
+    ("EXTENDED COPY 1 MiB", of::extended_copy, 100, [31.1, 7520.0, 3.0, 0.0, 1.0]),
 ];
 
 /// What a command of a kind costs on average.

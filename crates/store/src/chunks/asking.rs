@@ -75,23 +75,23 @@ pub(crate) struct Asked {
     /// What was not right in its first copy: it is read in its second.
     seconds: Vec<Load>,
     /// How many more than [`LOADS_MAX`] may be under way.
-    more_loads: usize,
+    more_loads: u16,
     /// How often something was asked for that was not there yet.
-    absences: Cell<u64>,
+    absences: Cell<u32>,
 }
 
 impl Asked {
     /// For who asks for many things at once.
     pub(crate) fn many() -> Self {
-        Self { more_loads: MANY_LOADS_MAX - LOADS_MAX, ..Self::default() }
+        Self { more_loads: (MANY_LOADS_MAX - LOADS_MAX) as u16, ..Self::default() }
     }
 
     fn loads_max(&self) -> usize {
-        LOADS_MAX + self.more_loads
+        LOADS_MAX + usize::from(self.more_loads)
     }
 
-    /// How often something was asked for that was not there yet.
-    pub(crate) fn absences(&self) -> u64 {
+    /// How often something was asked for that was not there yet, modulo 2^32.
+    pub(crate) fn absences(&self) -> u32 {
         self.absences.get()
     }
 
@@ -122,7 +122,7 @@ impl Asked {
             Some((_, had)) => Ok(had.clone()),
             None => {
                 load.span(medium, load.reference.place)?;
-                self.absences.set(self.absences.get() + 1);
+                self.absences.set(self.absences.get().wrapping_add(1));
                 let mut wanted = self.wanted.borrow_mut();
                 if wanted.len() < self.loads_max() && !wanted.contains(&load) {
                     wanted.push(load);

@@ -98,7 +98,7 @@ impl Fetching {
             }
             let before = asked.absences();
             foresee::entry(view, &records[*at].entries[*entry]);
-            asked.absences() > before
+            asked.absences() != before
         });
         asked.let_go();
         if !asked.is_waiting() || self.rounds_left == 0 {
