@@ -29,7 +29,7 @@ use crate::{DiskRead, DiskReads, StoreError};
 
 /// Reads that one request has under way at most for metadata.
 const LOADS_MAX: usize = 64;
-/// As many, of a recovery.
+/// The same for recovery, which has metadata of many records read at once.
 pub(crate) const MANY_LOADS_MAX: usize = 256;
 
 /// Something to be read.
@@ -81,7 +81,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// For who asks for many things at once.
+    /// For a caller that has much metadata read at once, such as recovery.
     pub(crate) fn many() -> Self {
         Self { more_loads: (MANY_LOADS_MAX - LOADS_MAX) as u16, ..Self::default() }
     }

@@ -76,7 +76,7 @@ impl<'a> LogReader<'a> {
 
     /// With what was read of a segment, from its beginning on.
     pub(crate) fn over(medium: &'a Medium, segment: u32, read: Vec<FrameMut>) -> Self {
-        let window_place = Place { segment, offset_units: 0 };
+        let window_place = Place::of_block(segment, 0);
         Self { window: read, window_place, ..Self::new(medium) }
     }
 

@@ -160,6 +160,32 @@ fn a_segment_is_read_while_the_one_before_it_is_emptied() {
     assert_sound(&store);
 }
 
+/// While nothing else was worth emptying, each batch that was moved looked for it in all rows
+/// again.
+#[test]
+fn what_is_emptied_next_is_looked_for_once_for_each_segment() {
+    let (_, _, store) = small_pool(Durability::Commit);
+    let blocks = (104 << 20) / 4096;
+    let id = volume(&store, blocks * 8);
+    let (mut stamps, mut model) = (Stamps::new(), BTreeMap::new());
+    for first in (0..blocks).step_by(256) {
+        stamps.write(&store, id, first..first + 256, &mut model).unwrap();
+    }
+    // Little is dead anywhere but in one segment.
+    for block in (0..3072).step_by(2) {
+        stamps.write(&store, id, block..block + 1, &mut model).unwrap();
+    }
+    store.checkpoint().unwrap();
+    let walks = || store.writer.lock().state.segments.walks.get();
+    let (before, mut batches) = (walks(), 0);
+    while batches < 4 {
+        let moved = store.written().moved_bytes;
+        store.maintain().unwrap();
+        batches += u32::from(store.written().moved_bytes > moved);
+    }
+    assert!(walks() <= before + 2, "{} walks for {batches} batches", walks() - before);
+}
+
 #[test]
 fn overwrites_never_fill_a_pool_that_has_room() {
     overwrites(Durability::Commit);

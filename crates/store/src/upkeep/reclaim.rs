@@ -155,7 +155,7 @@ impl Store {
         if !self.move_some(reclaimer, blocks)? {
             return Ok(None);
         }
-        if let Some(victim) = &reclaimer.victim
+        if let Some(victim) = &mut reclaimer.victim
             && !shortage.exhausted
         {
             self.read_ahead(victim, &mut reclaimer.ahead, self.live_units_max(shortage), blocks);

@@ -50,7 +50,7 @@ impl SegmentReader {
         if geometry.segment_bytes > IMAGE_BYTES_MAX {
             return;
         }
-        let start = Place { segment: self.segment, offset_units: 0 };
+        let start = Place::of_block(self.segment, 0);
         let end = geometry.blocks_per_segment().min(self.blocks().saturating_add(blocks));
         while self.blocks() < end && !self.is_bad {
             let count = WINDOW_BLOCKS.min(end - self.blocks());
@@ -75,7 +75,7 @@ impl SegmentReader {
         let mut reader = LogReader::over(medium, self.segment, self.read);
         let live = live_chunks_in(&mut reader, world, self.segment)?;
         let image = reader.into_image();
-        let is_whole = image.place == Place { segment: self.segment, offset_units: 0 }
+        let is_whole = image.place == Place::of_block(self.segment, 0)
             && image.frames.len() == medium.geometry().blocks_per_segment() as usize;
         Ok((live, if is_whole { image } else { Image::default() }))
     }

@@ -22,6 +22,8 @@ pub(super) struct Victim {
     pub(super) live: VecDeque<Stored>,
     /// What stands in it.
     pub(super) image: Image,
+    /// Whether what is to be emptied next was looked for.
+    is_next_sought: bool,
 }
 
 impl Store {
@@ -31,13 +33,13 @@ impl Store {
     /// another may be worth more by then.
     pub(super) fn read_ahead(
         &self,
-        victim: &Victim,
+        victim: &mut Victim,
         ahead: &mut Option<SegmentReader>,
         live_units_max: u64,
         moved_blocks: usize,
     ) {
         let geometry = self.world.medium.geometry();
-        if ahead.is_none() {
+        if ahead.is_none() && !std::mem::replace(&mut victim.is_next_sought, true) {
             let most = live_units_max.min(geometry.segment_bytes / PLACE_UNIT_BYTES / 8 * 7);
             let next = self.writer.lock().least_live(most, Some(victim.segment));
             *ahead = next.map(|(segment, row)| SegmentReader::new(segment, row.opened_lsn));
@@ -79,6 +81,7 @@ impl Store {
                         dead_units,
                         live,
                         image,
+                        is_next_sought: false,
                     });
                 }
                 Err(_) => self.writer.lock().supply.leave_alone(segment),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::table::{Column, Goal, Line, Table, column};
-use super::{QUIET, Unit, cpu_s_per_gb, ratio, write_config};
+use super::{QUIET, Unit, cpu_s_per_gb, plan, ratio};
 use crate::bench::array::{Array, Plan};
 use crate::bench::options::Options;
 use crate::bench::process::Programs;
@@ -124,12 +124,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn start(options: &'a Options, programs: &'a Programs) -> Result<Self> {
         eprintln!("large: writing a pool and two files once");
-        let config = match &options.config {
-            Some(path) => path.clone(),
-            None => write_config(options, "large", QUIET)?,
-        };
-        let (name, config) = ("large", Some(config));
-        let plan = Plan { name, capacity_bytes: POOL_BYTES, config, is_conditioned: true };
+        let plan = Plan { is_conditioned: true, ..plan(options, "large", POOL_BYTES, QUIET)? };
         let array = Array::start(programs, &options.dir, &plan)?;
         let peer = targets::start_tgt(&options.dir, Mode::Durable, PEER_BYTES)?;
         Unit::of_peer(programs, &peer).fill("")?;

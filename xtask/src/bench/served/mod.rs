@@ -130,7 +130,16 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Makes an array whose configuration is that of the options, or this.
+/// The plan of an array whose configuration is that of the options, or this.
+fn plan(options: &Options, name: &'static str, capacity_bytes: u64, config: &str) -> Result<Plan> {
+    let config = match &options.config {
+        Some(path) => path.clone(),
+        None => write_config(options, name, config)?,
+    };
+    Ok(Plan { name, capacity_bytes, config: Some(config), is_conditioned: false })
+}
+
+/// Makes an array with [`plan`].
 fn start(
     options: &Options,
     programs: &Programs,
@@ -138,11 +147,7 @@ fn start(
     capacity_bytes: u64,
     config: &str,
 ) -> Result<Array> {
-    let config = match &options.config {
-        Some(path) => path.clone(),
-        None => write_config(options, name, config)?,
-    };
-    let plan = Plan { name, capacity_bytes, config: Some(config), is_conditioned: false };
+    let plan = plan(options, name, capacity_bytes, config)?;
     Array::start(programs, &options.dir, &plan)
 }
 
@@ -152,7 +157,7 @@ fn write_config(options: &Options, name: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Billions of bytes a second and the like: `None` where nothing is divided by.
+/// One number divided by another; `None` if that is 0.
 fn ratio(of: f64, to: f64) -> Option<f64> {
     (to > 0.0).then(|| of / to)
 }
