@@ -92,6 +92,7 @@ pub use upkeep::inspect::{InspectOptions, InspectReport, LostRange, inspect};
 pub use upkeep::lost::LostBlocks;
 pub use upkeep::maintain::Next;
 pub use upkeep::optimize::OptimizeStatus;
+pub use upkeep::read_ahead::ReadAhead;
 pub use upkeep::salvage::{
     LogCut, LossReason, OrphanMap, Salvage, SalvageError, SalvageOptions, SalvageSink,
     SalvageVolume, Salvaged,

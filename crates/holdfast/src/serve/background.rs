@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use store::{Next, Store, StoreError};
+use store::{Next, ReadAhead, Store, StoreError};
 use sys::Preparer;
 
 use super::ServeOptions;
@@ -178,12 +178,12 @@ impl Drop for Attendant {
 /// which has no end while hosts overwrite a full pool. So the other does what is due by the clock:
 /// snapshots and their end, eradication, and the end of tokens.
 pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<[Attendant; 2]> {
-    start_with(move || store.maintain(), shared)
+    start_with(move |ahead| store.maintain_with(ahead), shared)
 }
 
 /// The same with what maintenance does in a turn.
 pub(super) fn start_with(
-    turn: impl Fn() -> Result<Next, StoreError> + Send + 'static,
+    turn: impl Fn(&mut ReadAhead) -> Result<Next, StoreError> + Send + 'static,
     shared: &Arc<Shared>,
 ) -> io::Result<[Attendant; 2]> {
     // Before the first host comes: what it finds is not news.
@@ -227,10 +227,15 @@ fn watch_space(shared: &Shared) {
 }
 
 /// Does all that is to be done, or what is left of it before the end.
-fn maintain(turn: impl Fn() -> Result<Next, StoreError>, bell: &Bell, shared: &Shared) {
+fn maintain(
+    turn: impl Fn(&mut ReadAhead) -> Result<Next, StoreError>,
+    bell: &Bell,
+    shared: &Shared,
+) {
+    let mut ahead = ReadAhead::default();
     while !bell.stopped() {
         watch_space(shared);
-        match turn() {
+        match turn(&mut ahead) {
             Ok(Next::AtOnce) => {}
             Ok(Next::Gently) => thread::sleep(PAUSE),
             Ok(Next::Soon) => thread::sleep(SHORT_PAUSE),

@@ -17,6 +17,8 @@ pub(crate) struct Reads {
     channel: Box<dyn Channel>,
     /// The number of the next one.
     next: u64,
+    /// Those before this one are waited for no more.
+    oldest: u64,
     ended: HashMap<u64, Option<Vec<FrameMut>>, FastState>,
     completions: Vec<Completion>,
 }
@@ -26,7 +28,7 @@ impl Reads {
     pub(crate) fn of(medium: &Medium, side_by_side: u32) -> Option<Self> {
         let channel = medium.disk.channel(side_by_side).ok()?;
         let (ended, completions) = Default::default();
-        Some(Self { channel, next: 0, ended, completions })
+        Some(Self { channel, next: 0, oldest: 0, ended, completions })
     }
 
     /// Queues a read of whole blocks inside of a segment; its number.
@@ -37,6 +39,12 @@ impl Reads {
             self.ended.insert(number, None);
         }
         number
+    }
+
+    /// Nobody waits any more for what was queued by now.
+    pub(crate) fn forget(&mut self) {
+        self.oldest = self.next;
+        self.ended.clear();
     }
 
     /// Starts what was queued. What can't be started fails when its end is waited for.
@@ -59,7 +67,9 @@ impl Reads {
                 (Buffers::Read(frames), Ok(())) => Some(frames),
                 _ => None,
             };
-            self.ended.insert(user_data, frames);
+            if user_data >= self.oldest {
+                self.ended.insert(user_data, frames);
+            }
         }
         Some(count)
     }

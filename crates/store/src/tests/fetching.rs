@@ -15,19 +15,19 @@ const LEAVES: u64 = 600;
 
 /// How reads were asked for.
 #[derive(Default)]
-struct Counted {
+pub(super) struct Counted {
     /// One by one, by a caller that waits.
-    alone: AtomicU64,
+    pub(super) alone: AtomicU64,
     /// Of a channel: how many blocks each has that was started together with others.
-    together: Mutex<Vec<Vec<usize>>>,
+    pub(super) together: Mutex<Vec<Vec<usize>>>,
     /// Whether those of channels fail.
-    fails: bool,
+    pub(super) fails: bool,
 }
 
 /// A disk in memory that has channels.
-struct Channelled {
-    below: Arc<Local>,
-    counted: Arc<Counted>,
+pub(super) struct Channelled {
+    pub(super) below: Arc<Local>,
+    pub(super) counted: Arc<Counted>,
 }
 
 /// Passes calls on to the segments below.
@@ -100,7 +100,7 @@ impl Channel for TestChannel {
     }
 
     fn append(&mut self, _: u64, _: Place, _: Vec<Frame>, _: Persist) -> io::Result<()> {
-        Err(io::Error::other("recovery only reads here"))
+        Err(io::Error::other("these tests only read here"))
     }
 
     fn check(&self, _: Place, _: usize) -> io::Result<()> {

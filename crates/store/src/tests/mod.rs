@@ -29,6 +29,7 @@ mod optimize;
 mod order;
 mod pieces;
 mod power;
+mod read_ahead;
 mod readers;
 mod recaptured;
 mod reclaim;

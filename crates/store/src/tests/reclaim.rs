@@ -10,13 +10,13 @@ use crate::writer::job::Job;
 use crate::{Durability, Next, Started};
 
 /// Blocks whose bytes look random, told apart by a number in each: cheap to make and to check.
-struct Stamps {
+pub(super) struct Stamps {
     noise: Vec<u8>,
     next: u64,
 }
 
 impl Stamps {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { noise: distinct(8, 1), next: 1 }
     }
 
@@ -27,7 +27,7 @@ impl Stamps {
     }
 
     /// Writes blocks, and notes them in `model` if that was not refused.
-    fn write(
+    pub(super) fn write(
         &mut self,
         store: &Store,
         volume: VolumeId,
@@ -43,7 +43,7 @@ impl Stamps {
     }
 
     /// Writes blocks from the first one of the volume on, `at_once` with each request.
-    fn fill(
+    pub(super) fn fill(
         &mut self,
         store: &Store,
         volume: VolumeId,
@@ -56,14 +56,14 @@ impl Stamps {
         model
     }
 
-    fn assert_holds(&self, store: &Store, volume: VolumeId, model: &BTreeMap<u64, u64>) {
+    pub(super) fn assert_holds(&self, store: &Store, volume: VolumeId, model: &BTreeMap<u64, u64>) {
         for (block, stamp) in model {
             assert!(read(store, volume, block * 8, 8) == self.block(*stamp), "block {block}");
         }
     }
 }
 
-fn number(state: &mut u64, below: u64) -> u64 {
+pub(super) fn number(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     (*state >> 33) % below
 }

@@ -5,6 +5,7 @@ use crate::edits::preload;
 use crate::map::tree::Editor;
 use crate::space::need::Need;
 use crate::upkeep::Store;
+use crate::upkeep::read_ahead::ReadAhead;
 use crate::world::view::View;
 
 /// What is left to do in the background.
@@ -35,7 +36,15 @@ impl Store {
     /// # Errors
     /// Those of the store and of its device.
     pub fn maintain(&self) -> Result<Next, StoreError> {
-        match self.maintain_turn() {
+        self.maintain_with(&mut ReadAhead::none())
+    }
+
+    /// The same for a thread that has turn after turn: what it moves next is read meanwhile.
+    ///
+    /// # Errors
+    /// As [`Store::maintain`].
+    pub fn maintain_with(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
+        match self.maintain_turn(ahead) {
             // Nothing has changed. What waits for space or memory is refused; reads go on, and
             // writes do once the pool has grown or something was removed.
             Err(StoreError::NoRoom { needed_bytes, free_bytes }) => {
@@ -50,7 +59,7 @@ impl Store {
         }
     }
 
-    fn maintain_turn(&self) -> Result<Next, StoreError> {
+    fn maintain_turn(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         self.refuse_overdue();
         self.revive_forgotten();
         let dropped = self.housekeep();
@@ -68,10 +77,10 @@ impl Store {
         }
         let starving = self.is_starving();
         if starving && dropped && (1..HOUSEKEEPING_TIMES).all(|_| self.housekeep()) {
-            return self.reclaim_beside();
+            return self.reclaim_beside(ahead);
         }
         if starving || self.reclaim_due() {
-            match self.reclaim_turn()? {
+            match self.reclaim_turn(ahead)? {
                 Next::Nothing => {}
                 next => return Ok(next),
             }

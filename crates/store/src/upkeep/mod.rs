@@ -28,6 +28,7 @@ pub(crate) mod lost;
 pub(crate) mod maintain;
 pub(crate) mod optimize;
 pub(crate) mod part;
+pub(crate) mod read_ahead;
 pub(crate) mod reclaim;
 pub(crate) mod relocate;
 pub(crate) mod repairs;

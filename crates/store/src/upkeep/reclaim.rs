@@ -14,6 +14,7 @@ use crate::space::need::Need;
 use crate::space::pace::PACED_PERMILLE;
 use crate::upkeep::Store;
 use crate::upkeep::compact::Compactor;
+use crate::upkeep::read_ahead::ReadAhead;
 use crate::upkeep::relocate::SegmentReader;
 use crate::upkeep::victim::Victim;
 use crate::world::World;
@@ -30,7 +31,7 @@ const LOG_SEGMENTS_MIN: usize = 2;
 pub(crate) struct Reclaimer {
     victim: Option<Victim>,
     /// What is to be emptied next.
-    ahead: Option<SegmentReader>,
+    next: Option<SegmentReader>,
     /// Bytes that hosts had written at the last turn.
     seen_bytes: u64,
     /// Bytes that may be moved for what hosts have written.
@@ -94,10 +95,10 @@ impl Store {
 
     /// Moves some of what is live in the segment that is being emptied, if hosts have written
     /// enough since. What waits for space is refused when nothing can be gained any more.
-    pub(crate) fn reclaim_turn(&self) -> Result<Next, StoreError> {
+    pub(crate) fn reclaim_turn(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
         let shortage = self.shortage();
-        match self.empty_some(reclaimer, shortage)? {
+        match self.empty_some(reclaimer, shortage, ahead)? {
             Some(next) => Ok(next),
             None => self.gain_the_rest(reclaimer, shortage),
         }
@@ -106,9 +107,9 @@ impl Store {
     /// One turn beside the freeing of dropped nodes, while hosts wait. Freeing may take seconds and
     /// wins no whole segment at first, so hosts get what moves win meanwhile. If this finds nothing
     /// to win, nobody is refused yet.
-    pub(crate) fn reclaim_beside(&self) -> Result<Next, StoreError> {
+    pub(crate) fn reclaim_beside(&self, ahead: &mut ReadAhead) -> Result<Next, StoreError> {
         let reclaimer = &mut *self.reclaiming.lock();
-        match self.empty_some(reclaimer, self.shortage()) {
+        match self.empty_some(reclaimer, self.shortage(), ahead) {
             Ok(_) | Err(StoreError::NoRoom { .. }) => Ok(Next::AtOnce),
             Err(error) => Err(error),
         }
@@ -120,6 +121,7 @@ impl Store {
         &self,
         reclaimer: &mut Reclaimer,
         shortage: Shortage,
+        ahead: &mut ReadAhead,
     ) -> Result<Option<Next>, StoreError> {
         let tuning = &self.options.tuning;
         // It goes with the checkpoints that free emptied segments, unless space is wanted at once.
@@ -130,8 +132,8 @@ impl Store {
         }
         if reclaimer.victim.is_none() && (shortage.permille > 0 || shortage.starving()) {
             // Where space is out, whatever has least in it now.
-            let ahead = reclaimer.ahead.take().filter(|_| !shortage.exhausted);
-            reclaimer.victim = self.choose_victim(self.live_units_max(shortage), ahead);
+            let begun = reclaimer.next.take().filter(|_| !shortage.exhausted);
+            reclaimer.victim = self.choose_victim(self.live_units_max(shortage), begun, ahead);
         }
         let Some(victim) = &mut reclaimer.victim else { return Ok(None) };
         let (hosts_bytes, idle) = {
@@ -158,7 +160,8 @@ impl Store {
         if let Some(victim) = &mut reclaimer.victim
             && !shortage.exhausted
         {
-            self.read_ahead(victim, &mut reclaimer.ahead, self.live_units_max(shortage), blocks);
+            let live_units_max = self.live_units_max(shortage);
+            self.read_ahead(victim, &mut reclaimer.next, live_units_max, blocks, ahead);
         }
         Ok(Some(Next::AtOnce))
     }
@@ -171,7 +174,8 @@ impl Store {
     pub fn reclaim_segment(&self) -> Result<bool, StoreError> {
         let mut reclaimer = self.reclaiming.lock();
         if reclaimer.victim.is_none() {
-            reclaimer.victim = self.choose_victim(self.live_units_max(self.shortage()), None);
+            let live_units_max = self.live_units_max(self.shortage());
+            reclaimer.victim = self.choose_victim(live_units_max, None, &mut ReadAhead::none());
         }
         if reclaimer.victim.is_none() {
             return self.free_any();

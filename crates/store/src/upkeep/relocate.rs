@@ -4,6 +4,8 @@
 //! chunk is live there if its row still says so. Live chunks join a new record with a `Relocate`
 //! entry; their rows change, and no map is touched, however many clones share them.
 
+use std::collections::VecDeque;
+
 use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
@@ -17,6 +19,7 @@ use crate::log::ahead::WINDOW_BLOCKS;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::relocation::Relocation;
 use crate::upkeep::Store;
+use crate::upkeep::read_ahead::{Claim, ReadAhead};
 use crate::world::World;
 
 /// Segments of so many bytes are read at once when they are emptied: those of pools up to 4 TiB.
@@ -34,6 +37,10 @@ pub(crate) struct SegmentReader {
     /// The first record of it.
     pub(crate) opened_lsn: u64,
     read: Vec<FrameMut>,
+    /// What follows that and is on its way, where it is not waited for at once.
+    under_way: Option<(Claim, VecDeque<u64>)>,
+    /// Blocks that were asked for.
+    asked_blocks: u32,
     /// Whether some of it can't be read: it is read in pieces then, as it is looked at.
     is_bad: bool,
 }
@@ -41,34 +48,67 @@ pub(crate) struct SegmentReader {
 impl SegmentReader {
     /// Nothing of it was read.
     pub(crate) fn new(segment: u32, opened_lsn: u64) -> Self {
-        Self { segment, opened_lsn, read: Vec::new(), is_bad: false }
+        let (read, under_way, asked_blocks, is_bad) = Default::default();
+        Self { segment, opened_lsn, read, under_way, asked_blocks, is_bad }
     }
 
-    /// Reads on, up to `blocks` blocks.
-    pub(crate) fn read_some(&mut self, medium: &Medium, blocks: u32) {
+    /// Reads on, up to `blocks` blocks, or has them read meanwhile.
+    pub(crate) fn read_some(&mut self, medium: &Medium, ahead: &mut ReadAhead, blocks: u32) {
         let geometry = medium.geometry();
         if geometry.segment_bytes > IMAGE_BYTES_MAX {
             return;
         }
-        let start = Place::of_block(self.segment, 0);
-        let end = geometry.blocks_per_segment().min(self.blocks().saturating_add(blocks));
-        while self.blocks() < end && !self.is_bad {
-            let count = WINDOW_BLOCKS.min(end - self.blocks());
+        if self.under_way.is_none() {
+            self.under_way = ahead.claim(medium).map(|claim| (claim, VecDeque::new()));
+        }
+        let end = geometry.blocks_per_segment().min(self.asked_blocks.saturating_add(blocks));
+        while self.asked_blocks < end && !self.is_bad {
+            let count = WINDOW_BLOCKS.min(end - self.asked_blocks);
             let mut piece: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-            let place = start.plus_blocks(self.blocks());
-            self.is_bad = medium.disk.read(place, &mut piece).is_err();
-            self.read.append(&mut piece);
+            let place = Place::of_block(self.segment, 0).plus_blocks(self.asked_blocks);
+            if let Some((claim, numbers)) = &mut self.under_way {
+                match ahead.begin(claim, place, piece) {
+                    Some(number) => numbers.push_back(number),
+                    // Another thread goes on with it.
+                    None => {
+                        self.read_here();
+                        continue;
+                    }
+                }
+            } else {
+                self.is_bad = medium.disk.read(place, &mut piece).is_err();
+                self.read.append(&mut piece);
+            }
+            self.asked_blocks += count;
         }
     }
 
-    fn blocks(&self) -> u32 {
-        self.read.len() as u32
+    /// Gives up what is on its way.
+    fn read_here(&mut self) {
+        self.under_way = None;
+        self.asked_blocks = self.read.len() as u32;
+    }
+
+    /// Waits for what is on its way.
+    fn take(&mut self, ahead: &mut ReadAhead) {
+        let Some((claim, numbers)) = self.under_way.take() else { return };
+        for number in numbers {
+            match ahead.end(&claim, number) {
+                Some(mut piece) if !self.is_bad => self.read.append(&mut piece),
+                _ => self.is_bad = true,
+            }
+        }
     }
 
     /// Reads the rest. What is live in it, and its content, if it could be read as a whole.
-    pub(crate) fn finish(mut self, world: &World) -> Result<(Vec<Stored>, Image), StoreError> {
+    pub(crate) fn finish(
+        mut self,
+        world: &World,
+        ahead: &mut ReadAhead,
+    ) -> Result<(Vec<Stored>, Image), StoreError> {
         let medium = &world.medium;
-        self.read_some(medium, u32::MAX);
+        self.read_some(medium, ahead, u32::MAX);
+        self.take(ahead);
         if self.is_bad || self.read.is_empty() {
             return Ok((live_chunks(world, self.segment)?, Image::default()));
         }

@@ -9,6 +9,7 @@ use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 use crate::chunks::groups::Image;
 use crate::chunks::verify::Stored;
 use crate::upkeep::Store;
+use crate::upkeep::read_ahead::ReadAhead;
 use crate::upkeep::relocate::SegmentReader;
 use crate::writer::Writer;
 
@@ -34,21 +35,22 @@ impl Store {
     pub(super) fn read_ahead(
         &self,
         victim: &mut Victim,
-        ahead: &mut Option<SegmentReader>,
+        next: &mut Option<SegmentReader>,
         live_units_max: u64,
         moved_blocks: usize,
+        ahead: &mut ReadAhead,
     ) {
         let geometry = self.world.medium.geometry();
-        if ahead.is_none() && !std::mem::replace(&mut victim.is_next_sought, true) {
+        if next.is_none() && !std::mem::replace(&mut victim.is_next_sought, true) {
             let most = live_units_max.min(geometry.segment_bytes / PLACE_UNIT_BYTES / 8 * 7);
-            let next = self.writer.lock().least_live(most, Some(victim.segment));
-            *ahead = next.map(|(segment, row)| SegmentReader::new(segment, row.opened_lsn));
+            let least = self.writer.lock().least_live(most, Some(victim.segment));
+            *next = least.map(|(segment, row)| SegmentReader::new(segment, row.opened_lsn));
         }
-        let Some(ahead) = ahead else { return };
+        let Some(next) = next else { return };
         let live_blocks = (victim.live_units / u64::from(UNITS_PER_BLOCK)).max(1);
         let part = u64::from(geometry.blocks_per_segment()) * moved_blocks as u64;
         let part = part.div_ceil(live_blocks);
-        ahead.read_some(&self.world.medium, part.try_into().unwrap_or(u32::MAX));
+        next.read_some(&self.world.medium, ahead, part.try_into().unwrap_or(u32::MAX));
     }
 
     /// What was read ahead, if it is still worth emptying; or the log segment with the least live
@@ -56,10 +58,11 @@ impl Store {
     pub(super) fn choose_victim(
         &self,
         live_units_max: u64,
-        mut ahead: Option<SegmentReader>,
+        mut begun: Option<SegmentReader>,
+        ahead: &mut ReadAhead,
     ) -> Option<Victim> {
         loop {
-            let read = ahead.take().and_then(|read| self.still_worth_it(read, live_units_max));
+            let read = begun.take().and_then(|read| self.still_worth_it(read, live_units_max));
             let (row, next) = match read {
                 Some(read) => read,
                 None => {
@@ -68,7 +71,7 @@ impl Store {
                 }
             };
             let (segment, opened_lsn) = (next.segment, next.opened_lsn);
-            match next.finish(&self.world) {
+            match next.finish(&self.world, ahead) {
                 Ok((live, image)) => {
                     let live_units = u64::from(row.live_units);
                     let segment_bytes = self.world.medium.geometry().segment_bytes;

@@ -46,7 +46,7 @@ fn what_is_due_is_done_while_maintenance_is_never_done() {
     for next in [Next::AtOnce, Next::Soon, Next::Gently] {
         let dir = tempfile::tempdir().unwrap();
         let (shared, open) = shared(dir.path());
-        let attendants = background::start_with(move || Ok(next), &shared).unwrap();
+        let attendants = background::start_with(move |_| Ok(next), &shared).unwrap();
         let began = Instant::now();
         while open.looks.load(Ordering::Relaxed) < 3 {
             assert!(began.elapsed() < Duration::from_secs(20), "{next:?}: nothing is eradicated");

@@ -1,0 +1,79 @@
+//! What is emptied next is read by a channel while something else is moved.
+
+use std::collections::BTreeMap;
+
+use segments::{Local, Segments, Shared};
+
+use super::fetching::{Channelled, Counted};
+use super::reclaim::{Stamps, number};
+use super::*;
+use crate::{Next, ReadAhead, StoreError};
+
+/// A pool that is written over until `moved_bytes` were moved, with turns of maintenance now and
+/// then; what it holds in the end is looked at. How reads were asked for in these turns; others are
+/// had by writes that wait for space.
+fn age(
+    moved_bytes: u64,
+    fails: bool,
+    mut turn: impl FnMut(&Store) -> Result<Next, StoreError>,
+) -> Counted {
+    let disk = MemoryDisk::new(512 << 20);
+    Store::create(&*disk, &[5; 64]).unwrap();
+    let counted = Arc::new(Counted { fails, ..Counted::default() });
+    let below = Arc::new(Local::over(disk));
+    let segments: Arc<dyn Segments> = Arc::new(Channelled { below, counted: counted.clone() });
+    let store = Store::open(Shared::from(segments), OpenOptions::default()).unwrap();
+    let blocks = (256 << 20) / 4096;
+    let id = volume(&store, blocks * 8);
+    let mut stamps = Stamps::new();
+    let mut model: BTreeMap<u64, u64> = stamps.fill(&store, id, (blocks, 64));
+    counted.together.lock().clear();
+    let (mut state, mut alone) = (9, 0);
+    while store.written().moved_bytes < moved_bytes {
+        for _ in 0..64 {
+            let block = number(&mut state, blocks);
+            stamps.write(&store, id, block..block + 1, &mut model).unwrap();
+        }
+        let before = counted.alone.load(Ordering::Relaxed);
+        while turn(&store).unwrap() == Next::AtOnce {}
+        alone += counted.alone.load(Ordering::Relaxed) - before;
+    }
+    let together = std::mem::take(&mut *counted.together.lock());
+    stamps.assert_holds(&store, id, &model);
+    assert_sound(&store);
+    Counted { alone: alone.into(), together: Mutex::new(together), fails }
+}
+
+/// Of whole segments, in pieces of 1 MiB.
+fn pieces(reads: &Counted) -> usize {
+    reads.together.lock().iter().flatten().filter(|blocks| **blocks > 1).count()
+}
+
+/// Reclaim waited for each piece of the segments that it empties: half of its time, while hosts
+/// waited for it.
+#[test]
+fn reclaim_waits_for_few_of_its_reads() {
+    let mut ahead = ReadAhead::default();
+    let reads = age(64 << 20, false, |store| store.maintain_with(&mut ahead));
+    let (alone, pieces) = (reads.alone.load(Ordering::Relaxed), pieces(&reads));
+    assert!(pieces >= 64 && alone < 16, "{pieces} pieces, and {alone} reads that were waited for");
+}
+
+/// What a channel can't read is read as if there were none.
+#[test]
+fn reclaim_does_without_reads_that_fail() {
+    let mut ahead = ReadAhead::default();
+    let reads = age(32 << 20, true, |store| store.maintain_with(&mut ahead));
+    assert!(pieces(&reads) > 0 && reads.alone.load(Ordering::Relaxed) > 16);
+}
+
+/// A turn may be another thread's, which has reads of its own, or none.
+#[test]
+fn what_one_thread_has_begun_to_read_another_reads_anew() {
+    let mut all = [ReadAhead::default(), ReadAhead::none(), ReadAhead::default()];
+    let mut turns = 0;
+    age(64 << 20, false, |store| {
+        turns += 1;
+        store.maintain_with(&mut all[turns % 3])
+    });
+}
