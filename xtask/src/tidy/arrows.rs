@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("libiscsi", &[]),
+    ("parity", &["block"]),
     ("lab", &["libiscsi"]),
     (
         "simulator",

@@ -1,0 +1,79 @@
+//! What can be done with the shards of a stripe.
+
+use block::Frame;
+
+use crate::error::ParityError;
+use crate::stripe::Stripe;
+
+/// Makes parity of data, and lost shards of the others. Shards have as many frames each.
+pub trait Code: Send + Sync {
+    /// How many shards there are of each kind.
+    fn stripe(&self) -> Stripe;
+
+    /// The parity shards of these data shards.
+    ///
+    /// # Errors
+    /// If there are not as many data shards as the stripe has, or they have different lengths.
+    fn encode(&self, data: &[&[Frame]]) -> Result<Vec<Vec<Frame>>, ParityError>;
+
+    /// The shards with these numbers, in this order, made of those that are there: of the first of
+    /// them, as many as there are data shards. `shards` has all of the stripe, `None` where one is
+    /// lost or was not read.
+    ///
+    /// # Errors
+    /// If there are too few, not as many as the stripe has, or they have different lengths; if one
+    /// that is wanted is there, or is none of the stripe.
+    fn reconstruct(
+        &self,
+        shards: &[Option<&[Frame]>],
+        wanted: &[usize],
+    ) -> Result<Vec<Vec<Frame>>, ParityError>;
+
+    /// Whether the parity shards are those of the data shards. `shards` has all of the stripe.
+    ///
+    /// # Errors
+    /// If there are not as many shards as the stripe has, or they have different lengths.
+    fn verify(&self, shards: &[&[Frame]]) -> Result<bool, ParityError>;
+}
+
+/// The number of frames in each of `shards`, which are `expected`; 0 of no shards.
+pub(crate) fn check_given<'a>(
+    expected: usize,
+    given: usize,
+    shards: impl IntoIterator<Item = (usize, &'a [Frame])>,
+) -> Result<usize, ParityError> {
+    if given != expected {
+        return Err(ParityError::Shards { expected, given });
+    }
+    let mut shards = shards.into_iter();
+    let Some((_, first)) = shards.next() else { return Ok(0) };
+    let expected = first.len();
+    match shards.find(|(_, frames)| frames.len() != expected) {
+        Some((shard, frames)) => {
+            Err(ParityError::Lengths { shard, frames: frames.len(), expected })
+        }
+        None => Ok(expected),
+    }
+}
+
+/// The shards of which a lost one is made, with their numbers, and how many frames each has.
+pub(crate) type Survivors<'a> = (Vec<(usize, &'a [Frame])>, usize);
+
+/// The first shards that are there, as many as it takes to make the `wanted` ones.
+pub(crate) fn survivors<'a>(
+    stripe: Stripe,
+    shards: &[Option<&'a [Frame]>],
+    wanted: &[usize],
+) -> Result<Survivors<'a>, ParityError> {
+    let left = || shards.iter().enumerate().filter_map(|(number, shard)| Some((number, (*shard)?)));
+    let frames_each = check_given(stripe.shards(), shards.len(), left())?;
+    let is_lost = |number: &usize| matches!(shards.get(*number), Some(None));
+    if let Some(number) = wanted.iter().find(|number| !is_lost(number)) {
+        return Err(ParityError::NotLost(*number));
+    }
+    let used: Vec<_> = left().take(stripe.data()).collect();
+    match used.len() < stripe.data() {
+        true => Err(ParityError::TooFew { needed: stripe.data(), left: used.len() }),
+        false => Ok((used, frames_each)),
+    }
+}

@@ -1,0 +1,39 @@
+//! Stripes of one data shard: parity is the same frames once more.
+
+use block::Frame;
+
+use crate::code::{Code, check_given, survivors};
+use crate::error::ParityError;
+use crate::stripe::Stripe;
+
+/// Plain segments, and mirrors.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    pub(crate) stripe: Stripe,
+}
+
+impl Code for Copies {
+    fn stripe(&self) -> Stripe {
+        self.stripe
+    }
+
+    fn encode(&self, data: &[&[Frame]]) -> Result<Vec<Vec<Frame>>, ParityError> {
+        check_given(1, data.len(), data.iter().copied().enumerate())?;
+        Ok(vec![data[0].to_vec(); self.stripe.parity()])
+    }
+
+    fn reconstruct(
+        &self,
+        shards: &[Option<&[Frame]>],
+        wanted: &[usize],
+    ) -> Result<Vec<Vec<Frame>>, ParityError> {
+        let (left, _) = survivors(self.stripe, shards, wanted)?;
+        Ok(vec![left[0].1.to_vec(); wanted.len()])
+    }
+
+    fn verify(&self, shards: &[&[Frame]]) -> Result<bool, ParityError> {
+        let numbered = shards.iter().copied().enumerate();
+        check_given(self.stripe.shards(), shards.len(), numbered)?;
+        Ok(shards.iter().all(|shard| *shard == shards[0]))
+    }
+}

@@ -1,0 +1,43 @@
+//! Reed-Solomon over shards of frames: `k` data shards and `p` parity shards, any `k` of which give
+//! all of them.
+//!
+//! * [`Stripe`]: how many of each,
+//! * [`Code`]: encode, reconstruct, verify; [`code()`] gives the one for a stripe.
+//!
+//! The arithmetic is ISA-L's (`isal`): it uses the SIMD instructions that the processor has. With
+//! one data shard parity is a copy, which costs nothing (`copies`): mirrors.
+//!
+//! The code is that of RAID-6, over GF(2^8) with the polynomial 11Dh: parity shard P is the XOR of
+//! the data shards D, and Q is the sum of 2^i D\[i\]. A stripe with one parity shard has P. That is
+//! a part of the format: what was encoded by one version is reconstructed by all later ones.
+//!
+//! A shard is a list of frames, which may be anywhere in memory: row by row, the frames with the
+//! same number of all shards are encoded where they are. Nothing is copied, and a frame that is in
+//! several shards (such as the one of zeros) is fine.
+
+#![allow(unsafe_code)] // For the binding of ISA-L.
+
+mod code;
+mod copies;
+mod error;
+mod ffi;
+mod isal;
+#[cfg(test)]
+mod measure;
+mod stripe;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use code::Code;
+pub use error::ParityError;
+pub use stripe::{DATA_SHARDS_MAX, PARITY_SHARDS_MAX, SHARDS_MAX, Stripe};
+
+/// The code for such stripes.
+pub fn code(stripe: Stripe) -> Arc<dyn Code> {
+    match stripe.data() {
+        1 => Arc::new(copies::Copies { stripe }),
+        _ => Arc::new(isal::Isal::new(stripe)),
+    }
+}

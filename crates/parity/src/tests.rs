@@ -1,0 +1,206 @@
+use block::{FRAME_BYTES, Frame, FrameMut};
+use proptest::prelude::*;
+
+use crate::{Code, DATA_SHARDS_MAX, ParityError, Stripe, code};
+
+type Shards = Vec<Vec<Frame>>;
+
+fn stripes() -> impl Iterator<Item = Stripe> {
+    let all = (1..=DATA_SHARDS_MAX).flat_map(|data| (0..=2).map(move |parity| (data, parity)));
+    all.map(|(data, parity)| Stripe::new(data, parity).unwrap())
+}
+
+/// Bytes that look random, and differ from shard to shard.
+fn data(stripe: Stripe, frames_each: usize, seed: u64) -> Shards {
+    let mut state = seed | 1;
+    let mut frame = || {
+        let mut frame = FrameMut::stale();
+        for word in frame.as_chunks_mut::<8>().0 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *word = state.to_le_bytes();
+        }
+        frame.freeze()
+    };
+    (0..stripe.data()).map(|_| (0..frames_each).map(|_| frame()).collect()).collect()
+}
+
+fn slices(shards: &Shards) -> Vec<&[Frame]> {
+    shards.iter().map(Vec::as_slice).collect()
+}
+
+/// All shards of a stripe.
+fn whole(code: &dyn Code, frames_each: usize, seed: u64) -> Shards {
+    let mut shards = data(code.stripe(), frames_each, seed);
+    let parity = code.encode(&slices(&shards)).unwrap();
+    shards.extend(parity);
+    shards
+}
+
+fn without<'a>(shards: &'a Shards, lost: &[usize]) -> Vec<Option<&'a [Frame]>> {
+    let left = |(number, shard): (usize, &'a Vec<Frame>)| {
+        (!lost.contains(&number)).then_some(shard.as_slice())
+    };
+    shards.iter().enumerate().map(left).collect()
+}
+
+/// Twice an element, by the definition: a shift, and the polynomial 11Dh if a bit falls out.
+fn twice(element: u8) -> u8 {
+    (element << 1) ^ if element & 0x80 == 0 { 0 } else { 0x1d }
+}
+
+/// P and Q of the bytes at one place of the data shards, by the definition: by Horner's rule.
+fn p_and_q(data: impl DoubleEndedIterator<Item = u8>) -> (u8, u8) {
+    data.rev().fold((0, 0), |(p, q), byte| (p ^ byte, twice(q) ^ byte))
+}
+
+/// Computed by hand: 2 * 80h = 1Dh, 2 * FFh = E3h, 4 * FFh = DBh.
+#[test]
+fn a_vector_computed_by_hand() {
+    let code = code(Stripe::new(3, 2).unwrap());
+    let shards: Shards = [0x01, 0x80, 0xff]
+        .map(|byte| vec![FrameMut::from_bytes(&[byte; FRAME_BYTES]).freeze()])
+        .into();
+    let parity = code.encode(&slices(&shards)).unwrap();
+    assert!(parity[0][0].iter().all(|byte| *byte == 0x01 ^ 0x80 ^ 0xff));
+    assert!(parity[1][0].iter().all(|byte| *byte == 0x01 ^ 0x1d ^ 0xdb));
+}
+
+/// What is on devices stays readable only as long as this holds, whatever the library does.
+#[test]
+fn parity_is_that_of_raid_6() {
+    for stripe in stripes() {
+        let shards = whole(&*code(stripe), 2, 7);
+        for row in 0..2 {
+            for at in 0..FRAME_BYTES {
+                let (p, q) = p_and_q(shards[..stripe.data()].iter().map(|data| data[row][at]));
+                let found: Vec<u8> =
+                    shards[stripe.data()..].iter().map(|parity| parity[row][at]).collect();
+                assert_eq!(found, [p, q][..stripe.parity()], "{stripe:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_shards_that_may_be_lost_come_back() {
+    for stripe in stripes() {
+        let code = code(stripe);
+        let shards = whole(&*code, 2, 11);
+        let n = stripe.shards();
+        let pairs = (0..n).flat_map(|a| (0..n).map(move |b| [a, b]));
+        for pair in pairs.filter(|[a, b]| a <= b) {
+            let lost = if pair[0] == pair[1] { &pair[..1] } else { &pair[..] };
+            let made = code.reconstruct(&without(&shards, lost), lost);
+            if lost.len() > stripe.parity() {
+                let left = n - lost.len();
+                assert_eq!(made, Err(ParityError::TooFew { needed: stripe.data(), left }));
+                continue;
+            }
+            let expected: Shards = lost.iter().map(|number| shards[*number].clone()).collect();
+            assert_eq!(made.unwrap(), expected, "{stripe:?} without {lost:?}");
+            // One of two alone, which is what a read asks for.
+            let one = code.reconstruct(&without(&shards, lost), &lost[lost.len() - 1..]);
+            assert_eq!(one.unwrap(), expected[lost.len() - 1..], "{stripe:?} without {lost:?}");
+        }
+    }
+}
+
+#[test]
+fn one_shard_has_copies_and_no_bytes_are_copied() {
+    for parity in 0..=2 {
+        let stripe = Stripe::new(1, parity).unwrap();
+        let shards = whole(&*code(stripe), 3, 5);
+        assert_eq!(shards.len(), 1 + parity);
+        for copy in &shards[1..] {
+            assert!(copy.iter().zip(&shards[0]).all(|(copy, frame)| copy.is_same(frame)));
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_of_any_shard_is_noticed() {
+    for stripe in stripes().filter(|stripe| stripe.parity() > 0) {
+        let code = code(stripe);
+        let shards = whole(&*code, 2, 3);
+        assert_eq!(code.verify(&slices(&shards)), Ok(true));
+        for number in 0..stripe.shards() {
+            let mut other = shards.clone();
+            let mut frame = FrameMut::from_bytes(&other[number][1][..]);
+            frame[FRAME_BYTES - 1] ^= 1;
+            other[number][1] = frame.freeze();
+            assert_eq!(code.verify(&slices(&other)), Ok(false), "{stripe:?}, shard {number}");
+        }
+    }
+}
+
+#[test]
+fn impossible_stripes_are_refused() {
+    for (data, parity) in [(0, 2), (17, 2), (4, 3), (300, 0)] {
+        assert_eq!(Stripe::new(data, parity), Err(ParityError::Stripe { data, parity }));
+    }
+}
+
+#[test]
+fn wrong_numbers_and_lengths_are_refused() {
+    for stripe in stripes().filter(|stripe| stripe.parity() > 0) {
+        let code = code(stripe);
+        let shards = whole(&*code, 2, 3);
+        let (k, n) = (stripe.data(), stripe.shards());
+        let all = slices(&shards);
+        let given = |given, expected| Err(ParityError::Shards { expected, given });
+        assert_eq!(code.encode(&all[..k - 1]), given(k - 1, k));
+        assert_eq!(code.encode(&all[..k + 1]), given(k + 1, k));
+        assert_eq!(code.verify(&all[..n - 1]).map(|_| vec![]), given(n - 1, n));
+        assert_eq!(code.reconstruct(&without(&shards, &[0])[..n - 1], &[0]), given(n - 1, n));
+
+        let mut short = all.clone();
+        short[n - 1] = &shards[n - 1][..1];
+        let lengths = ParityError::Lengths { shard: n - 1, frames: 1, expected: 2 };
+        assert_eq!(code.verify(&short), Err(lengths));
+        if k > 1 {
+            let mut short = all[..k].to_vec();
+            short[k - 1] = &shards[k - 1][..1];
+            let lengths = ParityError::Lengths { shard: k - 1, frames: 1, expected: 2 };
+            assert_eq!(code.encode(&short), Err(lengths));
+            let mut left = without(&shards, &[0]);
+            left[n - 1] = Some(&shards[n - 1][..1]);
+            let lengths = ParityError::Lengths { shard: n - 1, frames: 1, expected: 2 };
+            assert_eq!(code.reconstruct(&left, &[0]), Err(lengths));
+        }
+        let there = code.reconstruct(&without(&shards, &[0]), &[n - 1]);
+        assert_eq!(there, Err(ParityError::NotLost(n - 1)));
+        assert_eq!(code.reconstruct(&without(&shards, &[0]), &[n]), Err(ParityError::NotLost(n)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is in them, and where some frames are the one of zeros, and in several shards.
+    #[test]
+    fn any_content_comes_back(
+        (k, p) in (1..=DATA_SHARDS_MAX, 0..=2usize),
+        frames_each in 0..5usize,
+        seed: u64,
+        zeros: u64,
+        lost in prop::collection::hash_set(0..18usize, 0..=2),
+    ) {
+        let stripe = Stripe::new(k, p).unwrap();
+        let code = code(stripe);
+        let mut shards = data(stripe, frames_each, seed);
+        for (index, frame) in shards.iter_mut().flatten().enumerate() {
+            if zeros >> (index % 64) & 1 == 1 {
+                *frame = Frame::zeros();
+            }
+        }
+        let parity = code.encode(&slices(&shards)).unwrap();
+        shards.extend(parity);
+        prop_assert!(code.verify(&slices(&shards)).unwrap());
+        let lost: Vec<usize> = lost.into_iter().filter(|n| *n < stripe.shards()).take(p).collect();
+        let made = code.reconstruct(&without(&shards, &lost), &lost).unwrap();
+        let expected: Shards = lost.iter().map(|number| shards[*number].clone()).collect();
+        prop_assert_eq!(made, expected);
+    }
+}
