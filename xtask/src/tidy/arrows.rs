@@ -62,6 +62,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("api", &["store", "sys"]),
     ("initiator", &["block", "iscsi"]),
     ("iscsi", &["scsi"]),
+    ("parity", &["sys"]),
 ];
 
 /// A dependency as a manifest states it.
