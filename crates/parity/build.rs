@@ -8,12 +8,13 @@ use std::process::{Command, exit};
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=CC");
+    println!("cargo:rerun-if-env-changed=LIBRARY_PATH");
     let (kind, library) = match (find("libisal.a"), find("libisal.so")) {
         (Some(archive), _) => ("static", archive),
         (None, Some(shared)) => ("dylib", shared),
         (None, None) => {
-            eprintln!("ISA-L is missing. Debian, Ubuntu: apt-get install libisal-dev; Fedora: dnf");
-            eprintln!("install isa-l-devel. Source: https://github.com/intel/isa-l");
+            eprintln!("ISA-L is missing. Debian, Ubuntu: apt-get install libisal-dev");
+            eprintln!("Fedora: dnf install isa-l-devel. Source: https://github.com/intel/isa-l");
             exit(1);
         }
     };
