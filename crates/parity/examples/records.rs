@@ -165,7 +165,8 @@ impl Log {
             _ => (devices - 2, 2),
         };
         let stripe = Stripe::new(data, parity).expect("it is one that there is");
-        Self { way, stripe, code: code(stripe), position: 0, ring_position: 0, striped: 0 }
+        let code = code(stripe).unwrap_or_else(|error| panic!("{error}"));
+        Self { way, stripe, code, position: 0, ring_position: 0, striped: 0 }
     }
 
     /// Where a part of a device has a frame, wherever the log has got by now.
@@ -317,7 +318,7 @@ fn measure_writes(devices: &mut Devices) {
 
 fn measure_reads(devices: &mut Devices) {
     let stripe = Stripe::new(DEVICES - 2, 2).expect("it is one that there is");
-    let code = code(stripe);
+    let code = code(stripe).unwrap_or_else(|error| panic!("{error}"));
     let kinds: [(&str, usize, usize, usize); 5] = [
         ("4 KiB block: one device", 1, 1, 0),
         ("4 KiB block, degraded: 4 devices", 4, 1, 1),

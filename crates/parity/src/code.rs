@@ -1,12 +1,14 @@
 //! What can be done with the shards of a stripe.
 
+use std::fmt::Debug;
+
 use block::Frame;
 
 use crate::error::ParityError;
 use crate::stripe::Stripe;
 
 /// Makes parity of data, and lost shards of the others. Shards have as many frames each.
-pub trait Code: Send + Sync {
+pub trait Code: Debug + Send + Sync {
     /// How many shards there are of each kind.
     fn stripe(&self) -> Stripe;
 

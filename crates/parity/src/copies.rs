@@ -1,4 +1,4 @@
-//! Stripes of one data shard: parity is the same frames once more.
+//! Stripes of one data shard, whose parity is the same frames once more, and those without parity.
 
 use block::Frame;
 
@@ -6,7 +6,7 @@ use crate::code::{Code, check_given, survivors};
 use crate::error::ParityError;
 use crate::stripe::Stripe;
 
-/// Plain segments, and mirrors.
+/// Plain segments, mirrors, and what has no parity.
 #[derive(Debug)]
 pub(crate) struct Copies {
     pub(crate) stripe: Stripe,
@@ -18,7 +18,8 @@ impl Code for Copies {
     }
 
     fn encode(&self, data: &[&[Frame]]) -> Result<Vec<Vec<Frame>>, ParityError> {
-        check_given(1, data.len(), data.iter().copied().enumerate())?;
+        let numbered = data.iter().copied().enumerate();
+        check_given(self.stripe.data(), data.len(), numbered)?;
         Ok(vec![data[0].to_vec(); self.stripe.parity()])
     }
 
@@ -34,6 +35,7 @@ impl Code for Copies {
     fn verify(&self, shards: &[&[Frame]]) -> Result<bool, ParityError> {
         let numbered = shards.iter().copied().enumerate();
         check_given(self.stripe.shards(), shards.len(), numbered)?;
-        Ok(shards.iter().all(|shard| *shard == shards[0]))
+        let parity = &shards[self.stripe.data()..];
+        Ok(parity.iter().all(|copy| *copy == shards[0]))
     }
 }

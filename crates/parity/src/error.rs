@@ -41,3 +41,27 @@ pub enum ParityError {
     #[error("shard {0} is not lost")]
     NotLost(usize),
 }
+
+/// Why there is no code for a stripe: ISA-L can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LibraryError {
+    /// It is not there, or can't be loaded.
+    #[error(
+        "parity needs ISA-L, which can't be loaded: install libisal2 (Debian, Ubuntu: apt-get \
+         install libisal2; Fedora: dnf install isa-l): {reason}"
+    )]
+    Missing {
+        /// What the dynamic linker says.
+        reason: String,
+    },
+    /// What is there is not ISA-L, or a version without a function that is used.
+    #[error(
+        "parity needs ISA-L from 2.14 on, and another library is in its place: install libisal2 \
+         (Debian, Ubuntu: apt-get install --reinstall libisal2; Fedora: dnf reinstall isa-l): \
+         {reason}"
+    )]
+    Other {
+        /// What the dynamic linker says.
+        reason: String,
+    },
+}

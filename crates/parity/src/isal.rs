@@ -1,93 +1,70 @@
 //! Stripes of two data shards and more, by ISA-L.
 
-use std::ffi::{c_int, c_uchar, c_void};
-
-use block::{FRAME_BYTES, Frame, FrameMut};
+use block::{Frame, FrameMut};
 
 use crate::code::{Code, check_given, survivors};
-use crate::error::ParityError;
-use crate::ffi::{self, TABLE_BYTES};
+use crate::error::{LibraryError, ParityError};
+use crate::library::{Library, TABLE_BYTES};
 use crate::stripe::{DATA_SHARDS_MAX, PARITY_SHARDS_MAX, SHARDS_MAX, Stripe};
-
-const FRAME_LEN: c_int = FRAME_BYTES as c_int;
 
 /// What makes a vector of others: a factor for each of these.
 type Factors = [u8; DATA_SHARDS_MAX];
 
-/// Two data shards and more.
+/// Two data shards and more, and parity.
 #[derive(Debug)]
 pub(crate) struct Isal {
     stripe: Stripe,
+    library: &'static Library,
     /// What makes each shard of the data shards.
     rows: [Factors; SHARDS_MAX],
 }
 
 impl Isal {
-    /// # Panics
-    /// If there is one data shard only, of which the library makes no parity.
-    pub(crate) fn new(stripe: Stripe) -> Self {
+    /// # Errors
+    /// If the library is not there.
+    pub(crate) fn new(stripe: Stripe) -> Result<Self, LibraryError> {
+        let library = Library::get()?;
         let (k, shards) = (stripe.data(), stripe.shards());
-        assert!(k >= 2, "the parity of one shard is a copy");
         let mut matrix = [0; SHARDS_MAX * DATA_SHARDS_MAX];
-        // SAFETY: the matrix has room for as many rows as there are shards at most, of as many
-        // elements as there are data shards at most.
-        unsafe { ffi::gf_gen_rs_matrix(matrix.as_mut_ptr(), shards as c_int, k as c_int) };
+        let matrix = &mut matrix[..shards * k];
+        library.generate(k, matrix);
         let mut rows = [Factors::default(); SHARDS_MAX];
-        for (row, of_matrix) in rows.iter_mut().zip(matrix.chunks_exact(k)).take(shards) {
+        for (row, of_matrix) in rows.iter_mut().zip(matrix.chunks_exact(k)) {
             row[..k].copy_from_slice(of_matrix);
         }
-        Self { stripe, rows }
-    }
-
-    /// Puts into `parity` what these frames of one row have: as many as the stripe has of each.
-    fn encode_row<'a>(&self, data: impl Iterator<Item = &'a Frame>, parity: &mut [FrameMut]) {
-        let mut vectors = [std::ptr::null_mut::<c_void>(); SHARDS_MAX];
-        let (k, shards) = (self.stripe.data(), self.stripe.shards());
-        let mut count = 0;
-        for (vector, frame) in vectors[..k].iter_mut().zip(data) {
-            *vector = frame.as_ptr().cast_mut().cast();
-            count += 1;
-        }
-        assert!(count == k && parity.len() == shards - k, "a row has a frame of each shard");
-        for (vector, frame) in vectors[k..shards].iter_mut().zip(parity.iter_mut()) {
-            *vector = frame.as_mut_ptr().cast();
-        }
-        let array = vectors.as_mut_ptr();
-        let failed = match parity.len() {
-            0 => 0,
-            // SAFETY: the first `k` vectors are frames, which are only read; the others are frames
-            // of their own. All have this length, and are aligned to it.
-            1 => unsafe { ffi::xor_gen(shards as c_int, FRAME_LEN, array) },
-            // SAFETY: as above.
-            _ => unsafe { ffi::pq_gen(shards as c_int, FRAME_LEN, array) },
-        };
-        assert_eq!(failed, 0, "ISA-L takes {} data shards", k);
+        Ok(Self { stripe, library, rows })
     }
 
     /// What makes the `wanted` shards of those with the numbers `used`.
     fn factors(&self, used: &[usize], wanted: &[usize]) -> Vec<Factors> {
         let k = self.stripe.data();
         let mut matrix = [0; DATA_SHARDS_MAX * DATA_SHARDS_MAX];
+        let mut inverse = matrix;
+        let (matrix, inverse) = (&mut matrix[..k * k], &mut inverse[..k * k]);
         for (row, number) in matrix.chunks_exact_mut(k).zip(used) {
             row.copy_from_slice(&self.rows[*number][..k]);
         }
-        let mut inverse = [0; DATA_SHARDS_MAX * DATA_SHARDS_MAX];
-        // SAFETY: both have room for as many rows of as many elements as there can be data shards.
-        let failed =
-            unsafe { ffi::gf_invert_matrix(matrix.as_mut_ptr(), inverse.as_mut_ptr(), k as c_int) };
-        assert_eq!(failed, 0, "any {k} shards of {:?} give all of them", self.stripe);
-        // SAFETY: it asks for nothing.
-        let product = |a, b| unsafe { ffi::gf_mul(a, b) };
+        let has_inverse = self.library.invert(k, matrix, inverse);
+        assert!(has_inverse, "any {k} shards of {:?} give all of them", self.stripe);
         let factors_of = |number: &usize| {
             let mut factors = Factors::default();
             for (by_data, row) in self.rows[*number].iter().zip(inverse.chunks_exact(k)) {
                 for (factor, of_used) in factors.iter_mut().zip(row) {
-                    *factor ^= product(*by_data, *of_used);
+                    *factor ^= self.library.multiply(*by_data, *of_used);
                 }
             }
             factors
         };
         wanted.iter().map(factors_of).collect()
+    }
+
+    /// These factors in the form in which the library multiplies by them.
+    fn tables(&self, factors: &[Factors]) -> Vec<u8> {
+        let k = self.stripe.data();
+        let rows: Vec<u8> = factors.iter().flat_map(|row| &row[..k]).copied().collect();
+        let mut tables = vec![0; rows.len() * TABLE_BYTES];
+        self.library.tables(k, &rows, &mut tables);
+        tables
     }
 }
 
@@ -103,7 +80,7 @@ impl Code for Isal {
         let mut out = [FrameMut::stale(), FrameMut::stale()];
         let out = &mut out[..self.stripe.parity()];
         for row in 0..frames_each {
-            self.encode_row(data.iter().map(|shard| &shard[row]), out);
+            self.library.encode(data.iter().map(|shard| &shard[row]), out);
             push_row(&mut parity, out);
         }
         Ok(parity)
@@ -121,10 +98,11 @@ impl Code for Isal {
         let parts = wanted.chunks(PARITY_SHARDS_MAX).zip(made.chunks_mut(PARITY_SHARDS_MAX));
         let mut out = [FrameMut::stale(), FrameMut::stale()];
         for (wanted, made) in parts {
-            let tables = Tables::new(self.stripe, &self.factors(&numbers, wanted));
+            let tables = self.tables(&self.factors(&numbers, wanted));
             let out = &mut out[..wanted.len()];
             for row in 0..frames_each {
-                tables.make_row(used.iter().map(|(_, frames)| &frames[row]), out);
+                let used = used.iter().map(|(_, frames)| &frames[row]);
+                self.library.combine(&tables, used, out);
                 push_row(made, out);
             }
         }
@@ -138,7 +116,7 @@ impl Code for Isal {
         let mut made = [FrameMut::stale(), FrameMut::stale()];
         let made = &mut made[..parity.len()];
         let is_right = |row: usize| {
-            self.encode_row(data.iter().map(|shard| &shard[row]), made);
+            self.library.encode(data.iter().map(|shard| &shard[row]), made);
             made.iter().zip(parity).all(|(made, shard)| made[..] == shard[row][..])
         };
         Ok((0..frames_each).all(is_right))
@@ -149,57 +127,5 @@ impl Code for Isal {
 fn push_row(shards: &mut [Vec<Frame>], row: &mut [FrameMut]) {
     for (shard, frame) in shards.iter_mut().zip(row) {
         shard.push(std::mem::replace(frame, FrameMut::stale()).freeze());
-    }
-}
-
-/// Factors in the form in which the library multiplies by them.
-struct Tables {
-    stripe: Stripe,
-    bytes: [c_uchar; TABLE_BYTES * DATA_SHARDS_MAX * PARITY_SHARDS_MAX],
-}
-
-impl Tables {
-    fn new(stripe: Stripe, factors: &[Factors]) -> Self {
-        let k = stripe.data();
-        assert!(factors.len() <= PARITY_SHARDS_MAX, "they are made two at a time");
-        let mut matrix = [0; DATA_SHARDS_MAX * PARITY_SHARDS_MAX];
-        for (row, factors) in matrix.chunks_exact_mut(k).zip(factors) {
-            row.copy_from_slice(&factors[..k]);
-        }
-        let mut bytes = [0; TABLE_BYTES * DATA_SHARDS_MAX * PARITY_SHARDS_MAX];
-        let (k, rows) = (k as c_int, factors.len() as c_int);
-        // SAFETY: the matrix has `rows` rows of `k` elements, and there is room
-        // for a table of each.
-        unsafe { ffi::ec_init_tables(k, rows, matrix.as_mut_ptr(), bytes.as_mut_ptr()) };
-        Self { stripe, bytes }
-    }
-
-    /// Puts into `out` what these frames of one row make: as many as there are rows of factors.
-    fn make_row<'a>(&self, used: impl Iterator<Item = &'a Frame>, out: &mut [FrameMut]) {
-        let mut sources = [std::ptr::null_mut::<c_uchar>(); DATA_SHARDS_MAX];
-        let mut targets = [std::ptr::null_mut::<c_uchar>(); PARITY_SHARDS_MAX];
-        let k = self.stripe.data();
-        let mut count = 0;
-        for (source, frame) in sources[..k].iter_mut().zip(used) {
-            *source = frame.as_ptr().cast_mut();
-            count += 1;
-        }
-        assert!(count == k && out.len() <= targets.len(), "a row has a frame of each shard");
-        for (target, frame) in targets.iter_mut().zip(out.iter_mut()) {
-            *target = frame.as_mut_ptr();
-        }
-        let (tables, rows) = (self.bytes.as_ptr().cast_mut(), out.len() as c_int);
-        // SAFETY: tables and sources, `k` frames, are only read, and the targets are frames of
-        // their own, as many as `rows` says. All have this length.
-        unsafe {
-            ffi::ec_encode_data(
-                FRAME_LEN,
-                k as c_int,
-                rows,
-                tables,
-                sources.as_mut_ptr(),
-                targets.as_mut_ptr(),
-            );
-        }
     }
 }

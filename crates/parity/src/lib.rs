@@ -4,8 +4,10 @@
 //! * [`Stripe`]: how many of each,
 //! * [`Code`]: encode, reconstruct, verify; [`code()`] gives the one for a stripe.
 //!
-//! The arithmetic is ISA-L's (`isal`): it uses the SIMD instructions that the processor has. With
-//! one data shard parity is a copy, which costs nothing (`copies`): mirrors.
+//! The arithmetic is ISA-L's (`isal`): it uses the SIMD instructions that the processor has. The
+//! library is loaded when the first stripe needs it (`library`), and nothing is used in its place:
+//! where it is missing such a stripe has no code. With one data shard parity is a copy (`copies`),
+//! which costs nothing and needs no library, nor do stripes without parity.
 //!
 //! The code is that of RAID-6, over GF(2^8) with the polynomial 11Dh: parity shard P is the XOR of
 //! the data shards D, and Q is the sum of 2^i D\[i\]. A stripe with one parity shard has P. That is
@@ -15,13 +17,11 @@
 //! same number of all shards are encoded where they are. Nothing is copied, and a frame that is in
 //! several shards (such as the one of zeros) is fine.
 
-#![allow(unsafe_code)] // For the binding of ISA-L.
-
 mod code;
 mod copies;
 mod error;
-mod ffi;
 mod isal;
+mod library;
 #[cfg(test)]
 mod measure;
 mod stripe;
@@ -31,13 +31,17 @@ mod tests;
 use std::sync::Arc;
 
 pub use code::Code;
-pub use error::ParityError;
+pub use error::{LibraryError, ParityError};
 pub use stripe::{DATA_SHARDS_MAX, PARITY_SHARDS_MAX, SHARDS_MAX, Stripe};
 
 /// The code for such stripes.
-pub fn code(stripe: Stripe) -> Arc<dyn Code> {
-    match stripe.data() {
-        1 => Arc::new(copies::Copies { stripe }),
-        _ => Arc::new(isal::Isal::new(stripe)),
+///
+/// # Errors
+/// If the stripe has parity of two data shards or more, and ISA-L is missing: what to install. It
+/// is looked up once, so that one that is installed later is found by the next start only.
+pub fn code(stripe: Stripe) -> Result<Arc<dyn Code>, LibraryError> {
+    if stripe.data() == 1 || stripe.parity() == 0 {
+        return Ok(Arc::new(copies::Copies { stripe }));
     }
+    Ok(Arc::new(isal::Isal::new(stripe)?))
 }

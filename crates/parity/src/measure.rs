@@ -77,7 +77,7 @@ fn measure_parity() {
     println!("stripe  shard, KiB  encode  verify  one lost  two lost");
     for data in [4, 8, 16] {
         for frames_each in [1, 2, 4, 16, 256] {
-            let code = code(Stripe::new(data, 2).unwrap());
+            let code = code(Stripe::new(data, 2).unwrap()).unwrap();
             let [encode, verify, one, two] = measure(&*code, frames_each);
             println!(
                 "{data:>2} + 2  {:>10}  {encode:>6.3}  {verify:>6.3}  {one:>8.3}  {two:>8.3}",
