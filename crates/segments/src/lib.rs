@@ -4,6 +4,8 @@
 //!   epoch, for who may wait; [`Shared`]: a handle to it,
 //! * [`Channel`]: one thread's way to them, which blocks nobody,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,
+//! * [`span`]: how a segment on several devices is addressed, and [`parts`]: which parts of the
+//!   devices are free, and which of them a segment takes; nothing uses them yet,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
 //!
 //! Nothing above knows an offset into a disk.
@@ -13,12 +15,17 @@ mod first_segment;
 mod labels;
 mod layout;
 pub mod local;
+pub mod parts;
 mod root;
 pub mod segments;
 pub mod slow;
+pub mod span;
 
 pub use channel::Channel;
 pub use format::SegmentKind;
 pub use local::Local;
+pub use parity::Stripe;
+pub use parts::{Part, Parts, Width};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};
+pub use span::{Shape, Span};
 pub use sys::{Buffers, Completion, Persist};

@@ -15,7 +15,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("block", &[]),
     ("format", &["block"]),
     ("sys", &["block"]),
-    ("segments", &["block", "format", "sys"]),
+    ("parity", &["block"]),
+    ("segments", &["block", "format", "parity", "sys"]),
     ("store", &["block", "format", "segments", "sys"]),
     ("target", &["block"]),
     ("scsi", &["block", "target"]),
@@ -33,7 +34,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("libiscsi", &[]),
-    ("parity", &["block"]),
     ("lab", &["libiscsi"]),
     (
         "simulator",
