@@ -58,6 +58,9 @@ impl Features {
     pub const LEAVES: u64 = 1 << 0;
     /// Incompatible: the segment table is in pages.
     pub const SEGMENT_TABLE: u64 = 1 << 1;
+    /// Incompatible: segments are on several devices. No pool has it yet, and none that has it is
+    /// opened: it is not among those that are known.
+    pub const DEVICES: u64 = 1 << 2;
     /// Those that are known. New pools have all of them.
     pub const KNOWN: Self = Self {
         compatible: Self::LABELS,
@@ -96,6 +99,11 @@ impl Features {
     /// Whether the segment table is in pages, or becomes that with the next checkpoint.
     pub fn has_segment_table(self) -> bool {
         self.incompatible & Self::SEGMENT_TABLE != 0
+    }
+
+    /// Whether segments may be on several devices.
+    pub fn has_devices(self) -> bool {
+        self.incompatible & Self::DEVICES != 0
     }
 
     /// The most segments that a pool with these can have.

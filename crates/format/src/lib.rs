@@ -40,7 +40,7 @@ pub use label::{DeviceId, Label};
 pub use log::{LogPosition, RecordHeader, RecordVersion};
 pub use map::{ChunkId, MapEntry, NodeId};
 pub use row::{ChunkRow, Codec, Handling, NodeRow, VolumeRow};
-pub use segment_row::{SegmentKind, SegmentRow, SegmentState};
+pub use segment_row::{Layout, Part, SegmentKind, SegmentRow, SegmentState};
 pub use superblock::{Features, FormatVersion, Superblock};
 pub use target_state::{HostState, StateKey};
 

@@ -8,16 +8,8 @@
 
 use std::collections::BTreeMap;
 
+pub use format::Part;
 use parity::{DATA_SHARDS_MAX, PARITY_SHARDS_MAX, Stripe};
-
-/// A part of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Part {
-    /// The number of the device.
-    pub device: u8,
-    /// The number of the part, from 1 on: what is in front of part 1 is for roots and labels.
-    pub number: u32,
-}
 
 /// On how many devices a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
