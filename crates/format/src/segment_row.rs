@@ -4,7 +4,7 @@
 //! segment row, 128 bytes (all zero: free)    segment row of the stream, 16 bytes
 //!   0  1  state: 1 log, 2 metadata             0  1  state: 0 free, 1 log, 2 metadata
 //!   1  1  1: all in it stands twice            1  1  1: all in it stands twice
-//!   2  1  kind: 0 plain, 1 striped            2  2  zero
+//!   2  1  kind: 0 plain, 1 striped             2  2  zero
 //!   3  1  columns of data                      4  4  live units of 64 bytes, each once
 //!   4  1  columns of parity                    8  8  LSN at which it was opened
 //!   5  1  size of a part: 4 KiB << n

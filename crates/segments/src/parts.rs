@@ -105,13 +105,7 @@ impl Parts {
     /// # Errors
     /// If it is not free, or there is none.
     pub fn take(&mut self, part: Part) -> Result<(), PartError> {
-        let device = self.devices.get_mut(&part.device).ok_or(PartError::None(part))?;
-        match device.is_free(part.number) {
-            None => return Err(PartError::None(part)),
-            Some(false) => return Err(PartError::Taken(part)),
-            Some(true) => device.set(part.number, false),
-        }
-        Ok(())
+        self.mark(part, false)
     }
 
     /// The segment that had this part is free.
@@ -120,11 +114,16 @@ impl Parts {
     /// If it is free, or there is none: as of a device that is out, which is no error for who gives
     /// back all parts of a segment.
     pub fn give_back(&mut self, part: Part) -> Result<(), PartError> {
+        self.mark(part, true)
+    }
+
+    fn mark(&mut self, part: Part, is_free: bool) -> Result<(), PartError> {
         let device = self.devices.get_mut(&part.device).ok_or(PartError::None(part))?;
         match device.is_free(part.number) {
             None => return Err(PartError::None(part)),
-            Some(true) => return Err(PartError::Free(part)),
-            Some(false) => device.set(part.number, true),
+            Some(true) if is_free => return Err(PartError::Free(part)),
+            Some(false) if !is_free => return Err(PartError::Taken(part)),
+            Some(_) => device.set(part.number, is_free),
         }
         Ok(())
     }

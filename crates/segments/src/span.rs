@@ -133,7 +133,7 @@ impl Shape {
     }
 
     /// Which block of its device a row is, in the part with this number. Parts lie on a device as
-    /// segments do on the only one of a pool, so that part 0 is what is in front of them.
+    /// segments do on the only one of a pool, so that part 0 is what is before them.
     ///
     /// # Panics
     /// If there is no such part or row.
@@ -291,7 +291,7 @@ mod tests {
             prop_assert!(rows * k >= frames && (rows - 1) * k < frames);
         }
 
-        /// No two rows of any parts are the same block of a device, and none is in front of them.
+        /// No two rows of any parts are the same block of a device, and none is before them.
         #[test]
         fn parts_lie_one_behind_the_other(shape in shapes(), part in 1..1_000_000u32, row: u32) {
             let row = row % shape.rows();

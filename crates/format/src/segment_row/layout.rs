@@ -24,7 +24,7 @@ const _: () = assert!((DATA_MAX + PARITY_MAX) as usize == DEVICES_MAX);
 pub struct Part {
     /// The number of the device.
     pub device: u8,
-    /// The number of the part, from 1 on: what is in front of part 1 is for roots and labels.
+    /// The number of the part, from 1 on: what is before part 1 is for roots and labels.
     pub number: u32,
 }
 

@@ -40,23 +40,14 @@ impl ReadAhead {
         Self { reads: Way::None, whose: Arc::default() }
     }
 
-    /// Whether the medium can read so; looked at once.
-    fn is_found(&mut self, medium: &Medium) -> bool {
-        if matches!(self.reads, Way::Unknown) {
-            self.reads = Reads::of(medium, SIDE_BY_SIDE).map_or(Way::None, Way::Found);
-        }
-        matches!(self.reads, Way::Found(_))
-    }
-
     /// Lets somebody read by it from now on, and forgets what others have not taken; `None` if the
     /// medium can't read while the thread does something else.
     pub(crate) fn claim(&mut self, medium: &Medium) -> Option<Claim> {
-        if !self.is_found(medium) {
-            return None;
+        if matches!(self.reads, Way::Unknown) {
+            self.reads = Reads::of(medium, SIDE_BY_SIDE).map_or(Way::None, Way::Found);
         }
-        if let Way::Found(reads) = &mut self.reads {
-            reads.forget();
-        }
+        let Way::Found(reads) = &mut self.reads else { return None };
+        reads.forget();
         self.whose = Arc::default();
         Some(Claim(self.whose.clone()))
     }
@@ -69,21 +60,25 @@ impl ReadAhead {
         }
     }
 
-    /// Begins to read whole blocks inside of a segment; the number of that read. `None`: the claim
+    /// Queues a read of whole blocks inside of a segment; the number of it. `None`: the claim
     /// is of another thread, or somebody claimed it since.
-    pub(crate) fn begin(
+    pub(crate) fn queue(
         &mut self,
         claim: &Claim,
         place: Place,
         frames: Vec<FrameMut>,
     ) -> Option<u64> {
-        let reads = self.reads_of(claim)?;
-        let number = reads.queue(place, frames);
-        reads.start();
-        Some(number)
+        Some(self.reads_of(claim)?.queue(place, frames))
     }
 
-    /// Waits for the end of a read; `None` if it has failed.
+    /// Starts what was queued.
+    pub(crate) fn start(&mut self, claim: &Claim) {
+        if let Some(reads) = self.reads_of(claim) {
+            reads.start();
+        }
+    }
+
+    /// Waits for the end of a read; `None` if it has failed, or the claim is no longer good.
     pub(crate) fn end(&mut self, claim: &Claim, number: u64) -> Option<Vec<FrameMut>> {
         self.reads_of(claim)?.end(number)
     }

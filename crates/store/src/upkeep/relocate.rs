@@ -67,36 +67,29 @@ impl SegmentReader {
             let mut piece: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
             let place = Place::of_block(self.segment, 0).plus_blocks(self.asked_blocks);
             if let Some((claim, numbers)) = &mut self.under_way {
-                match ahead.begin(claim, place, piece) {
-                    Some(number) => numbers.push_back(number),
+                let Some(number) = ahead.queue(claim, place, piece) else {
                     // Another thread goes on with it.
-                    None => {
-                        self.read_here();
-                        continue;
-                    }
-                }
+                    self.take(ahead);
+                    continue;
+                };
+                numbers.push_back(number);
             } else {
                 self.is_bad = medium.disk.read(place, &mut piece).is_err();
                 self.read.append(&mut piece);
             }
             self.asked_blocks += count;
         }
+        if let Some((claim, _)) = &self.under_way {
+            ahead.start(claim);
+        }
     }
 
-    /// Gives up what is on its way.
-    fn read_here(&mut self) {
-        self.under_way = None;
-        self.asked_blocks = self.read.len() as u32;
-    }
-
-    /// Waits for what is on its way.
+    /// Waits for what is on its way. What can't be had is still to be read, and what follows it.
     fn take(&mut self, ahead: &mut ReadAhead) {
-        let Some((claim, numbers)) = self.under_way.take() else { return };
-        for number in numbers {
-            match ahead.end(&claim, number) {
-                Some(mut piece) if !self.is_bad => self.read.append(&mut piece),
-                _ => self.is_bad = true,
-            }
+        if let Some((claim, numbers)) = self.under_way.take() {
+            let pieces = numbers.into_iter().map_while(|number| ahead.end(&claim, number));
+            self.read.extend(pieces.flatten());
+            self.asked_blocks = self.read.len() as u32;
         }
     }
 
@@ -109,6 +102,8 @@ impl SegmentReader {
         let medium = &world.medium;
         self.read_some(medium, ahead, u32::MAX);
         self.take(ahead);
+        // Nothing is left, unless some of it could not be read so.
+        self.read_some(medium, &mut ReadAhead::none(), u32::MAX);
         if self.is_bad || self.read.is_empty() {
             return Ok((live_chunks(world, self.segment)?, Image::default()));
         }
