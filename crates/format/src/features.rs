@@ -61,7 +61,10 @@ impl Features {
     /// Incompatible: segments are on several devices. No pool has it yet, and none that has it is
     /// opened: it is not among those that are known.
     pub const DEVICES: u64 = 1 << 2;
-    /// Those that are known. New pools have all of them.
+    /// Incompatible: the pool is on several devices, each of which has all of it. Only a pool that
+    /// was made on several has it.
+    pub const MIRRORS: u64 = 1 << 3;
+    /// Those that each new pool has, and each pool that is upgraded.
     pub const KNOWN: Self = Self {
         compatible: Self::LABELS,
         read_compatible: 0,
@@ -82,6 +85,7 @@ impl Features {
             (self.has_labels(), "labels"),
             (self.has_leaves(), "leaves"),
             (self.has_segment_table(), "segment-table"),
+            (self.has_mirrors(), "mirrors"),
         ];
         named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
     }
@@ -99,6 +103,11 @@ impl Features {
     /// Whether the segment table is in pages, or becomes that with the next checkpoint.
     pub fn has_segment_table(self) -> bool {
         self.incompatible & Self::SEGMENT_TABLE != 0
+    }
+
+    /// Whether the pool is on several devices, each of which has all of it.
+    pub fn has_mirrors(self) -> bool {
+        self.incompatible & Self::MIRRORS != 0
     }
 
     /// Whether segments may be on several devices.
@@ -126,7 +135,7 @@ impl Features {
         Self {
             compatible: 0,
             read_compatible: self.read_compatible & !Self::KNOWN.read_compatible,
-            incompatible: self.incompatible & !Self::KNOWN.incompatible,
+            incompatible: self.incompatible & !(Self::KNOWN.incompatible | Self::MIRRORS),
         }
     }
 }

@@ -9,7 +9,7 @@
 //!          0 16  device id
 //!         16  8  bytes of it that the pool has
 //!         24  2  number
-//!         26  1  state: 1 in use
+//!         26  1  state: 1 in, 2 out
 //!         27  5  zero
 //! 2112  1952 reserved, for wrapped keys and more: zero
 //! 4064 32  BLAKE3 of the bytes before
@@ -18,6 +18,10 @@
 //! A segment's row names devices by their numbers ([rows](#rows-of-the-segment-table)); labels say
 //! which devices these are, and so what is missing, or was put in another's place. All devices of a
 //! pool list the same members. Of labels that differ, those with the highest sequence count.
+//!
+//! A member that is *in* has all of the pool. One that is *out* has failed, or has not got all of it
+//! yet: nothing that it says counts. That a device is out is durable on those that are in before
+//! anything is answered which it does not have.
 //!
 //! Pools with the compatible feature `labels` have them. A pool may have grown, by a program that
 //! does not know labels, since they were written: a member has at least what they say. Nothing is
@@ -36,7 +40,6 @@ const MEMBERS_AT: usize = 64;
 const MEMBER_BYTES: usize = 32;
 const RESERVED_AT: usize = MEMBERS_AT + DEVICES_MAX * MEMBER_BYTES;
 const SUM_AT: usize = 4064;
-const IN_USE: u8 = 1;
 
 /// The most devices of a pool.
 pub const DEVICES_MAX: usize = 64;
@@ -61,11 +64,43 @@ impl DeviceId {
         id.copy_from_slice(&hash[..16]);
         Self(id)
     }
+
+    /// That of a device that a pool gets with this number. `entropy` is random, so that none is
+    /// ever given again.
+    pub fn of_member(pool_id: [u8; 16], number: u16, entropy: [u8; 16]) -> Self {
+        let known = [&pool_id[..], &number.to_le_bytes(), &entropy].concat();
+        let mut id = [0; 16];
+        let hash = blake3::derive_key("holdfast 2026 device of a pool v1", &known);
+        id.copy_from_slice(&hash[..16]);
+        Self(id)
+    }
 }
 
 impl std::fmt::Display for DeviceId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Whether what a member of a pool has counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemberState {
+    /// It has all of the pool.
+    In,
+    /// It has failed, or has not got all of the pool yet.
+    Out,
+}
+
+impl MemberState {
+    fn encode(self) -> u8 {
+        match self {
+            Self::In => 1,
+            Self::Out => 2,
+        }
+    }
+
+    fn decode(raw: u8) -> Option<Self> {
+        [Self::In, Self::Out].into_iter().find(|state| state.encode() == raw)
     }
 }
 
@@ -78,6 +113,8 @@ pub struct Member {
     pub bytes: u64,
     /// What rows of segments name it by, from 0 on.
     pub number: u16,
+    /// Whether what it has counts.
+    pub state: MemberState,
 }
 
 /// What a device says of itself.
@@ -101,7 +138,8 @@ impl Label {
     /// That of the only device of a pool.
     pub fn of_only(root: &Superblock) -> Self {
         let device = DeviceId::first_of(root.pool_id);
-        let member = Member { device, bytes: root.capacity_bytes, number: 0 };
+        let state = MemberState::In;
+        let member = Member { device, bytes: root.capacity_bytes, number: 0, state };
         let Superblock { pool_id, epoch, .. } = *root;
         Self { pool_id, device, number: 0, sequence: 1, epoch, members: vec![member] }
     }
@@ -126,7 +164,7 @@ impl Label {
             out.extend_from_slice(&member.device.0);
             out.extend_from_slice(&member.bytes.to_le_bytes());
             out.extend_from_slice(&member.number.to_le_bytes());
-            out.extend_from_slice(&[IN_USE, 0, 0, 0, 0, 0]);
+            out.extend_from_slice(&[member.state.encode(), 0, 0, 0, 0, 0]);
         }
         out.resize(SUM_AT, 0);
         let sum = superblock_sum(&out);
@@ -187,10 +225,11 @@ impl Member {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, FormatError> {
         let (device, bytes) = (DeviceId(reader.array()?), reader.u64()?);
         let number = reader.u16()?;
-        if reader.array()? != [IN_USE, 0, 0, 0, 0, 0] {
-            return Err(reader.error("a device whose state is not known"));
+        let [state, zeros @ ..] = reader.array::<6>()?;
+        match MemberState::decode(state) {
+            Some(state) if zeros == [0; 5] => Ok(Self { device, bytes, number, state }),
+            _ => Err(reader.error("a device whose state is not known")),
         }
-        Ok(Self { device, bytes, number })
     }
 }
 
@@ -203,6 +242,7 @@ mod tests {
             device: DeviceId([number as u8 + 1; 16]),
             bytes: 1 << 40,
             number,
+            state: if number == 9 { MemberState::Out } else { MemberState::In },
         };
         Label {
             pool_id: [7; 16],
@@ -222,6 +262,7 @@ mod tests {
         assert_eq!(bytes[56..64], [4, 3, 2, 1, 0, 0, 0, 0]);
         assert_eq!(bytes[64 + 32..64 + 48], [3; 16]);
         assert_eq!(bytes[64 + 48..64 + 64], [0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[64 + 64 + 16..64 + 96], [0, 0, 0, 0, 0, 1, 0, 0, 9, 0, 2, 0, 0, 0, 0, 0]);
         assert!(bytes[64 + 96..SUM_AT].iter().all(|byte| *byte == 0));
         assert_eq!(Label::decode(&bytes), Ok(label()));
     }
@@ -232,6 +273,7 @@ mod tests {
             device: DeviceId([number as u8 + 1; 16]),
             bytes: u64::MAX,
             number,
+            state: MemberState::In,
         };
         let members: Vec<_> = (0..DEVICES_MAX as u16).map(member).collect();
         let label = Label { device: members[5].device, number: 5, members, ..label() };
@@ -258,7 +300,7 @@ mod tests {
             (14, 2),          // a third one behind the last
             (32, 4),          // another device
             (64 + 24, 2),     // two of one number
-            (64 + 26, 2),     // a state
+            (64 + 26, 3),     // a state
             (64 + 31, 1),     // a reserved byte of a member
             (RESERVED_AT, 1), // reserved for keys
             (SUM_AT - 1, 1),

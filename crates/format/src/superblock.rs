@@ -37,6 +37,7 @@
 //!                      those that have changed
 //!               bit 1  the segment table is in pages (segment table), of which a checkpoint writes
 //!                      those that have changed
+//!               bit 3  the pool is on several devices (labels), each of which has all of it
 //! ```
 //!
 //! A pool of an earlier version, or without some of these features, is read as it is. It gets what

@@ -11,6 +11,7 @@
 //! Nothing above knows an offset into a disk.
 
 pub mod channel;
+pub mod devices;
 mod first_segment;
 mod labels;
 mod layout;
@@ -22,6 +23,7 @@ pub mod slow;
 pub mod span;
 
 pub use channel::Channel;
+pub use devices::{DeviceError, DeviceState, DeviceStatus};
 pub use format::SegmentKind;
 pub use local::Local;
 pub use parity::Stripe;

@@ -19,6 +19,7 @@ use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::{Completion, Disk, FileDisk, Persist, Ring};
 
 use crate::channel::Channel;
+use crate::devices::{DeviceState, DeviceStatus};
 use crate::labels;
 use crate::layout::Layout;
 use crate::root::{self, Roots};
@@ -217,6 +218,23 @@ impl Segments for Local {
             None => channel,
             Some(latency) => Box::new(SlowChannel::new(channel, latency)?),
         })
+    }
+
+    fn devices(&self) -> Vec<DeviceStatus> {
+        let labels = labels::read(&*self.disk);
+        let id = labels.iter().flatten().next().map(|label| label.device).unwrap_or_default();
+        vec![DeviceStatus {
+            number: 0,
+            id,
+            name: String::new(),
+            state: DeviceState::In,
+            why_out: None,
+            len_bytes: self.disk.len_bytes(),
+            read_errors: 0,
+            write_errors: 0,
+            mended: 0,
+            retries: self.disk.retry_count(),
+        }]
     }
 
     fn has_given_up(&self) -> bool {

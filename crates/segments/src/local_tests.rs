@@ -270,7 +270,12 @@ fn put_label(disk: &Refusing, offset_bytes: u64, label: &Label) {
 fn a_device_of_another_pool_or_of_several_is_refused() {
     let only = Label::of_only(&superblock(1));
     let stranger = Label { pool_id: [8; 16], ..only.clone() };
-    let other = format::label::Member { device: DeviceId([1; 16]), bytes: 1 << 30, number: 1 };
+    let other = format::label::Member {
+        device: DeviceId([1; 16]),
+        bytes: 1 << 30,
+        number: 1,
+        state: format::label::MemberState::In,
+    };
     let one_of_two = Label { members: vec![only.members[0], other], ..only.clone() };
     let replaced = Label::of_only(&Superblock { pool_id: [6; 16], ..superblock(1) });
     let replaced = Label { pool_id: [7; 16], ..replaced };

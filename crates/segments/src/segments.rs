@@ -10,6 +10,7 @@ use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
+use crate::devices::{DeviceError, DeviceStatus};
 
 /// Where the segments of a pool live, and its root.
 ///
@@ -131,6 +132,73 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// If there is no such way to it; what the system says.
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>>;
+
+    /// How many devices have what is at a place: copies are numbered from 0 on, and keep their
+    /// numbers while devices come and go. One, where nothing is redundant.
+    fn copies(&self) -> u32 {
+        1
+    }
+
+    /// As [`Segments::read_patiently`], of one copy and no other: for who has found that what was
+    /// read is not what was written. Copy 0 is the one that is read first.
+    ///
+    /// # Errors
+    /// What the device says; that the one with this copy is not in.
+    fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
+        assert_eq!(copy, 0, "there is one copy");
+        self.read_patiently(place, frames)
+    }
+
+    /// Writes, durably, what a copy should have at `place` and has not. Nobody else writes there
+    /// meanwhile: the caller holds what keeps the segment from being used again.
+    ///
+    /// # Errors
+    /// What the device says; that nothing is redundant here, so that it can't be known.
+    fn mend(&self, _place: Place, _copy: u32, _frames: &[Frame]) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "there is one copy"))
+    }
+
+    /// The devices of the pool, by number.
+    fn devices(&self) -> Vec<DeviceStatus>;
+
+    /// Devices that get all that is written from now on, but lack what was written before, each
+    /// with a number that is another one each time it begins to.
+    fn catching_up(&self) -> Vec<(u16, u64)> {
+        Vec::new()
+    }
+
+    /// Writes to a device that is catching up, and to no other, what others have at `place`. Not
+    /// durable before [`Segments::caught_up`].
+    ///
+    /// # Errors
+    /// What the device says: it is out then. That it is not catching up (any more).
+    fn copy_to(&self, _device: u16, _place: Place, _frames: &[Frame]) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
+    }
+
+    /// A device has all that the others have. It is in when this returns, and they all say so.
+    ///
+    /// # Errors
+    /// As [`Segments::copy_to`].
+    fn caught_up(&self, _device: u16) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
+    }
+
+    /// Takes a device out, for `why`: nothing is asked of it any more.
+    ///
+    /// # Errors
+    /// If there is none such, or no other has all of the pool.
+    fn take_out(&self, _device: u16, _why: &str) -> Result<(), DeviceError> {
+        Err(DeviceError::OnlyOne)
+    }
+
+    /// Has a device that is out, and answers, catch up.
+    ///
+    /// # Errors
+    /// If there is none such, or it is not out, or the device fails at once.
+    fn take_back(&self, _device: u16) -> Result<(), DeviceError> {
+        Err(DeviceError::OnlyOne)
+    }
 
     /// Whether the medium takes no writes at all: see [`sys::Disk::has_given_up`].
     fn has_given_up(&self) -> bool;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use segments::{
-    BadLabel, Buffers, Channel, Completion, Fence, Local, Persist, RootError, Segments, Shared,
+    BadLabel, Buffers, Channel, Completion, DeviceStatus, Fence, Local, Persist, RootError,
+    Segments, Shared,
 };
 
 use super::*;
@@ -58,6 +59,7 @@ impl Segments for Channelled {
         fn labels() -> Vec<Result<Label, FormatError>>;
         fn mend_labels(root: &Superblock) -> Vec<BadLabel>;
         fn fence(epoch: u64) -> io::Result<Fence>;
+        fn devices() -> Vec<DeviceStatus>;
         fn has_given_up() -> bool;
         fn is_refusing() -> bool;
         fn retry_count() -> u64;

@@ -1,0 +1,92 @@
+//! The devices of a pool, as those who look after them see them.
+
+use std::io;
+
+use format::DeviceId;
+use format::label::MemberState;
+
+/// What a device does in its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceState {
+    /// It has all of the pool.
+    In,
+    /// It gets all that is written, and what it does not have yet is copied to it.
+    CatchingUp,
+    /// It has failed, or was taken out: nothing is asked of it.
+    Out,
+    /// It was not there when the pool was opened.
+    Missing,
+}
+
+impl DeviceState {
+    /// How labels name it.
+    pub fn of_member(self) -> MemberState {
+        match self {
+            Self::In => MemberState::In,
+            Self::CatchingUp | Self::Out | Self::Missing => MemberState::Out,
+        }
+    }
+}
+
+/// A device of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceStatus {
+    /// Its number in the pool.
+    pub number: u16,
+    /// Which it is, for ever.
+    pub id: DeviceId,
+    /// Where it was opened, such as a path; empty if it is missing.
+    pub name: String,
+    /// What it does.
+    pub state: DeviceState,
+    /// Why it is out, if it is, in one sentence.
+    pub why_out: Option<String>,
+    /// How long it is, in bytes; 0 if it is missing.
+    pub len_bytes: u64,
+    /// Reads that failed, since the pool was opened.
+    pub read_errors: u64,
+    /// Writes and flushes that failed, since the pool was opened.
+    pub write_errors: u64,
+    /// Places that had something else than what was written, and were written anew.
+    pub mended: u64,
+    /// How often a write or a flush was retried that it had refused.
+    pub retries: u64,
+}
+
+/// Why devices can't be changed so.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// There is none with this number.
+    #[error("the pool has no device {0}")]
+    Unknown(u16),
+    /// A pool on one device, without labels of several.
+    #[error("the pool is on one device, and can't be given more; make one on several")]
+    OnlyOne,
+    /// The last one that has all of the pool stays.
+    #[error("device {0} is the only one that has all of the pool")]
+    Last(u16),
+    /// It is what is asked for already, or can't be from where it is.
+    #[error("device {number} is {state:?}: {instead}")]
+    State {
+        /// Which.
+        number: u16,
+        /// What it is.
+        state: DeviceState,
+        /// What can be done.
+        instead: &'static str,
+    },
+    /// It is too small.
+    #[error("it has {has_bytes} bytes, and the pool {needs_bytes}")]
+    Small {
+        /// How long it is.
+        has_bytes: u64,
+        /// How much each device of the pool has of it.
+        needs_bytes: u64,
+    },
+    /// There are as many as a pool can have.
+    #[error("the pool has {0} devices, which is the most that it can have")]
+    Full(usize),
+    /// The devices have failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
