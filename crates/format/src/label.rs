@@ -9,7 +9,7 @@
 //!          0 16  device id
 //!         16  8  bytes of it that the pool has
 //!         24  2  number
-//!         26  1  state: 1 in, 2 out
+//!         26  1  state: 1 in, 2 out, 3 out until it is taken back
 //!         27  5  zero
 //! 2112  1952 reserved, for wrapped keys and more: zero
 //! 4064 32  BLAKE3 of the bytes before
@@ -87,8 +87,10 @@ impl std::fmt::Display for DeviceId {
 pub enum MemberState {
     /// It has all of the pool.
     In,
-    /// It has failed, or has not got all of the pool yet.
+    /// It has failed, or has not got all of the pool yet. It catches up when it is there.
     Out,
+    /// The same, but an administrator has it stay so.
+    Kept,
 }
 
 impl MemberState {
@@ -96,11 +98,12 @@ impl MemberState {
         match self {
             Self::In => 1,
             Self::Out => 2,
+            Self::Kept => 3,
         }
     }
 
     fn decode(raw: u8) -> Option<Self> {
-        [Self::In, Self::Out].into_iter().find(|state| state.encode() == raw)
+        [Self::In, Self::Out, Self::Kept].into_iter().find(|state| state.encode() == raw)
     }
 }
 
@@ -300,7 +303,7 @@ mod tests {
             (14, 2),          // a third one behind the last
             (32, 4),          // another device
             (64 + 24, 2),     // two of one number
-            (64 + 26, 3),     // a state
+            (64 + 26, 4),     // a state
             (64 + 31, 1),     // a reserved byte of a member
             (RESERVED_AT, 1), // reserved for keys
             (SUM_AT - 1, 1),

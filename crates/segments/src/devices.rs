@@ -12,8 +12,10 @@ pub enum DeviceState {
     In,
     /// It gets all that is written, and what it does not have yet is copied to it.
     CatchingUp,
-    /// It has failed, or was taken out: nothing is asked of it.
+    /// It has failed: nothing is asked of it before it is taken back.
     Out,
+    /// An administrator has taken it out: nothing is asked of it before it is taken back.
+    Kept,
     /// It was not there when the pool was opened.
     Missing,
 }
@@ -24,6 +26,7 @@ impl DeviceState {
         match self {
             Self::In => MemberState::In,
             Self::CatchingUp | Self::Out | Self::Missing => MemberState::Out,
+            Self::Kept => MemberState::Kept,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 
 use block::FrameMut;
 use format::label::{LABEL_OFFSETS_BYTES, UNKNOWN_LABEL};
-use format::{FormatError, Label, Superblock};
+use format::{DeviceId, FormatError, Label, Superblock};
 use sys::Disk;
 
 use crate::first_segment::{read_at, write_at};
@@ -42,18 +42,29 @@ pub(crate) fn check(disk: &dyn Disk, root: &Superblock) -> Result<(), RootError>
 /// Writes the copies anew that do not say what they have to, one after the other. What a later
 /// program has written stays: a pool that it can't share has a feature that says so.
 pub(crate) fn mend(disk: &dyn Disk, root: &Superblock) -> Vec<BadLabel> {
+    let copies = read(disk);
+    // One that was written before says in which epoch; both say the same.
+    let label = copies.iter().flatten().find(|label| is_of(label, root)).cloned();
+    let label = label.unwrap_or_else(|| Label::of_only(root));
+    mend_where(disk, &label, |found| !is_of(found, root))
+}
+
+/// Writes the copies anew that are not this label.
+pub(crate) fn mend_as(disk: &dyn Disk, label: &Label) -> Vec<BadLabel> {
+    mend_where(disk, label, |found| found != label)
+}
+
+/// Writes a label over the copies that are none, or of which this is so, one after the other.
+fn mend_where(disk: &dyn Disk, label: &Label, is_wrong: impl Fn(&Label) -> bool) -> Vec<BadLabel> {
     let is_bad = |found: &Result<Label, FormatError>| match found {
-        Ok(label) => !is_of(label, root),
+        Ok(label) => is_wrong(label),
         Err(error) => error.what != UNKNOWN_LABEL,
     };
     let copies = read(disk);
     let bad = (0..copies.len()).filter(|copy| is_bad(&copies[*copy]));
-    // One that was written before says in which epoch; both say the same.
-    let label = copies.iter().flatten().find(|label| is_of(label, root)).cloned();
-    let label = label.unwrap_or_else(|| Label::of_only(root));
     let mended = |copy: usize| {
         let offset_bytes = LABEL_OFFSETS_BYTES[copy];
-        let mended = write(disk, offset_bytes, &label).is_ok();
+        let mended = write(disk, offset_bytes, label).is_ok();
         BadLabel { copy: copy as u8, offset_bytes, mended }
     };
     bad.map(mended).collect()
@@ -61,8 +72,17 @@ pub(crate) fn mend(disk: &dyn Disk, root: &Superblock) -> Vec<BadLabel> {
 
 /// Writes both copies on a device that may bear anything.
 pub(crate) fn make(disk: &dyn Disk, root: &Superblock) -> io::Result<()> {
-    let label = Label::of_only(root);
-    LABEL_OFFSETS_BYTES.into_iter().try_for_each(|offset_bytes| write(disk, offset_bytes, &label))
+    write_both(disk, &Label::of_only(root))
+}
+
+/// Writes both copies, one after the other.
+pub(crate) fn write_both(disk: &dyn Disk, label: &Label) -> io::Result<()> {
+    LABEL_OFFSETS_BYTES.into_iter().try_for_each(|offset_bytes| write(disk, offset_bytes, label))
+}
+
+/// What all devices say, as one of them says it.
+pub(crate) fn of_device(label: &Label, number: u16, device: DeviceId) -> Label {
+    Label { device, number, ..label.clone() }
 }
 
 fn write(disk: &dyn Disk, offset_bytes: u64, label: &Label) -> io::Result<()> {

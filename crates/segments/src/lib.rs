@@ -4,6 +4,7 @@
 //!   epoch, for who may wait; [`Shared`]: a handle to it,
 //! * [`Channel`]: one thread's way to them, which blocks nobody,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,
+//! * [`mirror`]: several of them, each of which has all of the pool,
 //! * [`span`]: how a segment on several devices is addressed, and [`parts`]: which parts of the
 //!   devices are free, and which of them a segment takes; nothing uses them yet,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
@@ -16,6 +17,7 @@ mod first_segment;
 mod labels;
 mod layout;
 pub mod local;
+pub mod mirror;
 pub mod parts;
 mod root;
 pub mod segments;
@@ -26,6 +28,7 @@ pub use channel::Channel;
 pub use devices::{DeviceError, DeviceState, DeviceStatus};
 pub use format::SegmentKind;
 pub use local::Local;
+pub use mirror::{Device, MirrorError, Mirrored, has_labels_of_several};
 pub use parity::Stripe;
 pub use parts::{Part, Parts, Width};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};

@@ -43,9 +43,14 @@ fn no_root(copies: &[Result<Superblock, FormatError>; 2]) -> RootError {
     }
 }
 
-impl Roots {
-    /// The newest superblock that is whole, and what is known of all.
-    pub(crate) fn read(disk: &dyn Disk) -> Result<(Superblock, Self), RootError> {
+/// What was found of the root on one device.
+pub(crate) struct Found {
+    copies: [Result<Superblock, FormatError>; 2],
+    stand_in: Option<Superblock>,
+}
+
+impl Found {
+    pub(crate) fn on(disk: &dyn Disk) -> Self {
         let mut copies = read_copies(disk);
         if copies.iter().any(Result::is_err) {
             // One torn copy is what a crash leaves, but a misread one must not lead to an old
@@ -53,20 +58,58 @@ impl Roots {
             copies = read_copies(disk);
         }
         let stand_in = read_stand_in(disk, &copies);
-        let all = copies.iter().flatten().chain(&stand_in);
-        let Some(newest) = all.max_by_key(|superblock| superblock.sequence).cloned() else {
-            return Err(no_root(&copies));
+        Self { copies, stand_in }
+    }
+
+    /// The newest that is whole.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn newest(&self) -> Result<&Superblock, RootError> {
+        let all = self.copies.iter().flatten().chain(&self.stand_in);
+        let newest = all.max_by_key(|superblock| superblock.sequence);
+        newest.ok_or_else(|| no_root(&self.copies))
+    }
+
+    /// What is known of these, if the newest of the pool is this one, here or elsewhere.
+    pub(crate) fn judged(&self, newest: &Superblock) -> Roots {
+        let is_whole = |copy: &Result<Superblock, FormatError>| {
+            copy.as_ref().is_ok_and(|copy| {
+                let age = newest.sequence.checked_sub(copy.sequence);
+                copy.pool_id == newest.pool_id && age.is_some_and(|age| age <= 1)
+            })
         };
+        let whole = self.copies.each_ref().map(is_whole);
+        Roots { sequence: newest.sequence, whole, stands_in: self.stand_in.is_some() }
+    }
+}
+
+impl Roots {
+    /// Those of a device that has none yet, of a pool whose newest is this one.
+    pub(crate) fn none_of(newest: &Superblock) -> Self {
+        Self { sequence: newest.sequence, whole: [false; 2], stands_in: false }
+    }
+
+    /// The newest superblock that is whole, and what is known of all.
+    pub(crate) fn read(disk: &dyn Disk) -> Result<(Superblock, Self), RootError> {
+        let found = Found::on(disk);
+        let newest = found.newest()?.clone();
         let has_bytes = disk.len_bytes();
         if newest.capacity_bytes > has_bytes {
             return Err(RootError::Short { wants_bytes: newest.capacity_bytes, has_bytes });
         }
-        let is_whole = |copy: &Result<Superblock, FormatError>| {
-            copy.as_ref().is_ok_and(|copy| newest.sequence - copy.sequence <= 1)
-        };
-        let whole = copies.each_ref().map(is_whole);
-        let sequence = newest.sequence;
-        Ok((newest, Self { sequence, whole, stands_in: stand_in.is_some() }))
+        let roots = found.judged(&newest);
+        Ok((newest, roots))
+    }
+
+    /// Writes the newest where it belongs, to a device that has none.
+    pub(crate) fn write_newest(
+        &mut self,
+        disk: &dyn Disk,
+        newest: &Superblock,
+    ) -> Result<(), RootError> {
+        assert_eq!(newest.sequence, self.sequence, "it is the newest");
+        self.write(disk, newest)
     }
 
     /// Puts `next` in the place of the root with the sequence number `expected`: over the copy that
@@ -81,6 +124,11 @@ impl Roots {
             return Err(RootError::Overtaken { expected, found: self.sequence });
         }
         assert!(next.sequence > expected, "the root is replaced by its successor only");
+        self.replace(disk, next)
+    }
+
+    /// The same, for a caller who knows which one it replaces.
+    pub(crate) fn replace(&mut self, disk: &dyn Disk, next: &Superblock) -> Result<(), RootError> {
         self.write(disk, next)?;
         self.sequence = next.sequence;
         Ok(())
@@ -143,14 +191,24 @@ pub(crate) fn read_stand_in(
 /// nothing stands in for them, and the device has its labels by then, if it is to have any.
 /// `superblock` has the first sequence number.
 pub(crate) fn make(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
+    wipe(disk)?;
+    if superblock.features.has_labels() {
+        labels::make(disk, superblock)?;
+    }
+    write_first(disk, superblock)
+}
+
+/// Nothing is a root on this device any more.
+pub(crate) fn wipe(disk: &dyn Disk) -> io::Result<()> {
     let roots = SUPERBLOCK_OFFSETS_BYTES.into_iter().chain([SUPERBLOCK_STAND_IN_OFFSET_BYTES]);
     for offset_bytes in roots {
         disk.write(offset_bytes, &[Frame::zeros()])?;
     }
-    disk.flush()?;
-    if superblock.features.has_labels() {
-        labels::make(disk, superblock)?;
-    }
+    disk.flush()
+}
+
+/// Writes both copies of the first root.
+pub(crate) fn write_first(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     for sequence in [superblock.sequence, superblock.sequence + 1] {
         let copy = Superblock { sequence, ..superblock.clone() };
         let frame = FrameMut::from_bytes(&copy.encode()).freeze();

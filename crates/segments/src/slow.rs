@@ -227,6 +227,10 @@ impl Disk for SlowDisk {
         self.below.is_refusing()
     }
 
+    fn set_redundant(&self, redundant: bool) {
+        self.below.set_redundant(redundant);
+    }
+
     fn give_way(&self) -> bool {
         self.below.give_way()
     }

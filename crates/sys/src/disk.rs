@@ -98,6 +98,10 @@ pub trait Disk: Send + Sync {
         false
     }
 
+    /// Whether other devices have what this one has: then what it refuses has failed after some
+    /// 70 ms, whatever it says, as it is done without.
+    fn set_redundant(&self, _redundant: bool) {}
+
     /// Whoever calls it holds nothing that others need, and has much to do, or waits for them:
     /// they may go on. Whether they have: a world of one thread, which has nobody to wait for.
     fn give_way(&self) -> bool {

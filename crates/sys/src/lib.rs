@@ -1,7 +1,8 @@
 //! The only effects: disks, the clock, entropy. The only crate of the array that may be `unsafe`.
 //!
 //! * [`Disk`]: what the store needs of a disk; [`FileDisk`] is a real one,
-//! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread,
+//! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread, [`Event`]: what several
+//!   of a thread signal by,
 //! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
 //!   [`RetryingDisk`] and the same [`Transfers`],
 //! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,
@@ -13,6 +14,7 @@ pub mod calls;
 pub mod clock;
 pub mod disk;
 pub mod entropy;
+pub mod event;
 mod fiemap;
 pub mod file;
 mod flushes;
@@ -32,6 +34,7 @@ pub use calls::Calls;
 pub use clock::Clock;
 pub use disk::{Disk, Persist, READ_TRIES_MAX};
 pub use entropy::entropy;
+pub use event::Event;
 pub use file::FileDisk;
 pub use prepare::Preparer;
 pub use retrying::RetryingDisk;

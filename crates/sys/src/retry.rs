@@ -49,6 +49,8 @@ pub(crate) struct Retries {
     given_up: AtomicBool,
     /// How often a write was refused that is tried again still, since one has succeeded.
     refused: AtomicU32,
+    /// Other devices have what this one has.
+    redundant: AtomicBool,
     report: Mutex<Option<Report>>,
     /// Pauses take no time.
     #[cfg(test)]
@@ -71,12 +73,19 @@ pub(crate) enum Patience {
     Place,
     /// It can't, or has failed elsewhere already.
     Device,
+    /// Other devices have the same: this one is done without, if it goes on to fail.
+    Redundant,
 }
 
 /// How often a write that ends with such an error is tried.
 fn tries_max(error: &io::Error, patience: Patience) -> u32 {
     match error.raw_os_error() {
         _ if patience == Patience::None => 1,
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EIO | libc::ETIMEDOUT | libc::ENOLINK)
+            if patience == Patience::Redundant =>
+        {
+            TRIES_AT_A_PLACE_MAX
+        }
         Some(libc::ENOSPC | libc::EDQUOT) => TRIES_WITHOUT_SPACE_MAX,
         Some(libc::EIO) if patience == Patience::Place => TRIES_AT_A_PLACE_MAX,
         Some(libc::EIO | libc::ENOMEM | libc::EAGAIN | libc::EBUSY) => TRIES_MAX,
@@ -131,6 +140,12 @@ impl Retries {
         patience: Patience,
     ) -> Option<Duration> {
         let ended = self.ended.load(Ordering::Acquire);
+        let patience = match patience {
+            Patience::Place | Patience::Device if self.redundant.load(Ordering::Acquire) => {
+                Patience::Redundant
+            }
+            patience => patience,
+        };
         let Some(pause) = pause_after(error, tries, patience).filter(|_| !ended) else {
             self.failing.store(true, Ordering::Release);
             self.refused.store(0, Ordering::Relaxed);
@@ -197,6 +212,11 @@ impl Retries {
         }
     }
 
+    /// See [`crate::Disk::set_redundant`].
+    pub(crate) fn set_redundant(&self, redundant: bool) {
+        self.redundant.store(redundant, Ordering::Release);
+    }
+
     /// From here on nothing is tried again.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Release);
@@ -247,6 +267,9 @@ mod tests {
             assert!((800..1000).contains(&total(libc::ENOSPC, patience).as_secs()));
             assert_eq!(total(libc::EINVAL, patience), Duration::ZERO, "it can't pass");
             assert_eq!(total(libc::EROFS, patience), Duration::ZERO);
+        }
+        for code in [libc::EIO, libc::ENOSPC, libc::ETIMEDOUT] {
+            assert_eq!(total(code, Patience::Redundant).as_millis(), 70, "others have the same");
         }
     }
 

@@ -228,6 +228,10 @@ impl<C: Calls> Disk for RetryingDisk<C> {
         self.core.retries.is_refusing()
     }
 
+    fn set_redundant(&self, redundant: bool) {
+        self.core.retries.set_redundant(redundant);
+    }
+
     fn retry_count(&self) -> u64 {
         self.core.retries.count()
     }

@@ -11,7 +11,7 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use block::{Frame, FrameMut};
 use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::disk::Persist;
+use crate::event::Event;
 use crate::file::FileDisk;
 use crate::iovec;
 use crate::setup::build;
@@ -42,7 +43,17 @@ impl Ring {
     /// A ring on the calling thread, with at most `entries` transfers in the kernel at once; more
     /// wait in the ring. Where io_uring is refused the transfers block (see [`Ring::notices`]).
     pub fn new(disk: Arc<FileDisk>, entries: u32) -> Self {
-        let uring = Uring::new(&disk, entries);
+        let uring = Event::new().and_then(|event| Uring::new(&disk, entries, Arc::new(event)));
+        Self::over(disk, uring)
+    }
+
+    /// The same, which signals by `event`, as other rings of this thread may.
+    pub fn signalling(disk: Arc<FileDisk>, entries: u32, event: &Arc<Event>) -> Self {
+        let uring = Uring::new(&disk, entries, event.clone());
+        Self::over(disk, uring)
+    }
+
+    fn over(disk: Arc<FileDisk>, uring: io::Result<Uring>) -> Self {
         let mut ring = Self::blocking(disk);
         match uring {
             Ok(uring) => ring.uring = Some(uring),
@@ -69,7 +80,7 @@ impl Ring {
     /// A descriptor that signals (edge-triggered) that something has ended; `None` where all has
     /// ended when [`Ring::submit`] returns.
     pub fn poll_fd(&self) -> Option<RawFd> {
-        self.uring.as_ref().map(|uring| uring.event.as_raw_fd())
+        self.uring.as_ref().map(|uring| uring.event.poll_fd())
     }
 
     /// When to call [`Ring::complete`] although nothing has ended: a write that the device refused
@@ -180,7 +191,7 @@ impl Ring {
 /// The kernel's side of a ring.
 struct Uring {
     uring: IoUring,
-    event: OwnedFd,
+    event: Arc<Event>,
     fd: RawFd,
     /// The vectors of the step under way of each slot. Kept for its next one.
     iovecs: Vec<Vec<libc::iovec>>,
@@ -190,16 +201,9 @@ struct Uring {
 }
 
 impl Uring {
-    fn new(disk: &FileDisk, entries: u32) -> io::Result<Self> {
+    fn new(disk: &FileDisk, entries: u32, event: Arc<Event>) -> io::Result<Self> {
         let uring = build(entries)?;
-        // SAFETY: no memory is passed; the result is checked before it is used.
-        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if event < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made, and nobody else has it.
-        let event = unsafe { OwnedFd::from_raw_fd(event) };
-        uring.submitter().register_eventfd(event.as_raw_fd())?;
+        uring.submitter().register_eventfd(event.poll_fd())?;
         uring.submitter().register_files(&[disk.raw_fd()])?;
         Ok(Self { uring, event, fd: disk.raw_fd(), iovecs: Vec::new(), in_kernel: 0, entries })
     }

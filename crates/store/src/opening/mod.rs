@@ -21,7 +21,7 @@ pub(crate) mod replay;
 use std::sync::atomic::Ordering;
 
 use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
-use segments::{Local, Shared};
+use segments::{Device, Local, Mirrored, Shared};
 
 use crate::checkpoint::load::load_checkpoint;
 use crate::chunks::medium::Medium;
@@ -89,25 +89,48 @@ impl Store {
         Self::create_divided(disk, entropy, geometry, of)
     }
 
+    /// Makes a pool on 1 to 3 devices, each of which has all of it: as much as the shortest of them
+    /// holds. `entropy` as for [`Store::create`].
+    pub fn create_on(devices: &[Device], entropy: &[u8; 64]) -> Result<(), StoreError> {
+        let lengths = devices.iter().map(|device| device.disk().len_bytes());
+        let geometry = Geometry::for_capacity(lengths.min().unwrap_or(0));
+        Self::create_mirrored(devices, entropy, geometry)
+    }
+
+    /// As [`Store::create_on`], of segments of this size: for tests.
+    pub fn create_on_with_segments(
+        devices: &[Device],
+        entropy: &[u8; 64],
+        segment_bytes: u64,
+    ) -> Result<(), StoreError> {
+        let lengths = devices.iter().map(|device| device.disk().len_bytes());
+        let geometry = Geometry::of_segments(segment_bytes, lengths.min().unwrap_or(0));
+        Self::create_mirrored(devices, entropy, geometry)
+    }
+
+    fn create_mirrored(
+        devices: &[Device],
+        entropy: &[u8; 64],
+        geometry: Result<Geometry, FormatError>,
+    ) -> Result<(), StoreError> {
+        let len_bytes = devices.iter().map(|device| device.disk().len_bytes()).min().unwrap_or(0);
+        let incompatible = Features::KNOWN.incompatible | Features::MIRRORS;
+        let features = Features { incompatible, ..Features::KNOWN };
+        let of = (FormatVersion::default(), features);
+        let superblock = first_superblock(len_bytes, entropy, geometry, of)?;
+        let mut random = [0; 16];
+        random.copy_from_slice(&entropy[48..]);
+        Ok(Mirrored::make(devices, &superblock, &first_records(), random)?)
+    }
+
     fn create_divided(
         disk: &dyn sys::Disk,
         entropy: &[u8; 64],
         geometry: Result<Geometry, FormatError>,
-        (version, features): (FormatVersion, Features),
+        of: (FormatVersion, Features),
     ) -> Result<(), StoreError> {
-        let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
-        let mut pool_id = [0; 16];
-        pool_id.copy_from_slice(&entropy[..16]);
-        let mut root_key = [0; 32];
-        root_key.copy_from_slice(&entropy[16..48]);
-        let superblock = Superblock {
-            version,
-            features,
-            ..Superblock::of_new_pool(pool_id, root_key, disk.len_bytes(), geometry)
-        };
-        // The first record must not be found by accident: what was there before is wiped.
-        let first_records = [1, 2].map(|segment| Place::of_block(segment, 0));
-        Ok(Local::make(disk, &superblock, &first_records)?)
+        let superblock = first_superblock(disk.len_bytes(), entropy, geometry, of)?;
+        Ok(Local::make(disk, &superblock, &first_records())?)
     }
 
     /// Opens a pool: recovers it, and takes the next epoch.
@@ -211,6 +234,27 @@ impl Store {
         self.incarnation.store(incarnation, Ordering::Release);
         Ok(())
     }
+}
+
+/// That of a pool that is made.
+fn first_superblock(
+    len_bytes: u64,
+    entropy: &[u8; 64],
+    geometry: Result<Geometry, FormatError>,
+    (version, features): (FormatVersion, Features),
+) -> Result<Superblock, StoreError> {
+    let geometry = geometry.map_err(|error| StoreError::Size(error.what.to_string()))?;
+    let mut pool_id = [0; 16];
+    pool_id.copy_from_slice(&entropy[..16]);
+    let mut root_key = [0; 32];
+    root_key.copy_from_slice(&entropy[16..48]);
+    let first = Superblock::of_new_pool(pool_id, root_key, len_bytes, geometry);
+    Ok(Superblock { version, features, ..first })
+}
+
+/// Where the first record must not be found by accident: what was there before is wiped.
+fn first_records() -> [Place; 2] {
+    [1, 2].map(|segment| Place::of_block(segment, 0))
 }
 
 /// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:

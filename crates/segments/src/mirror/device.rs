@@ -1,0 +1,175 @@
+//! A device, and what is known of it as a member of a pool.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use format::DeviceId;
+use format::label::Member;
+use sys::{Disk, FileDisk};
+
+use crate::devices::{DeviceState, DeviceStatus};
+
+/// A device to make a pool on, or to open one with.
+#[derive(Clone)]
+pub struct Device {
+    pub(super) disk: Arc<dyn Disk>,
+    /// The same, if it is a file or a block device: then there are channels to it.
+    pub(super) file: Option<Arc<FileDisk>>,
+    pub(super) name: String,
+}
+
+impl Device {
+    /// A file or a block device; `name` is what people are told, such as its path.
+    pub fn of_file(file: Arc<FileDisk>, name: String) -> Self {
+        Self { disk: file.clone(), file: Some(file), name }
+    }
+
+    /// Any disk, such as a simulated one.
+    pub fn over(disk: Arc<dyn Disk>, name: String) -> Self {
+        Self { disk, file: None, name }
+    }
+
+    /// The disk.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A member of the pool.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) number: u16,
+    pub(super) id: DeviceId,
+    /// `None` if it was not there when the pool was opened.
+    pub(super) device: Option<Device>,
+    state: AtomicU8,
+    /// Counts how often it has begun to catch up.
+    pub(super) attempts: AtomicU64,
+    /// Requests of channels that have not ended.
+    pub(super) in_flight: AtomicU32,
+    /// Flushes of it that had failed when it began to catch up.
+    flushes_failed: AtomicU64,
+    why_out: Mutex<Option<String>>,
+    /// When it went out, each time.
+    pub(super) departures: Mutex<Vec<Instant>>,
+    pub(super) read_errors: AtomicU64,
+    pub(super) write_errors: AtomicU64,
+    pub(super) mended: AtomicU64,
+}
+
+const STATES: [DeviceState; 5] = [
+    DeviceState::In,
+    DeviceState::CatchingUp,
+    DeviceState::Out,
+    DeviceState::Kept,
+    DeviceState::Missing,
+];
+
+impl Slot {
+    pub(super) fn new(
+        number: u16,
+        id: DeviceId,
+        device: Option<Device>,
+        state: DeviceState,
+    ) -> Arc<Self> {
+        let slot = Self {
+            number,
+            id,
+            device,
+            state: AtomicU8::default(),
+            attempts: AtomicU64::default(),
+            in_flight: AtomicU32::default(),
+            flushes_failed: AtomicU64::default(),
+            why_out: Mutex::default(),
+            departures: Mutex::default(),
+            read_errors: AtomicU64::default(),
+            write_errors: AtomicU64::default(),
+            mended: AtomicU64::default(),
+        };
+        slot.set(state, None);
+        Arc::new(slot)
+    }
+
+    pub(super) fn state(&self) -> DeviceState {
+        STATES[usize::from(self.state.load(Ordering::Acquire))]
+    }
+
+    /// For [`super::members`] alone, which has said so in labels before, if it has to.
+    pub(super) fn set(&self, state: DeviceState, why_out: Option<String>) {
+        let code = STATES.iter().position(|known| *known == state);
+        *self.why_out.lock().unwrap_or_else(PoisonError::into_inner) = why_out;
+        self.state.store(code.unwrap_or_default() as u8, Ordering::Release);
+    }
+
+    /// Why it goes out, before it is.
+    pub(super) fn set_why(&self, error: &std::io::Error) {
+        let why = Some(error.to_string());
+        *self.why_out.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    pub(super) fn why_out(&self) -> Option<String> {
+        self.why_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// It begins to get all that is written: none of its flushes may fail from here on.
+    pub(super) fn note_flushes(&self) {
+        let failures = self.device.as_ref().map_or(0, |device| device.disk.flush_failures());
+        self.flushes_failed.store(failures, Ordering::Release);
+    }
+
+    /// Flushes what it was given while it was catching up.
+    pub(super) fn flush_all(&self) -> std::io::Result<()> {
+        let Some(device) = &self.device else { return Ok(()) };
+        device.disk.flush()?;
+        match device.disk.flush_failures() == self.flushes_failed.load(Ordering::Acquire) {
+            true => Ok(()),
+            false => Err(std::io::Error::other("a flush has failed since it began to catch up")),
+        }
+    }
+
+    pub(super) fn is_in(&self) -> bool {
+        self.state() == DeviceState::In
+    }
+
+    /// Its device, if all that is written goes to it.
+    pub(super) fn written(&self) -> Option<&Device> {
+        let is_written = matches!(self.state(), DeviceState::In | DeviceState::CatchingUp);
+        self.device.as_ref().filter(|_| is_written)
+    }
+
+    /// Its device, if it may be read.
+    pub(super) fn readable(&self) -> Option<&Device> {
+        self.device.as_ref().filter(|_| self.is_in())
+    }
+
+    /// What labels say of it.
+    pub(super) fn member(&self, bytes: u64) -> Member {
+        let state = self.state().of_member();
+        Member { device: self.id, bytes, number: self.number, state }
+    }
+
+    pub(super) fn status(&self) -> DeviceStatus {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let disk = self.device.as_ref().map(|device| &device.disk);
+        DeviceStatus {
+            number: self.number,
+            id: self.id,
+            name: self.device.as_ref().map(|device| device.name.clone()).unwrap_or_default(),
+            state: self.state(),
+            why_out: self.why_out(),
+            len_bytes: disk.map_or(0, |disk| disk.len_bytes()),
+            read_errors: count(&self.read_errors),
+            write_errors: count(&self.write_errors),
+            mended: count(&self.mended),
+            retries: disk.map_or(0, |disk| disk.retry_count()),
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! Which devices are in, and how that changes.
+//!
+//! One change is made at a time, under a lock. What labels have to say is durable on all devices
+//! that are in then, before the change is seen by anyone.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::time::{Duration, Instant};
+
+use format::label::{DEVICES_MAX, Member};
+use format::{DeviceId, Label};
+
+use super::device::{Device, Slot};
+use crate::devices::{DeviceError, DeviceState};
+use crate::labels;
+use crate::root;
+use crate::segments::BadLabel;
+
+/// The most devices of a pool each of which has all of it.
+pub(super) const MIRRORS_MAX: usize = 3;
+/// A device that has not taken a label by then has failed too.
+const LABEL_DEADLINE: Duration = Duration::from_secs(2);
+/// How long a device stays out before it is taken back by itself.
+const OUT_AT_LEAST: Duration = Duration::from_secs(5);
+/// One that went out so often within [`DEPARTURES_WITHIN`] is left to an administrator.
+const DEPARTURES_MAX: usize = 3;
+const DEPARTURES_WITHIN: Duration = Duration::from_secs(600);
+
+pub(super) type Slots = Arc<[Arc<Slot>]>;
+
+/// The devices of a pool.
+#[derive(Debug)]
+pub(super) struct Members {
+    pool_id: [u8; 16],
+    slots: RwLock<Slots>,
+    /// Counts up with each change of `slots`.
+    generation: AtomicU64,
+    change: Mutex<Change>,
+}
+
+/// What labels say, beside the members.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// That of the newest labels.
+    sequence: u64,
+    epoch: u64,
+    /// How much of each device the pool has, in bytes.
+    bytes: u64,
+    /// Whether labels say who is in. Before the first write of a process they may not, and nothing
+    /// is written for it: who only looks changes nothing.
+    has_begun: bool,
+}
+
+impl Members {
+    pub(super) fn new(pool_id: [u8; 16], slots: Vec<Arc<Slot>>, sequence: u64) -> Self {
+        let change = Change { sequence, epoch: 0, bytes: 0, has_begun: false };
+        let members = Self {
+            pool_id,
+            slots: RwLock::new(slots.into()),
+            generation: AtomicU64::new(1),
+            change: Mutex::new(change),
+        };
+        members.tell_redundancy();
+        members
+    }
+
+    pub(super) fn pool_id(&self) -> [u8; 16] {
+        self.pool_id
+    }
+
+    /// All, by number.
+    pub(super) fn slots(&self) -> Slots {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts up when devices come and go.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(super) fn slot(&self, number: u16) -> Result<Arc<Slot>, DeviceError> {
+        let slots = self.slots();
+        let found = slots.iter().find(|slot| slot.number == number);
+        found.cloned().ok_or(DeviceError::Unknown(number))
+    }
+
+    fn change(&self) -> MutexGuard<'_, Change> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pool has so much of each device, and this epoch.
+    pub(super) fn note_root(&self, bytes: u64, epoch: u64) {
+        let mut change = self.change();
+        (change.bytes, change.epoch) = (bytes, epoch);
+    }
+
+    /// Before the first write of this process: labels say who is in. Devices that were out, and
+    /// are there, catch up from here on, but for those that are kept out.
+    ///
+    /// # Errors
+    /// If no device takes it.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        let mut change = self.change();
+        if change.has_begun {
+            return Ok(());
+        }
+        let slots = self.slots();
+        self.commit(&mut change, slots.clone(), BTreeMap::new())?;
+        change.has_begun = true;
+        for slot in slots.iter().filter(|slot| slot.state() == DeviceState::Out) {
+            // One that fails at once stays out.
+            let _ = self.let_catch_up(&mut change, slot);
+        }
+        Ok(())
+    }
+
+    /// A device has failed: it is out when this returns, and the others say so.
+    ///
+    /// # Errors
+    /// `error`, if no other is in; or if the others have failed too.
+    pub(super) fn fail(&self, slot: &Slot, error: io::Error) -> io::Result<()> {
+        slot.write_errors.fetch_add(1, Ordering::Relaxed);
+        self.leave(slot, error, DeviceState::Out)
+    }
+
+    /// The same, for who counts the error elsewhere, and with the state that it has then.
+    fn leave(&self, slot: &Slot, error: io::Error, state: DeviceState) -> io::Result<()> {
+        let mut change = self.change();
+        let why = Some(error.to_string());
+        match slot.state() {
+            DeviceState::In => {
+                let slots = self.slots();
+                let is_other = |other: &&Arc<Slot>| other.is_in() && other.number != slot.number;
+                if !slots.iter().any(|other| is_other(&other)) {
+                    return Err(error);
+                }
+                if change.has_begun {
+                    self.commit(&mut change, slots, BTreeMap::from([(slot.number, state)]))?;
+                }
+            }
+            DeviceState::CatchingUp if state == DeviceState::Kept => {
+                let plan = BTreeMap::from([(slot.number, state)]);
+                self.commit(&mut change, self.slots(), plan)?;
+            }
+            // Labels say already that it is out.
+            DeviceState::CatchingUp => {}
+            _ => return Ok(()),
+        }
+        slot.set(state, why);
+        let mut departures = slot.departures.lock().unwrap_or_else(PoisonError::into_inner);
+        departures.push(Instant::now());
+        self.tell_redundancy();
+        Ok(())
+    }
+
+    /// An administrator takes a device out.
+    pub(super) fn take_out(&self, number: u16, why: &str) -> Result<(), DeviceError> {
+        let slot = self.slot(number)?;
+        match slot.state() {
+            DeviceState::In | DeviceState::CatchingUp => {}
+            state => {
+                let instead = "it is out already";
+                return Err(DeviceError::State { number, state, instead });
+            }
+        }
+        self.begin()?;
+        let left = self.leave(&slot, io::Error::other(why.to_owned()), DeviceState::Kept);
+        left.map_err(|error| match self.slots().iter().filter(|slot| slot.is_in()).count() {
+            0 | 1 => DeviceError::Last(number),
+            _ => error.into(),
+        })
+    }
+
+    /// Has a device that is out catch up.
+    pub(super) fn take_back(&self, number: u16) -> Result<(), DeviceError> {
+        self.begin()?;
+        let mut change = self.change();
+        let slot = self.slot(number)?;
+        let instead = match slot.state() {
+            DeviceState::In => "it has all of the pool",
+            DeviceState::CatchingUp => "it is being given what it lacks",
+            DeviceState::Missing => "add it again by its path",
+            DeviceState::Out | DeviceState::Kept => {
+                return Ok(self.let_catch_up(&mut change, &slot)?);
+            }
+        };
+        Err(DeviceError::State { number, state: slot.state(), instead })
+    }
+
+    /// Takes back who was late or had errors, and may be well again. Of files and devices only:
+    /// there the time goes on.
+    pub(super) fn take_back_departed(&self) {
+        let may_return = |slot: &&Arc<Slot>| {
+            let departures = slot.departures.lock().unwrap_or_else(PoisonError::into_inner);
+            let recent = departures.iter().filter(|at| at.elapsed() < DEPARTURES_WITHIN).count();
+            let last = departures.last().is_some_and(|at| at.elapsed() >= OUT_AT_LEAST);
+            last && recent < DEPARTURES_MAX
+                && slot.state() == DeviceState::Out
+                && slot.in_flight.load(Ordering::Acquire) == 0
+                && slot.device.as_ref().is_some_and(|device| device.file.is_some())
+        };
+        for slot in self.slots().iter().filter(may_return) {
+            // One that fails again stays out, and has one departure more.
+            if self.take_back(slot.number).is_err() {
+                slot.departures.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+            }
+        }
+    }
+
+    fn let_catch_up(&self, change: &mut Change, slot: &Arc<Slot>) -> io::Result<()> {
+        let Some(device) = &slot.device else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the device is not there"));
+        };
+        if slot.in_flight.load(Ordering::Acquire) > 0 {
+            let text = "requests that it had before are on their way still";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+        }
+        if device.disk.len_bytes() < change.bytes {
+            let text = format!("it has {} bytes, not {}", device.disk.len_bytes(), change.bytes);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        // What it had is worth nothing, its root first of all.
+        device.disk.set_redundant(true);
+        root::wipe(device.disk())?;
+        slot.attempts.fetch_add(1, Ordering::AcqRel);
+        slot.note_flushes();
+        self.commit(change, self.slots(), BTreeMap::from([(slot.number, DeviceState::CatchingUp)]))
+    }
+
+    /// A device that was catching up has all. Its roots are written, and it was flushed.
+    pub(super) fn admit(&self, slot: &Arc<Slot>) -> io::Result<()> {
+        let mut change = self.change();
+        if slot.state() != DeviceState::CatchingUp {
+            return Err(io::Error::other("it is not catching up (any more)"));
+        }
+        self.commit(&mut change, self.slots(), BTreeMap::from([(slot.number, DeviceState::In)]))
+    }
+
+    /// A device comes, blank or one of this pool that was not there; it catches up. In the place of
+    /// `old`, if there is one.
+    pub(super) fn add(
+        &self,
+        device: Device,
+        old: Option<u16>,
+        entropy: [u8; 16],
+    ) -> Result<u16, DeviceError> {
+        self.begin()?;
+        let mut change = self.change();
+        let (has_bytes, needs_bytes) = (device.disk.len_bytes(), change.bytes);
+        if has_bytes < needs_bytes {
+            return Err(DeviceError::Small { has_bytes, needs_bytes });
+        }
+        let mut slots = self.slots().to_vec();
+        let known = labels::read(device.disk()).into_iter().flatten();
+        let known = known.filter(|label| label.pool_id == self.pool_id).last();
+        let returns = |slot: &&Arc<Slot>| known.as_ref().is_some_and(|is| is.device == slot.id);
+        let returning = slots.iter().find(returns).map(|slot| (slot.number, slot.id));
+        let replaced = old.or(returning.map(|(number, _)| number));
+        let next = slots.last().map_or(0, |slot| slot.number + 1);
+        let (number, id) = match returning.filter(|_| old.is_none()) {
+            Some(found) => found,
+            None => (next, DeviceId::of_member(self.pool_id, next, entropy)),
+        };
+        let slot = Slot::new(number, id, Some(device), DeviceState::Out);
+        match replaced {
+            Some(replaced) => {
+                let at = slots.iter().position(|slot| slot.number == replaced);
+                let at = at.ok_or(DeviceError::Unknown(replaced))?;
+                if slots[at].written().is_some() {
+                    let (state, instead) = (slots[at].state(), "take it out first");
+                    return Err(DeviceError::State { number: replaced, state, instead });
+                }
+                slots.remove(at);
+                let at = slots.partition_point(|other| other.number < number);
+                slots.insert(at, slot.clone());
+            }
+            None if slots.len() >= MIRRORS_MAX => return Err(DeviceError::Full(slots.len())),
+            None => slots.push(slot.clone()),
+        }
+        self.commit(&mut change, slots.into(), BTreeMap::new())?;
+        self.let_catch_up(&mut change, &slot)?;
+        Ok(number)
+    }
+
+    /// A device goes for good.
+    pub(super) fn remove(&self, number: u16) -> Result<(), DeviceError> {
+        let slot = self.slot(number)?;
+        if slot.written().is_some() {
+            self.take_out(number, "it is removed")?;
+        }
+        self.begin()?;
+        let mut change = self.change();
+        let rest = self.slots().iter().filter(|slot| slot.number != number).cloned().collect();
+        Ok(self.commit(&mut change, rest, BTreeMap::new())?)
+    }
+
+    /// Makes a change: `slots` are the members from here on, with the states that `plan` has for
+    /// some. Labels of all that are in then say so first.
+    ///
+    /// # Errors
+    /// If none of those takes its label: nothing has changed then.
+    fn commit(
+        &self,
+        change: &mut Change,
+        slots: Slots,
+        mut plan: BTreeMap<u16, DeviceState>,
+    ) -> io::Result<()> {
+        loop {
+            let state_of = |slot: &Slot| plan.get(&slot.number).copied().unwrap_or(slot.state());
+            change.sequence += 1;
+            let label = self.label(change, &slots, state_of);
+            let is_written = |slot: &&Arc<Slot>| {
+                matches!(state_of(slot), DeviceState::In | DeviceState::CatchingUp)
+            };
+            let asked: Vec<_> = slots.iter().filter(is_written).cloned().collect();
+            let failed = write_labels(&asked, &label);
+            let are_in = asked.iter().filter(|slot| state_of(slot) == DeviceState::In).count();
+            let failed_in =
+                failed.iter().filter(|(slot, _)| state_of(slot) == DeviceState::In).count();
+            if are_in == failed_in {
+                let first = failed.into_iter().next().map(|(_, error)| error);
+                return Err(first.unwrap_or_else(|| io::Error::other("no device is in")));
+            }
+            let is_done = failed.is_empty();
+            for (slot, error) in failed {
+                slot.write_errors.fetch_add(1, Ordering::Relaxed);
+                slot.set_why(&error);
+                plan.insert(slot.number, DeviceState::Out);
+            }
+            if is_done {
+                break;
+            }
+        }
+        for slot in slots.iter() {
+            if let Some(state) = plan.get(&slot.number) {
+                slot.set(*state, slot.why_out().filter(|_| state.of_member() != IN));
+            }
+        }
+        *self.slots.write().unwrap_or_else(PoisonError::into_inner) = slots;
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.tell_redundancy();
+        Ok(())
+    }
+
+    /// What labels say, of no device in particular.
+    fn label(
+        &self,
+        change: &Change,
+        slots: &[Arc<Slot>],
+        state_of: impl Fn(&Slot) -> DeviceState,
+    ) -> Label {
+        let member = |slot: &Arc<Slot>| Member {
+            state: state_of(slot).of_member(),
+            ..slot.member(change.bytes)
+        };
+        debug_assert!(slots.len() <= DEVICES_MAX);
+        Label {
+            pool_id: self.pool_id,
+            device: DeviceId::default(),
+            number: 0,
+            sequence: change.sequence,
+            epoch: change.epoch,
+            members: slots.iter().map(member).collect(),
+        }
+    }
+
+    /// Writes the copies of labels anew that are not what they have to be.
+    pub(super) fn mend_labels(&self) -> Vec<BadLabel> {
+        let change = self.change();
+        if !change.has_begun {
+            return Vec::new();
+        }
+        let slots = self.slots();
+        let label = self.label(&change, &slots, Slot::state);
+        let readable = slots.iter().filter_map(|slot| Some((slot, slot.readable()?)));
+        let mended = readable.flat_map(|(slot, device)| {
+            labels::mend_as(device.disk(), &labels::of_device(&label, slot.number, slot.id))
+        });
+        mended.collect()
+    }
+
+    /// While others have the same, a device is not asked for long.
+    fn tell_redundancy(&self) {
+        let slots = self.slots();
+        let are_in = slots.iter().filter(|slot| slot.is_in()).count();
+        for slot in slots.iter() {
+            if let Some(device) = slot.written() {
+                device.disk.set_redundant(are_in > 1 || !slot.is_in());
+            }
+        }
+    }
+}
+
+const IN: format::label::MemberState = format::label::MemberState::In;
+
+/// Writes both copies on each device. Which of them did not take it, and why.
+fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>, io::Error)> {
+    let asked = slots.iter().filter_map(|slot| {
+        let label = labels::of_device(label, slot.number, slot.id);
+        Some((slot.clone(), slot.device.clone()?, label))
+    });
+    let asked: Vec<_> = asked.collect();
+    if asked.iter().any(|(_, device, _)| device.file.is_none()) {
+        let write = |(slot, device, label): (Arc<Slot>, Device, Label)| {
+            labels::write_both(device.disk(), &label).err().map(|error| (slot, error))
+        };
+        return asked.into_iter().filter_map(write).collect();
+    }
+    // Side by side, and waited for as long as a device may take: one that hangs holds up its own
+    // thread only.
+    let (sender, receiver) = mpsc::channel();
+    let mut waiting: BTreeMap<u16, Arc<Slot>> = BTreeMap::new();
+    for (slot, device, label) in asked {
+        let (sender, number) = (sender.clone(), slot.number);
+        waiting.insert(number, slot);
+        std::thread::spawn(move || {
+            // Nobody waits any more if it took too long.
+            let _ = sender.send((number, labels::write_both(device.disk(), &label)));
+        });
+    }
+    let (start, mut failed) = (Instant::now(), Vec::new());
+    while !waiting.is_empty() {
+        match receiver.recv_timeout(LABEL_DEADLINE.saturating_sub(start.elapsed())) {
+            Ok((number, result)) => {
+                let slot = waiting.remove(&number);
+                failed.extend(slot.zip(result.err()));
+            }
+            Err(_) => break,
+        }
+    }
+    let late = |slot| (slot, io::Error::new(io::ErrorKind::TimedOut, "it did not take a label"));
+    failed.extend(waiting.into_values().map(late));
+    failed
+}

@@ -1,0 +1,435 @@
+//! [`Segments`] over several devices.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use sys::{Disk, Persist};
+
+use super::channel::MirrorChannel;
+use super::device::{Device, Slot};
+use super::members::{Members, Slots};
+use super::opening::{self, MirrorError};
+use super::roots::{self, PoolRoots};
+use crate::channel::Channel;
+use crate::devices::{DeviceError, DeviceState, DeviceStatus};
+use crate::labels;
+use crate::layout::Layout;
+use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
+
+/// Reads of places that are so near to each other go to the same device, as long as it is well.
+const NEAR_BYTES: u64 = 256 << 10;
+
+/// A pool on several devices, each of which has all of it.
+#[derive(Debug)]
+pub struct Mirrored {
+    members: Arc<Members>,
+    layout: Arc<Layout>,
+    /// What is known of the root since it was read.
+    roots: Mutex<Option<PoolRoots>>,
+    epoch: AtomicU64,
+}
+
+impl Mirrored {
+    /// Makes a pool on 1 to 3 devices, with its first root: see [`crate::Local::make`]. `entropy`
+    /// is random.
+    ///
+    /// # Errors
+    /// What the devices say; then there is no pool.
+    pub fn make(
+        devices: &[Device],
+        root: &Superblock,
+        wiped: &[Place],
+        entropy: [u8; 16],
+    ) -> io::Result<()> {
+        opening::make(devices, root, wiped, entropy)
+    }
+
+    /// Opens a pool on devices, in any order. Those that are not there are missing; with `may_miss`
+    /// also if others may have gone on without these.
+    ///
+    /// # Errors
+    /// [`MirrorError`].
+    pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, MirrorError> {
+        let members = Arc::new(opening::find_members(devices, may_miss)?);
+        let (layout, roots, epoch) = Default::default();
+        Ok(Self { members, layout, roots, epoch })
+    }
+
+    /// Has a device come, which catches up: a blank one, or one of this pool that was not there.
+    /// Its number.
+    ///
+    /// # Errors
+    /// [`DeviceError`]; then it is none of the pool.
+    pub fn add(&self, device: Device, entropy: [u8; 16]) -> Result<u16, DeviceError> {
+        self.members.add(device, None, entropy)
+    }
+
+    /// Has a blank device come in the place of one that is out.
+    ///
+    /// # Errors
+    /// As [`Mirrored::add`]; that the old one is not out.
+    pub fn replace(&self, old: u16, device: Device, entropy: [u8; 16]) -> Result<u16, DeviceError> {
+        self.members.slot(old)?;
+        self.members.add(device, Some(old), entropy)
+    }
+
+    /// Has a device go for good.
+    ///
+    /// # Errors
+    /// If there is none such, or no other has all of the pool.
+    pub fn remove(&self, number: u16) -> Result<(), DeviceError> {
+        self.members.remove(number)
+    }
+
+    /// What an administrator should know about the devices, one sentence each; mostly nothing.
+    pub fn notices(&self) -> Vec<String> {
+        let slots = self.members.slots();
+        let files = slots.iter().filter_map(|slot| slot.device.as_ref()?.file.clone());
+        let notices = files.flat_map(|file| file.notices().to_vec());
+        let missing = slots.iter().filter(|slot| slot.state() == DeviceState::Missing);
+        let missing = missing.map(|slot| {
+            format!(
+                "device {} ({}) of the pool is missing; it goes on without",
+                slot.number, slot.id
+            )
+        });
+        notices.chain(missing).collect()
+    }
+
+    fn roots(&self) -> MutexGuard<'_, Option<PoolRoots>> {
+        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_roots<T>(
+        &self,
+        call: impl FnOnce(&mut PoolRoots) -> Result<T, RootError>,
+    ) -> Result<T, RootError> {
+        let mut roots = self.roots();
+        let roots = roots.as_mut().ok_or_else(|| RootError::None("it was not read yet".into()))?;
+        call(roots)
+    }
+
+    fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
+        self.layout.offset_bytes(place, frame_count)
+    }
+
+    /// Does the same with each device that is written to. One that refuses is out.
+    ///
+    /// # Errors
+    /// That of the last one that is in.
+    fn write_each(&self, write: impl Fn(&dyn Disk) -> io::Result<()>) -> io::Result<()> {
+        self.members.begin()?;
+        for slot in self.members.slots().iter() {
+            let Some(device) = slot.written() else { continue };
+            if let Err(error) = write(device.disk()) {
+                self.members.fail(slot, error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads from one device after the other, until one gives it.
+    fn read_any(
+        &self,
+        place: Place,
+        frames: &mut [FrameMut],
+        read: impl Fn(&dyn Disk, u64, &mut [FrameMut]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let offset_bytes = self.offset_bytes(place, frames.len());
+        let slots = self.members.slots();
+        let mut failed = None;
+        for slot in reading_order(&slots, offset_bytes) {
+            let Some(device) = slot.readable() else { continue };
+            match read(device.disk(), offset_bytes, frames) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    slot.read_errors.fetch_add(1, Ordering::Relaxed);
+                    failed = Some(error);
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| io::Error::other("no device is in")))
+    }
+
+    /// The device with a copy of what is at an offset.
+    fn copy_of(&self, offset_bytes: u64, copy: u32) -> io::Result<Arc<Slot>> {
+        let slots = self.members.slots();
+        let slot = reading_order(&slots, offset_bytes).nth(copy as usize).cloned();
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "there is no such copy (any more)");
+        slot.ok_or_else(gone)
+    }
+
+    /// The only device that is written to, if it is one.
+    fn only(&self) -> Option<Arc<Slot>> {
+        let slots = self.members.slots();
+        let mut written = slots.iter().filter(|slot| slot.written().is_some());
+        let only = written.next()?;
+        written.next().is_none().then(|| only.clone())
+    }
+}
+
+/// All devices, in the order in which they are asked for what is at an offset.
+pub(super) fn reading_order(slots: &Slots, offset_bytes: u64) -> impl Iterator<Item = &Arc<Slot>> {
+    let first = (offset_bytes / NEAR_BYTES) as usize % slots.len().max(1);
+    slots[first..].iter().chain(&slots[..first])
+}
+
+fn is_out() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the device is out")
+}
+
+impl Segments for Mirrored {
+    fn lay_out(&self, geometry: Geometry) {
+        self.layout.set(geometry);
+    }
+
+    /// As long as the shortest that is in.
+    fn len_bytes(&self) -> u64 {
+        let slots = self.members.slots();
+        let devices = slots.iter().filter_map(|slot| slot.readable());
+        devices.map(|device| device.disk.len_bytes()).min().unwrap_or(0)
+    }
+
+    fn grow(&self, capacity_bytes: u64) -> io::Result<()> {
+        let slots = self.members.slots();
+        let devices = slots.iter().filter_map(|slot| slot.written());
+        let mut short = devices.filter(|device| device.disk.len_bytes() < capacity_bytes);
+        // One that can't is none that has failed: nothing grows.
+        short.try_for_each(|device| device.disk.grow(capacity_bytes))
+    }
+
+    fn describe(&self, segment: u32) -> SegmentKind {
+        assert!(segment < self.layout.get().segment_count, "there is no segment {segment}");
+        SegmentKind::Plain
+    }
+
+    fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.read_any(place, frames, |disk, at, frames| disk.read(at, frames))
+    }
+
+    fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.read(place, frames).or_else(|_| {
+            self.read_any(place, frames, |disk, at, frames| disk.read_patiently(at, frames))
+        })
+    }
+
+    fn free(&self, segment: u32) -> io::Result<bool> {
+        let segment_bytes = self.layout.get().segment_bytes;
+        let frames = segment_bytes as usize / FRAME_BYTES;
+        let offset_bytes = self.offset_bytes(Place::of_block(segment, 0), frames);
+        let (mut can, slots) = (false, self.members.slots());
+        for device in slots.iter().filter_map(|slot| slot.written()) {
+            can |= device.disk.discard(offset_bytes, segment_bytes)?;
+        }
+        Ok(can)
+    }
+
+    fn append(&self, place: Place, frames: &[Frame]) -> io::Result<()> {
+        self.append_as(place, frames, Persist::Nothing)
+    }
+
+    fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()> {
+        let offset_bytes = self.layout.offset_or_start(place, frames.len());
+        self.write_each(|disk| disk.write_as(offset_bytes, frames, persist))
+    }
+
+    fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        if let Some(only) = self.only()
+            && let Some(device) = only.written()
+        {
+            return device.disk.write_and_flush(write);
+        }
+        let failures =
+            |slot: &Arc<Slot>| Some((slot.clone(), slot.written()?.disk.flush_failures()));
+        let before: Vec<_> = self.members.slots().iter().filter_map(failures).collect();
+        write()?;
+        for (slot, failed) in before {
+            let Some(device) = slot.written() else { continue };
+            let flushed = device.disk.flush().and_then(|()| {
+                let has_failed = device.disk.flush_failures() != failed;
+                if has_failed { Err(io::Error::other("a flush has failed")) } else { Ok(()) }
+            });
+            if let Err(error) = flushed
+                && self.members.fail(&slot, error).is_err()
+            {
+                // It is the last: what it has not kept is written once more.
+                return device.disk.write_and_flush(write);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of those that are in: one that is out has lost nothing that others do not have.
+    fn flush_failures(&self) -> u64 {
+        let slots = self.members.slots();
+        slots.iter().filter_map(|slot| slot.readable()).map(|it| it.disk.flush_failures()).sum()
+    }
+
+    fn read_root(&self) -> Result<Superblock, RootError> {
+        let found = PoolRoots::read(&self.members)?;
+        let newest = found.newest().clone();
+        *self.roots() = Some(found);
+        Ok(newest)
+    }
+
+    fn root_copies(&self) -> Vec<Result<Superblock, FormatError>> {
+        roots::copies(&self.members)
+    }
+
+    fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError> {
+        self.members.begin()?;
+        self.members.note_root(next.capacity_bytes, next.epoch);
+        self.with_roots(|roots| roots.swap(&self.members, expected, next))
+    }
+
+    fn settle_root(&self) {
+        if let Some(roots) = self.roots().as_mut() {
+            roots.settle(&self.members);
+        }
+    }
+
+    fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError> {
+        self.members.begin()?;
+        self.with_roots(|roots| roots.mend(&self.members, copy, root))
+    }
+
+    fn labels(&self) -> Vec<Result<Label, FormatError>> {
+        let slots = self.members.slots();
+        let devices = slots.iter().filter_map(|slot| slot.device.clone());
+        devices.flat_map(|device| labels::read(device.disk())).collect()
+    }
+
+    fn mend_labels(&self, _root: &Superblock) -> Vec<BadLabel> {
+        self.members.mend_labels()
+    }
+
+    fn fence(&self, epoch: u64) -> io::Result<Fence> {
+        let before = self.epoch.fetch_max(epoch, Ordering::AcqRel);
+        assert!(epoch >= before, "epoch {epoch} is before {before}");
+        self.members.begin()?;
+        let slots = self.members.slots();
+        let mut devices = slots.iter().filter_map(|slot| slot.device.as_ref());
+        let are_files = devices.all(|device| device.file.is_some());
+        Ok(if are_files { Fence::Lock } else { Fence::Memory })
+    }
+
+    fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>> {
+        let channel = MirrorChannel::new(self.members.clone(), self.layout.clone(), entries)?;
+        Ok(Box::new(channel))
+    }
+
+    fn copies(&self) -> u32 {
+        self.members.slots().len() as u32
+    }
+
+    fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
+        let offset_bytes = self.offset_bytes(place, frames.len());
+        let slot = self.copy_of(offset_bytes, copy)?;
+        let device = slot.readable().ok_or_else(is_out)?;
+        device.disk.read_patiently(offset_bytes, frames)
+    }
+
+    fn mend(&self, place: Place, copy: u32, frames: &[Frame]) -> io::Result<()> {
+        let offset_bytes = self.offset_bytes(place, frames.len());
+        let slot = self.copy_of(offset_bytes, copy)?;
+        let device = slot.readable().ok_or_else(is_out)?;
+        self.members.begin()?;
+        match device.disk.write_durable(offset_bytes, frames) {
+            Ok(()) => {
+                slot.mended.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => {
+                let again = io::Error::new(error.kind(), error.to_string());
+                self.members.fail(&slot, error)?;
+                Err(again)
+            }
+        }
+    }
+
+    fn devices(&self) -> Vec<DeviceStatus> {
+        self.members.slots().iter().map(|slot| slot.status()).collect()
+    }
+
+    fn catching_up(&self) -> Vec<(u16, u64)> {
+        self.members.take_back_departed();
+        let slots = self.members.slots();
+        let catching_up = slots.iter().filter(|slot| slot.state() == DeviceState::CatchingUp);
+        catching_up.map(|slot| (slot.number, slot.attempts.load(Ordering::Acquire))).collect()
+    }
+
+    fn copy_to(&self, device: u16, place: Place, frames: &[Frame]) -> io::Result<()> {
+        let slot = self.members.slot(device).map_err(io::Error::other)?;
+        if slot.state() != DeviceState::CatchingUp {
+            return Err(io::Error::other("it is not catching up (any more)"));
+        }
+        let Some(to) = slot.written() else { return Err(is_out()) };
+        let written = to.disk.write(self.offset_bytes(place, frames.len()), frames);
+        written.inspect_err(|error| {
+            let again = io::Error::new(error.kind(), error.to_string());
+            // It can be the last that is in only if it was admitted meanwhile.
+            let _ = self.members.fail(&slot, again);
+        })
+    }
+
+    fn caught_up(&self, device: u16) -> io::Result<()> {
+        let slot = self.members.slot(device).map_err(io::Error::other)?;
+        let flushed = slot.flush_all().and_then(|()| {
+            // No root is replaced between that this one is written and that the device is in.
+            let mut roots = self.roots();
+            let roots = roots.as_mut().ok_or_else(|| io::Error::other("no root was read"))?;
+            roots.write_to(&slot).map_err(io::Error::other)?;
+            self.members.admit(&slot)
+        });
+        flushed.inspect_err(|error| {
+            if slot.state() == DeviceState::CatchingUp {
+                let again = io::Error::new(error.kind(), error.to_string());
+                // What is not in can go.
+                let _ = self.members.fail(&slot, again);
+            }
+        })
+    }
+
+    fn take_out(&self, device: u16, why: &str) -> Result<(), DeviceError> {
+        self.members.take_out(device, why)
+    }
+
+    fn take_back(&self, device: u16) -> Result<(), DeviceError> {
+        self.members.take_back(device)
+    }
+
+    fn has_given_up(&self) -> bool {
+        let slots = self.members.slots();
+        let mut devices = slots.iter().filter_map(|slot| slot.readable());
+        devices.all(|device| device.disk.has_given_up())
+    }
+
+    fn is_refusing(&self) -> bool {
+        let slots = self.members.slots();
+        slots.iter().filter_map(|slot| slot.readable()).any(|device| device.disk.is_refusing())
+    }
+
+    fn retry_count(&self) -> u64 {
+        let slots = self.members.slots();
+        let devices = slots.iter().filter_map(|slot| slot.device.as_ref());
+        devices.map(|device| device.disk.retry_count()).sum()
+    }
+
+    fn give_way(&self) -> bool {
+        let slots = self.members.slots();
+        slots.iter().find_map(|slot| slot.readable()).is_some_and(|device| device.disk.give_way())
+    }
+
+    fn locate(&self, place: Place) -> u64 {
+        self.layout.get().offset_bytes(place)
+    }
+}
+
+impl From<Arc<Mirrored>> for Shared {
+    fn from(mirrored: Arc<Mirrored>) -> Self {
+        Self::from(mirrored as Arc<dyn Segments>)
+    }
+}

@@ -1,0 +1,147 @@
+//! Making a pool on several devices, and finding out from their labels who is in.
+
+use std::io;
+
+use block::Frame;
+use format::label::{Member, MemberState};
+use format::{DeviceId, Label, Place, Superblock};
+use sys::Disk;
+
+use super::device::{Device, Slot};
+use super::members::{MIRRORS_MAX, Members};
+use crate::devices::DeviceState;
+use crate::labels;
+use crate::root;
+
+/// By how much the sequence of labels goes up when a pool is opened although it is not known that
+/// the devices which are missing have not gone on without these: then it is these that count.
+const FORCED_STEP: u64 = 1 << 32;
+
+/// Why a pool can't be opened on these devices.
+#[derive(Debug, thiserror::Error)]
+pub enum MirrorError {
+    /// None of them has a label.
+    #[error("{0} has no label of a pool on several devices")]
+    NoLabel(String),
+    /// They are not of one pool.
+    #[error("{0} and {1} are devices of two different pools")]
+    OtherPool(String, String),
+    /// The same device twice.
+    #[error("{0} and {1} say that they are the same device")]
+    Twice(String, String),
+    /// Too few of those that are in are there.
+    #[error(
+        "{there} of the {are_in} devices are there that have all of the pool, and the others may \
+         have gone on without them: connect those, or open it with --devices-missing if they are \
+         lost; what they alone have is lost with them"
+    )]
+    TooFew {
+        /// How many of those that are in are there.
+        there: usize,
+        /// How many are in.
+        are_in: usize,
+    },
+    /// All that are there are out.
+    #[error("no device is there that has all of the pool; {0} is out: connect the others")]
+    NoneIn(String),
+}
+
+/// Whether this device is one of a pool on several devices.
+pub fn has_labels_of_several(disk: &dyn Disk) -> bool {
+    let is_of_several =
+        |label: Label| label.members.len() > 1 || label.device != DeviceId::first_of(label.pool_id);
+    labels::read(disk).into_iter().flatten().any(is_of_several)
+}
+
+/// The label of a device that counts.
+fn label_of(device: &Device) -> Option<Label> {
+    let labels = labels::read(device.disk()).into_iter().flatten();
+    labels.max_by_key(|label| label.sequence)
+}
+
+/// Who is in a pool, by the labels of these devices. Those without a label are left alone, as they
+/// have nothing of it.
+///
+/// # Errors
+/// [`MirrorError`].
+pub(super) fn find_members(devices: Vec<Device>, may_miss: bool) -> Result<Members, MirrorError> {
+    let first_name = devices.first().map(|device| device.name.clone()).unwrap_or_default();
+    let labelled = devices.into_iter().filter_map(|device| Some((label_of(&device)?, device)));
+    let mut labelled: Vec<(Label, Device)> = labelled.collect();
+    let newest = labelled.iter().max_by_key(|(label, _)| label.sequence).cloned();
+    let Some((newest, newest_on)) = newest else { return Err(MirrorError::NoLabel(first_name)) };
+    if let Some((_, other)) = labelled.iter().find(|(label, _)| label.pool_id != newest.pool_id) {
+        return Err(MirrorError::OtherPool(newest_on.name, other.name.clone()));
+    }
+    for (at, (label, device)) in labelled.iter().enumerate() {
+        let same = labelled[..at].iter().find(|(before, _)| before.device == label.device);
+        if let Some((_, before)) = same {
+            return Err(MirrorError::Twice(before.name.clone(), device.name.clone()));
+        }
+    }
+    let mut slot_of = |member: &Member| {
+        let at = labelled.iter().position(|(label, _)| label.device == member.device);
+        let device = at.map(|at| labelled.swap_remove(at).1);
+        let state = match (&device, member.state) {
+            (None, _) => DeviceState::Missing,
+            (_, MemberState::In) => DeviceState::In,
+            (_, MemberState::Out) => DeviceState::Out,
+            (_, MemberState::Kept) => DeviceState::Kept,
+        };
+        Slot::new(member.number, member.device, device, state)
+    };
+    let slots: Vec<_> = newest.members.iter().map(&mut slot_of).collect();
+    let are_in = newest.members.iter().filter(|member| member.state == MemberState::In).count();
+    let there = slots.iter().filter(|slot| slot.is_in()).count();
+    if there == 0 {
+        return Err(MirrorError::NoneIn(newest_on.name));
+    }
+    // More than half: then no others can have gone on without these.
+    let is_sure = 2 * there > are_in;
+    if !is_sure && !may_miss {
+        return Err(MirrorError::TooFew { there, are_in });
+    }
+    let step = if is_sure { 0 } else { FORCED_STEP };
+    Ok(Members::new(newest.pool_id, slots, newest.sequence + step))
+}
+
+/// Makes a pool on devices that may bear anything, with its first root. The first blocks of `wiped`
+/// are made zeros, so that nothing that was there before is taken for a part of it. `entropy` is
+/// random.
+///
+/// # Errors
+/// What the devices say; then there is no pool.
+pub(super) fn make(
+    devices: &[Device],
+    root: &Superblock,
+    wiped: &[Place],
+    entropy: [u8; 16],
+) -> io::Result<()> {
+    assert!(root.features.has_mirrors() && root.features.has_labels());
+    assert!((1..=MIRRORS_MAX).contains(&devices.len()), "{} devices", devices.len());
+    let member = |number: usize| {
+        let number = number as u16;
+        let device = DeviceId::of_member(root.pool_id, number, entropy);
+        Member { device, bytes: root.capacity_bytes, number, state: MemberState::In }
+    };
+    let members: Vec<Member> = (0..devices.len()).map(member).collect();
+    // No root is there before all devices have their labels.
+    for device in devices {
+        for place in wiped {
+            device.disk.write(root.geometry.offset_bytes(*place), &[Frame::zeros()])?;
+        }
+        root::wipe(device.disk())?;
+    }
+    for (device, member) in devices.iter().zip(&members) {
+        let label = Label {
+            pool_id: root.pool_id,
+            device: member.device,
+            number: member.number,
+            sequence: 1,
+            epoch: root.epoch,
+            members: members.clone(),
+        };
+        labels::write_both(device.disk(), &label)?;
+    }
+    devices.iter().try_for_each(|device| root::write_first(device.disk(), root))
+}

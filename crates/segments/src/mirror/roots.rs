@@ -1,0 +1,158 @@
+//! The root of a pool on several devices: one on each of those that are in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use format::{FormatError, Superblock};
+
+use super::device::Slot;
+use super::members::Members;
+use crate::root::{self, Found, Roots};
+use crate::segments::RootError;
+
+/// What is known of the roots since they were read.
+#[derive(Debug)]
+pub(super) struct PoolRoots {
+    newest: Superblock,
+    /// By the number of the device, and how often it had begun to catch up: one that does has none.
+    of: BTreeMap<(u16, u64), Roots>,
+}
+
+impl PoolRoots {
+    /// The newest that is whole on a device that is in, and what is known of all.
+    ///
+    /// # Errors
+    /// If there is none, or no device is as long as it says. One that is too short is out.
+    pub(super) fn read(members: &Members) -> Result<Self, RootError> {
+        let (mut found, mut none) = (Vec::new(), None);
+        for slot in members.slots().iter() {
+            let Some(device) = slot.readable() else { continue };
+            let on_device = Found::on(device.disk());
+            match on_device.newest() {
+                Ok(newest) if newest.pool_id == members.pool_id() => {}
+                Ok(_) => none = Some(RootError::None("it is the root of another pool".into())),
+                Err(error) => none = Some(error),
+            }
+            found.push((slot.clone(), on_device));
+        }
+        let of_pool = |found: &&Superblock| found.pool_id == members.pool_id();
+        let whole = found.iter().filter_map(|(_, found)| found.newest().ok()).filter(of_pool);
+        let Some(newest) = whole.max_by_key(|root| root.sequence).cloned() else {
+            let nothing = || RootError::None("no device is in".into());
+            return Err(none.unwrap_or_else(nothing));
+        };
+        members.note_root(newest.capacity_bytes, newest.epoch);
+        for (slot, _) in &found {
+            let has_bytes = slot.device.as_ref().map_or(0, |device| device.disk.len_bytes());
+            let wants_bytes = newest.capacity_bytes;
+            if has_bytes < wants_bytes {
+                let text = format!("it has {has_bytes} bytes, and the pool {wants_bytes}");
+                let short = |_| RootError::Short { wants_bytes, has_bytes };
+                members.fail(slot, std::io::Error::other(text)).map_err(short)?;
+            }
+        }
+        let of = found.iter().map(|(slot, found)| (key(slot), found.judged(&newest))).collect();
+        Ok(Self { newest, of })
+    }
+
+    /// The newest.
+    pub(super) fn newest(&self) -> &Superblock {
+        &self.newest
+    }
+
+    /// Does the same on each device that is written to. One that refuses is out.
+    fn on_each(
+        &mut self,
+        members: &Members,
+        mut call: impl FnMut(&mut Roots, &dyn sys::Disk) -> Result<(), RootError>,
+    ) -> Result<(), RootError> {
+        for slot in members.slots().iter() {
+            let Some(device) = slot.written() else { continue };
+            let newest = &self.newest;
+            let roots = self.of.entry(key(slot)).or_insert_with(|| Roots::none_of(newest));
+            match call(roots, device.disk()) {
+                Err(RootError::Io(error)) => members.fail(slot, error)?,
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn swap(
+        &mut self,
+        members: &Members,
+        expected: u64,
+        next: &Superblock,
+    ) -> Result<(), RootError> {
+        if self.newest.sequence != expected {
+            return Err(RootError::Overtaken { expected, found: self.newest.sequence });
+        }
+        self.on_each(members, |roots, disk| roots.replace(disk, next))?;
+        self.newest = next.clone();
+        Ok(())
+    }
+
+    pub(super) fn settle(&mut self, members: &Members) {
+        let settled = self.on_each(members, |roots, disk| {
+            roots.settle(disk);
+            Ok(())
+        });
+        debug_assert!(settled.is_ok(), "nothing in it fails");
+    }
+
+    pub(super) fn mend(
+        &mut self,
+        members: &Members,
+        copy: usize,
+        root: &Superblock,
+    ) -> Result<(), RootError> {
+        self.on_each(members, |roots, disk| roots.mend(disk, copy, root))?;
+        self.newest = root.clone();
+        Ok(())
+    }
+
+    /// Writes the root to a device that has caught up.
+    pub(super) fn write_to(&mut self, slot: &Slot) -> Result<(), RootError> {
+        let Some(device) = slot.written() else {
+            return Err(RootError::None("the device is out".into()));
+        };
+        let mut roots = Roots::none_of(&self.newest);
+        roots.write_newest(device.disk(), &self.newest)?;
+        self.of.insert(key(slot), roots);
+        Ok(())
+    }
+}
+
+fn key(slot: &Slot) -> (u16, u64) {
+    (slot.number, slot.attempts.load(Ordering::Acquire))
+}
+
+/// All that stands in the place of a root: of each copy the best of all devices that are in, and
+/// what stands in for one.
+pub(super) fn copies(members: &Members) -> Vec<Result<Superblock, FormatError>> {
+    let slots = members.slots();
+    let readable = |slot: &Arc<Slot>| slot.readable().cloned();
+    let mut best: Option<Vec<Result<Superblock, FormatError>>> = None;
+    for device in slots.iter().filter_map(readable) {
+        let copies = root::read_copies(device.disk());
+        let stand_in = root::read_stand_in(device.disk(), &copies).map(Ok);
+        let found: Vec<_> = copies.into_iter().chain(stand_in).collect();
+        let Some(best) = &mut best else {
+            best = Some(found);
+            continue;
+        };
+        for (at, copy) in found.into_iter().enumerate() {
+            let rank = |copy: &Result<Superblock, FormatError>| {
+                copy.as_ref().map_or(0, |copy| copy.sequence)
+            };
+            match best.get_mut(at) {
+                Some(known) if rank(&copy) > rank(known) => *known = copy,
+                Some(_) => {}
+                None => best.push(copy),
+            }
+        }
+    }
+    let none = || Err(FormatError { what: "no device is in", offset: 0 });
+    best.unwrap_or_else(|| vec![none(), none()])
+}
