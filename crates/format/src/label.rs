@@ -19,8 +19,8 @@
 //! which devices these are, and so what is missing, or was put in another's place. All devices of a
 //! pool list the same members. Of labels that differ, those with the highest sequence count.
 //!
-//! A member that is *in* has all of the pool. One that is *out* has failed, or has not got all of it
-//! yet: nothing that it says counts. That a device is out is durable on those that are in before
+//! A member that is *in* has all of the pool. One that is *out* has failed, or has not got all of
+//! it yet: nothing that it says counts. That a device is out is durable on those that are in before
 //! anything is answered which it does not have.
 //!
 //! Pools with the compatible feature `labels` have them. A pool may have grown, by a program that

@@ -1,8 +1,8 @@
 //! The only effects: disks, the clock, entropy. The only crate of the array that may be `unsafe`.
 //!
 //! * [`Disk`]: what the store needs of a disk; [`FileDisk`] is a real one,
-//! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread, [`Event`]: what several
-//!   of a thread signal by,
+//! * [`Ring`]: the asynchronous way to the same disk, one a front-end thread; several of a thread
+//!   signal by one [`Event`],
 //! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
 //!   [`RetryingDisk`] and the same [`Transfers`],
 //! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use format::label::{DEVICES_MAX, Member};
 use format::{DeviceId, Label};
 
 use super::device::{Device, Slot};
+use super::labelling::write_labels;
 use crate::devices::{DeviceError, DeviceState};
 use crate::labels;
 use crate::root;
@@ -20,8 +21,6 @@ use crate::segments::BadLabel;
 
 /// The most devices of a pool each of which has all of it.
 pub(super) const MIRRORS_MAX: usize = 3;
-/// A device that has not taken a label by then has failed too.
-const LABEL_DEADLINE: Duration = Duration::from_secs(2);
 /// How long a device stays out before it is taken back by itself.
 const OUT_AT_LEAST: Duration = Duration::from_secs(5);
 /// One that went out so often within [`DEPARTURES_WITHIN`] is left to an administrator.
@@ -394,43 +393,3 @@ impl Members {
 }
 
 const IN: format::label::MemberState = format::label::MemberState::In;
-
-/// Writes both copies on each device. Which of them did not take it, and why.
-fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>, io::Error)> {
-    let asked = slots.iter().filter_map(|slot| {
-        let label = labels::of_device(label, slot.number, slot.id);
-        Some((slot.clone(), slot.device.clone()?, label))
-    });
-    let asked: Vec<_> = asked.collect();
-    if asked.iter().any(|(_, device, _)| device.file.is_none()) {
-        let write = |(slot, device, label): (Arc<Slot>, Device, Label)| {
-            labels::write_both(device.disk(), &label).err().map(|error| (slot, error))
-        };
-        return asked.into_iter().filter_map(write).collect();
-    }
-    // Side by side, and waited for as long as a device may take: one that hangs holds up its own
-    // thread only.
-    let (sender, receiver) = mpsc::channel();
-    let mut waiting: BTreeMap<u16, Arc<Slot>> = BTreeMap::new();
-    for (slot, device, label) in asked {
-        let (sender, number) = (sender.clone(), slot.number);
-        waiting.insert(number, slot);
-        std::thread::spawn(move || {
-            // Nobody waits any more if it took too long.
-            let _ = sender.send((number, labels::write_both(device.disk(), &label)));
-        });
-    }
-    let (start, mut failed) = (Instant::now(), Vec::new());
-    while !waiting.is_empty() {
-        match receiver.recv_timeout(LABEL_DEADLINE.saturating_sub(start.elapsed())) {
-            Ok((number, result)) => {
-                let slot = waiting.remove(&number);
-                failed.extend(slot.zip(result.err()));
-            }
-            Err(_) => break,
-        }
-    }
-    let late = |slot| (slot, io::Error::new(io::ErrorKind::TimedOut, "it did not take a label"));
-    failed.extend(waiting.into_values().map(late));
-    failed
-}

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
-use sys::{Disk, Persist};
+use sys::Persist;
 
+use super::access::is_out;
 use super::channel::MirrorChannel;
 use super::device::{Device, Slot};
-use super::members::{Members, Slots};
+use super::members::Members;
 use super::opening::{self, MirrorError};
 use super::roots::{self, PoolRoots};
 use crate::channel::Channel;
@@ -18,9 +19,6 @@ use crate::devices::{DeviceError, DeviceState, DeviceStatus};
 use crate::labels;
 use crate::layout::Layout;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
-
-/// Reads of places that are so near to each other go to the same device, as long as it is well.
-const NEAR_BYTES: u64 = 256 << 10;
 
 /// A pool on several devices, each of which has all of it.
 #[derive(Debug)]
@@ -99,6 +97,11 @@ impl Mirrored {
         notices.chain(missing).collect()
     }
 
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> (Arc<Members>, Arc<Layout>) {
+        (self.members.clone(), self.layout.clone())
+    }
+
     fn roots(&self) -> MutexGuard<'_, Option<PoolRoots>> {
         self.roots.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,70 +118,6 @@ impl Mirrored {
     fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
         self.layout.offset_bytes(place, frame_count)
     }
-
-    /// Does the same with each device that is written to. One that refuses is out.
-    ///
-    /// # Errors
-    /// That of the last one that is in.
-    fn write_each(&self, write: impl Fn(&dyn Disk) -> io::Result<()>) -> io::Result<()> {
-        self.members.begin()?;
-        for slot in self.members.slots().iter() {
-            let Some(device) = slot.written() else { continue };
-            if let Err(error) = write(device.disk()) {
-                self.members.fail(slot, error)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads from one device after the other, until one gives it.
-    fn read_any(
-        &self,
-        place: Place,
-        frames: &mut [FrameMut],
-        read: impl Fn(&dyn Disk, u64, &mut [FrameMut]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let offset_bytes = self.offset_bytes(place, frames.len());
-        let slots = self.members.slots();
-        let mut failed = None;
-        for slot in reading_order(&slots, offset_bytes) {
-            let Some(device) = slot.readable() else { continue };
-            match read(device.disk(), offset_bytes, frames) {
-                Ok(()) => return Ok(()),
-                Err(error) => {
-                    slot.read_errors.fetch_add(1, Ordering::Relaxed);
-                    failed = Some(error);
-                }
-            }
-        }
-        Err(failed.unwrap_or_else(|| io::Error::other("no device is in")))
-    }
-
-    /// The device with a copy of what is at an offset.
-    fn copy_of(&self, offset_bytes: u64, copy: u32) -> io::Result<Arc<Slot>> {
-        let slots = self.members.slots();
-        let slot = reading_order(&slots, offset_bytes).nth(copy as usize).cloned();
-        let gone = || io::Error::new(io::ErrorKind::NotFound, "there is no such copy (any more)");
-        slot.ok_or_else(gone)
-    }
-
-    /// The only device that is written to, if it is one.
-    fn only(&self) -> Option<Arc<Slot>> {
-        let slots = self.members.slots();
-        let mut written = slots.iter().filter(|slot| slot.written().is_some());
-        let only = written.next()?;
-        written.next().is_none().then(|| only.clone())
-    }
-}
-
-/// All devices, in the order in which they are asked for what is at an offset.
-pub(super) fn reading_order(slots: &Slots, offset_bytes: u64) -> impl Iterator<Item = &Arc<Slot>> {
-    let first = (offset_bytes / NEAR_BYTES) as usize % slots.len().max(1);
-    slots[first..].iter().chain(&slots[..first])
-}
-
-fn is_out() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the device is out")
 }
 
 impl Segments for Mirrored {
@@ -207,12 +146,14 @@ impl Segments for Mirrored {
     }
 
     fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
-        self.read_any(place, frames, |disk, at, frames| disk.read(at, frames))
+        let at = self.offset_bytes(place, frames.len());
+        self.members.read_any(at, frames, |disk, at, frames| disk.read(at, frames))
     }
 
     fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
         self.read(place, frames).or_else(|_| {
-            self.read_any(place, frames, |disk, at, frames| disk.read_patiently(at, frames))
+            let at = self.offset_bytes(place, frames.len());
+            self.members.read_any(at, frames, |disk, at, frames| disk.read_patiently(at, frames))
         })
     }
 
@@ -233,11 +174,11 @@ impl Segments for Mirrored {
 
     fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()> {
         let offset_bytes = self.layout.offset_or_start(place, frames.len());
-        self.write_each(|disk| disk.write_as(offset_bytes, frames, persist))
+        self.members.write_each(|disk| disk.write_as(offset_bytes, frames, persist))
     }
 
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        if let Some(only) = self.only()
+        if let Some(only) = self.members.only()
             && let Some(device) = only.written()
         {
             return device.disk.write_and_flush(write);
@@ -327,14 +268,14 @@ impl Segments for Mirrored {
 
     fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
         let offset_bytes = self.offset_bytes(place, frames.len());
-        let slot = self.copy_of(offset_bytes, copy)?;
+        let slot = self.members.copy_of(offset_bytes, copy)?;
         let device = slot.readable().ok_or_else(is_out)?;
         device.disk.read_patiently(offset_bytes, frames)
     }
 
     fn mend(&self, place: Place, copy: u32, frames: &[Frame]) -> io::Result<()> {
         let offset_bytes = self.offset_bytes(place, frames.len());
-        let slot = self.copy_of(offset_bytes, copy)?;
+        let slot = self.members.copy_of(offset_bytes, copy)?;
         let device = slot.readable().ok_or_else(is_out)?;
         self.members.begin()?;
         match device.disk.write_durable(offset_bytes, frames) {

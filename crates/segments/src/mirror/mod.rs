@@ -4,10 +4,11 @@
 //! copies of the root. Two devices survive the loss of one, three that of two.
 //!
 //! * [`device`]: a device, and what is known of it,
-//! * [`members`]: which devices are in, and how that changes,
+//! * [`members`]: which devices are in, and how that changes, [`labelling`]: having all say so,
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`roots`]: the root on all of them,
-//! * [`mirrored`]: [`crate::Segments`] over them, [`channel`]: a thread's way to them.
+//! * [`mirrored`]: [`crate::Segments`] over them, [`channel`]: a thread's way to them, by
+//!   [`lanes`], where none is waited for for long ([`late`]).
 //!
 //! Invariants:
 //! 1. What was acknowledged is on all devices that are in by the newest label that is durable. So a
@@ -19,8 +20,12 @@
 //! 4. A device is taken back only when none of the requests is on its way any more that it had
 //!    before it went out: one that lands late would be over what was written since.
 
+mod access;
 mod channel;
 mod device;
+mod labelling;
+mod lanes;
+mod late;
 mod members;
 mod mirrored;
 mod opening;
@@ -29,3 +34,8 @@ mod roots;
 pub use device::Device;
 pub use mirrored::Mirrored;
 pub use opening::{MirrorError, has_labels_of_several};
+
+#[cfg(test)]
+mod coming_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Devices that come, go, stay out, and are not of this pool.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use format::{Place, Superblock};
+
+use super::tests::{GEOMETRY, Plain, devices, frame, made, opened, read, root, states};
+use super::{Device, MirrorError, Mirrored};
+use crate::devices::DeviceError;
+use crate::devices::DeviceState::{CatchingUp, In, Kept, Out};
+use crate::segments::Segments;
+
+#[test]
+fn devices_come_and_go() {
+    let (disks, mirrored) = made(2);
+    let place = Place::of_block(2, 0);
+    mirrored.append(place, &[frame(1)]).unwrap();
+    let blank = Plain::new();
+    let of = |disk: &Arc<Plain>| Device::over(disk.clone(), "new".into());
+    assert_eq!(mirrored.add(of(&blank), [1; 16]).unwrap(), 2);
+    assert_eq!(states(&mirrored), [In, In, CatchingUp]);
+    let full = mirrored.add(of(&Plain::new()), [2; 16]);
+    assert!(matches!(full, Err(DeviceError::Full(3))));
+    mirrored.copy_to(2, place, &[frame(1)]).unwrap();
+    mirrored.caught_up(2).unwrap();
+    // One that is in has to go out first, and its successor has another number.
+    let other = Plain::new();
+    assert!(matches!(mirrored.replace(0, of(&other), [3; 16]), Err(DeviceError::State { .. })));
+    mirrored.take_out(0, "it is old").unwrap();
+    assert_eq!(states(&mirrored)[0], Kept);
+    assert_eq!(mirrored.replace(0, of(&other), [3; 16]).unwrap(), 3);
+    assert_eq!(mirrored.devices().iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2, 3]);
+    mirrored.copy_to(3, place, &[frame(1)]).unwrap();
+    mirrored.caught_up(3).unwrap();
+    mirrored.remove(1).unwrap();
+    mirrored.remove(2).unwrap();
+    assert!(matches!(mirrored.remove(3), Err(DeviceError::Last(3))));
+    assert!(matches!(mirrored.take_out(9, ""), Err(DeviceError::Unknown(9))));
+    // What went is none of the pool's any more; what is left is all of it.
+    let again = opened(std::slice::from_ref(&other), false).unwrap();
+    assert_eq!((states(&again), read(&again, place).unwrap()), (vec![In], 1));
+    let newest = opened(&[disks[0].clone(), other], false).unwrap();
+    assert_eq!(newest.devices().len(), 1);
+    let short = Plain::new();
+    short.len_bytes.store(1 << 20, Ordering::Relaxed);
+    assert!(matches!(mirrored.add(of(&short), [1; 16]), Err(DeviceError::Small { .. })));
+}
+
+#[test]
+fn one_that_is_kept_out_stays_out_when_the_pool_is_opened_again() {
+    let (disks, mirrored) = made(3);
+    mirrored.take_out(2, "told so").unwrap();
+    disks[1].go();
+    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    disks[1].come_back();
+    let again = opened(&disks, false).unwrap();
+    assert_eq!(states(&again), [In, Out, Kept]);
+    again.fence(9).unwrap();
+    assert_eq!(states(&again), [In, CatchingUp, Kept]);
+    again.take_back(2).unwrap();
+    assert_eq!(states(&again), [In, CatchingUp, CatchingUp]);
+}
+
+#[test]
+fn a_device_that_is_too_short_or_missing_and_comes_later() {
+    let (disks, mirrored) = made(3);
+    drop(mirrored);
+    disks[0].len_bytes.store(GEOMETRY.pool_bytes() - 4096, Ordering::Relaxed);
+    let short = opened(&disks, false).unwrap();
+    assert_eq!(states(&short), [Out, In, In]);
+    disks[0].len_bytes.store(GEOMETRY.pool_bytes(), Ordering::Relaxed);
+    let without = opened(&disks[1..], false).unwrap();
+    without.fence(2).unwrap();
+    assert!(matches!(without.take_back(0), Err(DeviceError::State { .. })));
+    let number = without.add(Device::over(disks[0].clone(), "d0".into()), [1; 16]).unwrap();
+    assert_eq!((number, states(&without)), (0, vec![CatchingUp, In, In]));
+}
+
+#[test]
+fn devices_of_two_pools_and_the_same_twice_are_refused() {
+    let (disks, _) = made(2);
+    let others: Vec<_> = (0..2).map(|_| Plain::new()).collect();
+    let other_root = Superblock { pool_id: [8; 16], ..root(1) };
+    Mirrored::make(&devices(&others), &other_root, &[], [4; 16]).unwrap();
+    let mixed = [disks[0].clone(), disks[1].clone(), others[0].clone()];
+    assert!(matches!(opened(&mixed, false), Err(MirrorError::OtherPool(..))));
+    let twice = [disks[0].clone(), disks[0].clone()];
+    assert!(matches!(opened(&twice, false), Err(MirrorError::Twice(..))));
+    assert!(matches!(opened(&[Plain::new()], false), Err(MirrorError::NoLabel(_))));
+    // A blank one beside enough others is left alone.
+    let blank = Plain::new();
+    let again = opened(&[disks[0].clone(), disks[1].clone(), blank.clone()], false).unwrap();
+    again.fence(2).unwrap();
+    assert_eq!(states(&again), [In, In]);
+    assert!(blank.blocks.lock().unwrap().is_empty());
+}

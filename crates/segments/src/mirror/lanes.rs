@@ -1,0 +1,244 @@
+//! Lines to the devices of a pool, of one thread, and what goes through several of them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use block::{Frame, FrameMut};
+use sys::{Completion, Persist, Ring};
+
+use super::device::Slot;
+
+/// One thread's way to one device: a [`Ring`].
+pub(super) trait Line {
+    fn read(&mut self, name: u64, offset_bytes: u64, frames: Vec<FrameMut>) -> io::Result<()>;
+    fn write(
+        &mut self,
+        name: u64,
+        offset_bytes: u64,
+        frames: Vec<Frame>,
+        persist: Persist,
+    ) -> io::Result<()>;
+    fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()>;
+    fn submit(&mut self) -> io::Result<()>;
+    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()>;
+    fn next_retry(&self) -> Option<Duration>;
+    fn has_ended(&self) -> bool;
+    fn end_retries(&self);
+    fn notices(&self) -> &[String];
+}
+
+impl Line for Ring {
+    fn read(&mut self, name: u64, offset_bytes: u64, frames: Vec<FrameMut>) -> io::Result<()> {
+        self.read(name, offset_bytes, frames)
+    }
+
+    fn write(
+        &mut self,
+        name: u64,
+        offset_bytes: u64,
+        frames: Vec<Frame>,
+        persist: Persist,
+    ) -> io::Result<()> {
+        self.write(name, offset_bytes, frames, persist)
+    }
+
+    fn check_range(&self, offset_bytes: u64, frame_count: usize) -> io::Result<()> {
+        self.check_range(offset_bytes, frame_count)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        self.submit()
+    }
+
+    fn complete(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        self.complete(out)
+    }
+
+    fn next_retry(&self) -> Option<Duration> {
+        self.next_retry()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended()
+    }
+
+    fn end_retries(&self) {
+        self.end_retries();
+    }
+
+    fn notices(&self) -> &[String] {
+        self.notices()
+    }
+}
+
+/// Which lanes: a bit for each.
+pub(super) type Lanes = u64;
+
+/// A line to a member of the pool.
+pub(super) struct Lane {
+    pub(super) slot: Arc<Slot>,
+    pub(super) line: Box<dyn Line>,
+    /// Behind the line, which waits for them when it is dropped.
+    under_way: UnderWay,
+    /// Reads in a row that were late.
+    pub(super) late_reads: u32,
+}
+
+/// Requests of one lane that have not ended: they keep a device that went out from being taken
+/// back.
+struct UnderWay {
+    slot: Arc<Slot>,
+    count: u32,
+}
+
+/// What somebody waits for.
+pub(super) enum Request {
+    Append {
+        user_data: u64,
+        /// Lanes that have not ended.
+        under_way: Lanes,
+        /// Those among them that the answer waits for.
+        owed: Lanes,
+        /// When the first has ended well.
+        taken: Option<Instant>,
+        frames: Vec<Frame>,
+        error: Option<io::Error>,
+        is_answered: bool,
+    },
+    Read {
+        user_data: u64,
+        under_way: Lanes,
+        /// Lanes that were asked.
+        tried: Lanes,
+        offset_bytes: u64,
+        frame_count: usize,
+        /// When the last lane was asked.
+        asked: Instant,
+        is_answered: bool,
+    },
+}
+
+/// Requests by their numbers, which are given again.
+#[derive(Default)]
+pub(super) struct Requests {
+    table: Vec<Option<Request>>,
+    free: Vec<u32>,
+    /// Requests that were not answered.
+    pub(super) waiting: usize,
+}
+
+impl Requests {
+    /// Keeps a request that is to be answered; its number.
+    pub(super) fn keep(&mut self, request: Request) -> u32 {
+        self.waiting += 1;
+        match self.free.pop() {
+            Some(index) => {
+                self.table[index as usize] = Some(request);
+                index
+            }
+            None => {
+                self.table.push(Some(request));
+                (self.table.len() - 1) as u32
+            }
+        }
+    }
+
+    pub(super) fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.table.len() as u32
+    }
+
+    pub(super) fn get(&mut self, index: u32) -> Option<&mut Request> {
+        self.table[index as usize].as_mut()
+    }
+
+    /// One that could not even be asked for: the caller learns of it on the spot.
+    pub(super) fn take_back(&mut self, index: u32) {
+        self.waiting -= 1;
+        self.forget(index);
+    }
+
+    /// Forgets one that was answered, once no line has a part of it.
+    pub(super) fn forget_if_ended(&mut self, index: u32) {
+        let is_over = self.get(index).is_some_and(|request| match request {
+            Request::Append { under_way, is_answered, .. }
+            | Request::Read { under_way, is_answered, .. } => *under_way == 0 && *is_answered,
+        });
+        if is_over {
+            self.forget(index);
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        self.table[index as usize] = None;
+        self.free.push(index);
+    }
+}
+
+/// What a lane's part of a request is called in its ring.
+pub(super) fn name_of(index: u32, lane: usize) -> u64 {
+    u64::from(index) | (lane as u64) << 32
+}
+
+pub(super) fn parts_of(name: u64) -> (u32, usize) {
+    (name as u32, (name >> 32) as usize)
+}
+
+impl Lane {
+    pub(super) fn new(slot: Arc<Slot>, line: Box<dyn Line>) -> Self {
+        let under_way = UnderWay { slot: slot.clone(), count: 0 };
+        Self { slot, line, under_way, late_reads: 0 }
+    }
+
+    /// Whether nothing is on its way, and its device is none of these.
+    pub(super) fn is_idle_of_none(&self, slots: &[Arc<Slot>]) -> bool {
+        self.under_way.count == 0 && !slots.iter().any(|slot| Arc::ptr_eq(slot, &self.slot))
+    }
+
+    /// One of its requests has ended.
+    pub(super) fn ended_one(&mut self) {
+        self.under_way.ended_one();
+    }
+
+    pub(super) fn read(
+        &mut self,
+        name: u64,
+        offset_bytes: u64,
+        frames: Vec<FrameMut>,
+    ) -> io::Result<()> {
+        self.line.read(name, offset_bytes, frames)?;
+        self.under_way.began_one();
+        Ok(())
+    }
+
+    pub(super) fn write(
+        &mut self,
+        name: u64,
+        offset_bytes: u64,
+        frames: Vec<Frame>,
+        persist: Persist,
+    ) -> io::Result<()> {
+        self.line.write(name, offset_bytes, frames, persist)?;
+        self.under_way.began_one();
+        Ok(())
+    }
+}
+
+impl UnderWay {
+    fn began_one(&mut self) {
+        self.count += 1;
+        self.slot.in_flight.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn ended_one(&mut self) {
+        self.count -= 1;
+        self.slot.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.slot.in_flight.fetch_sub(self.count, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,72 @@
+//! Devices that are late: a write is done without them, and a read is asked of another.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::channel::{MirrorChannel, TICK};
+use super::lanes::{Lanes, Request};
+
+/// A device that has not taken an append so long after the others have is out.
+const WRITE_LATE: Duration = Duration::from_millis(50);
+/// A read that has taken so long is asked of another device too.
+const READ_LATE: Duration = Duration::from_millis(20);
+/// A device is out that was late with so many reads in a row.
+const LATE_READS_MAX: u32 = 16;
+
+impl MirrorChannel {
+    /// Looks who is late. What has ended was collected before, so that a thread that was paused
+    /// itself takes nobody for late.
+    pub(super) fn look_for_late(&mut self) {
+        let now = Instant::now();
+        if self.requests.waiting == 0 || now.duration_since(self.looked) < TICK {
+            return;
+        }
+        self.looked = now;
+        for index in self.requests.numbers() {
+            match self.requests.get(index) {
+                Some(Request::Append { owed, taken: Some(taken), .. })
+                    if *owed != 0 && now.duration_since(*taken) > WRITE_LATE =>
+                {
+                    let owed = *owed;
+                    self.do_without(index, owed);
+                }
+                Some(Request::Read { asked, under_way, is_answered: false, .. })
+                    if now.duration_since(*asked) > READ_LATE =>
+                {
+                    let late = *under_way;
+                    self.read_is_late(index, late);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// These lanes have not taken an append that others have.
+    fn do_without(&mut self, index: u32, late: Lanes) {
+        for number in (0..self.lanes.len()).filter(|number| late & (1 << number) != 0) {
+            let text = format!("a write took {} ms longer than elsewhere", WRITE_LATE.as_millis());
+            let failed = io::Error::new(io::ErrorKind::TimedOut, text);
+            let is_out = self.members.fail(&self.lanes[number].slot, failed).is_ok();
+            if is_out && let Some(Request::Append { owed, .. }) = self.requests.get(index) {
+                *owed &= !(1 << number);
+            }
+        }
+        self.answer_append(index);
+    }
+
+    fn read_is_late(&mut self, index: u32, late: Lanes) {
+        // The first that is asked twice is late; from there on others have it.
+        if let Ok(true) = self.ask(index, Vec::new()) {
+            for number in (0..self.lanes.len()).filter(|number| late & (1 << number) != 0) {
+                let lane = &mut self.lanes[number];
+                lane.late_reads += 1;
+                if lane.late_reads >= LATE_READS_MAX {
+                    let text = format!("{LATE_READS_MAX} reads in a row were late");
+                    // The last one that is in stays.
+                    let error = io::Error::new(io::ErrorKind::TimedOut, text);
+                    let _ = self.members.fail(&lane.slot, error);
+                }
+            }
+        }
+    }
+}

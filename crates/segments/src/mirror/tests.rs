@@ -1,0 +1,354 @@
+//! Pools on two and three disks in memory, of which some fail.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+use format::label::{LABEL_OFFSETS_BYTES, MemberState};
+use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
+use format::{Features, Geometry, Label, Place, Superblock};
+use sys::{Disk, Persist};
+
+use super::{Device, MirrorError, Mirrored, has_labels_of_several};
+use crate::devices::{DeviceError, DeviceState};
+use crate::segments::{RootError, Segments};
+
+pub(super) const GEOMETRY: Geometry = Geometry { segment_bytes: 1 << 20, segment_count: 16 };
+
+/// A disk in memory that can be gone, or refuse some blocks.
+pub(super) struct Plain {
+    pub(super) blocks: Mutex<BTreeMap<u64, Frame>>,
+    pub(super) len_bytes: AtomicU64,
+    pub(super) is_gone: AtomicBool,
+    /// Flushes that have failed, and whether they do.
+    failures: AtomicU64,
+    fails_flushes: AtomicBool,
+}
+
+impl Plain {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            blocks: Mutex::default(),
+            len_bytes: AtomicU64::new(GEOMETRY.pool_bytes()),
+            is_gone: AtomicBool::new(false),
+            failures: AtomicU64::new(0),
+            fails_flushes: AtomicBool::new(false),
+        })
+    }
+
+    fn block(&self, offset_bytes: u64) -> Frame {
+        self.blocks.lock().unwrap().get(&offset_bytes).cloned().unwrap_or_else(Frame::zeros)
+    }
+
+    fn put(&self, offset_bytes: u64, byte: u8) {
+        self.blocks.lock().unwrap().insert(offset_bytes, frame(byte));
+    }
+
+    pub(super) fn label(&self) -> Label {
+        Label::decode(&self.block(LABEL_OFFSETS_BYTES[0])[..]).unwrap()
+    }
+
+    fn answers(&self) -> io::Result<()> {
+        match self.is_gone.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("it is gone")),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn go(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn come_back(&self) {
+        self.is_gone.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Disk for Plain {
+    fn len_bytes(&self) -> u64 {
+        self.len_bytes.load(Ordering::Relaxed)
+    }
+
+    fn read(&self, offset_bytes: u64, frames: &mut [FrameMut]) -> io::Result<()> {
+        self.answers()?;
+        for (at, frame) in (offset_bytes..).step_by(FRAME_BYTES).zip(frames) {
+            frame.copy_from_slice(&self.block(at)[..]);
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        self.answers()?;
+        let mut blocks = self.blocks.lock().unwrap();
+        blocks.extend((offset_bytes..).step_by(FRAME_BYTES).zip(frames.iter().cloned()));
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.answers()?;
+        if self.fails_flushes.load(Ordering::Relaxed) {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            return Err(io::Error::other("a flush that fails"));
+        }
+        Ok(())
+    }
+
+    fn flush_failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) fn frame(byte: u8) -> Frame {
+    FrameMut::from_bytes(&[byte; FRAME_BYTES]).freeze()
+}
+
+pub(super) fn root(sequence: u64) -> Superblock {
+    let incompatible = Features::KNOWN.incompatible | Features::MIRRORS;
+    let features = Features { incompatible, ..Features::KNOWN };
+    let first = Superblock::of_new_pool([7; 16], [9; 32], GEOMETRY.pool_bytes(), GEOMETRY);
+    Superblock { sequence, features, ..first }
+}
+
+pub(super) fn devices(disks: &[Arc<Plain>]) -> Vec<Device> {
+    let named = disks.iter().enumerate();
+    named.map(|(at, disk)| Device::over(disk.clone(), format!("d{at}"))).collect()
+}
+
+pub(super) fn opened(disks: &[Arc<Plain>], may_miss: bool) -> Result<Mirrored, MirrorError> {
+    let mirrored = Mirrored::open(devices(disks), may_miss)?;
+    mirrored.read_root().unwrap();
+    mirrored.lay_out(GEOMETRY);
+    Ok(mirrored)
+}
+
+pub(super) fn made(count: usize) -> (Vec<Arc<Plain>>, Mirrored) {
+    let disks: Vec<_> = (0..count).map(|_| Plain::new()).collect();
+    Mirrored::make(&devices(&disks), &root(1), &[Place::of_block(1, 0)], [3; 16]).unwrap();
+    let mirrored = opened(&disks, false).unwrap();
+    mirrored.fence(1).unwrap();
+    (disks, mirrored)
+}
+
+pub(super) fn read(mirrored: &Mirrored, place: Place) -> io::Result<u8> {
+    let mut frames = [FrameMut::stale()];
+    mirrored.read(place, &mut frames)?;
+    Ok(frames[0][0])
+}
+
+pub(super) fn states(mirrored: &Mirrored) -> Vec<DeviceState> {
+    mirrored.devices().iter().map(|device| device.state).collect()
+}
+
+use DeviceState::{CatchingUp, In, Missing, Out};
+
+#[test]
+fn each_device_has_all() {
+    for count in 1..=3 {
+        let (disks, mirrored) = made(count);
+        let (place, other) = (Place::of_block(2, 3), Place::of_block(9, 200));
+        mirrored.append_as(place, &[frame(1)], Persist::Itself).unwrap();
+        mirrored.append(other, &[frame(2), frame(3)]).unwrap();
+        mirrored.swap_root(2, &Superblock { epoch: 5, ..root(3) }).unwrap();
+        for disk in &disks {
+            assert_eq!(disk.block(mirrored.locate(place))[0], 1);
+            assert_eq!(disk.block(mirrored.locate(other) + 4096)[0], 3);
+            assert!(has_labels_of_several(&**disk));
+        }
+        // In any order, and each has a root.
+        let reversed: Vec<_> = disks.iter().rev().cloned().collect();
+        let again = Mirrored::open(devices(&reversed), false).unwrap();
+        assert_eq!(again.read_root().unwrap().epoch, 5);
+        assert_eq!(again.copies(), count as u32);
+        again.lay_out(GEOMETRY);
+        for copy in 0..count as u32 {
+            let mut frames = [FrameMut::stale()];
+            again.read_copy(place, copy, &mut frames).unwrap();
+            assert_eq!(frames[0][0], 1);
+        }
+        assert!(again.read_copy(place, count as u32, &mut [FrameMut::stale()]).is_err());
+    }
+}
+
+#[test]
+fn what_is_acknowledged_outlives_two_of_three_devices() {
+    let (disks, mirrored) = made(3);
+    let place = Place::of_block(2, 0);
+    mirrored.append(place, &[frame(1)]).unwrap();
+    for lost in [0, 2] {
+        disks[lost].go();
+        mirrored.append(place.plus_blocks(lost as u32 + 1), &[frame(9)]).unwrap();
+        assert_eq!(states(&mirrored)[lost], Out);
+        // The label was durable before.
+        let member = disks[1].label().members[lost];
+        assert_eq!(member.state, MemberState::Out);
+    }
+    assert_eq!(read(&mirrored, place).unwrap(), 1);
+    // The last one's error is that of the pool, and it stays in.
+    disks[1].go();
+    assert!(mirrored.append(place, &[frame(1)]).is_err());
+    assert_eq!(states(&mirrored), [Out, In, Out]);
+    disks[1].come_back();
+    mirrored.append(place, &[frame(4)]).unwrap();
+    // It opens by itself, alone.
+    let again = opened(&disks[1..2], false).unwrap();
+    assert_eq!((states(&again), read(&again, place).unwrap()), (vec![Missing, In, Missing], 4));
+}
+
+/// Those that went on without it are not there: who has less than half can't know.
+#[test]
+fn a_device_that_was_left_behind_does_not_open_alone() {
+    let (disks, mirrored) = made(3);
+    disks[0].go();
+    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    disks[0].come_back();
+    let error = opened(&disks[..1], false).unwrap_err();
+    assert!(matches!(error, MirrorError::TooFew { there: 1, are_in: 3 }), "{error}");
+    // With one that knows, it is out.
+    let again = opened(&disks, false).unwrap();
+    assert_eq!(states(&again), [Out, In, In]);
+    assert_eq!(read(&again, Place::of_block(2, 0)).unwrap(), 1);
+    let error = opened(&disks[..2], false).unwrap_err();
+    assert!(matches!(error, MirrorError::TooFew { there: 1, are_in: 2 }), "{error}");
+}
+
+#[test]
+fn one_of_two_opens_only_if_the_other_is_given_up_and_outranks_it_then() {
+    let (disks, mirrored) = made(2);
+    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    drop(mirrored);
+    assert!(matches!(opened(&disks[1..], false), Err(MirrorError::TooFew { .. })));
+    let forced = opened(&disks[1..], true).unwrap();
+    forced.append(Place::of_block(2, 0), &[frame(2)]).unwrap();
+    assert_eq!(states(&forced), [Missing, In]);
+    // The other one comes back: it is not believed, and gets all anew.
+    let both = opened(&disks, false).unwrap();
+    assert_eq!(states(&both), [Out, In]);
+    both.fence(3).unwrap();
+    assert_eq!(states(&both), [CatchingUp, In]);
+    assert_eq!(read(&both, Place::of_block(2, 0)).unwrap(), 2);
+}
+
+#[test]
+fn who_only_looks_writes_nothing() {
+    let (disks, mirrored) = made(3);
+    drop(mirrored);
+    let before: Vec<_> = disks.iter().map(|disk| disk.blocks.lock().unwrap().clone()).collect();
+    let looking = opened(&disks[..2], false).unwrap();
+    assert_eq!(read(&looking, Place::of_block(5, 0)).unwrap(), 0);
+    disks[1].go();
+    assert_eq!(read(&looking, Place::of_block(5, 0)).unwrap(), 0);
+    assert!(looking.mend_labels(&root(2)).is_empty());
+    for (disk, before) in disks.iter().zip(before) {
+        assert!(*disk.blocks.lock().unwrap() == before);
+    }
+}
+
+#[test]
+fn a_device_catches_up_before_it_is_believed() {
+    let (disks, mirrored) = made(2);
+    let (old, new) = (Place::of_block(2, 0), Place::of_block(3, 0));
+    mirrored.append(old, &[frame(1)]).unwrap();
+    disks[1].go();
+    mirrored.append(old, &[frame(2)]).unwrap();
+    assert!(matches!(mirrored.take_back(1), Err(DeviceError::Io(_))), "it is gone still");
+    disks[1].come_back();
+    mirrored.take_back(1).unwrap();
+    assert_eq!(mirrored.catching_up(), [(1, 1)]);
+    mirrored.append(new, &[frame(3)]).unwrap();
+    assert_eq!(disks[1].block(mirrored.locate(new))[0], 3, "it gets what is new");
+    // It has no root, and a crash finds it out.
+    assert!(Superblock::decode(&disks[1].block(SUPERBLOCK_OFFSETS_BYTES[0])[..]).is_err());
+    assert_eq!(states(&opened(&disks, false).unwrap()), [In, Out]);
+    mirrored.copy_to(1, old, &[frame(2)]).unwrap();
+    mirrored.caught_up(1).unwrap();
+    assert_eq!(states(&mirrored), [In, In]);
+    // Now it is as good as the other, which says so.
+    assert_eq!(disks[0].label().members[1].state, MemberState::In);
+    disks[0].go();
+    mirrored.append(new, &[frame(4)]).unwrap();
+    let alone = opened(&disks[1..], false).unwrap();
+    assert_eq!((read(&alone, old).unwrap(), read(&alone, new).unwrap()), (2, 4));
+}
+
+#[test]
+fn what_fails_while_it_catches_up_is_out_again() {
+    let (disks, mirrored) = made(3);
+    disks[2].go();
+    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    disks[2].come_back();
+    mirrored.take_back(2).unwrap();
+    disks[2].fails_flushes.store(true, Ordering::Relaxed);
+    mirrored.write_and_flush(&mut || mirrored.append(Place::of_block(2, 1), &[frame(1)])).unwrap();
+    assert_eq!(states(&mirrored), [In, In, Out]);
+    assert!(mirrored.copy_to(2, Place::of_block(2, 0), &[frame(1)]).is_err());
+    assert!(mirrored.caught_up(2).is_err());
+    disks[2].fails_flushes.store(false, Ordering::Relaxed);
+    mirrored.take_back(2).unwrap();
+    // A flush of somebody else has failed: what it was given may be gone.
+    disks[2].failures.fetch_add(1, Ordering::Relaxed);
+    assert!(mirrored.caught_up(2).is_err());
+    assert_eq!(states(&mirrored), [In, In, Out]);
+}
+
+#[test]
+fn a_flush_that_fails_costs_the_device_and_nothing_else() {
+    let (disks, mirrored) = made(2);
+    disks[0].fails_flushes.store(true, Ordering::Relaxed);
+    let place = Place::of_block(4, 0);
+    mirrored.write_and_flush(&mut || mirrored.append(place, &[frame(1)])).unwrap();
+    assert_eq!(states(&mirrored), [Out, In]);
+    assert_eq!(mirrored.flush_failures(), 0);
+    // That of the last is the pool's.
+    disks[1].fails_flushes.store(true, Ordering::Relaxed);
+    assert!(mirrored.write_and_flush(&mut || mirrored.append(place, &[frame(1)])).is_err());
+    assert!(mirrored.flush_failures() > 0);
+}
+
+#[test]
+fn roots_go_on_where_a_device_is_lost() {
+    let (disks, mirrored) = made(3);
+    disks[1].go();
+    mirrored.swap_root(2, &root(3)).unwrap();
+    assert_eq!(states(&mirrored), [In, Out, In]);
+    assert!(matches!(mirrored.swap_root(2, &root(4)), Err(RootError::Overtaken { .. })));
+    // What it had stands there still, and is not read.
+    disks[1].come_back();
+    let again = opened(&disks, false).unwrap();
+    assert_eq!(again.read_root().unwrap().sequence, 3);
+    // A copy is bad on one device: the others have it.
+    disks[0].put(SUPERBLOCK_OFFSETS_BYTES[1], 0x55);
+    disks[0].put(SUPERBLOCK_OFFSETS_BYTES[0], 0x55);
+    assert!(again.root_copies().iter().all(Result::is_ok));
+    assert_eq!(again.read_root().unwrap().sequence, 3);
+    again.mend_root(1, &root(3)).unwrap();
+    let newest = Superblock::decode(&disks[0].block(SUPERBLOCK_OFFSETS_BYTES[1])[..]).unwrap();
+    assert_eq!(newest.sequence, 3);
+}
+
+#[test]
+fn reads_go_on_elsewhere_and_wrong_places_are_mended() {
+    let (disks, mirrored) = made(2);
+    let place = Place::of_block(2, 0);
+    mirrored.append(place, &[frame(1)]).unwrap();
+    for disk in &disks {
+        disk.go();
+        assert_eq!(read(&mirrored, place).unwrap(), 1);
+        disk.come_back();
+    }
+    assert_eq!(states(&mirrored), [In, In], "a read that fails takes nobody out");
+    let at = mirrored.locate(place);
+    for wrong in &disks {
+        wrong.put(at, 7);
+        let mut frames = [FrameMut::stale()];
+        let read_wrong = |copy: &u32| {
+            mirrored.read_copy(place, *copy, &mut frames).unwrap();
+            frames[0][0] == 7
+        };
+        let copy = (0..2).find(read_wrong).unwrap();
+        mirrored.mend(place, copy, &[frame(1)]).unwrap();
+        assert_eq!(wrong.block(at)[0], 1);
+    }
+    assert_eq!(mirrored.devices().iter().map(|device| device.mended).sum::<u64>(), 2);
+}
