@@ -13,7 +13,7 @@
 //!    Whether that reference is the newest one is told when it is looked for again, as always
 //!    ([`crate::chunks::table::Table`], `load`).
 //! 3. Something counts as unreadable only when its second copy was read as well
-//!    ([`format::Geometry::copy_of`]).
+//!    ([`format::Geometry::copy_of`]), and both on each device that has them.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -153,6 +153,10 @@ impl Asked {
             let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
             if is_bad && !is_second && load.second_place(medium).is_some() {
                 self.seconds.push(load);
+            } else if is_bad && medium.disk.copies() > 1 {
+                // Waits: devices seldom lie, and both copies had to be bad on those asked first.
+                let had = load.read_anywhere(medium).unwrap_or(had);
+                self.had.push((load, had));
             } else {
                 self.had.push((load, had));
             }
@@ -183,6 +187,17 @@ impl Load {
     fn place(&self, medium: &Medium, is_second: bool) -> Place {
         let second = if is_second { self.second_place(medium) } else { None };
         second.unwrap_or(self.reference.place)
+    }
+
+    /// What one of several devices has right.
+    fn read_anywhere(&self, medium: &Medium) -> Option<Had> {
+        match self.kind {
+            Kind::Page => medium.read_page(self.reference).ok().map(Had::Page),
+            Kind::Node(level) => {
+                let Copied { content, is_second } = medium.read_node(self.reference, level).ok()?;
+                Some(Had::Node(Copied { content: Arc::new(content), is_second }))
+            }
+        }
     }
 
     fn read(&self, medium: &Medium, read: DiskRead, is_second: bool) -> Had {

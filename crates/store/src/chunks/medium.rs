@@ -2,7 +2,8 @@
 //!
 //! Metadata stands twice ([`Geometry::copy_of`]). Where the first copy can't be read, or is not
 //! what was written, the second one counts, and the reader notes that it is to be written anew
-//! (`repairs`).
+//! (`repairs`). On several devices each of them has both copies, and all are looked at before
+//! something is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -38,6 +39,20 @@ pub(crate) struct Copied<T> {
     pub(crate) content: T,
     /// Only its second copy is what was written.
     pub(crate) is_second: bool,
+}
+
+/// Where something is read: at a place, on whichever device is asked first, or on one of those that
+/// have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    place: Place,
+    copy: Option<u32>,
+}
+
+impl From<Place> for At {
+    fn from(place: Place) -> Self {
+        Self { place, copy: None }
+    }
 }
 
 fn damaged(what: &str, place: Place) -> StoreError {
@@ -116,23 +131,42 @@ impl Medium {
         metadata_blocks(self.geometry(), self.version())
     }
 
-    /// Reads something in its first copy, or if that is not what was written, in the second. The
-    /// error is that of the first.
+    /// Reads something in its first copy, or if that is not what was written, in the second, and
+    /// then in both on each device that has them. The error is that of the first.
     fn read_either<T>(
         &self,
         place: Place,
         length_bytes: usize,
-        read: impl Fn(Place) -> Result<T, StoreError>,
+        read: impl Fn(At) -> Result<T, StoreError>,
     ) -> Result<Copied<T>, StoreError> {
-        let error = match read(place) {
+        let error = match read(place.into()) {
             Ok(content) => return Ok(Copied { content, is_second: false }),
             Err(error) => error,
         };
-        let second = self.geometry().copy_of(place, length_bytes as u64).map(&read);
-        match second {
-            Some(Ok(content)) => Ok(Copied { content, is_second: true }),
-            _ => Err(error),
+        let second = self.geometry().copy_of(place, length_bytes as u64);
+        if let Some(Ok(content)) = second.map(|place| read(place.into())) {
+            return Ok(Copied { content, is_second: true });
         }
+        let devices = self.disk.copies();
+        let on_devices = (0..devices).filter(|_| devices > 1).flat_map(|copy| {
+            let on_device = move |place| At { place, copy: Some(copy) };
+            [Some(place), second].into_iter().flatten().map(on_device)
+        });
+        for at in on_devices {
+            // Not where it is looked for first: so it is written anew, like a second copy.
+            if let Ok(content) = read(at) {
+                return Ok(Copied { content, is_second: true });
+            }
+        }
+        Err(error)
+    }
+
+    fn read_frames_at(&self, at: At, frames: &mut [FrameMut]) -> Result<(), StoreError> {
+        match at.copy {
+            None => self.disk.read_patiently(at.place, frames)?,
+            Some(copy) => self.disk.read_copy(at.place, copy, frames)?,
+        }
+        Ok(())
     }
 
     /// Segments that hosts' data does not fill: [`Tuning::reserve_segments`].
@@ -162,15 +196,16 @@ impl Medium {
     /// `length_bytes` bytes from `place` on.
     pub(crate) fn read_bytes(
         &self,
-        place: Place,
+        at: impl Into<At>,
         length_bytes: usize,
     ) -> Result<Vec<u8>, StoreError> {
+        let At { place, copy } = at.into();
         if !self.geometry().contains(place, length_bytes as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }
         let (skip, count) = covering(place, length_bytes);
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-        self.disk.read_patiently(place.block_start(), &mut frames)?;
+        self.read_frames_at(At { place: place.block_start(), copy }, &mut frames)?;
         let mut bytes: Vec<u8> = Vec::with_capacity(count * BLOCK_BYTES as usize);
         frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
         bytes.drain(..skip);
@@ -180,14 +215,19 @@ impl Medium {
 
     /// A page of a table.
     pub(crate) fn read_page(&self, page: PageRef) -> Result<Copied<Frame>, StoreError> {
-        self.read_either(page.place, PAGE_BYTES, |place| self.read_page_at(page, place))
+        self.read_either(page.place, PAGE_BYTES, |at| self.read_page_at(page, at))
     }
 
     /// A page of a table, at the place of one of its copies.
-    pub(crate) fn read_page_at(&self, page: PageRef, place: Place) -> Result<Frame, StoreError> {
-        let (place, ..) = self.page_span(place)?;
+    pub(crate) fn read_page_at(
+        &self,
+        page: PageRef,
+        at: impl Into<At>,
+    ) -> Result<Frame, StoreError> {
+        let at = at.into();
+        self.page_span(at.place)?;
         let mut frame = [FrameMut::stale()];
-        self.disk.read_patiently(place, &mut frame)?;
+        self.read_frames_at(at, &mut frame)?;
         let [frame] = frame;
         self.page_in(frame, page)
     }
@@ -212,7 +252,7 @@ impl Medium {
 
     /// A node of the map.
     pub(crate) fn read_node(&self, page: PageRef, level: u8) -> Result<Copied<Node>, StoreError> {
-        self.read_either(page.place, NODE_BYTES, |place| self.read_node_at(page, level, place))
+        self.read_either(page.place, NODE_BYTES, |at| self.read_node_at(page, level, at))
     }
 
     /// A node of the map, at the place of one of its copies.
@@ -220,9 +260,9 @@ impl Medium {
         &self,
         page: PageRef,
         level: u8,
-        place: Place,
+        at: impl Into<At>,
     ) -> Result<Node, StoreError> {
-        self.node_of(&self.read_bytes(place, NODE_BYTES)?, page, level)
+        self.node_of(&self.read_bytes(at, NODE_BYTES)?, page, level)
     }
 
     /// Where the first block of a node is, how many bytes of that come before it, and how many
@@ -269,16 +309,17 @@ impl Medium {
         piece: StreamRef,
     ) -> Result<Copied<(StreamRef, Vec<u8>)>, StoreError> {
         let (place, length_bytes) = (piece.page.place, piece.length_bytes as usize);
-        self.read_either(place, length_bytes, |place| self.read_piece_at(piece, place))
+        self.read_either(place, length_bytes, |at| self.read_piece_at(piece, at))
     }
 
     /// A piece of a stream, at the place of one of its copies.
     pub(crate) fn read_piece_at(
         &self,
         piece: StreamRef,
-        place: Place,
+        at: impl Into<At>,
     ) -> Result<(StreamRef, Vec<u8>), StoreError> {
-        let bytes = self.read_bytes(place, piece.length_bytes as usize)?;
+        let (at, place) = (at.into(), piece.page.place);
+        let bytes = self.read_bytes(at, piece.length_bytes as usize)?;
         if self.keys.page_sum(&bytes) != piece.page.checksum {
             return Err(damaged("wrong checksum of a stream", place));
         }
