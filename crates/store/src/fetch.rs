@@ -10,6 +10,7 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 use smallvec::SmallVec;
 
 use crate::StoreError;
+use crate::chunks::copies::{Wanted, first_right};
 use crate::chunks::unpack::{Unpacked, covering_blocks};
 use crate::map::walk::walk;
 use crate::space::readers::ReaderToken;
@@ -36,6 +37,15 @@ pub(crate) struct Stored {
     skip: usize,
     /// How many frames its group is in.
     frames: usize,
+}
+
+impl Stored {
+    /// The block, if its group is in the blocks from `start` on.
+    fn wanted(self, start: Place, (chunk, fingerprint): (ChunkId, Fingerprint)) -> Wanted {
+        let skip_units = self.skip as u32 / PLACE_UNIT_BYTES as u32;
+        let place = Place { offset_units: start.offset_units + skip_units, ..start };
+        Wanted { chunk, place, shape: self.shape, fingerprint }
+    }
 }
 
 /// A block, what the map said of it, and its content.
@@ -208,14 +218,16 @@ impl Fetch {
         std::mem::take(&mut self.reads)
     }
 
-    /// Takes what the device has read, and checks each block against its fingerprint.
+    /// Takes what the device has read, and checks each block against its fingerprint. Where that is
+    /// wrong, and others have it too, it waits for them: a device lies so seldom that nobody notices.
     pub(crate) fn finish(&mut self, world: &World, reads: DiskReads) {
-        self.token = None;
-        let read_frames: SmallVec<[Option<Vec<Frame>>; 1]> = reads
+        // Until the end, as copies are mended in their place.
+        let _token = self.token.take();
+        let read_frames: SmallVec<[(Place, Option<Vec<Frame>>); 1]> = reads
             .into_iter()
             .map(|read| {
                 let frames = read.frames.into_iter().map(FrameMut::freeze).collect();
-                (!read.failed).then_some(frames)
+                (read.place, (!read.failed).then_some(frames))
             })
             .collect();
         let mut group = Unpacked::default();
@@ -230,12 +242,17 @@ impl Fetch {
                 self.blocks[at].content = content.clone();
                 continue;
             }
-            let frames = read_frames.get(read).and_then(Option::as_ref);
+            let frames = read_frames.get(read).and_then(|(_, frames)| frames.as_ref());
             let wanted = || last_of_group(&self.blocks[at..]);
             let found = frames
                 .and_then(|frames| frames.get(frame..frame + stored.frames))
                 .and_then(|frames| block_of(&mut group, (read, frame), frames, stored, wanted))
-                .filter(|frame| world.is_intact(frame, fingerprint));
+                .filter(|frame| world.is_intact(frame, fingerprint))
+                .or_else(|| {
+                    let start = read_frames.get(read)?.0.plus_blocks(frame as u32);
+                    let wanted = stored.wanted(start, (chunk, fingerprint));
+                    first_right(&world.medium, &wanted)
+                });
             self.blocks[at].content = match found {
                 Some(frame) => {
                     world.keep_chunk(chunk, frame.clone());

@@ -16,6 +16,7 @@ use format::{
 };
 use segments::Shared;
 
+use crate::chunks::copies::Mends;
 use crate::{StoreError, Tuning};
 
 /// The device, how it is divided, and the keys of its checksums.
@@ -31,6 +32,8 @@ pub(crate) struct Medium {
     upgraded: AtomicBool,
     pub(crate) keys: Keys,
     pub(crate) tuning: Tuning,
+    /// What was found wrong in one of several copies.
+    pub(crate) mends: Mends,
 }
 
 /// Metadata that was read.
@@ -102,7 +105,17 @@ impl Medium {
         let Superblock { version, features, .. } = *superblock;
         let upgraded = AtomicBool::new(false);
         let keys = Keys::derive(&superblock.root_key);
-        Self { disk, segment_bytes, segment_count, version, features, upgraded, keys, tuning }
+        Self {
+            disk,
+            segment_bytes,
+            segment_count,
+            version,
+            features,
+            upgraded,
+            keys,
+            tuning,
+            mends: Mends::default(),
+        }
     }
 
     /// The version of the format in which the pool is written.

@@ -4,7 +4,7 @@
 //!   damaged pages, `bad_copies`: with damaged first copies,
 //! * `unplaced`: chunks without a place of their own, `data_cache`: data in memory,
 //! * `index`, `recent`, `pack`, `unpack`, `groups`: reduction, `verify`: whether a chunk is what
-//!   was written,
+//!   was written, `copies`: where one device has something else than others,
 //! * `medium`: reading metadata from the device, `asking`: asking for it instead, `reads`: reads
 //!   that go on side by side, `memory`: the one budget of all of it, `shards`: its locks, `plans`:
 //!   what stays there until a change is applied.
@@ -16,6 +16,7 @@
 
 pub(crate) mod asking;
 pub(crate) mod bad_copies;
+pub(crate) mod copies;
 pub(crate) mod cursor;
 pub(crate) mod data_cache;
 pub(crate) mod groups;

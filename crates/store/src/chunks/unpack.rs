@@ -47,6 +47,18 @@ fn unpack(stored: &[u8], shape: Shape, blocks: usize, plain: &mut Vec<u8>) -> bo
     unpacked == Some(plain.len())
 }
 
+/// A block out of the bytes of its group, or of itself, as they are stored.
+pub(crate) fn block_in(stored: &[u8], shape: Shape) -> Option<Frame> {
+    if shape.codec == Codec::Raw {
+        return (stored.len() == FRAME_BYTES).then(|| FrameMut::from_bytes(stored).freeze());
+    }
+    let mut plain = Vec::new();
+    let start = usize::from(shape.group_index) * FRAME_BYTES;
+    let is_group = unpack(stored, shape, usize::from(shape.group_index) + 1, &mut plain);
+    let block = plain.get(start..start + FRAME_BYTES).filter(|_| is_group)?;
+    Some(FrameMut::from_bytes(block).freeze())
+}
+
 /// The group that was unpacked last, and which it is: its blocks are wanted one after another.
 pub(crate) struct Unpacked<K> {
     held: Option<(K, Shape)>,

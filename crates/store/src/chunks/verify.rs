@@ -5,6 +5,7 @@ use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
 
+use crate::chunks::copies::{Wanted, first_right};
 use crate::chunks::groups::{GroupReader, Image};
 use crate::chunks::medium::Medium;
 use crate::chunks::unpack::covering_blocks;
@@ -34,23 +35,29 @@ pub(crate) enum Damage {
 }
 
 /// Reads a chunk from its place on the device, never from memory, and compares it with its
-/// fingerprint. The row must have a place: an alias has none, and is as good as its original.
+/// fingerprint. What is wrong in one of several copies is had from another, and mended. The row must
+/// have a place: an alias has none, and is as good as its original.
 ///
 /// The caller has seen to it that the place is not written again since the row was read: it holds
 /// a reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
 pub(crate) fn read_chunk(
     medium: &Medium,
     reader: &mut GroupReader,
-    row: &ChunkRow,
+    Stored { id, row }: &Stored,
 ) -> Result<Frame, Damage> {
     let geometry = medium.geometry();
     let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
     if !geometry.contains(row.place, bytes) {
         return Err(Damage::Impossible);
     }
-    let read = reader.read(medium, row.place, row.shape());
-    let frame = read.map_err(|_| Damage::Unreadable)?.ok_or(Damage::Changed)?;
-    if medium.is_intact(&frame, row.fingerprint) { Ok(frame) } else { Err(Damage::Changed) }
+    let damage = match reader.read(medium, row.place, row.shape()) {
+        Ok(Some(frame)) if medium.is_intact(&frame, row.fingerprint) => return Ok(frame),
+        Ok(_) => Damage::Changed,
+        Err(_) => Damage::Unreadable,
+    };
+    // Of one copy and no other it is for the caller to find out whether others are right.
+    let others = reader.copy().is_none().then(|| first_right(medium, &Wanted::of_row(*id, row)));
+    others.flatten().ok_or(damage)
 }
 
 /// As [`read_chunk`] for many, which come in the order of their places: those that stand near each
@@ -62,7 +69,26 @@ pub(crate) fn read_chunks(
     image: &Image,
     told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
 ) {
-    let mut reader = GroupReader::over(image);
+    read_chunks_by(medium, chunks, GroupReader::over(image), image, told);
+}
+
+/// As [`read_chunks`], of one copy and no other.
+pub(crate) fn read_chunks_of_copy(
+    medium: &Medium,
+    chunks: &[Stored],
+    copy: u32,
+    told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
+) {
+    read_chunks_by(medium, chunks, GroupReader::of_copy(copy), &Image::default(), told);
+}
+
+fn read_chunks_by(
+    medium: &Medium,
+    chunks: &[Stored],
+    mut reader: GroupReader,
+    image: &Image,
+    told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
+) {
     let mut rest = chunks;
     while !rest.is_empty() {
         let run = run_at_front(medium, rest);
@@ -73,7 +99,7 @@ pub(crate) fn read_chunks(
         }
         let (together, behind) = rest.split_at(run.chunks);
         for chunk in together {
-            told(chunk, read_chunk(medium, &mut reader, &chunk.row));
+            told(chunk, read_chunk(medium, &mut reader, chunk));
         }
         rest = behind;
     }

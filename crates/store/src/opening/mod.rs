@@ -10,6 +10,7 @@
 //! | no such record at either place | the log ends here |
 //! | records behind the last known flush whose payload is wrong | the log ends before the first |
 //! | and a record of a later epoch in the following segment | the log went on there instead |
+//! | such a record that is right on some devices and not on others | it is made right on all |
 //!
 //! * `replay`: following the log, `fetching`: what its records need is read for many of them at
 //!   once, `relief`: checkpoints in the midst of that.
@@ -179,6 +180,9 @@ impl Store {
             return Err(StoreError::Newer(text.into()));
         }
         let medium = Medium::new(disk, &superblock, options.tuning);
+        if purpose != Purpose::Look {
+            medium.mends.allow();
+        }
         let mut checkpointer = Checkpointer::new(superblock.clone());
         let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;

@@ -21,6 +21,7 @@ mod key_space;
 mod log_end;
 mod lost_answers;
 mod memory;
+mod mirrors;
 mod model;
 #[cfg(feature = "models")]
 mod models;

@@ -10,7 +10,7 @@ use format::{ChunkId, ChunkRow, LeafRow, MapEntry, NodeId, NodeRow, Place, Segme
 use crate::checkpoint::segment_table;
 use crate::chunks::groups::GroupReader;
 use crate::chunks::table::LostPage;
-use crate::chunks::verify::read_chunk;
+use crate::chunks::verify::{Stored, read_chunk};
 use crate::key_space::leaves::Leaves;
 use crate::log::log_reader::LogReader;
 use crate::log::replay::next_of_log;
@@ -295,7 +295,7 @@ impl Checker<'_> {
 
     fn read_chunk(&mut self, reader: &mut GroupReader, id: ChunkId, row: &ChunkRow) {
         self.report.chunks_read += 1;
-        if read_chunk(&self.world.medium, reader, row).is_err() {
+        if read_chunk(&self.world.medium, reader, &Stored { id, row: *row }).is_err() {
             let offset = self.world.medium.geometry().offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }

@@ -7,7 +7,7 @@ use format::{ChunkId, ChunkRow, MapEntry, NodeId};
 
 use crate::chunks::groups::GroupReader;
 use crate::chunks::pages::FastState;
-use crate::chunks::verify::read_chunk;
+use crate::chunks::verify::{Stored, read_chunk};
 use crate::upkeep::Store;
 use crate::upkeep::scrub::DamagedRange;
 use crate::world::World;
@@ -113,7 +113,8 @@ impl Finder<'_> {
                 None => break row,
             }
         };
-        let sound = !self.data || read_chunk(&self.world.medium, &mut self.reader, &row).is_ok();
+        let stored = Stored { id, row };
+        let sound = !self.data || read_chunk(&self.world.medium, &mut self.reader, &stored).is_ok();
         if sound {
             self.sound_chunks.insert(named);
         }

@@ -256,12 +256,23 @@ impl Store {
             let other = world.chunks.get(&world.medium, original.0, ChunkRow::decode);
             let Some(other) = other.ok().flatten().filter(may_merge) else { continue };
             let [own_reader, other_reader] = &mut readers;
-            let own = read_chunk(&world.medium, own_reader, &chunk.row);
+            let other = Stored { id: *original, row: other };
+            if self.is_under_way(chunk.id) || self.is_under_way(*original) {
+                continue;
+            }
+            let own = read_chunk(&world.medium, own_reader, chunk);
             if own.is_ok() && own == read_chunk(&world.medium, other_reader, &other) {
                 entries.push(Entry::Alias { chunk: chunk.id, original: *original });
             }
         }
         entries
+    }
+
+    /// Whether some device may lack what a chunk is, which is to be written there still: then it is
+    /// not to be mended.
+    fn is_under_way(&self, id: ChunkId) -> bool {
+        let medium = &self.world.medium;
+        medium.disk.copies() > 1 && self.world.unplaced.contains(id)
     }
 
     /// The segments that hold data and that recovery would not read now.
@@ -328,8 +339,10 @@ impl Store {
         let mut reader = GroupReader::default();
         let mut sample = live.iter().filter(raw).step_by(count.div_ceil(SAMPLED_MAX).max(1));
         let found = sample.any(|chunk| {
-            let read = read_chunk(&self.world.medium, &mut reader, &chunk.row);
-            read.is_ok_and(|frame| gains(&frame))
+            // Who might mend it has to know that it has not moved before the token was taken.
+            let is_there = self.world.medium.disk.copies() <= 1 || self.is_still(chunk);
+            let mut read = || read_chunk(&self.world.medium, &mut reader, chunk);
+            is_there && read().is_ok_and(|frame| gains(&frame))
         });
         if !found {
             self.optimizing.hopeless.lock().insert(segment, opened_lsn);

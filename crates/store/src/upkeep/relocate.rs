@@ -174,7 +174,7 @@ impl Store {
     }
 
     /// Whether a chunk is still where it was found: it may have gone, or moved, since.
-    fn is_still(&self, chunk: &Stored) -> bool {
+    pub(super) fn is_still(&self, chunk: &Stored) -> bool {
         let row = self.world.chunks.get(&self.world.medium, chunk.id.0, ChunkRow::decode);
         row.ok().flatten().is_some_and(|row| row.place == chunk.row.place)
     }

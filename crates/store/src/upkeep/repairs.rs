@@ -19,14 +19,31 @@ impl Store {
     /// Whether metadata was read whose first copy is bad.
     pub(crate) fn has_bad_copies(&self) -> bool {
         let tables = self.world.tables();
-        self.world.nodes.bad_copies.is_some()
+        self.world.medium.mends.chunks.is_some()
+            || self.world.nodes.bad_copies.is_some()
             || self.world.bad_leaves.is_some()
             || tables.into_iter().any(|table| table.bad_copies.is_some())
+    }
+
+    /// Puts on the list what was wrong in one of several copies, and is right again.
+    pub(crate) fn note_mended(&self) {
+        let mended = self.world.medium.mends.chunks.take().into_iter();
+        let found: Vec<_> = mended.map(|(id, place)| (What::Chunk(id), place)).collect();
+        if !found.is_empty() {
+            self.note_repaired(&found);
+        }
+    }
+
+    /// How many places of copies had something else than what was written, and were written anew,
+    /// since the pool was opened.
+    pub fn mended_copies(&self) -> u64 {
+        self.world.medium.mends.count()
     }
 
     /// Has a checkpoint write anew what was read from its second copy since. What has left memory
     /// meanwhile is noted again by its next reader.
     pub(crate) fn repair_copies(&self) -> Result<(), StoreError> {
+        self.note_mended();
         let pages: Vec<(TableName, PageKey)> = TableName::ALL
             .into_iter()
             .flat_map(|name| {

@@ -11,6 +11,7 @@ use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, PLACE_UNIT_BYTES, Pla
 use smallvec::SmallVec;
 
 use super::LossReason;
+use crate::chunks::copies::{Wanted, first_right};
 use crate::chunks::groups::GroupReader;
 use crate::chunks::pages::FastState;
 use crate::world::World;
@@ -102,7 +103,7 @@ impl Chunks {
         known: &Known,
     ) -> Result<Frame, LossReason> {
         let Some(fingerprint) = known.fingerprint else { return Err(LossReason::ChunkRow) };
-        if let Some(frame) = stored(world, reader, known, fingerprint) {
+        if let Some(frame) = stored(world, reader, known, (id, fingerprint)) {
             return Ok(frame);
         }
         let mut originals = known.originals.clone();
@@ -111,7 +112,7 @@ impl Chunks {
             // Originals are older, so that this ends.
             let Some(original) = originals.pop().filter(|original| *original < id) else { break };
             let other = self.known(world, original);
-            if let Some(frame) = stored(world, reader, &other, fingerprint) {
+            if let Some(frame) = stored(world, reader, &other, (original, fingerprint)) {
                 return Ok(frame);
             }
             if other.fingerprint.is_none() {
@@ -128,15 +129,17 @@ fn stored(
     world: &World,
     reader: &mut GroupReader,
     known: &Known,
-    fingerprint: Fingerprint,
+    (chunk, fingerprint): (ChunkId, Fingerprint),
 ) -> Option<Frame> {
     known.places.iter().find_map(|(place, shape)| {
         // An alias has no place.
         if shape.codec == Codec::Alias {
             return None;
         }
-        let frame = reader.read(&world.medium, *place, *shape).ok().flatten()?;
-        world.is_intact(&frame, fingerprint).then_some(frame)
+        let read = reader.read(&world.medium, *place, *shape).ok().flatten();
+        let wanted = Wanted { chunk, place: *place, shape: *shape, fingerprint };
+        read.filter(|frame| world.is_intact(frame, fingerprint))
+            .or_else(|| first_right(&world.medium, &wanted))
     })
 }
 

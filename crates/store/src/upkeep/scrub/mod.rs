@@ -7,7 +7,7 @@
 //! | pages | both copies of each page of the tables, of nodes and leaves | each other, memory |
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
-//! | chunks | every block that a row names | the cache, if there |
+//! | chunks | every block that a row names, in all copies | other devices; the cache, if there |
 //! | names | chunk rows and maps, if something is damaged for good: which blocks of volumes | |
 //!
 //! Everything is read from the device, also what is in memory. A step holds the checkpointer: no
@@ -27,13 +27,16 @@ mod superblocks;
 
 use std::collections::BTreeSet;
 
-use block::BLOCK_BYTES;
+use block::{BLOCK_BYTES, Frame};
 use format::{ChunkId, ChunkRow, Place};
+
+use segments::{DeviceState, DeviceStatus};
 
 pub use findings::{DamageList, DamagedRange, Finding, Repair, What};
 
+use crate::chunks::copies::{Wanted, all_right};
 use crate::chunks::groups::{GroupReader, Image};
-use crate::chunks::verify::{Stored, read_chunk, read_chunks};
+use crate::chunks::verify::{Damage, Stored, read_chunk, read_chunks, read_chunks_of_copy};
 use crate::log::checkpointer::Checkpointer;
 use crate::sync::MutexGuard;
 use crate::upkeep::Store;
@@ -385,16 +388,38 @@ impl Step<'_> {
         chunks.retain(|chunk| !world.unplaced.contains(chunk.id));
         chunks.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));
         let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
-        self.count(units.div_ceil(u64::from(format::geometry::UNITS_PER_BLOCK)));
+        let unit = u64::from(format::geometry::UNITS_PER_BLOCK);
         let mut suspects: Vec<Stored> = Vec::new();
-        read_chunks(&world.medium, &chunks, &Image::default(), &mut |chunk, found| {
+        let mut told = |chunk: &Stored, found: Result<Frame, Damage>| {
             if found.is_err() {
                 suspects.push(*chunk);
             }
-        });
+        };
+        let copies = self.copies_in();
+        match &copies[..] {
+            [] => read_chunks(&world.medium, &chunks, &Image::default(), &mut told),
+            copies => copies.iter().for_each(|copy| {
+                read_chunks_of_copy(&world.medium, &chunks, *copy, &mut told);
+            }),
+        }
+        suspects.sort_unstable_by_key(|chunk| chunk.id);
+        suspects.dedup_by_key(|chunk| chunk.id);
+        self.count(units.div_ceil(unit) * copies.len().max(1) as u64);
         for chunk in suspects {
             self.suspect(chunk.id, &chunk.row);
         }
+    }
+
+    /// The copies that devices have which are in, where there are several: none, where one is.
+    fn copies_in(&self) -> Vec<u32> {
+        let disk = &self.store.world.medium.disk;
+        if disk.copies() <= 1 {
+            return Vec::new();
+        }
+        let devices = disk.devices();
+        let is_in = |device: &DeviceStatus| device.state == DeviceState::In;
+        // Those of others would be wrong in each of their chunks.
+        (0..).zip(&devices).filter(|(_, device)| is_in(device)).map(|(copy, _)| copy).collect()
     }
 
     /// A chunk that was not what it should be: is it so still, and is it still there?
@@ -405,7 +430,15 @@ impl Step<'_> {
         if now.place != row.place || world.unplaced.contains(id) {
             return;
         }
-        if read_chunk(&world.medium, &mut GroupReader::default(), &now).is_ok() {
+        let stored = Stored { id, row: now };
+        let copies = all_right(&world.medium, &Wanted::of_row(id, &now));
+        if copies.mended > 0 {
+            let offset_bytes = self.offset_bytes(now.place);
+            self.find(What::Chunk(id.0), offset_bytes, Repair::Done);
+        }
+        if copies.frame.is_some()
+            || read_chunk(&world.medium, &mut GroupReader::default(), &stored).is_ok()
+        {
             return;
         }
         let offset_bytes = self.offset_bytes(now.place);

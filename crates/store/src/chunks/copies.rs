@@ -1,0 +1,232 @@
+//! Stored blocks of which a device has something else than what was written, where others have them
+//! too: had from one that is right, and mended where they are wrong.
+//!
+//! Which bytes of a group a block depends on nobody knows, and a device may be wrong in one block
+//! of it, and another device in its neighbour. So no more is mended than what makes the block right
+//! that was asked for: whatever else a copy has is as good as that of the others, as far as anyone
+//! can tell.
+//!
+//! Invariants:
+//! 1. Only bytes of the group are changed, and of those only ones that make a block wrong.
+//! 2. One mend at a time: two groups may share a block, which is read, changed and written.
+//! 3. What is mended is written by nobody else meanwhile: see [`first_right`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
+use format::{Brought, ChunkId, ChunkRow, Codec, Fingerprint, PLACE_UNIT_BYTES, Place, Shape};
+
+use crate::chunks::bad_copies::BadCopies;
+use crate::chunks::medium::Medium;
+use crate::chunks::unpack::{block_in, covering_blocks};
+use crate::sync::Mutex;
+
+/// What was mended in copies.
+#[derive(Default)]
+pub(crate) struct Mends {
+    /// Whether anything may be written: not in a store that only looks.
+    is_allowed: AtomicBool,
+    /// Places that had something else than what was written, and were written anew.
+    count: AtomicU64,
+    /// Chunks of which a copy was mended because somebody read it, and where they are: for the list
+    /// of damage.
+    pub(crate) chunks: BadCopies<(u64, Place)>,
+    one_at_a_time: Mutex<()>,
+}
+
+impl Mends {
+    /// The pool is used from here on.
+    pub(crate) fn allow(&self) {
+        self.is_allowed.store(true, Ordering::Relaxed);
+    }
+
+    /// How many places were mended since the pool was opened.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// A copy has what it should have.
+    pub(crate) fn mended(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether anything may be written.
+    pub(crate) fn are_allowed(&self) -> bool {
+        self.is_allowed.load(Ordering::Relaxed)
+    }
+}
+
+/// A stored block that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) chunk: ChunkId,
+    /// Where it, or its group, begins.
+    pub(crate) place: Place,
+    pub(crate) shape: Shape,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Wanted {
+    /// The block of a row that has a place.
+    pub(crate) fn of_row(chunk: ChunkId, row: &ChunkRow) -> Self {
+        Self { chunk, place: row.place, shape: row.shape(), fingerprint: row.fingerprint }
+    }
+
+    /// A block that came with a record.
+    pub(crate) fn of_brought(payload: Place, brought: &Brought) -> Self {
+        let Brought { chunk, fingerprint, payload_units, shape } = *brought;
+        let place = Place { offset_units: payload.offset_units + payload_units, ..payload };
+        Self { chunk, place, shape, fingerprint }
+    }
+
+    fn stored_bytes(&self) -> usize {
+        usize::from(self.shape.stored_units) * PLACE_UNIT_BYTES as usize
+    }
+
+    /// Whether there can be such a block.
+    fn is_possible(&self, medium: &Medium) -> bool {
+        medium.geometry().contains(self.place, self.stored_bytes() as u64)
+            && self.shape.codec != Codec::Alias
+            && (self.shape.codec != Codec::Raw
+                || self.shape.stored_units == Shape::RAW.stored_units
+                    && self.place.offset_units.is_multiple_of(UNITS_PER_BLOCK))
+    }
+
+    /// The block out of the bytes of its group, if it is what was written.
+    fn right_in(&self, medium: &Medium, stored: &[u8]) -> Option<Frame> {
+        block_in(stored, self.shape).filter(|frame| medium.is_intact(frame, self.fingerprint))
+    }
+}
+
+/// What all copies of a block are.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    /// The block, if any copy is right.
+    pub(crate) frame: Option<Frame>,
+    /// How many were wrong and are right now.
+    pub(crate) mended: u64,
+}
+
+/// The block as the first copy has it that is right; those before it are mended, if the store is
+/// used. `None` if none is right, or there are no others than the one that was read.
+///
+/// The caller has found that what was read is not what was written. It has seen to it that the place
+/// is not written by anybody meanwhile: that all of the record it came with was durable when its row
+/// was read, and that its segment is not used again.
+#[cold]
+pub(crate) fn first_right(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
+    look(medium, wanted, false).frame
+}
+
+/// Reads all copies of a block, and mends those that are wrong. As [`first_right`].
+#[cold]
+pub(crate) fn all_right(medium: &Medium, wanted: &Wanted) -> Copies {
+    look(medium, wanted, true)
+}
+
+fn look(medium: &Medium, wanted: &Wanted, all: bool) -> Copies {
+    let mut copies = Copies::default();
+    let count = medium.disk.copies();
+    if count <= 1 || !wanted.is_possible(medium) {
+        return copies;
+    }
+    let mut right: Option<Vec<u8>> = None;
+    let mut wrong = Vec::new();
+    for copy in 0..count {
+        let blocks = read_blocks(medium, wanted, copy);
+        let right_in = |blocks: &Vec<u8>| wanted.right_in(medium, in_blocks(wanted, blocks));
+        let found = blocks.as_ref().and_then(right_in);
+        match (found, blocks) {
+            (Some(frame), Some(blocks)) => {
+                copies.frame.get_or_insert(frame);
+                right.get_or_insert(blocks);
+                if !all {
+                    break;
+                }
+            }
+            _ => wrong.push(copy),
+        }
+    }
+    if let Some(right) = right
+        && medium.mends.are_allowed()
+    {
+        let mend = |copy: &u32| mend(medium, wanted, *copy, &right);
+        copies.mended = wrong.iter().filter(|copy| mend(copy)).count() as u64;
+        if copies.mended > 0 && !all {
+            medium.mends.chunks.note((wanted.chunk.0, wanted.place));
+        }
+    }
+    copies
+}
+
+/// The bytes of a group, out of those of the blocks that it is in.
+fn in_blocks<'a>(wanted: &Wanted, blocks: &'a [u8]) -> &'a [u8] {
+    let (_, skip) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
+    &blocks[skip..skip + wanted.stored_bytes()]
+}
+
+/// The blocks that a group is in, as a copy has them.
+fn read_blocks(medium: &Medium, wanted: &Wanted, copy: u32) -> Option<Vec<u8>> {
+    let (count, _) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
+    let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+    medium.disk.read_copy(wanted.place.block_start(), copy, &mut frames).ok()?;
+    let mut bytes = Vec::with_capacity(count * FRAME_BYTES);
+    frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
+    Some(bytes)
+}
+
+/// Makes a copy right, by what the blocks of a right one are. Whether it was wrong, and is not any
+/// more.
+fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
+    let _one = medium.mends.one_at_a_time.lock();
+    let start = wanted.place.block_start();
+    let mut held = right.to_vec();
+    let mut is_changed = false;
+    for (index, block) in (0..).zip(held.chunks_exact_mut(FRAME_BYTES)) {
+        let mut frame = [FrameMut::stale()];
+        match medium.disk.read_copy(start.plus_blocks(index), copy, &mut frame) {
+            Ok(()) => block.copy_from_slice(&frame[0][..]),
+            // What can't be read is nobody's: it becomes what the right one has.
+            Err(_) => is_changed = true,
+        }
+    }
+    let (_, skip) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
+    let group = &mut held[skip..skip + wanted.stored_bytes()];
+    let is_wrong = wanted.right_in(medium, group).is_none();
+    if is_wrong {
+        make_right(medium, wanted, group, in_blocks(wanted, right));
+    }
+    if !is_wrong && !is_changed {
+        // Somebody else was faster.
+        return false;
+    }
+    let frames: Vec<Frame> =
+        held.chunks_exact(FRAME_BYTES).map(|block| FrameMut::from_bytes(block).freeze()).collect();
+    let is_mended = medium.disk.mend(start, copy, &frames).is_ok();
+    if is_mended {
+        medium.mends.mended();
+    }
+    is_mended
+}
+
+/// Takes from a right group what makes a wrong one right, and leaves it what makes no difference.
+fn make_right(medium: &Medium, wanted: &Wanted, wrong: &mut [u8], right: &[u8]) {
+    let before = wrong.to_vec();
+    wrong.copy_from_slice(right);
+    if wanted.shape.group_blocks <= 1 {
+        return;
+    }
+    let unit = PLACE_UNIT_BYTES as usize;
+    let differs = |at: &usize| before[at * unit..][..unit] != right[at * unit..][..unit];
+    let count = right.len() / unit;
+    let mut at = 0;
+    while let Some(first) = (at..count).find(differs) {
+        at = (first..count).find(|at| !differs(at)).unwrap_or(count);
+        let piece = first * unit..at * unit;
+        wrong[piece.clone()].copy_from_slice(&before[piece.clone()]);
+        if wanted.right_in(medium, wrong).is_none() {
+            wrong[piece.clone()].copy_from_slice(&right[piece]);
+        }
+    }
+}

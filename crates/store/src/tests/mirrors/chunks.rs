@@ -1,0 +1,208 @@
+//! Data of which a device has something else than what was written.
+
+use super::*;
+use crate::{Finding, Next, Repair, What};
+
+/// A pool with some blocks that are stored as they are, and where.
+fn of_blocks(count: usize, blocks: u64) -> (Pool, VolumeId, Vec<u8>) {
+    let pool = make(count);
+    let id = volume(&pool.store, MIB);
+    let data = distinct(blocks * 8, 1);
+    write(&pool.store, id, 0, &data).unwrap();
+    pool.store.checkpoint().unwrap();
+    (pool.reopened(), id, data)
+}
+
+#[test]
+fn a_chunk_that_one_device_has_wrong_is_read_right_and_is_right_on_both_afterwards() {
+    for disk in 0..2 {
+        let (pool, id, data) = of_blocks(2, 4);
+        let (chunk, row) = pool.chunks()[2];
+        pool.spoil(disk, row.place, 100);
+        assert!(!pool.is_alike(row.place));
+        assert!(read(&pool.store, id, 0, 32) == data);
+        if disk > 0 {
+            // Nobody has read it there.
+            assert_eq!(pool.store.mended_copies(), 0);
+            continue;
+        }
+        assert!(pool.is_alike(row.place));
+        assert_eq!((pool.store.mended_copies(), pool.mirrors.mended(0)), (1, 1));
+        // It is on the list.
+        assert!(pool.store.maintenance_due());
+        while pool.store.maintain().unwrap() != Next::Nothing {}
+        let is_it = |finding: &Finding| finding.what == What::Chunk(chunk.0);
+        let findings = pool.store.damage().findings;
+        assert_eq!(findings.iter().find(|found| is_it(found)).unwrap().repair, Repair::Done);
+        assert!(!pool.store.maintenance_due());
+        assert_sound(&pool.store);
+        assert_eq!(pool.store.mended_copies(), 1);
+    }
+}
+
+#[test]
+fn a_block_that_one_device_does_not_read_is_written_there_anew() {
+    let (pool, id, data) = of_blocks(2, 4);
+    let place = pool.chunks()[1].1.place;
+    let block = pool.at(place) / 4096;
+    pool.disks[0].overwrite(block, Frame::zeros());
+    pool.disks[0].fail_reads_of(block);
+    assert!(read(&pool.store, id, 0, 32) == data);
+    assert_eq!(pool.mirrors.mended(0), 0, "the other device was read, and is right");
+    pool.scrub();
+    pool.disks[0].fail_reads_of(u64::MAX);
+    assert!(pool.is_alike(place));
+    assert_eq!(pool.mirrors.mended(0), 1);
+}
+
+/// Groups of some blocks each, packed one behind the other.
+fn of_groups() -> (Pool, VolumeId, Vec<u8>, Vec<(ChunkId, ChunkRow)>) {
+    let pool = make(2);
+    let id = volume(&pool.store, MIB);
+    let data = prose(64 * 8, 1);
+    write(&pool.store, id, 0, &data).unwrap();
+    pool.store.checkpoint().unwrap();
+    let pool = pool.reopened();
+    let chunks = pool.chunks();
+    assert!(chunks.iter().all(|(_, row)| row.codec != Codec::Raw));
+    (pool, id, data, chunks)
+}
+
+#[test]
+fn neighbours_in_one_block_may_be_wrong_on_different_devices() {
+    let (pool, id, data, chunks) = of_groups();
+    let block = |place: Place| place.block_start();
+    let (first, next) = chunks
+        .iter()
+        .zip(&chunks[1..])
+        .map(|((_, first), (_, next))| (*first, *next))
+        .find(|(first, next)| {
+            let end = first.place.offset_units + u32::from(first.stored_units) - 1;
+            first.place != next.place
+                && block(Place { offset_units: end, ..first.place }) == block(next.place)
+        })
+        .expect("two groups share a block");
+    // The last byte that counts of the first group, and the first one of the other.
+    let length = {
+        let at = pool.at(first.place);
+        let held = pool.disks[0].block(at / 4096);
+        let at = (at % 4096) as usize;
+        u64::from(u16::from_le_bytes([held[at], held[at + 1]])) + 2
+    };
+    pool.spoil(0, first.place, length - 1);
+    pool.spoil(1, next.place, 2);
+    assert!(read(&pool.store, id, 0, 64 * 8) == data);
+    pool.scrub();
+    assert!(pool.is_alike(next.place));
+    assert_eq!((pool.mirrors.mended(0), pool.mirrors.mended(1)), (1, 1));
+    for disk in 0..2 {
+        let pool = open(vec![pool.disks[disk].copy()]);
+        assert!(read(&pool.store, id, 0, 64 * 8) == data);
+        assert_sound(&pool.store);
+    }
+}
+
+/// A block of a group is right where a bit further on in the group is wrong.
+#[test]
+fn blocks_of_one_group_may_be_wrong_on_different_devices() {
+    let pool = make(2);
+    let id = volume(&pool.store, MIB);
+    // Each block is half noise, so that what is turned there is in no other block.
+    let data: Vec<u8> =
+        (0..8).flat_map(|seed| [distinct(4, seed + 1), vec![seed as u8; 2048]].concat()).collect();
+    write(&pool.store, id, 0, &data).unwrap();
+    pool.store.checkpoint().unwrap();
+    let pool = pool.reopened();
+    let group: Vec<_> = pool.chunks();
+    let (_, row) = group[0];
+    assert!(group.len() == 8 && group.iter().all(|(_, other)| other.place == row.place));
+    let bytes = u64::from(row.stored_units) * 64;
+    pool.spoil(0, row.place, bytes / 16);
+    pool.spoil(1, row.place, bytes / 16 * 13);
+    assert!(read(&pool.store, id, 0, 64) == data, "each block is right somewhere");
+    pool.scrub();
+    assert_eq!((pool.mirrors.mended(0), pool.mirrors.mended(1)), (1, 1));
+    for disk in 0..2 {
+        let pool = open(vec![pool.disks[disk].copy()]);
+        assert!(read(&pool.store, id, 0, 64) == data);
+    }
+}
+
+#[test]
+fn what_is_wrong_on_all_devices_is_an_error_as_ever() {
+    let (pool, id, data) = of_blocks(3, 4);
+    let (chunk, row) = pool.chunks()[2];
+    (0..3).for_each(|disk| pool.spoil(disk, row.place, 100 + disk as u64));
+    let lost = try_read(&pool.store, id, 0, 32);
+    assert_eq!(lost, Err(VolumeError::Medium { sector: Sector(16) }));
+    assert!(read(&pool.store, id, 0, 16) == data[..8192]);
+    let findings = pool.scrub();
+    assert_eq!(findings.len(), 1);
+    assert_eq!((findings[0].what, findings[0].repair), (What::Chunk(chunk.0), Repair::Impossible));
+    assert_eq!(pool.store.mended_copies(), 0);
+}
+
+#[test]
+fn scrubbing_mends_what_is_wrong_in_any_copy() {
+    let (pool, id, data) = of_blocks(3, 64);
+    let chunks = pool.chunks();
+    for disk in 0..3 {
+        (0..3).for_each(|at| pool.spoil(disk, chunks[disk * 9 + at].1.place, 7));
+    }
+    let before = pool.store.scrub_status();
+    let findings = pool.scrub();
+    assert_eq!(findings.len(), 9);
+    assert!(findings.iter().all(|finding| finding.repair == Repair::Done));
+    let status = pool.store.scrub_status();
+    assert_eq!((status.repairs - before.repairs, status.damaged), (9, 0));
+    assert_eq!(pool.store.mended_copies(), 9);
+    assert!(chunks.iter().all(|(_, row)| pool.is_alike(row.place)));
+    assert_eq!(pool.scrub(), []);
+    assert!(read(&pool.store, id, 0, 512) == data);
+}
+
+/// A device that is out has nothing right, and nothing is written to it.
+#[test]
+fn scrubbing_leaves_a_device_alone_that_is_out() {
+    let (pool, ..) = of_blocks(2, 8);
+    let place = pool.chunks()[3].1.place;
+    pool.spoil(1, place, 9);
+    pool.mirrors.lose(1);
+    assert_eq!(pool.scrub(), []);
+    assert_eq!(pool.mirrors.mended(1), 0);
+}
+
+/// Reclaim moves what it can have from any copy.
+#[test]
+fn reclaim_moves_what_one_device_has_wrong() {
+    let (pool, id, data) = of_blocks(2, 64);
+    let chunks = pool.chunks();
+    let segment = chunks[0].1.place.segment;
+    chunks.iter().for_each(|(_, row)| pool.spoil(0, row.place, 11));
+    let live = pool.store.live_chunks(segment).unwrap();
+    assert_eq!(live.len(), 64);
+    assert!(pool.store.move_chunks(&live).unwrap());
+    assert_eq!(pool.store.mended_copies(), 64);
+    let moved = pool
+        .chunks()
+        .iter()
+        .all(|(id, row)| chunks.iter().any(|(before, old)| before == id && old.place != row.place));
+    assert!(moved, "all are elsewhere");
+    assert!(read(&pool.store, id, 0, 512) == data);
+    assert_sound(&pool.store);
+}
+
+/// Who only looks reads what is right anywhere, and writes nothing.
+#[test]
+fn a_pool_that_is_looked_at_is_not_mended() {
+    let (pool, ..) = of_blocks(2, 4);
+    let place = pool.chunks()[1].1.place;
+    pool.spoil(0, place, 5);
+    let disks = pool.crashed();
+    let mirrors = Mirrors::over(&disks);
+    let store = Store::load(mirrors.shared(), COLD).unwrap();
+    assert_sound(&store);
+    assert!(!pool.is_alike(place));
+    assert_eq!((store.mended_copies(), mirrors.mended(0)), (0, 0));
+    assert!(disks[0].same_as(&pool.disks[0]) && disks[1].same_as(&pool.disks[1]));
+}

@@ -1,0 +1,97 @@
+//! Pools of which each device has all.
+
+mod chunks;
+mod double;
+
+use format::{ChunkId, ChunkRow, Codec, Place};
+use segments::Segments;
+
+use super::reduction::prose;
+use super::*;
+use double::Mirrors;
+
+/// Nothing of data stays in memory.
+const COLD: OpenOptions = OpenOptions {
+    memory_bytes: 2 << 20,
+    durability: crate::Durability::Commit,
+    checkpoint_log_bytes: 1 << 40,
+    tuning: crate::Tuning::DEFAULT,
+    upgrade: true,
+    discard: false,
+};
+
+/// Several disks, and the pool on them.
+struct Pool {
+    disks: Vec<Arc<MemoryDisk>>,
+    mirrors: Arc<Mirrors>,
+    store: Store,
+}
+
+fn make(count: usize) -> Pool {
+    let disk = MemoryDisk::new(1 << 30);
+    Store::create(&*disk, &[7; 64]).unwrap();
+    open((0..count).map(|_| disk.copy()).collect())
+}
+
+fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
+    let mirrors = Mirrors::over(&disks);
+    let store = Store::open(mirrors.shared(), COLD).unwrap();
+    Pool { disks, mirrors, store }
+}
+
+impl Pool {
+    /// The disks as a crash would leave them now.
+    fn crashed(&self) -> Vec<Arc<MemoryDisk>> {
+        self.disks.iter().map(|disk| disk.copy()).collect()
+    }
+
+    /// Opened anew, so that nothing is in memory.
+    fn reopened(self) -> Pool {
+        let disks = self.disks.clone();
+        drop(self);
+        open(disks)
+    }
+
+    /// The chunks that have a place, in the order of their ids.
+    fn chunks(&self) -> Vec<(ChunkId, ChunkRow)> {
+        let ids = (0..self.store.writer.lock().state.next_chunk).map(ChunkId);
+        let rows = ids.filter_map(|id| Some((id, self.store.world.chunk(id).ok()?)));
+        rows.filter(|(_, row)| !row.place.is_none()).collect()
+    }
+
+    /// Where a place is on each disk, in bytes.
+    fn at(&self, place: Place) -> u64 {
+        self.mirrors.locate(place) + u64::from(place.offset_units) * 64 % 4096
+    }
+
+    /// Turns a bit of what one disk has at a byte behind a place.
+    fn spoil(&self, disk: usize, place: Place, byte: u64) {
+        self.disks[disk].flip_one(self.at(place) + byte, 3);
+    }
+
+    /// Whether a block of a place is the same on all disks.
+    fn is_alike(&self, place: Place) -> bool {
+        let block = self.at(place) / 4096;
+        self.disks.iter().all(|disk| disk.block(block)[..] == self.disks[0].block(block)[..])
+    }
+
+    fn scrub(&self) -> Vec<crate::Finding> {
+        assert!(self.store.scrub_start(5));
+        while self.store.scrub_step(64, 6).unwrap() != crate::ScrubStep::Complete {}
+        self.store.damage().findings
+    }
+}
+
+/// What a host gets, or the error.
+fn try_read(
+    store: &Store,
+    volume: VolumeId,
+    start: u64,
+    count: u64,
+) -> Result<Vec<u8>, VolumeError> {
+    let range = SectorRange::new(start, count);
+    match store.execute(VolumeRequest::Read { volume, range })? {
+        VolumeReply::Data(data) => Ok(data.to_vec()),
+        other => panic!("{other:?}"),
+    }
+}
