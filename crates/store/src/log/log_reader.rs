@@ -42,6 +42,34 @@ impl ReadRecord {
     }
 }
 
+/// Header and entries of any record of this pool that begins at a place, as one copy has them, and
+/// what is copied behind them.
+pub(super) fn header_in_copy(
+    medium: &Medium,
+    place: Place,
+    copy: u32,
+) -> Option<(RecordHeader, Vec<u8>)> {
+    let block = place.offset_units / UNITS_PER_BLOCK;
+    let blocks_left = medium.geometry().blocks_per_segment().checked_sub(block)?;
+    let read = |place, count: u32| {
+        let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+        medium.disk.read_copy(place, copy, &mut frames).ok()?;
+        Some(frames)
+    };
+    let mut frames = read(place, 1.min(blocks_left))?;
+    let header = RecordHeader::decode(&frames.first()?[..]).ok()?;
+    if header.total_blocks() > u64::from(blocks_left) {
+        return None;
+    }
+    let more = u32::from(header.header_blocks).saturating_sub(1);
+    if more > 0 {
+        frames.extend(read(place.plus_blocks(1), more)?);
+    }
+    let mut bytes = Vec::with_capacity(frames.len() * BLOCK_BYTES as usize);
+    frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
+    header.verify(&bytes, &medium.keys).then_some((header, bytes))
+}
+
 /// Reads the log in large pieces.
 pub(crate) struct LogReader<'a> {
     pub(super) medium: &'a Medium,
@@ -55,11 +83,11 @@ pub(crate) struct LogReader<'a> {
 }
 
 /// What stands where the first record of a segment can be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Entrance {
     block: u32,
-    /// The record that seems to begin there, and the seal of the one before.
-    follows: Option<(u64, Seal)>,
+    /// The record that seems to begin there, and the seal of the one before: in any copy.
+    follows: Vec<(u64, Seal)>,
     unreadable: bool,
 }
 
@@ -174,8 +202,18 @@ impl<'a> LogReader<'a> {
         let mut frames = [read.unwrap_or_else(FrameMut::stale)];
         let place = Place::of_block(segment, block);
         let unreadable = !is_read && self.medium.disk.read_patiently(place, &mut frames).is_err();
-        let header = RecordHeader::decode(&frames[0][..]).ok().filter(|_| !unreadable);
-        let follows = header.map(|header| (header.lsn, header.previous));
+        let follows_in = |frame: &FrameMut| {
+            let header = RecordHeader::decode(&frame[..]).ok()?;
+            Some((header.lsn, header.previous))
+        };
+        let mut follows = Vec::from_iter(follows_in(&frames[0]).filter(|_| !unreadable));
+        let disk = &self.medium.disk;
+        let copies = disk.copies();
+        for copy in (0..copies).filter(|_| copies > 1) {
+            if disk.read_copy(place, copy, &mut frames).is_ok() {
+                follows.extend(follows_in(&frames[0]));
+            }
+        }
         Entrance { block, follows, unreadable }
     }
 
@@ -184,11 +222,11 @@ impl<'a> LogReader<'a> {
     /// can't be read.
     pub(crate) fn places(&mut self, position: &LogPosition) -> Vec<LogPosition> {
         let mut places = vec![*position];
-        let follows = Some((position.lsn, position.previous));
+        let follows = (position.lsn, position.previous);
         let entrances = self.entrances(position.next_segment);
         let blocks = entrances
             .into_iter()
-            .filter(|entrance| entrance.unreadable || entrance.follows == follows)
+            .filter(|entrance| entrance.unreadable || entrance.follows.contains(&follows))
             .map(|entrance| entrance.block);
         let segment = position.next_segment;
         places.extend(blocks.map(|block| LogPosition { segment, block, ..*position }));
@@ -201,11 +239,47 @@ impl<'a> LogReader<'a> {
         [*position, LogPosition { segment: position.next_segment, block: 0, ..*position }]
     }
 
-    /// The record at a position, if it is the one that must be there.
-    pub(crate) fn record(&mut self, at: &LogPosition) -> Result<Option<ReadRecord>, StoreError> {
-        let found = self.record_at(at.segment, at.block)?;
-        let is_it = |header: &RecordHeader| header.lsn == at.lsn && header.previous == at.previous;
-        Ok(found.filter(|found| is_it(&found.header)))
+    /// The record at a position, if it is the one that must be there, and of this epoch or a later
+    /// one: as the device has it that is read first, or else another.
+    pub(crate) fn record(
+        &mut self,
+        at: &LogPosition,
+        epoch: u64,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let is_it = |header: &RecordHeader| {
+            header.lsn == at.lsn && header.previous == at.previous && header.epoch >= epoch
+        };
+        let found = self.record_at(at.segment, at.block);
+        let is_over = match &found {
+            Ok(found) => found.as_ref().is_some_and(|found| is_it(&found.header)),
+            Err(error) => matches!(error, StoreError::Damaged(_)),
+        };
+        if is_over {
+            return found;
+        }
+        match self.record_in_copies(at.segment, at.block, is_it)? {
+            Some(found) => Ok(Some(found)),
+            None => found.map(|_| None),
+        }
+    }
+
+    /// A record that some device has, where the one that is read first has none, or another.
+    fn record_in_copies(
+        &self,
+        segment: u32,
+        block: u32,
+        is_it: impl Fn(&RecordHeader) -> bool,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let copies = self.medium.disk.copies();
+        let place = Place::of_block(segment, block);
+        if copies <= 1 || !self.medium.geometry().contains(place, BLOCK_BYTES) {
+            return Ok(None);
+        }
+        let mut found = (0..copies).filter_map(|copy| header_in_copy(self.medium, place, copy));
+        match found.find(|(header, _)| is_it(header)) {
+            Some((header, bytes)) => ReadRecord::of(header, header.own_part(&bytes)).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The record at a position, if it is the one that must be there and its header is bad: by what
@@ -244,6 +318,9 @@ impl<'a> LogReader<'a> {
         let by_header = self.record_at(segment, block);
         if matches!(by_header, Ok(Some(_)) | Err(StoreError::Damaged(_))) {
             return by_header;
+        }
+        if let Some(found) = self.record_in_copies(segment, block, |_| true)? {
+            return Ok(Some(found));
         }
         for behind in self.blocks_behind(block) {
             if let Some(found) = self.record_before(block, segment, (segment, behind))? {

@@ -4,7 +4,7 @@
 //! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
 //!   chunks that move to another place in it, `packed_blocks`: its compressed groups,
 //! * `log_reader`, `replay`: finding records, `ahead`: reading on meanwhile, `plausible`: what
-//!   can't be right,
+//!   can't be right, `mend`: those that only some devices have,
 //! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
 //!   `incarnation`: which opening it is.
 //!
@@ -18,6 +18,7 @@ pub(crate) mod checkpointer;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;
 pub(crate) mod log_reader;
+pub(crate) mod mend;
 pub(crate) mod packed_blocks;
 pub(crate) mod plausible;
 pub(crate) mod record;

@@ -117,7 +117,7 @@ pub(crate) fn next_record(
     let mut best = Best::of(position, epoch);
     let mut unreadable: Option<LogPosition> = None;
     for at in reader.places(position) {
-        let found = match reader.record(&at) {
+        let found = match reader.record(&at, best.least_epoch) {
             Err(StoreError::Io(_)) => {
                 let may_be_here = match unreadable {
                     _ if at == *position => true,

@@ -59,6 +59,11 @@ impl<'a> Relief<'a> {
         Self { checkpointer, log_bytes, is_ahead_known: false, dead, refused_blocks: 0 }
     }
 
+    /// Whether anything may be written.
+    pub(crate) fn may_write(&self) -> bool {
+        self.checkpointer.is_some()
+    }
+
     /// A record was applied: writes a checkpoint if what has changed takes much of what is free.
     /// Where it does not fit, recovery goes on without.
     pub(crate) fn relieve(&mut self, world: &World, writer: &mut Writer) -> Result<(), StoreError> {

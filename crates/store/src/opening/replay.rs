@@ -7,6 +7,7 @@ use crate::StoreError;
 use crate::apply::apply_all;
 use crate::apply::bring::Payload;
 use crate::log::log_reader::LogReader;
+use crate::log::mend::mend_record;
 use crate::log::plausible::{check_log_segments, payload_is_intact};
 use crate::log::replay::{Found, next_record, no_record_is_lost, payload_place};
 use crate::opening::fetching::Fetching;
@@ -98,6 +99,11 @@ fn apply_intact(
         }
         if !is_intact? {
             return Ok(Some(record.header.epoch));
+        }
+        if relief.may_write() {
+            // It was on its way in the crash, and some device may lack it. Before a checkpoint
+            // names what it brought, and before anybody is told of it.
+            mend_record(&world.medium, &record);
         }
         apply_record(world, writer, &record)?;
         relief.relieve(world, writer)?;

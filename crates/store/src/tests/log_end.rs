@@ -200,10 +200,10 @@ fn a_record_of_another_chain_is_not_followed() {
     let (_, store) = pool(1 << 30);
     let at = first_record(&store);
     let mut reader = crate::log::log_reader::LogReader::new(&store.world.medium);
-    assert!(reader.record(&at).unwrap().is_some());
+    assert!(reader.record(&at, 0).unwrap().is_some());
     let previous = format::Seal([9; 16]);
-    assert!(reader.record(&LogPosition { previous, ..at }).unwrap().is_none());
-    assert!(reader.record(&LogPosition { lsn: at.lsn + 1, ..at }).unwrap().is_none());
+    assert!(reader.record(&LogPosition { previous, ..at }, 0).unwrap().is_none());
+    assert!(reader.record(&LogPosition { lsn: at.lsn + 1, ..at }, 0).unwrap().is_none());
 }
 
 #[test]

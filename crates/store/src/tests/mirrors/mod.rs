@@ -2,6 +2,7 @@
 
 mod chunks;
 mod double;
+mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};
 use segments::Segments;

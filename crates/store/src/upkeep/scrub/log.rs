@@ -4,6 +4,7 @@ use format::LogPosition;
 
 use super::{Repair, Step, What};
 use crate::log::log_reader::LogReader;
+use crate::log::mend::mend_header;
 use crate::log::replay::next_of_log;
 
 impl Step<'_> {
@@ -26,12 +27,16 @@ impl Step<'_> {
             let found = next_of_log(&mut reader, &at).ok().flatten();
             let Some((found, is_intact)) = found else {
                 // Nothing names the records behind one that is gone.
-                self.find_record(&at);
+                self.find_record(&at, Repair::Underway);
                 break;
             };
-            let by_header = reader.record(&found.at).is_ok_and(|record| record.is_some());
+            // What it has brought, and is live, comes with the chunks.
+            if mend_header(&self.store.world.medium, &found) > 0 {
+                self.find_record(&found.at, Repair::Done);
+            }
+            let by_header = reader.record(&found.at, 0).is_ok_and(|record| record.is_some());
             if !is_intact || !by_header {
-                self.find_record(&found.at);
+                self.find_record(&found.at, Repair::Underway);
             }
             self.count(found.header.total_blocks());
             at = found.behind();
@@ -39,10 +44,10 @@ impl Step<'_> {
         None
     }
 
-    fn find_record(&mut self, at: &LogPosition) {
+    fn find_record(&mut self, at: &LogPosition, repair: Repair) {
         let offset_units = at.block.saturating_mul(format::geometry::UNITS_PER_BLOCK);
         let place = format::Place { segment: at.segment, offset_units };
         let offset_bytes = self.offset_bytes(place);
-        self.find(What::Record(at.lsn), offset_bytes, Repair::Underway);
+        self.find(What::Record(at.lsn), offset_bytes, repair);
     }
 }
