@@ -85,6 +85,15 @@ impl MemoryDisk {
         self.overwrite(at / 4096, bytes.freeze());
     }
 
+    /// All bytes are other ones than were written.
+    pub(crate) fn scramble(&self) {
+        for held in self.blocks.lock().values_mut() {
+            let mut bytes = held.clone().into_mut();
+            bytes.iter_mut().for_each(|byte| *byte ^= 0xa5);
+            *held = bytes.freeze();
+        }
+    }
+
     /// A block, and those that say the same as it: metadata stands twice, and what a record says is
     /// in the next one too, which names it by its seal.
     pub(crate) fn copies_of(&self, block: u64) -> Vec<u64> {

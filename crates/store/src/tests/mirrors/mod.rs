@@ -2,6 +2,7 @@
 
 mod chunks;
 mod double;
+mod garbage;
 mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};
