@@ -1,11 +1,12 @@
-//! `/v1/devices` and `/v1/controllers`: what the array is made of.
+//! `/v1/devices` and `/v1/controllers`: what the array is made of. How the devices of a pool are
+//! changed: [`crate::device_changes`].
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ApiError, Refusal, Shared, blocking};
+use crate::{ApiError, Interface, Refusal, Shared, blocking};
 
 /// The name of the controller; there is one.
 pub(crate) const CONTROLLER: &str = "CT0";
@@ -13,15 +14,95 @@ pub(crate) const CONTROLLER: &str = "CT0";
 /// The devices of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Devices {
-    /// All of them: a pool has only one.
+    /// All of them, by number.
     pub devices: Vec<Device>,
+    /// Of a pool on several devices: what hosts' commands asked of all of them together, under the
+    /// name `pool`. Null if there is one, which says so itself.
+    #[serde(default)]
+    pub together: Option<Device>,
+}
+
+impl Devices {
+    /// What counts hosts' transfers: the only device, or all of several together.
+    pub fn counting(&self) -> Option<&Device> {
+        self.together.as_ref().or(self.devices.first())
+    }
+}
+
+/// What a device does in its pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceState {
+    /// It has all of the pool.
+    #[default]
+    In,
+    /// It gets all that is written, and what it does not have yet is copied to it.
+    CatchingUp,
+    /// It has failed, or was taken out: nothing is asked of it.
+    Out,
+    /// It was not there when the pool was opened.
+    Missing,
+}
+
+impl DeviceState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::In, Self::CatchingUp, Self::Out, Self::Missing];
+
+    /// Its name in interfaces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::CatchingUp => "catching_up",
+            Self::Out => "out",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// How far a device that is catching up has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CatchingUp {
+    /// Bytes that it has of those.
+    pub done_bytes: u64,
+    /// Bytes that it needs.
+    pub all_bytes: u64,
 }
 
 /// A device of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Device {
-    /// The path of the device or the file.
+    /// The path of the device or the file; empty if it is missing.
     pub name: String,
+    /// Its number in the pool, from 0 on.
+    #[serde(default)]
+    pub number: u16,
+    /// Its id, which never changes and is never given again: 32 hex digits.
+    #[serde(default)]
+    pub id: String,
+    /// What it does in the pool.
+    #[serde(default)]
+    pub state: DeviceState,
+    /// Why it is out, in one sentence; null if it is not.
+    #[serde(default)]
+    pub why_out: Option<String>,
+    /// How far it has come, if it is catching up and that is known.
+    #[serde(default)]
+    pub catching_up: Option<CatchingUp>,
+    /// How long it is, in bytes; 0 if it is missing.
+    #[serde(default)]
+    pub len_bytes: u64,
+    /// Reads of it that failed since the start; what was to be read was read from another one. Of a
+    /// pool on several devices only.
+    #[serde(default)]
+    pub read_errors: u64,
+    /// Writes to it and flushes of it that failed since the start. Of a pool on several devices
+    /// only.
+    #[serde(default)]
+    pub write_errors: u64,
+    /// Places on it that had something else than what was written, and were written anew from
+    /// another device, since the start.
+    #[serde(default)]
+    pub mended: u64,
     /// Bytes of the pool that it holds.
     pub capacity_bytes: u64,
     /// Whether it accepts writes: after a write has failed, none is accepted until the next start.
@@ -37,9 +118,9 @@ pub struct Device {
     /// Bytes of memory that hold what was written and not flushed yet, in case a flush fails. Only
     /// where writes are answered before they are durable.
     pub unflushed_bytes: u64,
-    /// Reads that hosts' commands wait for.
+    /// Reads that hosts' commands wait for. Those of several devices are counted together.
     pub reads: DeviceTransfers,
-    /// Commits of the log, with their flushes.
+    /// Commits of the log, with their flushes. They are counted in the same way.
     pub commits: DeviceTransfers,
 }
 
@@ -87,14 +168,19 @@ impl DeviceTransfers {
     (status = 401, body = Refusal),
 ))]
 pub(crate) async fn devices(State(interface): Shared) -> Result<Json<Devices>, ApiError> {
-    blocking(interface, |interface| {
-        let mut devices = interface.telemetry.devices();
-        for device in &mut devices {
-            device.capacity_bytes = interface.array.pool().capacity_bytes;
+    blocking(interface, |interface| Ok(Json(interface.devices()))).await
+}
+
+impl Interface {
+    /// The devices, with how much of the pool each of them holds.
+    pub(crate) fn devices(&self) -> Devices {
+        let mut devices = self.telemetry.devices();
+        let capacity_bytes = self.array.pool().capacity_bytes;
+        for device in devices.devices.iter_mut().chain(&mut devices.together) {
+            device.capacity_bytes = capacity_bytes;
         }
-        Ok(Json(Devices { devices }))
-    })
-    .await
+        devices
+    }
 }
 
 /// The controllers of the array.

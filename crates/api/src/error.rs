@@ -8,6 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::DeviceRefusal;
+
 /// The body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Refusal {
@@ -75,17 +77,27 @@ impl IntoResponse for ApiError {
     }
 }
 
+fn status_of(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::Invalid => StatusCode::BAD_REQUEST,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
+        Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
 impl From<array::Error> for ApiError {
     fn from(error: array::Error) -> Self {
-        let status = match error.kind() {
-            Kind::Invalid => StatusCode::BAD_REQUEST,
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Conflict => StatusCode::CONFLICT,
-            Kind::Full => StatusCode::INSUFFICIENT_STORAGE,
-            Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-            Kind::Fault => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, error.code(), error.to_string())
+        Self::new(status_of(error.kind()), error.code(), error.to_string())
+    }
+}
+
+impl From<DeviceRefusal> for ApiError {
+    fn from(refusal: DeviceRefusal) -> Self {
+        let DeviceRefusal { kind, code, message } = refusal;
+        Self::new(status_of(kind), code, message)
     }
 }
 

@@ -13,6 +13,7 @@ mod alerts;
 mod connections;
 mod counters;
 mod described;
+mod device_changes;
 mod devices;
 mod endings;
 mod error;
@@ -66,7 +67,13 @@ pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
     Written,
 };
-pub use devices::{Controller, Controllers, Device, DeviceTransfers, Devices, LatencyBucket};
+pub use device_changes::{
+    DeviceAdd, DeviceChange, DeviceChanges, DeviceRefusal, DeviceStateChange,
+};
+pub use devices::{
+    CatchingUp, Controller, Controllers, Device, DeviceState, DeviceTransfers, Devices,
+    LatencyBucket,
+};
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};
@@ -104,6 +111,8 @@ pub struct Interface {
     pub facts: Facts,
     /// The counters of the front end.
     pub telemetry: Arc<dyn Telemetry>,
+    /// How the devices of the pool are changed.
+    pub changes: Arc<dyn DeviceChanges>,
     /// The sessions of hosts, and the destinations of notifications.
     pub watch: Arc<dyn Watch>,
     /// Its counters over a year.
@@ -133,7 +142,7 @@ pub trait Telemetry: Send + Sync {
     fn counters(&self) -> Counters;
 
     /// The devices of the pool; the interface fills in how much they hold.
-    fn devices(&self) -> Vec<Device>;
+    fn devices(&self) -> Devices;
 }
 
 /// The sessions of hosts, and the destinations of notifications. Called from threads that may
@@ -202,7 +211,9 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))
         .routes(routes!(space::space, space::refresh))
         .routes(routes!(system::counters))
-        .routes(routes!(devices::devices))
+        .routes(routes!(devices::devices, device_changes::add))
+        .routes(routes!(device_changes::change_state, device_changes::remove))
+        .routes(routes!(device_changes::identify))
         .routes(routes!(devices::controllers))
         .routes(routes!(metrics::metrics))
         .routes(routes!(history::history))

@@ -12,6 +12,7 @@ use tower::ServiceExt;
 
 mod access;
 mod alerts;
+mod devices;
 mod growing;
 mod history;
 mod kept;
@@ -42,7 +43,7 @@ impl Telemetry for Quiet {
         Counters { paths: vec![path], ..Counters::default() }
     }
 
-    fn devices(&self) -> Vec<Device> {
+    fn devices(&self) -> Devices {
         let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
         let latencies = vec![bucket(Some(100), 3), bucket(None, 0)];
         let (bytes, ok_latency_us) = (12_288, 240);
@@ -50,7 +51,8 @@ impl Telemetry for Quiet {
             DeviceTransfers { ok: 3, bytes, ok_latency_us, latencies, ..Default::default() };
         let name = "pool.data".into();
         let device = Device { name, takes_writes: true, retries: 5, reads, ..Device::default() };
-        vec![Device { moved_writes: 6, failed_flushes: 7, unflushed_bytes: 8, ..device }]
+        let device = Device { moved_writes: 6, failed_flushes: 7, unflushed_bytes: 8, ..device };
+        Devices { devices: vec![device], together: None }
     }
 }
 
@@ -99,6 +101,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with(Arc::new(Quiet), Arc::new(devices::OneDevice))
+    }
+
+    fn with(telemetry: Arc<dyn Telemetry>, changes: Arc<dyn DeviceChanges>) -> Self {
         let store = Arc::new(MemoryStore::default());
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
@@ -110,7 +116,8 @@ impl World {
             array: array.clone(),
             access: Access::new(token, sources),
             facts: Facts::default(),
-            telemetry: Arc::new(Quiet),
+            telemetry,
+            changes,
             watch: Arc::new(Quiet),
             history: history.clone(),
             now_ms: || 1234,
@@ -367,20 +374,6 @@ async fn the_description_is_served_and_whole() {
         let name = reference.split('"').next().unwrap();
         assert!(schemas.contains_key(name), "{name} is named but not described");
     }
-}
-
-#[tokio::test]
-async fn devices_and_controllers_are_told() {
-    let world = World::new();
-    let (status, told) = world.ask("GET", "/v1/devices", None).await;
-    let device = &told["devices"][0];
-    assert_eq!((status, &device["name"]), (200, &json!("pool.data")));
-    assert!(device["capacity_bytes"].as_u64() > Some(0), "{told}");
-    assert_eq!(device["reads"]["ok"], 3);
-    let (status, told) = world.ask("GET", "/v1/controllers", None).await;
-    let controller = &told["controllers"][0];
-    assert_eq!((status, &controller["name"]), (200, &json!("CT0")));
-    assert_eq!(controller["mode"], "primary");
 }
 
 #[tokio::test]

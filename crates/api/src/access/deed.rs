@@ -17,9 +17,9 @@ use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
-const NAMING: [&str; 14] = [
-    "add", "group", "host", "iqns", "lun", "name", "new_name", "remove", "source", "suffix",
-    "user", "username", "volume", "volumes",
+const NAMING: [&str; 17] = [
+    "add", "group", "host", "iqns", "lun", "name", "new_name", "place", "remove", "replaces",
+    "source", "state", "suffix", "user", "username", "volume", "volumes",
 ];
 /// Query parameters that change how much a request does.
 const TELLING: [&str; 5] = ["destroyed", "eradicate", "overwrite", "truncate", "version"];

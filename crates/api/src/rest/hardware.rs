@@ -1,4 +1,4 @@
-//! The hardware of the array, as far as it is known: `controllers`, `hardware`, `ports`,
+//! The hardware of the array, as far as it is known: `controllers`, `drives`, `hardware`, `ports`,
 //! `network-interfaces`.
 
 use axum::extract::State;
@@ -9,10 +9,10 @@ use super::arrays::{COMPATIBLE_VERSION, listed_by_name, short};
 use super::{
     Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals, Refused,
 };
-use crate::Shared;
 use crate::devices::CONTROLLER;
+use crate::{Device, DeviceState, Shared};
 
-listed_by_name!(RestController, RestHardware, RestInterface, RestPort);
+listed_by_name!(RestController, RestDrive, RestHardware, RestInterface, RestPort);
 
 /// A controller.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -54,6 +54,74 @@ pub(super) async fn controllers(State(interface): Shared, query: Query) -> Answe
         }]
     })
     .await
+}
+
+/// A drive: a device of the pool.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestDrive {
+    /// `CH0.BAY` and its number in the pool.
+    pub name: String,
+    /// How long it is, in bytes; 0 if it is missing.
+    pub capacity: u64,
+    /// Where it is: its path; and why it is out, if it is.
+    pub details: Option<String>,
+    /// How it is attached: `null`, the array does not know.
+    pub protocol: Option<String>,
+    /// `healthy`; `recovering`, which is catching up; `failed`, which is out; `missing`.
+    pub status: String,
+    /// `SSD`.
+    pub r#type: String,
+}
+
+impl From<Device> for RestDrive {
+    fn from(device: Device) -> Self {
+        let status = match device.state {
+            DeviceState::In => "healthy",
+            DeviceState::CatchingUp => "recovering",
+            DeviceState::Out => "failed",
+            DeviceState::Missing => "missing",
+        };
+        let details = match device.why_out {
+            Some(why) if device.name.is_empty() => why,
+            Some(why) => format!("{}: {why}", device.name),
+            None => device.name,
+        };
+        Self {
+            name: format!("CH0.BAY{}", device.number),
+            capacity: device.len_bytes,
+            details: Some(details).filter(|details| !details.is_empty()),
+            protocol: None,
+            status: status.into(),
+            r#type: "SSD".into(),
+        }
+    }
+}
+
+/// Lists the devices of the pool.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/drives",
+    tag = "hardware",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestDrive>), Refusals)
+)]
+pub(super) async fn drives(State(interface): Shared, query: Query) -> Answer {
+    short(interface, query, |interface| {
+        interface.devices().devices.into_iter().map(RestDrive::from).collect()
+    })
+    .await
+}
+
+/// Changes drives: always refused; `/v1/devices` changes the devices of the pool.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/drives",
+    tag = "hardware",
+    params(NameParams),
+    responses(Refusals)
+)]
+pub(super) async fn change_drives() -> Refused {
+    Refused::unsupported("", "Settings of drives")
 }
 
 /// A part of the array.

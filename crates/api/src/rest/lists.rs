@@ -39,7 +39,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("directory-services/roles", "Directory services", true),
     ("directory-snapshots", "Directory snapshots", true),
     ("dns", "DNS settings", true),
-    ("drives", "Drives that the array knows of", true),
     ("file-systems", "File systems", true),
     ("fleets", "Fleets of arrays", true),
     ("fleets/members", "Fleets of arrays", true),

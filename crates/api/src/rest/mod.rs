@@ -152,6 +152,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(performance_lists::of_volumes))
         .routes(routes!(performance_lists::of_hosts))
         .routes(routes!(hardware::controllers))
+        .routes(routes!(hardware::drives, hardware::change_drives))
         .routes(routes!(hardware::hardware, hardware::change_hardware))
         .routes(routes!(hardware::ports))
         .routes(routes!(hardware::network_interfaces, hardware::change_interfaces))

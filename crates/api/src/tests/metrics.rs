@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn text(world: &World, path: &str) -> (u16, String) {
+pub(super) async fn text(world: &World, path: &str) -> (u16, String) {
     let request = Request::builder()
         .uri(path)
         .header("authorization", format!("Bearer {}", world.token))

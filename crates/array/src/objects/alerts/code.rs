@@ -34,6 +34,10 @@ pub enum AlertCode {
     DeviceMoved,
     /// Flushes of the device failed, and the data concerned was written again.
     DeviceFlushes,
+    /// One of several devices of the pool is out, or missing.
+    DeviceOut,
+    /// One of several devices of the pool does not have all of it yet.
+    DeviceCatchingUp,
     /// The store takes no more writes.
     StoreFailed,
     /// Work in the background fails.
@@ -90,7 +94,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -102,6 +106,8 @@ impl AlertCode {
         Self::DeviceRetries,
         Self::DeviceMoved,
         Self::DeviceFlushes,
+        Self::DeviceOut,
+        Self::DeviceCatchingUp,
         Self::SnapshotsMissed,
         Self::ClockJumped,
         Self::HostOnePath,
@@ -131,6 +137,8 @@ impl AlertCode {
             Self::DeviceRetries => 206,
             Self::DeviceMoved => 207,
             Self::DeviceFlushes => 208,
+            Self::DeviceOut => 209,
+            Self::DeviceCatchingUp => 210,
             Self::SnapshotsMissed => 301,
             Self::ClockJumped => 302,
             Self::HostOnePath => 401,
@@ -166,6 +174,8 @@ impl AlertCode {
             Self::DeviceRetries => "device-retries",
             Self::DeviceMoved => "device-moved",
             Self::DeviceFlushes => "device-flushes",
+            Self::DeviceOut => "device-out",
+            Self::DeviceCatchingUp => "device-catching-up",
             Self::SnapshotsMissed => "snapshots-missed",
             Self::ClockJumped => "clock-jumped",
             Self::HostOnePath => "host-one-path",
@@ -189,7 +199,9 @@ impl AlertCode {
             | Self::DeviceSlow
             | Self::DeviceRetries
             | Self::DeviceMoved
-            | Self::DeviceFlushes => Category::Hardware,
+            | Self::DeviceFlushes
+            | Self::DeviceOut
+            | Self::DeviceCatchingUp => Category::Hardware,
             Self::StoreFailed
             | Self::BackgroundFailed
             | Self::CertificateEnds
@@ -206,6 +218,7 @@ impl AlertCode {
             Self::ClockJumped => "clock",
             Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => "device",
             Self::DeviceMoved | Self::DeviceFlushes => "device",
+            Self::DeviceOut | Self::DeviceCatchingUp => "device",
             Self::SnapshotsMissed => "protection_group",
             Self::LoginRefused => "initiator",
             Self::CertificateEnds => "certificate",
@@ -233,6 +246,8 @@ impl AlertCode {
             Self::DeviceRetries => format!("The device {component} refuses writes for a while."),
             Self::DeviceMoved => format!("Places of the device {component} can't be written."),
             Self::DeviceFlushes => format!("Flushes of the device {component} fail."),
+            Self::DeviceOut => format!("The device {component} is out of the pool."),
+            Self::DeviceCatchingUp => format!("The device {component} is catching up."),
             Self::StoreFailed => "The pool takes no more writes.".into(),
             Self::BackgroundFailed => "Work in the background fails.".into(),
             Self::SnapshotsMissed => {
@@ -268,6 +283,15 @@ impl AlertCode {
                 "Read the log of the kernel, and replace the device soon. Nothing that was \
                  answered is lost."
             }
+            Self::DeviceOut => {
+                "`holdfast device list` says why. If it is sound, it catches up by `holdfast \
+                 device return NUMBER`; if not, put another one in its place: `holdfast device \
+                 replace NUMBER PLACE`."
+            }
+            Self::DeviceCatchingUp => {
+                "Nothing: `holdfast device list` says how far it is. Until then, do not take out \
+                 another one."
+            }
             Self::StoreFailed => {
                 "Read the log: the device has failed a write or a flush. Repair or replace the \
                  device, then restart the array. What was answered is on it; with \
@@ -297,6 +321,8 @@ impl AlertCode {
             | Self::DeviceRetries
             | Self::DeviceMoved
             | Self::DeviceFlushes
+            | Self::DeviceOut
+            | Self::DeviceCatchingUp
             | Self::StoreFailed => self.advice_for_device(),
             Self::BackgroundFailed => {
                 "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."

@@ -1,0 +1,190 @@
+//! Changes of the devices of a pool, under `/v1/devices`.
+
+use array::Kind;
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Device, Interface, Refusal, Shared, access};
+
+/// Changes the devices of the pool that is being served. Called from threads that may block.
+pub trait DeviceChanges: Send + Sync {
+    /// Makes a change; returns the number of the device that it was about.
+    ///
+    /// # Errors
+    /// See [`DeviceRefusal`].
+    fn change(&self, change: DeviceChange) -> Result<u16, DeviceRefusal>;
+}
+
+/// A change of the devices of a pool. Numbers are those of [`Device::number`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceChange {
+    /// The pool gets another device, which catches up.
+    Add(DeviceAdd),
+    /// It goes out of the pool for good: it is not one of its devices any more.
+    Remove(u16),
+    /// Nothing is asked of it any more. It stays one of the pool's.
+    TakeOut(u16),
+    /// It is out, and is to catch up.
+    TakeBack(u16),
+    /// It is read for some seconds, so that people see which one it is.
+    Identify(u16),
+}
+
+/// Why devices can't be changed so.
+#[derive(Clone, Debug)]
+pub struct DeviceRefusal {
+    /// What sort of refusal it is.
+    pub kind: Kind,
+    /// The code, for programs.
+    pub code: &'static str,
+    /// What is wrong and what to do: one line.
+    pub message: String,
+}
+
+impl DeviceRefusal {
+    fn of_input(code: &'static str, message: &str) -> Self {
+        Self { kind: Kind::Invalid, code, message: message.to_owned() }
+    }
+}
+
+impl From<array::Error> for DeviceRefusal {
+    fn from(error: array::Error) -> Self {
+        Self { kind: error.kind(), code: error.code(), message: error.to_string() }
+    }
+}
+
+/// A device that a pool is to get.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceAdd {
+    /// A directory, in which a file is made, or a block device, on the machine of the array.
+    pub place: String,
+    /// The number of the device whose place it takes, if it does: that one is out from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<u16>,
+    /// Whether a block device that is not blank is overwritten.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// What to change of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceStateChange {
+    /// `out`: nothing is asked of it any more. `in`: one that is out catches up, and is in then.
+    pub state: String,
+}
+
+async fn change(
+    interface: std::sync::Arc<Interface>,
+    change: DeviceChange,
+) -> Result<Option<Device>, ApiError> {
+    let work = move |interface: &Interface| {
+        let number = interface.changes.change(change)?;
+        Ok(interface.devices().devices.into_iter().find(|device| device.number == number))
+    };
+    match access::run(interface, work, |refusal: &DeviceRefusal| refusal.code).await {
+        Some(result) => result.map_err(ApiError::from),
+        None => Err(ApiError::broken()),
+    }
+}
+
+/// The device that was changed, or an array at fault.
+fn told(device: Option<Device>) -> Result<Json<Device>, ApiError> {
+    device.map(Json).ok_or_else(ApiError::broken)
+}
+
+/// Gives the pool another device, which has all of it as soon as it has caught up; or puts one in
+/// the place of another. Only a pool that was made on several devices can be given one.
+#[utoipa::path(post, path = "/v1/devices", request_body = DeviceAdd, responses(
+    (status = 201, body = Device),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
+    (status = 409, body = Refusal),
+))]
+pub(crate) async fn add(
+    State(interface): Shared,
+    body: Result<Json<DeviceAdd>, JsonRejection>,
+) -> Result<(StatusCode, Json<Device>), ApiError> {
+    let Json(asked) = body?;
+    let device = change(interface, DeviceChange::Add(asked)).await?;
+    Ok((StatusCode::CREATED, told(device)?))
+}
+
+/// Takes a device out of use, or has one that is out catch up.
+#[utoipa::path(
+    patch,
+    path = "/v1/devices/{number}",
+    params(("number" = u16, Path)),
+    request_body = DeviceStateChange,
+    responses(
+        (status = 200, body = Device),
+        (status = 400, body = Refusal),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn change_state(
+    State(interface): Shared,
+    number: Result<Path<u16>, PathRejection>,
+    body: Result<Json<DeviceStateChange>, JsonRejection>,
+) -> Result<Json<Device>, ApiError> {
+    let (Path(number), Json(asked)) = (number?, body?);
+    let wanted = match asked.state.as_str() {
+        "in" => DeviceChange::TakeBack(number),
+        "out" => DeviceChange::TakeOut(number),
+        _ => {
+            let text = "A device can be made `in` or `out`; DELETE removes it for good.";
+            return Err(DeviceRefusal::of_input("invalid_state", text).into());
+        }
+    };
+    told(change(interface, wanted).await?)
+}
+
+/// Removes a device from the pool for good. What it holds stays on it, and counts no more.
+#[utoipa::path(
+    delete,
+    path = "/v1/devices/{number}",
+    params(("number" = u16, Path)),
+    responses(
+        (status = 204, description = "It is not one of the pool's any more."),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn remove(
+    State(interface): Shared,
+    number: Result<Path<u16>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    let Path(number) = number?;
+    change(interface, DeviceChange::Remove(number)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reads from a device for some seconds, so that its activity shows which one it is. That is all
+/// that can be done: the array knows of no locator lights.
+#[utoipa::path(
+    post,
+    path = "/v1/devices/{number}/identify",
+    params(("number" = u16, Path)),
+    responses(
+        (status = 200, body = Device),
+        (status = 401, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn identify(
+    State(interface): Shared,
+    number: Result<Path<u16>, PathRejection>,
+) -> Result<Json<Device>, ApiError> {
+    let Path(number) = number?;
+    told(change(interface, DeviceChange::Identify(number)).await?)
+}
