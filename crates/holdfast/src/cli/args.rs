@@ -46,9 +46,10 @@ pub struct Cli {
 pub struct Common {
     #[command(flatten)]
     pub form: Form,
-    /// The pool: its directory or device. Names the running array, too.
+    /// The pool: its directory or device; `serve` takes several, one by one, of a pool that is on
+    /// several devices. Names the running array, too.
     #[arg(long, global = true, value_name = "DIR-OR-DEVICE", env = "HOLDFAST_POOL")]
-    pub pool: Option<PathBuf>,
+    pub pool: Vec<PathBuf>,
     /// The management address: where `serve` listens, or where the array is. With `http://` in
     /// front, without encryption: on this machine only.
     #[arg(long, global = true, value_name = "HOST:PORT", env = "HOLDFAST_API")]
@@ -63,6 +64,13 @@ pub struct Common {
     /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
     #[arg(long, global = true, value_name = "HEX", env = "HOLDFAST_FINGERPRINT")]
     pub fingerprint: Option<Fingerprint>,
+}
+
+impl Common {
+    /// The pool that `--pool` names, by the first of its places.
+    pub fn pool(&self) -> Option<&PathBuf> {
+        self.pool.first()
+    }
 }
 
 /// The verbs.
@@ -113,7 +121,7 @@ pub enum Verb {
     /// Show to which ports hosts log in.
     #[command(subcommand, after_help = EXIT_CODES)]
     Port(PortVerb),
-    /// Show the devices of the pool, and how long they take.
+    /// Show the devices of the pool, and how long they take; change which ones it has.
     #[command(subcommand, after_help = EXIT_CODES)]
     Device(DeviceVerb),
     /// Show what serves the pool.
@@ -158,15 +166,20 @@ pub enum Verb {
 /// `pool …`.
 #[derive(Debug, Subcommand)]
 pub enum PoolVerb {
-    /// Make a pool in a directory (a file `pool.data`), or on a block device.
+    /// Make a pool in a directory (a file `pool.data`), or on a block device; or on two or three of
+    /// them, each of which has all of it: it works on, and nothing is lost, as long as one is left.
     Create {
-        /// The directory or the block device.
-        #[arg(value_name = "DIR-OR-DEVICE")]
-        place: PathBuf,
+        /// The directory or the block device; up to three.
+        #[arg(value_name = "DIR-OR-DEVICE", required = true)]
+        places: Vec<PathBuf>,
         /// How much it holds, at least 1G; a file of this size is reserved. Default: a quarter of
-        /// the free space, 64G at most; of a device all of it.
+        /// the free space, 64G at most; of a device all of it; of several as much as the smallest.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: Option<u64>,
+        /// To try out what several devices are: make so many files (2 or 3) in the one directory.
+        /// They share a disk, and end with it.
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=3))]
+        devices: Option<u16>,
         /// Overwrite a device that is not blank.
         #[arg(long)]
         force: bool,
@@ -175,9 +188,9 @@ pub enum PoolVerb {
     /// that nobody uses.
     Grow {
         /// A directory or block device with a pool that nobody uses, such as one that is too full
-        /// to be started. Not given: that of the running array.
+        /// to be started; of a pool on several, all of them. Not given: that of the running array.
         #[arg(value_name = "PLACE")]
-        place: Option<PathBuf>,
+        places: Vec<PathBuf>,
         /// What it shall hold, as when it was made. A file is made longer, and its space reserved;
         /// a device must be that long.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
@@ -355,9 +368,9 @@ Names are those of the array that a verb without --pool and --api would mean.";
 /// `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// The pool: its directory or device.
+    /// The pool: its directory or device; of a pool on several, those that there are.
     #[arg(value_name = "DIR-OR-DEVICE")]
-    pub place: Option<PathBuf>,
+    pub places: Vec<PathBuf>,
     /// Show the map of this volume, by its name or id.
     #[arg(long, value_name = "NAME-OR-ID")]
     pub volume: Option<String>,
@@ -369,9 +382,10 @@ pub struct InspectArgs {
 /// `salvage`.
 #[derive(Debug, Args)]
 pub struct SalvageArgs {
-    /// The pool: its directory or device. Nothing is written to it.
+    /// The pool: its directory or device. Nothing is written to it. Of several devices the one is
+    /// read that was in the pool to the end.
     #[arg(value_name = "DIR-OR-DEVICE")]
-    pub place: Option<PathBuf>,
+    pub places: Vec<PathBuf>,
     /// Where to: a directory that is empty, or does not exist yet, and not in the pool's.
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,

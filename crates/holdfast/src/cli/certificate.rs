@@ -21,7 +21,7 @@ use super::config::Config;
 use super::credentials::Credentials;
 use super::discover;
 use super::failure::Failure;
-use super::pool::Place;
+use super::place::Place;
 use super::private;
 use crate::serve::now_ms;
 

@@ -28,6 +28,10 @@ const THREADS_MAX: usize = 256;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
+    /// The pool that is served where none is named otherwise: its directory or device, or a list of
+    /// those of a pool on several.
+    #[serde(deserialize_with = "paths")]
+    pub pool: Vec<PathBuf>,
     /// When a write is acknowledged.
     pub durability: Durability,
     /// Bytes of memory for the data cache, metadata and the deduplication index together.
@@ -87,6 +91,7 @@ impl Default for Config {
     fn default() -> Self {
         let store = store::OpenOptions::default();
         Self {
+            pool: Vec::new(),
             durability: Durability::Commit,
             memory: store.memory_bytes,
             cache: (),
@@ -293,6 +298,21 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     }
 }
 
+/// A path, or a list of paths.
+fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Paths {
+        One(PathBuf),
+        Several(Vec<PathBuf>),
+    }
+    match Paths::deserialize(deserializer) {
+        Ok(Paths::One(path)) => Ok(vec![path]),
+        Ok(Paths::Several(paths)) => Ok(paths),
+        Err(_) => Err(de::Error::custom("a pool is a path, or a list of paths")),
+    }
+}
+
 /// A length of time: `"7d"`, or `"off"`.
 fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -346,6 +366,8 @@ mod tests {
         assert_eq!((config.scrub, config.scrub_rate), (None, 10 << 20));
         assert_eq!(config.optimize, Some(Duration::from_secs(12 * 3600)));
         assert_eq!(config.iscsi.limits().sessions, 10);
+        assert_eq!(load("pool = \"/a\"").unwrap().pool, [Path::new("/a")]);
+        assert_eq!(load("pool = [\"/a\", \"/b\"]").unwrap().pool.len(), 2);
         assert!(config.chap_defaults().unwrap().required);
     }
 
@@ -385,6 +407,7 @@ mod tests {
                 "Missing domain",
             ),
             ("memory = ", "line 1"),
+            ("\npool = 1", "line 2"),
         ] {
             let error = load(text).unwrap_err();
             assert!(error.contains(told) && !error.contains('\n'), "{text:?}: {error}");

@@ -1,6 +1,12 @@
 //! `device …` and `controller …`: what the array is made of.
 
-use api::{Controller, Controllers, Device, DeviceTransfers, Devices};
+use std::path::Path;
+
+use api::{
+    CatchingUp, Controller, Controllers, Device, DeviceAdd, DeviceState, DeviceStateChange,
+    DeviceTransfers, Devices,
+};
+use serde_json::json;
 
 use super::args::{Common, ControllerVerb, DeviceVerb};
 use super::client::Client;
@@ -11,11 +17,143 @@ use super::size::human;
 /// Transfers that took longer are slow: where the mean does, there is an alert (`device-slow`).
 const SLOW_US: u64 = 20_000;
 
-/// Shows the devices of the pool.
+/// Shows the devices of the pool, and changes which ones it has.
 pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
-    let DeviceVerb::List = verb;
-    let Devices { devices } = Client::find(common)?.get("/v1/devices")?;
-    show(common.form, &devices, || device_table(&devices))
+    let client = Client::find(common)?;
+    let told = |device: &Device, text: &str| show(common.form, device, || format!("{text}\n"));
+    match verb {
+        DeviceVerb::List => {
+            let found: Devices = client.get("/v1/devices")?;
+            show(common.form, &found.devices, || text_of(&found))
+        }
+        DeviceVerb::Add { place, force } => {
+            let device = add(&client, place, None, *force)?;
+            told(&device, &came(&device))
+        }
+        DeviceVerb::Replace { number, place, force } => {
+            let device = add(&client, place, Some(*number), *force)?;
+            let text = format!("{} Device {number} is out of the pool.", came(&device));
+            told(&device, &text)
+        }
+        DeviceVerb::Remove { number } => {
+            client.delete(&format!("/v1/devices/{number}"))?;
+            show(common.form, &json!({ "removed": number }), || {
+                format!("Device {number} is not one of the pool's any more.\n")
+            })
+        }
+        DeviceVerb::Fail { number } => {
+            let device = set_state(&client, *number, DeviceState::Out)?;
+            let instead = format!("holdfast device return {number} takes it back");
+            told(&device, &format!("Device {number} is out: nothing is asked of it. {instead}."))
+        }
+        DeviceVerb::Return { number } => {
+            let device = set_state(&client, *number, DeviceState::In)?;
+            told(&device, &came(&device))
+        }
+        DeviceVerb::Identify { number } => {
+            let path = format!("/v1/devices/{number}/identify");
+            let device: Device = client.post(&path, &json!({}))?;
+            let text = format!(
+                "{} is read for 10 seconds: look which device is active. There is no light that \
+                 could be switched on.",
+                device.name
+            );
+            told(&device, &text)
+        }
+    }
+}
+
+fn add(
+    client: &Client,
+    place: &Path,
+    replaces: Option<u16>,
+    force: bool,
+) -> Result<Device, Failure> {
+    // Of here, and the array may run elsewhere in the file system.
+    let path =
+        std::path::absolute(place).map_err(|error| Failure::of_file("use", place, &error))?;
+    let place = path.display().to_string();
+    client.post("/v1/devices", &DeviceAdd { place, replaces, force })
+}
+
+fn set_state(client: &Client, number: u16, state: DeviceState) -> Result<Device, Failure> {
+    let change = DeviceStateChange { state: state.name().into() };
+    client.patch(&format!("/v1/devices/{number}"), &change)
+}
+
+/// What to say of a device that came.
+fn came(device: &Device) -> String {
+    let Device { number, name, .. } = device;
+    match device.state {
+        DeviceState::CatchingUp => format!(
+            "Device {number} ({name}) is catching up; holdfast device list says how far it is."
+        ),
+        _ => format!("Device {number} ({name}) is {}.", in_words(device.state)),
+    }
+}
+
+/// A table of the devices; of several also what was asked of all of them together.
+fn text_of(found: &Devices) -> String {
+    match &found.together {
+        None => device_table(&found.devices),
+        Some(together) => {
+            let transfers = device_table(std::slice::from_ref(together));
+            let whys = found.devices.iter().filter_map(|device| {
+                let why = device.why_out.as_ref()?;
+                Some(format!("Device {} is out: {why}.\n", device.number))
+            });
+            let whys: String = whys.collect();
+            format!("{}{whys}\nAll of them together:\n{transfers}", member_table(&found.devices))
+        }
+    }
+}
+
+/// A table of several devices.
+fn member_table(devices: &[Device]) -> String {
+    let columns = [
+        ("NUMBER", Align::Right),
+        ("NAME", Align::Left),
+        ("STATE", Align::Left),
+        ("LENGTH", Align::Right),
+        ("BAD READS", Align::Right),
+        ("BAD WRITES", Align::Right),
+        ("MENDED", Align::Right),
+        ("RETRIES", Align::Right),
+        ("ID", Align::Left),
+    ];
+    let row = |device: &Device| {
+        let missing = "-".to_owned();
+        vec![
+            device.number.to_string(),
+            if device.name.is_empty() { missing } else { device.name.clone() },
+            state_of(device),
+            human(device.len_bytes),
+            device.read_errors.to_string(),
+            device.write_errors.to_string(),
+            device.mended.to_string(),
+            device.retries.to_string(),
+            device.id.chars().take(8).collect(),
+        ]
+    };
+    table(&columns, &devices.iter().map(row).collect::<Vec<_>>(), "No devices.")
+}
+
+/// The state, with how far it is.
+fn state_of(device: &Device) -> String {
+    let words = in_words(device.state);
+    match device.catching_up {
+        Some(CatchingUp { done_bytes, all_bytes }) if device.state == DeviceState::CatchingUp => {
+            format!("{words}, {} of {}", human(done_bytes), human(all_bytes))
+        }
+        _ => words.to_owned(),
+    }
+}
+
+fn in_words(state: DeviceState) -> &'static str {
+    match state {
+        DeviceState::CatchingUp => "catching up",
+        other => other.name(),
+    }
 }
 
 fn device_table(devices: &[Device]) -> String {
@@ -88,6 +226,27 @@ mod tests {
     use api::LatencyBucket;
 
     use super::*;
+
+    #[test]
+    fn several_devices_have_a_row_each_and_their_transfers_together() {
+        let device = |number, state| Device {
+            number,
+            name: format!("/{number}"),
+            state,
+            ..Device::default()
+        };
+        let progress = CatchingUp { done_bytes: 1 << 30, all_bytes: 4 << 30 };
+        let out = Device { why_out: Some("a write failed".into()), ..device(2, DeviceState::Out) };
+        let catching_up =
+            Device { catching_up: Some(progress), ..device(1, DeviceState::CatchingUp) };
+        let devices = vec![device(0, DeviceState::In), catching_up, out];
+        let together = Some(Device { name: "pool".into(), ..Device::default() });
+        let text = text_of(&Devices { devices, together });
+        for told in ["catching up, 1 GiB of 4 GiB", "Device 2 is out: a write failed.", "together"]
+        {
+            assert!(text.contains(told), "{text}");
+        }
+    }
 
     #[test]
     fn a_device_has_a_row_for_reads_and_one_for_commits() {

@@ -37,6 +37,9 @@ pub struct RunFile {
     pub pid: u32,
     /// The pool's directory or device.
     pub pool: PathBuf,
+    /// Those of its other devices, if it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<PathBuf>,
 }
 
 impl RunFile {
@@ -203,7 +206,7 @@ pub fn find(common: &Common) -> Result<Address, Failure> {
     let (api, run, origin) = match &common.api {
         Some(api) => (api.clone(), run_at(common, api), "--api".to_owned()),
         None => {
-            let run = match &common.pool {
+            let run = match common.pool() {
                 Some(pool) => by_pool(pool)?,
                 None => the_only_one()?,
             };
@@ -232,7 +235,7 @@ pub fn find(common: &Common) -> Result<Address, Failure> {
 /// The run file of the array that listens at this address, if this user has one.
 fn run_at(common: &Common, api: &ApiPlace) -> Option<RunFile> {
     let address = api.address()?;
-    match &common.pool {
+    match common.pool() {
         Some(pool) => by_pool(pool).ok().filter(|run| run.api == address),
         None => listed().into_iter().find(|run| run.api == address),
     }
@@ -276,7 +279,8 @@ fn by_pool(pool: &Path) -> Result<RunFile, Failure> {
         Failure::Unreachable(format!("there is no pool at {}: {error}", pool.display()))
     })?;
     let in_pool = RunFile::read(&place.join(RUN_FILE)).ok().flatten();
-    let found = in_pool.or_else(|| listed().into_iter().find(|run| run.pool == place));
+    let is_of = |run: &RunFile| run.pool == place || run.places.contains(&place);
+    let found = in_pool.or_else(|| listed().into_iter().find(is_of));
     found.filter(RunFile::is_alive).ok_or_else(|| {
         let pool = pool.display();
         Failure::Unreachable(format!(
@@ -373,6 +377,7 @@ mod tests {
             fingerprint: None,
             pid: std::process::id(),
             pool: directory.path().to_owned(),
+            places: Vec::new(),
         };
         let path = directory.path().join(RUN_FILE);
         fs::create_dir_all(path.join("in the way")).unwrap();

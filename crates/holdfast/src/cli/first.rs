@@ -11,9 +11,10 @@ use array::{Array, NewToken, TokenName};
 use serde::Serialize;
 
 use super::args::ServeArgs;
+use super::creation;
 use super::failure::Failure;
 use super::mounting;
-use super::pool::{self, Place};
+use super::place::Places;
 use super::size::human;
 use crate::serve::now_ms;
 
@@ -25,18 +26,21 @@ const VOLUME: &str = "data";
 /// A pool that was just made.
 pub struct First {
     pool: PathBuf,
-    data: PathBuf,
+    data: Vec<PathBuf>,
     capacity_bytes: u64,
-    notice: &'static str,
+    notice: String,
 }
 
 /// What a first start prints, once.
 #[derive(Serialize)]
 pub struct Beginning {
     data: PathBuf,
+    /// The files of a pool on several devices.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<PathBuf>,
     capacity_bytes: u64,
     #[serde(skip)]
-    notice: &'static str,
+    notice: String,
     user: &'static str,
     /// `None` if the system's log would keep it.
     token: Option<String>,
@@ -46,15 +50,16 @@ pub struct Beginning {
 impl First {
     /// Makes the pool, once it is certain that hosts could log in: a start that fails because a
     /// port is taken leaves nothing behind.
-    pub fn make(place: &Place, options: &ServeArgs) -> Result<Self, Failure> {
+    pub fn make(places: &Places, options: &ServeArgs) -> Result<Self, Failure> {
         for portal in &options.iscsi {
             let address = portal.address;
             TcpListener::bind(address).map_err(|error| {
                 Failure::Machine(format!("can't listen on {address} (--iscsi): {error}"))
             })?;
         }
-        let (capacity_bytes, notice) = pool::create(place, options.capacity, false)?;
-        let (pool, data) = (place.pool.clone(), place.data.clone());
+        let (capacity_bytes, notice) = creation::create(&places.all, options.capacity, false)?;
+        let pool = places.first().pool.clone();
+        let data = places.all.iter().map(|place| place.data.clone()).collect();
         Ok(Self { pool, data, capacity_bytes, notice })
     }
 
@@ -74,9 +79,10 @@ impl First {
             None => Vec::new(),
         };
         Ok(Beginning {
-            data: self.data.clone(),
+            data: self.data[0].clone(),
+            devices: if self.data.len() > 1 { self.data.clone() } else { Vec::new() },
             capacity_bytes: self.capacity_bytes,
-            notice: self.notice,
+            notice: self.notice.clone(),
             user: BUILT_IN_USER,
             token,
             commands,
@@ -87,8 +93,10 @@ impl First {
 impl Beginning {
     /// The first line: what was made.
     pub fn made(&self) -> String {
+        let more = self.devices.iter().skip(1).map(|data| format!(", {}", data.display()));
         let (data, size) = (self.data.display(), human(self.capacity_bytes));
-        format!("Pool made: {data}, {size}{}.\n", self.notice)
+        let each = if self.devices.is_empty() { "" } else { " on each" };
+        format!("Pool made: {data}{}, {size}{each}{}.\n", more.collect::<String>(), self.notice)
     }
 
     /// The last lines: how to go on.
@@ -152,8 +160,9 @@ mod tests {
     fn beginning(token: Option<&str>) -> Beginning {
         Beginning {
             data: "/srv/pool.data".into(),
+            devices: Vec::new(),
             capacity_bytes: 1 << 30,
-            notice: " (x)",
+            notice: " (x)".into(),
             user: "admin",
             token: token.map(str::to_owned),
             commands: vec!["one".into(), "two".into()],

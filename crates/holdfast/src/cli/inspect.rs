@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use array::Array;
 use block::VolumeId;
+use segments::Shared;
 use serde::Serialize;
 use store::{InspectOptions, InspectReport, OpenOptions, Store};
-use sys::{Disk, FileDisk};
 
 use super::args::{Common, InspectArgs};
 use super::failure::Failure;
+use super::medium::{Medium, Use};
 use super::output::show;
-use super::pool::{Place, open_disk_to_read};
+use super::place::Places;
 
 /// The findings of the store, and the names that an administrator gave.
 #[derive(Serialize)]
@@ -26,13 +26,13 @@ struct Shown {
 
 /// Shows the pool. Findings are listed in the report, and make the exit code 1.
 pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> {
-    let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
+    let named = [&options.places, &common.pool];
+    let Some(pool) = named.into_iter().find(|paths| !paths.is_empty()) else {
         let text = "inspect needs a pool: holdfast inspect DIR-OR-DEVICE";
         return Err(Failure::Usage(text.into()));
     };
-    let place = Place::of_existing(pool)?;
-    let disk = Arc::new(open_disk_to_read(&place)?);
-    let objects = load_names(&disk);
+    let segments = Medium::open(&Places::of_existing(pool)?, Use::ToRead)?.segments();
+    let objects = load_names(&segments);
     let names = objects.as_ref().map(Clone::clone).unwrap_or_default();
     let asked = options.volume.as_deref();
     let volume = match (asked.map(|name| find(name, &names)).transpose(), &objects) {
@@ -40,7 +40,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
         (found, _) => found?,
     };
     let wanted = InspectOptions { volume, data: options.data };
-    let mut report = store::inspect(disk, wanted)?;
+    let mut report = store::inspect(segments, wanted)?;
     // If the store can't be loaded, that has failed above; here only its objects can fail.
     report.findings.extend(objects.err().map(|failure| failure.to_string()));
     let is_sound = report.findings.is_empty();
@@ -51,10 +51,9 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
 
 /// The names of an administrator's objects, checked against the volumes of the store. A stopped
 /// pool is only read.
-fn load_names(disk: &Arc<FileDisk>) -> Result<BTreeMap<u64, String>, Failure> {
-    let disk: Arc<dyn Disk> = disk.clone();
+fn load_names(segments: &Shared) -> Result<BTreeMap<u64, String>, Failure> {
     let options = OpenOptions { memory_bytes: 0, ..OpenOptions::default() };
-    let store = Store::load(disk, options)?;
+    let store = Store::load(segments.clone(), options)?;
     let names = Array::volume_names(&store)?;
     Ok(names.into_iter().map(|(id, name)| (id.0, name)).collect())
 }

@@ -4,7 +4,9 @@
 //! * [`failure`]: exit codes,
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
-//! * [`pool`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
+//! * [`place`]: where a pool is, [`medium`]: opening what it is on, [`members`]: its devices while
+//!   it is served,
+//! * [`pool`] and its [`creation`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
 //!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`], [`provision`],
 //!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`lab`],
 //!   [`raw`], [`completion`], [`inspect`], [`salvage`]: the verbs,
@@ -26,6 +28,7 @@ mod client;
 mod completion;
 mod config;
 mod connection;
+mod creation;
 mod credentials;
 mod descriptors;
 mod device;
@@ -46,12 +49,15 @@ mod interval;
 mod lab;
 mod limits;
 mod log;
+mod medium;
+mod members;
 mod mounting;
 mod notify;
 mod offload;
 mod optimize;
 mod output;
 mod panics;
+mod place;
 mod pool;
 mod private;
 mod protection;

@@ -12,13 +12,15 @@ use std::sync::Arc;
 
 use array::{SalvagedObject, SalvagedObjects, salvaged_objects};
 use block::{BLOCK_BYTES, SECTOR_BYTES};
+use format::label::MemberState;
+use segments::{Local, Segments as _};
 use serde::Serialize;
 use store::{LogCut, Salvage, SalvageError, SalvageOptions, SalvageVolume};
 
 use super::args::{Common, SalvageArgs};
 use super::failure::Failure;
 use super::output::{Align, show, table, time};
-use super::pool::{Place, open_disk_to_read};
+use super::place::{Place, Places, open_disk_to_read};
 use super::size::human;
 use file::{LostRange, Written};
 
@@ -81,11 +83,16 @@ struct Report {
 
 /// Writes out everything that can be read. If anything is lost, the exit code is 1.
 pub fn run(common: &Common, options: &SalvageArgs) -> Result<ExitCode, Failure> {
-    let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
+    let named = [&options.places, &common.pool];
+    let Some(pool) = named.into_iter().find(|paths| !paths.is_empty()) else {
         let text = "salvage needs a pool: holdfast salvage DIR-OR-DEVICE --to DIR";
         return Err(Failure::Usage(text.into()));
     };
-    let place = Place::of_existing(pool)?;
+    let places = Places::of_existing(pool)?;
+    for place in &places.all {
+        Directory::check(&options.to, place)?;
+    }
+    let place = best(places)?;
     let directory = Directory::check(&options.to, &place)?;
     let salvage = open(&place, options)?;
     directory.make()?;
@@ -95,6 +102,34 @@ pub fn run(common: &Common, options: &SalvageArgs) -> Result<ExitCode, Failure> 
     file::write_new(&options.to.join(REPORT), &text)?;
     show(common.form, &report, || text_of(&report, &options.to))?;
     Ok(if report.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Of several devices of a pool the one to read: one that was in, by the newest label. Each of them
+/// had all of the pool.
+fn best(places: Places) -> Result<Place, Failure> {
+    let mut all = places.all;
+    if all.len() > 1 {
+        let mut rated = Vec::new();
+        for place in all {
+            rated.push((rate(&place), place));
+        }
+        rated.sort_by_key(|(rating, _)| std::cmp::Reverse(*rating));
+        all = rated.into_iter().map(|(_, place)| place).collect();
+        tracing::info!("{} is read", all[0].data.display());
+    }
+    Ok(all.swap_remove(0))
+}
+
+/// How much a device is worth: the newest change of devices that it knows of, and whether it was in
+/// then.
+fn rate(place: &Place) -> (u64, bool) {
+    let Ok(disk) = open_disk_to_read(place) else { return (0, false) };
+    let labels = Local::over(Arc::new(disk)).labels();
+    let rate = |label: &format::Label| {
+        let own = label.members.iter().find(|member| member.device == label.device);
+        (label.sequence, own.is_some_and(|member| member.state == MemberState::In))
+    };
+    labels.iter().flatten().map(rate).max().unwrap_or_default()
 }
 
 /// The output directory.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
 use block::ArrayIdentity;
-use segments::Local;
 use serde_json::json;
 use store::{Store, StoreError};
 
@@ -24,9 +23,11 @@ use super::failure::Failure;
 use super::first::First;
 use super::http::{Bound, Server};
 use super::log;
+use super::medium::{Medium, Use};
+use super::members::Members;
 use super::notify;
 use super::output::show;
-use super::pool::{Place, open_disk};
+use super::place::{Place, Places};
 use super::supervisor;
 use super::telemetry::{FrontEnd, Watched};
 use super::web;
@@ -40,7 +41,8 @@ use crate::serve::{
 /// Serves until SIGTERM or SIGINT.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let config = Config::load(options.config.as_deref())?;
-    let Some(pool) = options.place.as_ref().or(common.pool.as_ref()) else {
+    let named = [&options.places, &common.pool, &config.pool];
+    let Some(pool) = named.into_iter().find(|paths| !paths.is_empty()) else {
         let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
         return Err(Failure::Usage(text.into()));
     };
@@ -49,27 +51,36 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     check_portal_count(options.iscsi.len()).map_err(of_serving)?;
     log::start(config.log_level);
     let shares = descriptors::take(thread_count(config.threads), options.iscsi.len());
-    let (place, is_first) = Place::of_existing_or_new(pool)?;
+    let (places, is_first) = Places::of_existing_or_new(pool)?;
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
-        true => Some(First::make(&place, options)?),
+        true => Some(First::make(&places, options)?),
         false => None,
     };
-    let (opened, serving) = open(&place, &config, options, shares)?;
+    let (opened, serving) = open(&places, &config, options, shares)?;
+    let place = places.first();
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
-        false => Some(certificate::of_array(&config, &place, pool_id, bound.address)?),
+        false => Some(certificate::of_array(&config, place, pool_id, bound.address)?),
     };
     let bound = Some(bound);
-    let directory = certificate::directory(&config, &place, pool_id)
+    let directory = certificate::directory(&config, place, pool_id)
         .inspect_err(|failure| tracing::warn!("there is no history of performance: {failure}"))
         .ok();
-    let place = &place;
     let running = None;
     let connections = shares.management;
-    let mut manager =
-        Manager { common, place, directory, bound, connections, identity, opened, first, running };
+    let mut manager = Manager {
+        common,
+        places: &places,
+        directory,
+        bound,
+        connections,
+        identity,
+        opened,
+        first,
+        running,
+    };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
@@ -100,28 +111,25 @@ fn of_serving(error: ServeError) -> Failure {
 struct Opened {
     array: Arc<Array>,
     store: Arc<Store>,
+    members: Arc<Members>,
     settings: Settings,
     durability: Durability,
     destinations: Vec<Destination>,
 }
 
 fn open(
-    place: &Place,
+    places: &Places,
     config: &Config,
     options: &ServeArgs,
     shares: Shares,
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
     let destinations = notify::destinations(&config.notify)?;
-    let disk = Arc::new(open_disk(place)?);
-    disk.report_to(|text| tracing::warn!("{text}"));
-    let medium = Arc::new(match options.slow_device_for_tests {
-        None => Local::new(disk),
-        Some(latency) => Local::slowed(disk, latency),
-    });
+    let purpose = Use::ToWrite { may_miss: options.devices_missing };
+    let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
     let store = Arc::new(
-        Store::open(medium.clone(), config.store_options())
-            .map_err(|error| of_opening(error, place))?,
+        Store::open(medium.segments(), config.store_options())
+            .map_err(|error| of_opening(error, places.first()))?,
     );
     let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
     let settings = array.change_settings(config.settings()?)?;
@@ -129,7 +137,9 @@ fn open(
     let addresses: Vec<SocketAddr> = iscsi.iter().map(|arg| arg.address).collect();
     let ids = array.port_ids(&addresses)?;
     let serving = ServeOptions {
-        medium,
+        medium: medium.segments(),
+        files: medium.files().into_iter().map(|(_, file)| file).collect(),
+        notices: medium.notices(),
         store: store.clone(),
         token_volume: array.token_volume(),
         identity: identity(&settings),
@@ -147,7 +157,8 @@ fn open(
         optimize_interval: config.optimize,
     };
     let durability = config.durability;
-    Ok((Opened { array, store, settings, durability, destinations }, serving))
+    let members = Arc::new(Members::new(medium, store.clone()));
+    Ok((Opened { array, store, members, settings, durability, destinations }, serving))
 }
 
 /// Why a pool does not open, and what to do.
@@ -183,7 +194,7 @@ fn revision(version: &str) -> String {
 /// go first, so that no verb finds an interface that is about to end.
 struct Manager<'a> {
     common: &'a Common,
-    place: &'a Place,
+    places: &'a Places,
     /// The directory of the history; `None` if there is none.
     directory: Option<PathBuf>,
     bound: Option<Bound>,
@@ -211,7 +222,8 @@ impl Manager<'_> {
             token: token.expose().to_owned(),
             fingerprint: self.fingerprint(),
             pid: std::process::id(),
-            pool: self.place.pool.clone(),
+            pool: self.places.first().pool.clone(),
+            places: self.places.all.iter().skip(1).map(|place| place.pool.clone()).collect(),
         };
         let facts = Facts {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -230,9 +242,10 @@ impl Manager<'_> {
                 counters: running.counters.clone(),
                 store: self.opened.store.clone(),
                 observer: running.observer.clone(),
-                device: self.place.data.display().to_string(),
+                members: self.opened.members.clone(),
                 portals: facts.portals.clone(),
             }),
+            changes: self.opened.members.clone(),
             watch: Arc::new(Watched {
                 observer: running.observer.clone(),
                 notifier,
@@ -249,7 +262,7 @@ impl Manager<'_> {
         let renewer =
             Renewer::start(self.credentials(), Registered::new(&run), run).map_err(failed)?;
         self.running = Some((renewer, server, sampler, watcher));
-        self.announce(&running.portals, api, &self.place.pool)?;
+        self.announce(&running.portals, api, &self.places.first().pool)?;
         supervisor::tell_ready()
     }
 
@@ -274,13 +287,15 @@ impl Manager<'_> {
             let path = credentials.path().display().to_string();
             Some(Certificate { path, ends_ms: credentials.ends_ms()? })
         };
+        let members = self.opened.members.clone();
         let sources = alerts::Sources {
             array: self.opened.array.clone(),
             counters: running.counters.clone(),
             observer: running.observer.clone(),
             portals: running.portals.len(),
             store: self.opened.store.clone(),
-            device: self.place.data.display().to_string(),
+            device: self.opened.members.name(),
+            members: Box::new(move || members.statuses_of_several()),
             certificate: Box::new(certificate),
         };
         let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;

@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::{
-    CommandCounters, Copied, Device, DeviceTransfers, HostSession, LatencyBucket, MemoryCounters,
-    NotificationTest, PathCounters, PortCounters, SessionTerms, Telemetry, Watch, WireCounters,
+    CommandCounters, Copied, Device, DeviceTransfers, Devices, HostSession, LatencyBucket,
+    MemoryCounters, NotificationTest, PathCounters, PortCounters, SessionTerms, Telemetry, Watch,
+    WireCounters,
 };
 use array::Array;
 use store::Store;
 
+use super::members::Members;
 use crate::serve::notify::{Event, News, Notifier};
 use crate::serve::{Observer, now_ms};
 use front::counters::{Class, ClassSnapshot, CopySnapshot};
 use front::sessions::SessionSnapshot;
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
+
+/// What all devices of a pool are called together, where there are several.
+pub const TOGETHER: &str = "pool";
 
 /// The counters of a running front end, and of its store.
 pub struct FrontEnd {
@@ -23,8 +28,8 @@ pub struct FrontEnd {
     pub observer: Observer,
     /// Where each port listens.
     pub portals: Vec<String>,
-    /// The device or file of the pool.
-    pub device: String,
+    /// The devices of the pool.
+    pub members: Arc<Members>,
 }
 
 impl Telemetry for FrontEnd {
@@ -60,10 +65,9 @@ impl Telemetry for FrontEnd {
         }
     }
 
-    fn devices(&self) -> Vec<Device> {
+    fn devices(&self) -> Devices {
         let DeviceSnapshot { reads, writes } = self.counters.device();
-        vec![Device {
-            name: self.device.clone(),
+        let counted = |device: Device| Device {
             takes_writes: !self.observer.has_failed(),
             retries: self.store.device_retries(),
             moved_writes: self.store.moved_writes(),
@@ -71,8 +75,18 @@ impl Telemetry for FrontEnd {
             unflushed_bytes: self.store.unflushed_bytes(),
             reads: transfers(reads),
             commits: transfers(writes),
-            ..Device::default()
-        }]
+            ..device
+        };
+        let devices = self.members.devices();
+        match self.members.are_several() {
+            false => {
+                Devices { devices: devices.into_iter().map(counted).collect(), together: None }
+            }
+            true => {
+                let all = Device { name: TOGETHER.into(), ..Device::default() };
+                Devices { devices, together: Some(counted(all)) }
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::{Condvar, Mutex};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Next, ReadAhead, Store, StoreError};
-use sys::Preparer;
+use sys::{FileDisk, Preparer};
 
 use super::ServeOptions;
 use super::shared::Shared;
@@ -259,14 +259,15 @@ fn maintain(
     }
 }
 
-/// The thread that keeps space ready for the log, where it is wanted.
-pub(super) fn start_preparer(options: &ServeOptions) -> io::Result<Option<Preparer>> {
+/// The threads that keep space ready for the log, one for each file, where it is wanted.
+pub(super) fn start_preparers(options: &ServeOptions) -> io::Result<Vec<Preparer>> {
     if options.prepare_ahead_bytes == 0 {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let report = |text: &str| tracing::warn!("{text}");
-    let Some(file) = options.medium.file() else { return Ok(None) };
-    Preparer::start(file.clone(), options.prepare_ahead_bytes, report).map(Some)
+    let start =
+        |file: &Arc<FileDisk>| Preparer::start(file.clone(), options.prepare_ahead_bytes, report);
+    options.files.iter().map(start).collect()
 }
 
 fn join(thread: Option<JoinHandle<()>>) {

@@ -47,8 +47,8 @@ use std::time::Duration;
 
 use block::{ArrayIdentity, SectorCount, VolumeId};
 use front::{Counters, LoadError, LunMaps, PortOptions, TargetRecords};
-use segments::Local;
 use store::{Store, StoreError};
+use sys::FileDisk;
 
 pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
@@ -123,7 +123,11 @@ impl Duties for array::Array {
 /// What to serve, and how.
 pub struct ServeOptions {
     /// Where the pool lives: what `store` was opened on.
-    pub medium: Arc<Local>,
+    pub medium: segments::Shared,
+    /// The files or devices of it that space is kept ready on ahead of the log.
+    pub files: Vec<Arc<FileDisk>>,
+    /// What an administrator should know about these, one sentence each.
+    pub notices: Vec<String>,
     /// The pool.
     pub store: Arc<Store>,
     /// A volume of `store` that nobody else uses, for what ROD tokens stand for, and its size.
@@ -213,10 +217,10 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
     let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
     shared.front.restore(&*options.reservations)?;
-    for notice in options.medium.notices() {
+    for notice in &options.notices {
         tracing::warn!("{notice}");
     }
-    let preparer = background::start_preparer(&options).map_err(ServeError::Start)?;
+    let preparers = background::start_preparers(&options).map_err(ServeError::Start)?;
     let attendants =
         background::start(options.store.clone(), &shared).map_err(ServeError::Start)?;
     let accountant = space::start(&shared).map_err(ServeError::Start)?;
@@ -234,7 +238,7 @@ pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), Ser
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
-    drop((signals, saver, optimizer, scrubber, accountant, attendants, preparer));
+    drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
     match options.store.checkpoint() {
         // What was answered is in the log, which the next start reads.
         Err(error @ StoreError::NoRoom { .. }) => {

@@ -10,7 +10,7 @@ use front::{FrontEnd, Wires};
 use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
-use segments::{Channel, Segments as _};
+use segments::Channel;
 
 use super::background::LOOK_INTERVAL;
 use super::listen::{Accepted, Listeners};

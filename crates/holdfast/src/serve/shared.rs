@@ -8,7 +8,6 @@ use front::transport::iscsi::{self, Iscsi};
 use front::{PortOptions, Wake};
 use mio::{Poll, Waker};
 use parking_lot::Mutex;
-use segments::Local;
 use sys::Clock;
 
 use super::background::{Bell, Shutdown, now_ms};
@@ -28,7 +27,7 @@ pub(super) struct Shared {
     pub troubles: Troubles,
     pub checkpoint_bell: Arc<Bell>,
     pub saver_bell: Arc<Bell>,
-    pub medium: Arc<Local>,
+    pub medium: segments::Shared,
     /// The pollers, until their threads take them.
     pub polls: Mutex<Vec<Option<Poll>>>,
     /// Connections that were accepted, by the thread that is to serve them.

@@ -163,7 +163,8 @@ fn serve_with(options: ServeOptions, access: Arc<Open>) -> Running {
 
 fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Open>) {
     let disk = Arc::new(FileDisk::open(path).unwrap());
-    let medium = Arc::new(segments::Local::new(disk));
+    let files = vec![disk.clone()];
+    let medium = segments::Shared::from(Arc::new(segments::Local::new(disk)));
     let store = Arc::new(Store::open(medium.clone(), OpenOptions::default()).unwrap());
     let mut ids: Vec<VolumeId> = store
         .config()
@@ -201,6 +202,8 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
     let options = ServeOptions {
         connections: ConnectionLimits::MOST,
         medium,
+        files,
+        notices: Vec::new(),
         store,
         token_volume: (ids[2], size),
         identity: ArrayIdentity {

@@ -1,5 +1,7 @@
 //! The verbs of who may reach what.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use crate::cli::size;
@@ -65,6 +67,46 @@ pub enum PortVerb {
 pub enum DeviceVerb {
     /// List the devices.
     List,
+    /// Give the pool another device, which catches up; only one that was made on several.
+    Add {
+        /// A directory, in which a file is made, or a block device, on the machine of the array.
+        #[arg(value_name = "DIR-OR-DEVICE")]
+        place: PathBuf,
+        /// Overwrite a device that is not blank.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Put another device in the place of one, which is out from then on.
+    Replace {
+        /// The number of the old one.
+        number: u16,
+        /// The new one, as in `add`.
+        #[arg(value_name = "DIR-OR-DEVICE")]
+        place: PathBuf,
+        /// Overwrite a device that is not blank.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Take a device out of the pool for good.
+    Remove {
+        /// Its number.
+        number: u16,
+    },
+    /// Take a device out of use, as if it had failed. It stays one of the pool's.
+    Fail {
+        /// Its number.
+        number: u16,
+    },
+    /// Have a device catch up that is out.
+    Return {
+        /// Its number.
+        number: u16,
+    },
+    /// Read from a device for some seconds, so that its activity shows which one it is.
+    Identify {
+        /// Its number.
+        number: u16,
+    },
 }
 
 /// `controller …`.

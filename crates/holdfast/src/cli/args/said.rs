@@ -25,15 +25,15 @@ impl Cli {
         };
         let said = |option| is_said(&matches, option);
         let has_place = match &cli.verb {
-            Verb::Serve(options) => options.place.is_some(),
-            Verb::Inspect(options) => options.place.is_some(),
+            Verb::Serve(options) => !options.places.is_empty(),
+            Verb::Inspect(options) => !options.places.is_empty(),
             _ => false,
         };
         if has_place {
             if said("pool") {
                 return Err(conflict("'--pool <DIR-OR-DEVICE>'", "'[DIR-OR-DEVICE]'"));
             }
-            cli.common.pool = None;
+            cli.common.pool.clear();
         }
         match (said("ca"), said("fingerprint")) {
             (true, true) => return Err(conflict("'--ca <FILE>'", "'--fingerprint <HEX>'")),
@@ -48,7 +48,7 @@ impl Cli {
         if !matches!(cli.verb, Verb::Serve(_)) {
             match (said("pool"), said("api")) {
                 (true, false) => cli.common.api = None,
-                (false, true) => cli.common.pool = None,
+                (false, true) => cli.common.pool.clear(),
                 _ => {}
             }
         }

@@ -13,9 +13,13 @@ use crate::cli::size;
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// The pool, instead of --pool, and of what HOLDFAST_POOL says. In an empty directory one is
-    /// made first.
+    /// made first. Of a pool on several devices, all of them, in any order.
     #[arg(value_name = "DIR-OR-DEVICE")]
-    pub place: Option<PathBuf>,
+    pub places: Vec<PathBuf>,
+    /// Start although devices of the pool are missing that may know more than those that are there:
+    /// what they took without these is lost then. Only for when they are gone for good.
+    #[arg(long)]
+    pub devices_missing: bool,
     /// What a pool that is made now shall hold, at least 1G; one that is there stays as it is.
     /// Default: a quarter of the free space, 64G at most.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]

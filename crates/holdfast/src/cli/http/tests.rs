@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use super::*;
 use crate::cli::certificate::{self, ServerIdentity};
 use crate::cli::config::Config;
-use crate::cli::pool;
+use crate::cli::place;
 use crate::cli::trust::{Trust, pinned};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -22,7 +22,7 @@ fn bound() -> Bound {
 fn identity() -> ServerIdentity {
     let directory = tempfile::tempdir().unwrap();
     let pool = directory.path().to_owned();
-    let place = pool::Place { data: pool.join("pool.data"), pool };
+    let place = place::Place { data: pool.join("pool.data"), pool };
     let api = "127.0.0.1:1".parse().unwrap();
     certificate::of_array(&Config::default(), &place, [7; 16], api).unwrap()
 }

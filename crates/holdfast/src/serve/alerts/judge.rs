@@ -7,6 +7,7 @@ use array::{AlertCode, Condition, Seen, Severity};
 use super::device::Device;
 use super::hosts::Hosts;
 use super::look::Look;
+use super::members;
 
 pub(super) const MINUTE_MS: u64 = 60_000;
 pub(super) const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -70,6 +71,7 @@ impl Judge {
         seen.extend(self.full_soon(look));
         seen.extend(damage(look));
         seen.extend(self.device.judge(look));
+        seen.extend(members::judge(&look.members));
         if look.has_failed {
             let (actual, expected) = ("writes are refused", "writes are taken");
             seen.push(holds(AlertCode::StoreFailed, POOL, Severity::Critical, actual, expected));

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use api::CatchingUp;
 use array::Array;
 use block::Offload;
+use segments::DeviceStatus;
 use store::Store;
 
 use crate::serve::Observer;
@@ -27,6 +29,9 @@ pub struct Certificate {
     pub ends_ms: u64,
 }
 
+/// One of several devices of the pool, and how far it is if it catches up and that is known.
+pub type Member = (DeviceStatus, Option<CatchingUp>);
+
 /// Where to look.
 pub struct Sources {
     /// The objects of the array.
@@ -39,8 +44,10 @@ pub struct Sources {
     pub portals: usize,
     /// What is on the pool's device.
     pub store: Arc<Store>,
-    /// The device or file of the pool.
+    /// The device or file of the pool, or what all of several are called together.
     pub device: String,
+    /// The devices, if there are several, each with how far it is that catches up.
+    pub members: Box<dyn Fn() -> Vec<Member> + Send>,
     /// The certificate that is shown now; none where management is not encrypted.
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
 }
@@ -58,6 +65,8 @@ pub(super) struct Look {
     pub damaged: u64,
     pub is_scrubbed: bool,
     pub device: String,
+    /// The devices, if there are several.
+    pub members: Vec<Member>,
     /// What it did since the start.
     pub transfers: DeviceSnapshot,
     /// How often a write was tried again that it had refused.
@@ -156,6 +165,7 @@ impl Sources {
             damaged: scrub.damaged,
             is_scrubbed: scrub.pass > 0 && !scrub.running,
             device: self.device.clone(),
+            members: (self.members)(),
             transfers: self.counters.device(),
             retries: self.store.device_retries(),
             moved_writes: self.store.moved_writes(),

@@ -2,13 +2,14 @@
 //! and closes alerts, and has others told.
 //!
 //! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
-//! [`Look`] is a function of that and of the looks before ([`judge`], [`device`], [`hosts`]), and
-//! can be tested without a clock.
+//! [`Look`] is a function of that and of the looks before ([`judge`], [`device`], [`members`],
+//! [`hosts`]), and can be tested without a clock.
 
 mod device;
 mod hosts;
 mod judge;
 mod look;
+mod members;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,7 @@ impl Watcher {
     /// Where a thread can't be had.
     pub fn start(sources: Sources, notifier: Arc<Notifier>) -> io::Result<Self> {
         let clock = sys::Clock::start();
-        let mut judge = Judge::default();
+        let (mut judge, mut known) = (Judge::default(), members::Known::default());
         let array = sources.array.clone();
         let (mut teller, mut keeper) =
             (Teller::new(array.clone(), notifier), Keeper { array, is_stored: true });
@@ -54,6 +55,7 @@ impl Watcher {
         let looking = Attendant::start("alerts", Arc::default(), move |_| {
             let now_ms = now_ms();
             let look = sources.look(now_ms, clock.now_ms(), &teller.notifier);
+            known.log(&look.members);
             teller.note(&judge.judge(&look), now_ms);
             found.ring();
             LOOK_PAUSE

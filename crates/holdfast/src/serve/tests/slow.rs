@@ -31,9 +31,9 @@ fn serve_cold(pool: &std::path::Path) -> Running {
     let (mut options, access) = options(pool, 1, Limits::default());
     // Opening is not what takes its time.
     let geometry = options.medium.read_root().unwrap().geometry;
-    let slow = Local::slowed(options.medium.file().unwrap().clone(), LATENCY);
+    let slow = Local::slowed(options.files[0].clone(), LATENCY);
     slow.lay_out(geometry);
-    options.medium = Arc::new(slow);
+    options.medium = Arc::new(slow).into();
     serve_with(options, access)
 }
 

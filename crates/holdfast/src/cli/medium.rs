@@ -1,0 +1,168 @@
+//! Opening what a pool is on: one file or device, or several of which each has all of the pool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use segments::{Device, DeviceStatus, Local, Mirrored, Segments, Shared, has_labels_of_several};
+use sys::FileDisk;
+
+use super::failure::Failure;
+use super::place::{Place, Places, open_disk, open_disk_to_read};
+
+/// What a pool is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// To be written.
+    ToWrite {
+        /// Whether devices may be missing that may know more than those that are there.
+        may_miss: bool,
+    },
+    /// To be read only.
+    ToRead,
+}
+
+/// What a pool is on.
+#[derive(Clone)]
+pub enum Medium {
+    /// One file or device.
+    One(Arc<Local>, String),
+    /// Several, of which each has all of the pool.
+    Several(Arc<Mirrored>, Vec<(String, Arc<FileDisk>)>),
+}
+
+impl Medium {
+    /// Opens what there is at these places, and refuses what is in use. Which pool a device is of,
+    /// and whether that has several, stands on it.
+    pub fn open(places: &Places, purpose: Use) -> Result<Self, Failure> {
+        Self::open_slowed(places, purpose, None)
+    }
+
+    /// The same, where each request takes longer by so much: for tests, on one device.
+    pub fn open_slowed(
+        places: &Places,
+        purpose: Use,
+        latency: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        let is_alone = places.all.len() == 1 && places.missing.is_empty();
+        let (disks, mut failed) = open_all(places, purpose, is_alone)?;
+        let is_of_several = disks.iter().any(|(disk, _)| has_labels_of_several(&**disk));
+        match (&disks[..], is_of_several) {
+            ([(disk, name)], false) if places.all.len() + places.missing.len() == 1 => {
+                let local = match latency {
+                    None => Local::new(disk.clone()),
+                    Some(latency) => Local::slowed(disk.clone(), latency),
+                };
+                Ok(Self::One(Arc::new(local), name.clone()))
+            }
+            (_, false) => Err(failed.pop().unwrap_or_else(|| of_one(places))),
+            (_, true) if latency.is_some() => {
+                Err(Failure::Usage("only a pool on one device can be slowed".into()))
+            }
+            (_, true) => {
+                let files = disks.iter().map(|(disk, name)| (name.clone(), disk.clone())).collect();
+                let devices =
+                    disks.into_iter().map(|(disk, name)| Device::of_file(disk, name)).collect();
+                let may_miss = purpose != Use::ToWrite { may_miss: false };
+                let mirrored = Mirrored::open(devices, may_miss)
+                    .map_err(|error| Failure::Refused(error.to_string()))?;
+                Ok(Self::Several(Arc::new(mirrored), files))
+            }
+        }
+    }
+
+    /// Where its segments live.
+    pub fn segments(&self) -> Shared {
+        match self {
+            Self::One(local, _) => local.clone().into(),
+            Self::Several(mirrored, _) => mirrored.clone().into(),
+        }
+    }
+
+    /// Its files and devices, by name, as far as they were there when it was opened.
+    pub fn files(&self) -> Vec<(String, Arc<FileDisk>)> {
+        match self {
+            Self::One(local, name) => {
+                local.file().map(|file| (name.clone(), file.clone())).into_iter().collect()
+            }
+            Self::Several(_, files) => files.clone(),
+        }
+    }
+
+    /// What an administrator should know about it, one sentence each; mostly nothing.
+    pub fn notices(&self) -> Vec<String> {
+        match self {
+            Self::One(local, _) => local.notices(),
+            Self::Several(mirrored, _) => mirrored.notices(),
+        }
+    }
+
+    /// The devices of a pool on several; `None` if it is on one.
+    pub fn several(&self) -> Option<&Arc<Mirrored>> {
+        match self {
+            Self::One(..) => None,
+            Self::Several(mirrored, _) => Some(mirrored),
+        }
+    }
+
+    /// The devices of the pool, by number. Of one that is alone its label is read.
+    pub fn devices(&self) -> Vec<DeviceStatus> {
+        match self {
+            Self::One(local, name) => {
+                let devices = local.devices().into_iter();
+                devices.map(|device| DeviceStatus { name: name.clone(), ..device }).collect()
+            }
+            Self::Several(mirrored, _) => mirrored.devices(),
+        }
+    }
+}
+
+/// What could be opened, with its name; and why others could not.
+type Opened = (Vec<(Arc<FileDisk>, String)>, Vec<Failure>);
+
+/// Opens all that can be opened. One of several that can't be is as good as missing, unless somebody
+/// else has it.
+fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Failure> {
+    let (mut disks, mut failed) = (Vec::new(), Vec::new());
+    for place in &places.all {
+        match open(place, purpose) {
+            Ok(disk) => {
+                let name = place.data.display().to_string();
+                report_retries(&disk, (!is_alone).then(|| name.clone()));
+                disks.push((Arc::new(disk), name));
+            }
+            Err(failure @ Failure::Refused(_)) => return Err(failure),
+            Err(failure) if is_alone => return Err(failure),
+            Err(failure) => {
+                tracing::warn!("{failure}: the pool is opened without it");
+                failed.push(failure);
+            }
+        }
+    }
+    for path in &places.missing {
+        tracing::warn!("nothing of a pool is at {}: it is opened without it", path.display());
+    }
+    Ok((disks, failed))
+}
+
+fn open(place: &Place, purpose: Use) -> Result<FileDisk, Failure> {
+    match purpose {
+        Use::ToWrite { .. } => open_disk(place),
+        Use::ToRead => open_disk_to_read(place),
+    }
+}
+
+/// Has told in the log what a device refuses, and takes when it is asked again; of several, which.
+pub fn report_retries(disk: &FileDisk, name: Option<String>) {
+    disk.report_to(move |text| match &name {
+        None => tracing::warn!("{text}"),
+        Some(name) => tracing::warn!("{name}: {text}"),
+    });
+}
+
+/// Why several places are no pool.
+fn of_one(places: &Places) -> Failure {
+    let pool = places.first().pool.display();
+    Failure::Refused(format!(
+        "what is at {pool} is not one of several devices of a pool: name it alone"
+    ))
+}

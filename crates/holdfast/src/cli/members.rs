@@ -1,0 +1,367 @@
+//! The devices of the pool that is being served: how they are, and their changes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use api::{CatchingUp, Device, DeviceAdd, DeviceChange, DeviceChanges, DeviceRefusal, DeviceState};
+use array::Kind;
+use block::FrameMut;
+use parking_lot::Mutex;
+use segments::{DeviceError, DeviceStatus, Local, Mirrored, Segments};
+use store::Store;
+use sys::{Disk, FileDisk};
+
+use super::creation::{Part, check_blank};
+use super::failure::Failure;
+use super::medium::{Medium, report_retries};
+use super::place::{Place, open_disk};
+use super::telemetry::TOGETHER;
+
+/// How long a device is read that is to be seen.
+const IDENTIFY_TIME: Duration = Duration::from_secs(10);
+/// How much of it is read at a time, in frames of 4 KiB, and how often.
+const IDENTIFY_FRAMES: usize = 64;
+const IDENTIFY_PAUSE: Duration = Duration::from_millis(5);
+
+/// A file or device, with its name.
+type Named = (String, Arc<FileDisk>);
+/// Files and devices by their names.
+type Files = HashMap<String, Arc<FileDisk>>;
+
+/// The devices of a pool that is being served.
+pub struct Members {
+    store: Arc<Store>,
+    medium: Medium,
+    /// Of one that is alone: how it was when it was opened.
+    only: Vec<DeviceStatus>,
+    /// The files of those that were there, or came, by their names. Held while a device comes or
+    /// goes: one change at a time.
+    files: Mutex<Files>,
+}
+
+impl Members {
+    /// Those of a pool that was opened.
+    pub fn new(medium: Medium, store: Arc<Store>) -> Self {
+        let only = match medium.several() {
+            Some(_) => Vec::new(),
+            None => medium.devices(),
+        };
+        let files = Mutex::new(medium.files().into_iter().collect());
+        Self { store, only, medium, files }
+    }
+
+    /// Whether the pool is on several devices, as far as labels say: one may be left.
+    pub fn are_several(&self) -> bool {
+        self.medium.several().is_some()
+    }
+
+    /// What alerts that are about all of them name.
+    pub fn name(&self) -> String {
+        let only = self.only.first().map(|device| device.name.clone());
+        only.unwrap_or_else(|| TOGETHER.into())
+    }
+
+    /// How they are, by number, each with how far it is that catches up; none of a pool on one,
+    /// which has no pool without it.
+    pub fn statuses_of_several(&self) -> Vec<(DeviceStatus, Option<CatchingUp>)> {
+        let several = self.medium.several().map(|mirrored| mirrored.devices());
+        let several = several.unwrap_or_default().into_iter();
+        several.map(|device| (device.clone(), self.progress(device.number))).collect()
+    }
+
+    /// How they are, by number.
+    pub fn statuses(&self) -> Vec<DeviceStatus> {
+        match self.medium.several() {
+            None => self.only.clone(),
+            Some(mirrored) => mirrored.devices(),
+        }
+    }
+
+    /// The same, in the form of interfaces; without what hosts asked of them.
+    pub fn devices(&self) -> Vec<Device> {
+        let has_failed = self.store.segments().has_given_up();
+        let devices = self.statuses().into_iter().map(|status| {
+            let state = state_of(status.state);
+            let takes_writes = matches!(state, DeviceState::In | DeviceState::CatchingUp);
+            Device {
+                catching_up: self.progress(status.number),
+                name: status.name,
+                number: status.number,
+                id: status.id.to_string(),
+                state,
+                why_out: status.why_out.filter(|_| !takes_writes),
+                len_bytes: status.len_bytes,
+                read_errors: status.read_errors,
+                write_errors: status.write_errors,
+                mended: status.mended,
+                retries: status.retries,
+                takes_writes: takes_writes && !has_failed,
+                ..Device::default()
+            }
+        });
+        devices.collect()
+    }
+
+    /// How far a device has come that is catching up, if that is known.
+    fn progress(&self, _number: u16) -> Option<CatchingUp> {
+        None
+    }
+
+    /// Gives the pool a device, or one in the place of another.
+    fn add(&self, mirrored: &Mirrored, asked: &DeviceAdd) -> Result<u16, DeviceRefusal> {
+        let mut files = self.files.lock();
+        let path = resolved(Path::new(&asked.place))?;
+        let pool = self.store.pool_status();
+        let mut entropy = [0; 16];
+        sys::entropy(&mut entropy).map_err(|error| fault(&error.to_string()))?;
+        if let Some((name, file)) = returning(&path, pool.pool_id, &files)? {
+            let device = segments::Device::of_file(file.clone(), name.clone());
+            let number = put(mirrored, device, asked.replaces, entropy)?;
+            files.insert(name, file);
+            return Ok(number);
+        }
+        let place = free_place(&path, &files)?;
+        if place.is_device() && !asked.force {
+            check_blank(&place.data).map_err(of_place)?;
+        }
+        let mut part = Part::make(&place, pool.capacity_bytes).map_err(of_place)?;
+        let (name, file) = (place.data.display().to_string(), part.file().clone());
+        report_retries(&file, Some(name.clone()));
+        let finished = part.finish().map_err(of_place);
+        match finished.and_then(|()| put(mirrored, part.device(), asked.replaces, entropy)) {
+            Ok(number) => {
+                files.insert(name, file);
+                Ok(number)
+            }
+            Err(refusal) => {
+                part.undo();
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Removes a device, which nobody holds open any more then.
+    fn remove(&self, mirrored: &Mirrored, number: u16) -> Result<u16, DeviceRefusal> {
+        let mut files = self.files.lock();
+        let name = self.status(number)?.name;
+        mirrored.remove(number).map_err(refusal)?;
+        files.remove(&name);
+        Ok(number)
+    }
+
+    fn status(&self, number: u16) -> Result<DeviceStatus, DeviceRefusal> {
+        let found = self.statuses().into_iter().find(|device| device.number == number);
+        found.ok_or_else(|| refusal(DeviceError::Unknown(number)))
+    }
+
+    /// Reads a device for some seconds, on a thread of its own.
+    fn identify(&self, number: u16) -> Result<u16, DeviceRefusal> {
+        let name = self.status(number)?.name;
+        let Some(file) = self.files.lock().get(&name).cloned() else {
+            let text = format!("Device {number} is missing, and can't be read.");
+            return Err(DeviceRefusal {
+                kind: Kind::Conflict,
+                code: "device_state",
+                message: text,
+            });
+        };
+        let read = move || {
+            let start = Instant::now();
+            let chunk_bytes = IDENTIFY_FRAMES as u64 * 4096;
+            let chunks = (file.len_bytes() / chunk_bytes).max(1);
+            let mut frames: Vec<FrameMut> =
+                (0..IDENTIFY_FRAMES).map(|_| FrameMut::zeroed()).collect();
+            for chunk in (0..chunks).cycle().step_by(7) {
+                // What fails here is found by whoever needs it.
+                let _ = file.read(chunk * chunk_bytes, &mut frames);
+                if start.elapsed() >= IDENTIFY_TIME {
+                    return;
+                }
+                thread::sleep(IDENTIFY_PAUSE);
+            }
+        };
+        let started = thread::Builder::new().name("identify".into()).spawn(read);
+        started.map(|_| number).map_err(|error| fault(&error.to_string()))
+    }
+}
+
+impl DeviceChanges for Members {
+    fn change(&self, change: DeviceChange) -> Result<u16, DeviceRefusal> {
+        if let DeviceChange::Identify(number) = change {
+            return self.identify(number);
+        }
+        let mirrored = self.medium.several().ok_or_else(|| refusal(DeviceError::OnlyOne))?;
+        let of_number =
+            |number: u16, done: Result<(), DeviceError>| done.map(|()| number).map_err(refusal);
+        match change {
+            DeviceChange::Add(asked) => self.add(mirrored, &asked),
+            DeviceChange::Remove(number) => self.remove(mirrored, number),
+            DeviceChange::TakeOut(number) => {
+                of_number(number, mirrored.take_out(number, "an administrator took it out"))
+            }
+            DeviceChange::TakeBack(number) => of_number(number, mirrored.take_back(number)),
+            DeviceChange::Identify(number) => self.identify(number),
+        }
+    }
+}
+
+/// The state in the form of interfaces.
+pub fn state_of(state: segments::DeviceState) -> DeviceState {
+    match state {
+        segments::DeviceState::In => DeviceState::In,
+        segments::DeviceState::CatchingUp => DeviceState::CatchingUp,
+        segments::DeviceState::Out | segments::DeviceState::Kept => DeviceState::Out,
+        segments::DeviceState::Missing => DeviceState::Missing,
+    }
+}
+
+fn put(
+    mirrored: &Mirrored,
+    device: segments::Device,
+    replaces: Option<u16>,
+    entropy: [u8; 16],
+) -> Result<u16, DeviceRefusal> {
+    let put = match replaces {
+        None => mirrored.add(device, entropy),
+        Some(old) => mirrored.replace(old, device, entropy),
+    };
+    put.map_err(refusal)
+}
+
+/// A path of a request, without links.
+fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
+    if !path.is_absolute() {
+        let text = format!("{} is not an absolute path", path.display());
+        return Err(of_place(Failure::Usage(text)));
+    }
+    if !path.exists() {
+        let text =
+            format!("there is nothing at {0}; make the directory: mkdir {0}", path.display());
+        return Err(of_place(Failure::Usage(text)));
+    }
+    path.canonicalize().map_err(|error| of_place(Failure::of_file("use", path, &error)))
+}
+
+/// A device of this pool that was missing, or was one of its, and is back: its name and its file.
+fn returning(
+    path: &Path,
+    pool_id: [u8; 16],
+    files: &Files,
+) -> Result<Option<Named>, DeviceRefusal> {
+    let is_new = |place: &Place| !files.contains_key(&place.data.display().to_string());
+    for place in Place::all_of(path).map_err(of_place)?.into_iter().filter(is_new) {
+        let disk = Arc::new(open_disk(&place).map_err(of_place)?);
+        let name = place.data.display().to_string();
+        let labels = Local::over(disk.clone()).labels();
+        if labels.iter().flatten().any(|label| label.pool_id == pool_id) {
+            report_retries(&disk, Some(name.clone()));
+            return Ok(Some((name, disk)));
+        }
+    }
+    Ok(None)
+}
+
+/// Where a new device of the pool goes: a block device, or a file in a directory that has none, or
+/// has files of this pool and room for one more.
+fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRefusal> {
+    let place = Place::of(found).map_err(of_place)?;
+    let is_of_pool = |name: &String| Path::new(name).parent() == Some(found);
+    if place.is_device() || !files.keys().any(is_of_pool) {
+        return match !place.is_device() && place.data.exists() {
+            false => Ok(place),
+            true => {
+                let data = place.data.display();
+                let text = format!("{data} is there already; name another directory, or remove it");
+                Err(of_place(Failure::Refused(text)))
+            }
+        };
+    }
+    let mut places = (0..super::place::DEVICES_MAX).filter_map(|n| Place::numbered(found, n).ok());
+    places.find(|place| !place.data.exists()).ok_or_else(|| {
+        let text = format!("{} has all files that it can have; remove one", found.display());
+        of_place(Failure::Refused(text))
+    })
+}
+
+/// A place that can't be a device of the pool.
+fn of_place(failure: Failure) -> DeviceRefusal {
+    let (kind, code) = match &failure {
+        Failure::Refused(_) => (Kind::Conflict, "place_in_use"),
+        _ => (Kind::Invalid, "invalid_place"),
+    };
+    DeviceRefusal { kind, code, message: sentence(&failure.to_string()) }
+}
+
+fn fault(text: &str) -> DeviceRefusal {
+    DeviceRefusal { kind: Kind::Fault, code: "internal", message: sentence(text) }
+}
+
+fn refusal(error: DeviceError) -> DeviceRefusal {
+    let (kind, code, instead) = match &error {
+        DeviceError::Unknown(_) => {
+            (Kind::NotFound, "no_such_device", "`holdfast device list` lists them")
+        }
+        DeviceError::OnlyOne => (Kind::Conflict, "one_device", ""),
+        DeviceError::Last(_) => {
+            (Kind::Conflict, "last_device", "add another one first, and let it catch up")
+        }
+        DeviceError::State { number, state, instead } => {
+            let state = state_of(*state).name().replace('_', " ");
+            let message = sentence(&format!("device {number} is {state}: {instead}"));
+            return DeviceRefusal { kind: Kind::Conflict, code: "device_state", message };
+        }
+        DeviceError::Small { .. } => (Kind::Invalid, "device_too_small", "name a larger one"),
+        DeviceError::Full(_) => {
+            (Kind::Conflict, "too_many_devices", "remove one first, or replace it")
+        }
+        DeviceError::Io(_) => (Kind::Fault, "device_failed", "the log of the kernel says more"),
+    };
+    let text = match instead {
+        "" => error.to_string(),
+        _ => format!("{error}: {instead}"),
+    };
+    DeviceRefusal { kind, code, message: sentence(&text) }
+}
+
+/// A message of the interface: from a capital letter to a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(Some('.')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        for (error, code, told) in [
+            (DeviceError::Unknown(7), "no_such_device", "The pool has no device 7: `holdfast"),
+            (DeviceError::OnlyOne, "one_device", "make one on several."),
+            (DeviceError::Last(0), "last_device", "add another one first"),
+            (DeviceError::Small { has_bytes: 1, needs_bytes: 2 }, "device_too_small", "larger"),
+            (DeviceError::Full(3), "too_many_devices", "replace it."),
+        ] {
+            let refused = refusal(error);
+            assert_eq!(refused.code, code);
+            assert!(refused.message.contains(told), "{}", refused.message);
+        }
+    }
+
+    #[test]
+    fn a_new_device_goes_where_nothing_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let place = free_place(path, &HashMap::new()).unwrap();
+        assert!(place.data.ends_with("pool.data"));
+        std::fs::write(&place.data, "x").unwrap();
+        assert_eq!(free_place(path, &HashMap::new()).unwrap_err().code, "place_in_use");
+        for bad in ["relative", "/does/not/exist"] {
+            assert_eq!(resolved(Path::new(bad)).unwrap_err().code, "invalid_place");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Where a pool is: the directories and block devices that are named for it, and its files in them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use sys::FileDisk;
+
+use super::failure::Failure;
+
+/// The files that hold a pool, in the pool's directory; the second and the third only where several
+/// devices are tried out in one.
+const DATA_FILES: [&str; DEVICES_MAX] = ["pool.data", "pool.2.data", "pool.3.data"];
+/// The most devices of a pool.
+pub const DEVICES_MAX: usize = 3;
+
+/// Where a device of a pool is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The directory or device, as an absolute path without links.
+    pub pool: PathBuf,
+    /// The file or device that holds the bytes.
+    pub data: PathBuf,
+}
+
+impl Place {
+    /// The first of these that a path stands for, whether anything is there or not.
+    pub fn of(path: &Path) -> Result<Self, Failure> {
+        Self::numbered(path, 0)
+    }
+
+    /// A path, of which a directory holds several devices: the one with this number, from 0 on.
+    pub fn numbered(path: &Path, number: usize) -> Result<Self, Failure> {
+        let kind =
+            fs::metadata(path).map_err(|error| Failure::of_file("use", path, &error))?.file_type();
+        let pool = path.to_owned();
+        if kind.is_dir() {
+            return Ok(Self { data: pool.join(DATA_FILES[number]), pool });
+        }
+        if kind.is_block_device() {
+            return Ok(Self { data: pool.clone(), pool });
+        }
+        let text = format!("{} is neither a directory nor a block device", path.display());
+        Err(Failure::Usage(text))
+    }
+
+    /// Those of a path, without links, that hold something: the device, or the files in the
+    /// directory.
+    pub fn all_of(path: &Path) -> Result<Vec<Self>, Failure> {
+        let first = Self::of(path)?;
+        if first.is_device() {
+            return Ok(vec![first]);
+        }
+        let files = DATA_FILES.map(|file| Self { data: path.join(file), pool: path.to_owned() });
+        Ok(files.into_iter().filter(|place| place.data.exists()).collect())
+    }
+
+    /// Where a pool is built until it is complete.
+    pub fn scratch(&self) -> PathBuf {
+        self.data.with_extension("data.new")
+    }
+
+    /// Whether it is a block device, not a directory.
+    pub fn is_device(&self) -> bool {
+        self.pool == self.data
+    }
+
+    /// What no other place has: the device, or where the file is or will be.
+    fn identity(&self) -> (u64, PathBuf) {
+        let device = fs::metadata(&self.pool).map_or(0, |found| found.rdev());
+        match self.is_device() {
+            true => (device, PathBuf::new()),
+            false => (0, self.data.clone()),
+        }
+    }
+}
+
+/// Where the devices of a pool are.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Those that are there: at least one.
+    pub all: Vec<Place>,
+    /// Paths that were named, and where nothing is.
+    pub missing: Vec<PathBuf>,
+}
+
+impl Places {
+    /// The places of a pool that exists.
+    pub fn of_existing(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let (mut all, mut missing) = (Vec::new(), Vec::new());
+        for path in paths {
+            let found = match fs::canonicalize(path) {
+                Ok(found) => Place::all_of(&found)?,
+                Err(_) => Vec::new(),
+            };
+            if found.is_empty() {
+                missing.push(path.clone());
+            }
+            all.extend(found);
+        }
+        match (all.is_empty(), missing.first()) {
+            (true, Some(path)) => {
+                let path = path.display();
+                Err(Failure::Refused(format!(
+                    "there is no pool at {path}; make one: holdfast pool create {path}"
+                )))
+            }
+            _ => {
+                check_distinct(&all)?;
+                Ok(Self { all, missing })
+            }
+        }
+    }
+
+    /// The places of a pool that exists, or of one that can be made: the directories hold nothing
+    /// else. The second value is whether there is none yet.
+    pub fn of_existing_or_new(paths: &[PathBuf]) -> Result<(Self, bool), Failure> {
+        let (mut new, mut is_any_there) = (Vec::new(), false);
+        for path in paths {
+            let Ok(found) = fs::canonicalize(path) else { continue };
+            is_any_there |= !Place::all_of(&found)?.is_empty();
+            new.push((path, Place::of(&found)?));
+        }
+        if is_any_there {
+            return Ok((Self::of_existing(paths)?, false));
+        }
+        if let Some(path) = paths.iter().find(|path| !path.exists()) {
+            return Err(Failure::Refused(format!(
+                "there is no directory {0}; make it, and serve makes a pool in it: mkdir {0}",
+                path.display()
+            )));
+        }
+        for (path, place) in &new {
+            if let Some(name) = other_file(place)? {
+                return Err(Failure::Refused(format!(
+                    "there is no pool in {0}, but other files are, such as {name:?}: name an empty \
+                     directory, or make the pool yourself: holdfast pool create {0}",
+                    path.display()
+                )));
+            }
+        }
+        let all: Vec<Place> = new.into_iter().map(|(_, place)| place).collect();
+        check_distinct(&all)?;
+        Ok((Self { all, missing: Vec::new() }, true))
+    }
+
+    /// The first one: what belongs to the array, and not to one of its devices, is beside it.
+    pub fn first(&self) -> &Place {
+        &self.all[0]
+    }
+}
+
+/// Refuses more places than a pool can have, and two that are the same.
+pub fn check_distinct(places: &[Place]) -> Result<(), Failure> {
+    if places.len() > DEVICES_MAX {
+        return Err(too_many(places.len()));
+    }
+    for (at, place) in places.iter().enumerate() {
+        if places[..at].iter().any(|other| other.identity() == place.identity()) {
+            let text = format!("{} is named twice: each device once", place.pool.display());
+            return Err(Failure::Usage(text));
+        }
+    }
+    Ok(())
+}
+
+/// There are no pools on so many devices yet.
+pub fn too_many(count: usize) -> Failure {
+    Failure::Usage(format!(
+        "a pool is on 1 to {DEVICES_MAX} devices, not {count}: pools on four and more come later"
+    ))
+}
+
+/// A file in the directory of a pool to be made, if there is one; leftovers of a killed start, and
+/// of an empty filesystem, do not count.
+fn other_file(place: &Place) -> Result<Option<OsString>, Failure> {
+    let refuse = |error: io::Error| Failure::of_file("look into", &place.pool, &error);
+    for entry in fs::read_dir(&place.pool).map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name();
+        let is_ours = place.scratch().file_name() == Some(&name);
+        if !is_ours && name != "lost+found" {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+/// Opens the disk of a pool; refuses one that is in use.
+pub fn open_disk(place: &Place) -> Result<FileDisk, Failure> {
+    FileDisk::open(&place.data).map_err(|error| of_disk(place, &error))
+}
+
+/// The same, to be read only: the file, its filesystem or the device may be read-only. One that is
+/// not is opened for writing all the same, which some filesystems ask for before they lock it.
+pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    FileDisk::open(&place.data)
+        .or_else(|error| match error.kind() {
+            PermissionDenied | ReadOnlyFilesystem => FileDisk::open_read_only(&place.data),
+            _ => Err(error),
+        })
+        .map_err(|error| of_disk(place, &error))
+}
+
+fn of_disk(place: &Place, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy => {
+            let pool = place.pool.display();
+            Failure::Refused(format!("{pool} is in use by another process; stop that first"))
+        }
+        _ => Failure::of_file("open", &place.data, error),
+    }
+}

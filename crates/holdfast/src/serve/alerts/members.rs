@@ -1,0 +1,139 @@
+//! What is wrong with the devices of a pool on several.
+
+use std::collections::BTreeMap;
+
+use array::{AlertCode, Seen, Severity};
+use segments::{DeviceState, DeviceStatus};
+
+use super::judge::holds;
+use super::look::Member;
+
+/// Those that are out, or have not got all yet.
+pub(super) fn judge(members: &[Member]) -> Vec<Seen> {
+    let count = members.iter().filter(|(device, _)| device.state == DeviceState::In).count();
+    members.iter().filter_map(|member| one(member, count)).collect()
+}
+
+/// What the devices did when they were last looked at, so that the log tells of changes.
+#[derive(Default)]
+pub(super) struct Known(BTreeMap<u16, DeviceState>);
+
+impl Known {
+    /// Writes to the log what has changed.
+    pub(super) fn log(&mut self, members: &[Member]) {
+        let is_first = self.0.is_empty();
+        for (device, _) in members {
+            let before = self.0.get(&device.number);
+            // At the start nobody needs to be told that all is well.
+            if before == Some(&device.state) || (is_first && device.state == DeviceState::In) {
+                continue;
+            }
+            let (name, why) = (name(device), device.why_out.as_deref().unwrap_or("no reason"));
+            match device.state {
+                DeviceState::In => tracing::info!("device {name} has all of the pool"),
+                DeviceState::CatchingUp => tracing::info!("device {name} is catching up"),
+                DeviceState::Out | DeviceState::Kept => {
+                    tracing::error!("device {name} is out of the pool: {why}");
+                }
+                DeviceState::Missing => tracing::error!("device {name} is missing"),
+            }
+        }
+        for number in
+            self.0.keys().filter(|number| !members.iter().any(|(d, _)| d.number == **number))
+        {
+            tracing::info!("device {number} is not one of the pool's any more");
+        }
+        self.0 = members.iter().map(|(device, _)| (device.number, device.state)).collect();
+    }
+}
+
+/// What is to be told of a device, where so many have all of the pool.
+fn one((device, progress): &Member, in_count: usize) -> Option<Seen> {
+    let expected = "it has all of the pool";
+    match device.state {
+        DeviceState::In => None,
+        DeviceState::CatchingUp => {
+            let actual = match progress {
+                Some(progress) if progress.all_bytes > 0 => {
+                    let percent = u128::from(progress.done_bytes) * 100;
+                    format!("{}% are on it", percent / u128::from(progress.all_bytes))
+                }
+                _ => "it does not have all yet".to_owned(),
+            };
+            let code = AlertCode::DeviceCatchingUp;
+            Some(holds(code, &name(device), Severity::Info, actual, expected))
+        }
+        DeviceState::Out | DeviceState::Kept | DeviceState::Missing => {
+            // With one device less hosts would lose everything.
+            let severity = if in_count > 1 { Severity::Warning } else { Severity::Critical };
+            let why = match (&device.why_out, device.state) {
+                (Some(why), _) => why.clone(),
+                (None, DeviceState::Missing) => "it was not there at the start".to_owned(),
+                (None, _) => "it is out".to_owned(),
+            };
+            let actual = format!("{why}; {in_count} devices have all of the pool");
+            Some(holds(AlertCode::DeviceOut, &name(device), severity, actual, expected))
+        }
+    }
+}
+
+/// Its number, by which verbs know it, and where it is, if that is known.
+fn name(device: &DeviceStatus) -> String {
+    match device.name.is_empty() {
+        true => format!("{}", device.number),
+        false => format!("{} ({})", device.number, device.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::CatchingUp;
+
+    use super::*;
+
+    fn device(number: u16, state: DeviceState) -> Member {
+        let status = DeviceStatus {
+            number,
+            id: Default::default(),
+            name: format!("/{number}/pool.data"),
+            state,
+            why_out: None,
+            len_bytes: 0,
+            read_errors: 0,
+            write_errors: 0,
+            mended: 0,
+            retries: 0,
+        };
+        (status, None)
+    }
+
+    fn told(members: &[Member]) -> Vec<(AlertCode, Severity, String, String)> {
+        let told = judge(members).into_iter().map(|seen| match seen {
+            Seen::Holds(held) => (held.code, held.severity, held.component, held.actual),
+            Seen::Unsure(..) => panic!("it is always known"),
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn a_device_that_is_out_is_critical_where_one_is_left() {
+        use DeviceState::{In, Missing, Out};
+        assert!(told(&[device(0, In), device(1, In)]).is_empty());
+        let mut out = device(2, Out);
+        out.0.why_out = Some("a write failed".into());
+        let seen = told(&[device(0, In), device(1, In), out.clone()]);
+        let actual = "a write failed; 2 devices have all of the pool".to_owned();
+        let name = "2 (/2/pool.data)".to_owned();
+        assert_eq!(seen, [(AlertCode::DeviceOut, Severity::Warning, name, actual)]);
+        let mut missing = device(1, Missing);
+        missing.0.name = String::new();
+        let seen = told(&[device(0, In), missing, out]);
+        assert_eq!(seen.iter().map(|seen| seen.1).collect::<Vec<_>>(), [Severity::Critical; 2]);
+        assert_eq!(seen[0].2, "1");
+        let mut catching_up = device(1, DeviceState::CatchingUp);
+        catching_up.1 = Some(CatchingUp { done_bytes: 1, all_bytes: 4 });
+        let seen = told(&[device(0, In), catching_up]);
+        assert_eq!((seen[0].0, seen[0].1), (AlertCode::DeviceCatchingUp, Severity::Info));
+        assert_eq!(seen[0].3, "25% are on it");
+    }
+}
