@@ -127,7 +127,7 @@ impl Members {
         if place.is_device() && !asked.force {
             check_blank(&place.data).map_err(of_place)?;
         }
-        let mut part = Part::make(&place, pool.capacity_bytes).map_err(of_place)?;
+        let mut part = Part::make(&place, wanted_bytes(mirrored)).map_err(of_place)?;
         let (name, file) = (place.data.display().to_string(), part.file().clone());
         report_retries(&file, Some(name.clone()));
         let finished = part.finish().map_err(of_place);
@@ -218,6 +218,13 @@ pub fn state_of(state: segments::DeviceState) -> DeviceState {
     }
 }
 
+/// How much of each device the pool has: as much is made of a file.
+fn wanted_bytes(mirrored: &Mirrored) -> u64 {
+    let labels = mirrored.labels();
+    let members = labels.iter().flatten().flat_map(|label| &label.members);
+    members.map(|member| member.bytes).max().unwrap_or_default()
+}
+
 fn put(
     mirrored: &Mirrored,
     device: segments::Device,
@@ -264,17 +271,18 @@ fn returning(
     Ok(None)
 }
 
-/// Where a new device of the pool goes: a block device, or a file in a directory that has none, or
-/// has files of this pool and room for one more.
+/// Where a new device of the pool goes: a block device, or a file in a directory that has none; or
+/// that has several of this pool, to try that out, and room for one more.
 fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRefusal> {
     let place = Place::of(found).map_err(of_place)?;
     let is_of_pool = |name: &String| Path::new(name).parent() == Some(found);
-    if place.is_device() || !files.keys().any(is_of_pool) {
+    if place.is_device() || files.keys().filter(|name| is_of_pool(name)).count() < 2 {
         return match !place.is_device() && place.data.exists() {
             false => Ok(place),
             true => {
                 let data = place.data.display();
-                let text = format!("{data} is there already; name another directory, or remove it");
+                let text =
+                    format!("{data} is there already, and in use perhaps; name another directory");
                 Err(of_place(Failure::Refused(text)))
             }
         };

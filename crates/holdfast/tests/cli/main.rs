@@ -12,6 +12,7 @@ mod access;
 mod alerts;
 mod clock;
 mod descriptors;
+mod devices;
 mod first;
 mod lab;
 mod log;
