@@ -1,4 +1,4 @@
-/** The devices of the pool, and how long hosts wait for them. */
+/** The devices of the pool, what they do in it, and how long hosts wait for them. */
 import { own } from "../lib/api";
 import { count, latency } from "../lib/format";
 import { useGet } from "../lib/query";
@@ -21,8 +21,22 @@ interface DeviceTransfers {
 
 interface Device {
   name: string;
+  number: number;
+  state: "in" | "catching_up" | "out" | "missing";
+  why_out: string | null;
+  catching_up: { done_bytes: number; all_bytes: number } | null;
+  len_bytes: number;
+  read_errors: number;
+  write_errors: number;
+  mended: number;
   reads: DeviceTransfers;
   commits: DeviceTransfers;
+}
+
+interface Found {
+  devices: Device[];
+  /** Of several devices: what hosts asked of all of them. */
+  together: Device | null;
 }
 
 interface Row {
@@ -52,6 +66,29 @@ const COLUMNS: Column<Row>[] = [
   },
 ];
 
+const STATES = { in: "In", catching_up: "Catching up", out: "Out", missing: "Missing" };
+
+/** What a device does, and how far it is, or why it does nothing. */
+function stateOf(device: Device) {
+  const progress = device.catching_up;
+  const more = progress
+    ? `${bytes(progress.done_bytes)} of ${bytes(progress.all_bytes)}`
+    : device.why_out;
+  const text = more ? `${STATES[device.state]}: ${more}` : STATES[device.state];
+  const isLost = device.state === "out" || device.state === "missing";
+  return <span className={isLost ? "bad" : "good"}>{text}</span>;
+}
+
+const MEMBERS: Column<Device>[] = [
+  { head: "Number", number: true, cell: (device) => device.number },
+  { head: "Device", cell: (device) => <code>{device.name || "-"}</code> },
+  { head: "State", cell: stateOf },
+  { head: "Length", number: true, minor: true, cell: (device) => bytes(device.len_bytes) },
+  { head: "Bad reads", number: true, cell: (device) => count(device.read_errors) },
+  { head: "Bad writes", number: true, cell: (device) => count(device.write_errors) },
+  { head: "Mended", number: true, minor: true, cell: (device) => count(device.mended) },
+];
+
 /** A device has a row for reads, and one for commits of the log. */
 function rowsOf(devices: Device[]): Row[] {
   return devices.flatMap((device) => [
@@ -61,18 +98,29 @@ function rowsOf(devices: Device[]): Row[] {
 }
 
 export function Devices() {
-  const devices = useGet<{ devices: Device[] }>(own("devices"), LOOK_MS);
+  const devices = useGet<Found>(own("devices"), LOOK_MS);
   return (
     <Card title="Devices">
       <Loaded query={devices} what="the devices">
         {(found) => (
-          <Table
-            caption="Devices: what hosts waited for since the start"
-            rows={rowsOf(found.devices)}
-            columns={COLUMNS}
-            name={(row) => `${row.device.name} ${row.kind}`}
-            empty="No devices."
-          />
+          <>
+            {found.together && (
+              <Table
+                caption="Devices: each has all of the pool"
+                rows={found.devices}
+                columns={MEMBERS}
+                name={(device) => String(device.number)}
+                empty="No devices."
+              />
+            )}
+            <Table
+              caption="Devices: what hosts waited for since the start"
+              rows={rowsOf(found.together ? [found.together] : found.devices)}
+              columns={COLUMNS}
+              name={(row) => `${row.device.name} ${row.kind}`}
+              empty="No devices."
+            />
+          </>
         )}
       </Loaded>
     </Card>
