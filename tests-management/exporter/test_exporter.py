@@ -77,6 +77,7 @@ def test_hosts_and_connections(exporter):
 
 def test_hardware(exporter):
     assert named(exporter.items("hardware"), "CT0")["status"] == "ok"
+    assert named(exporter.items("drives"), "CH0.BAY0")["status"] == "healthy"
     port, *_ = exporter.items("ports")
     assert port["iqn"] and port["portal"]
     interface, *_ = exporter.items("network-interfaces")
@@ -87,7 +88,6 @@ def test_hardware(exporter):
     "path",
     [
         "alerts?filter=state%3D%27open%27",
-        "drives",
         "directories",
         "directories/performance",
         "network-interfaces/performance",

@@ -74,6 +74,8 @@ def test_ports_and_controllers(management, client):
     assert port.portal == management.array.told["portals"][0]
     assert one(client.get_network_interfaces()).services == ["iscsi"]
     assert names(client.get_hardware()) == ["CT0"]
+    drive = one(client.get_drives(filter="status='healthy'"))
+    assert drive.name == "CH0.BAY0" and drive.type == "SSD" and drive.capacity > 0
     refused(client.get_ports(names=["CT9"]), "CT9 does not exist.")
 
 
@@ -82,7 +84,6 @@ def test_what_there_is_none_of(client):
         client.get_pods,
         client.get_array_connections,
         client.get_volume_groups,
-        client.get_drives,
         client.get_offloads,
         client.get_protection_groups_targets,
         client.get_remote_pods,
