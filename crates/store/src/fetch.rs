@@ -10,7 +10,7 @@ use format::{ChunkId, ChunkRow, Codec, Fingerprint, MapEntry, PLACE_UNIT_BYTES, 
 use smallvec::SmallVec;
 
 use crate::StoreError;
-use crate::chunks::copies::{Wanted, first_right};
+use crate::chunks::copies::{Wanted, right_copy};
 use crate::chunks::unpack::{Unpacked, covering_blocks};
 use crate::map::walk::walk;
 use crate::space::readers::ReaderToken;
@@ -251,7 +251,7 @@ impl Fetch {
                 .or_else(|| {
                     let start = read_frames.get(read)?.0.plus_blocks(frame as u32);
                     let wanted = stored.wanted(start, (chunk, fingerprint));
-                    first_right(&world.medium, &wanted)
+                    right_copy(&world.medium, &wanted)
                 });
             self.blocks[at].content = match found {
                 Some(frame) => {

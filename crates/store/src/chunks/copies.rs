@@ -9,7 +9,7 @@
 //! Invariants:
 //! 1. Only bytes of the group are changed, and of those only ones that make a block wrong.
 //! 2. One mend at a time: two groups may share a block, which is read, changed and written.
-//! 3. What is mended is written by nobody else meanwhile: see [`first_right`].
+//! 3. What is mended is written by nobody else meanwhile: see [`right_copy`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -108,42 +108,41 @@ pub(crate) struct Copies {
     pub(crate) mended: u64,
 }
 
-/// The block as the first copy has it that is right; those before it are mended, if the store is
+/// The block as any copy has it that is right; those that are wrong are mended, if the store is
 /// used. `None` if none is right, or there are no others than the one that was read.
 ///
 /// The caller has found that what was read is not what was written. It has seen to it that the place
 /// is not written by anybody meanwhile: that all of the record it came with was durable when its row
 /// was read, and that its segment is not used again.
 #[cold]
-pub(crate) fn first_right(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
-    look(medium, wanted, false).frame
+pub(crate) fn right_copy(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
+    let copies = mend_copies(medium, wanted);
+    if copies.mended > 0 {
+        medium.mends.chunks.note((wanted.chunk.0, wanted.place));
+    }
+    copies.frame
 }
 
-/// Reads all copies of a block, and mends those that are wrong. As [`first_right`].
+/// As [`right_copy`], for who tells of it.
 #[cold]
-pub(crate) fn all_right(medium: &Medium, wanted: &Wanted) -> Copies {
-    look(medium, wanted, true)
-}
-
-fn look(medium: &Medium, wanted: &Wanted, all: bool) -> Copies {
+pub(crate) fn mend_copies(medium: &Medium, wanted: &Wanted) -> Copies {
     let mut copies = Copies::default();
     let count = medium.disk.copies();
     if count <= 1 || !wanted.is_possible(medium) {
         return copies;
     }
+    let start = wanted.place.block_start();
+    let (blocks_count, _) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
     let mut right: Option<Vec<u8>> = None;
     let mut wrong = Vec::new();
     for copy in 0..count {
-        let blocks = read_blocks(medium, wanted, copy);
+        let blocks = read_blocks(medium, start, blocks_count, copy);
         let right_in = |blocks: &Vec<u8>| wanted.right_in(medium, in_blocks(wanted, blocks));
         let found = blocks.as_ref().and_then(right_in);
         match (found, blocks) {
             (Some(frame), Some(blocks)) => {
                 copies.frame.get_or_insert(frame);
                 right.get_or_insert(blocks);
-                if !all {
-                    break;
-                }
             }
             _ => wrong.push(copy),
         }
@@ -153,9 +152,6 @@ fn look(medium: &Medium, wanted: &Wanted, all: bool) -> Copies {
     {
         let mend = |copy: &u32| mend(medium, wanted, *copy, &right);
         copies.mended = wrong.iter().filter(|copy| mend(copy)).count() as u64;
-        if copies.mended > 0 && !all {
-            medium.mends.chunks.note((wanted.chunk.0, wanted.place));
-        }
     }
     copies
 }
@@ -166,11 +162,11 @@ fn in_blocks<'a>(wanted: &Wanted, blocks: &'a [u8]) -> &'a [u8] {
     &blocks[skip..skip + wanted.stored_bytes()]
 }
 
-/// The blocks that a group is in, as a copy has them.
-fn read_blocks(medium: &Medium, wanted: &Wanted, copy: u32) -> Option<Vec<u8>> {
-    let (count, _) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
+/// Blocks from a place on, as a copy has them. To be asked of the first of all that belong together:
+/// which device a copy of the next ones is on is not said.
+fn read_blocks(medium: &Medium, place: Place, count: usize, copy: u32) -> Option<Vec<u8>> {
     let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-    medium.disk.read_copy(wanted.place.block_start(), copy, &mut frames).ok()?;
+    medium.disk.read_copy(place, copy, &mut frames).ok()?;
     let mut bytes = Vec::with_capacity(count * FRAME_BYTES);
     frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
     Some(bytes)
@@ -182,22 +178,19 @@ fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
     let _one = medium.mends.one_at_a_time.lock();
     let start = wanted.place.block_start();
     let mut held = right.to_vec();
-    let mut is_changed = false;
-    for (index, block) in (0..).zip(held.chunks_exact_mut(FRAME_BYTES)) {
-        let mut frame = [FrameMut::stale()];
-        match medium.disk.read_copy(start.plus_blocks(index), copy, &mut frame) {
-            Ok(()) => block.copy_from_slice(&frame[0][..]),
-            // What can't be read is nobody's: it becomes what the right one has.
-            Err(_) => is_changed = true,
-        }
-    }
+    // What can't be read is nobody's, and becomes what the right one has. The first block may be
+    // that of another group too, which can be read.
+    let whole = read_blocks(medium, start, right.len() / FRAME_BYTES, copy);
+    let is_read = whole.is_some();
+    let found = whole.or_else(|| read_blocks(medium, start, 1, copy)).unwrap_or_default();
+    held[..found.len()].copy_from_slice(&found);
     let (_, skip) = covering_blocks(wanted.place.offset_units, wanted.shape.stored_units);
     let group = &mut held[skip..skip + wanted.stored_bytes()];
     let is_wrong = wanted.right_in(medium, group).is_none();
     if is_wrong {
         make_right(medium, wanted, group, in_blocks(wanted, right));
     }
-    if !is_wrong && !is_changed {
+    if !is_wrong && is_read {
         // Somebody else was faster.
         return false;
     }

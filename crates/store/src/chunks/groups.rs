@@ -17,8 +17,6 @@ pub(crate) struct GroupReader {
     group: Unpacked<Place>,
     /// What was read ahead: where it begins, and the blocks from there on.
     ahead: Image,
-    /// Read of this copy only, of several.
-    copy: Option<u32>,
 }
 
 /// Neighbouring blocks of the device, as they were read: where the first one stands, and all.
@@ -39,37 +37,13 @@ impl GroupReader {
     /// Reads `count` blocks from one on with one operation: what stands in there is taken from
     /// there. Where that fails, each is read by itself.
     pub(crate) fn read_ahead(&mut self, medium: &Medium, place: Place, count: usize) {
-        let frames = self.read_frames(medium, place, count).unwrap_or_default().into();
+        let frames = read_frames(medium, place, count).unwrap_or_default().into();
         self.ahead = Image { place, frames };
     }
 
     /// Takes from there what stands in these blocks.
     pub(crate) fn over(image: &Image) -> Self {
         Self { ahead: image.clone(), ..Self::default() }
-    }
-
-    /// Reads of one copy and no other.
-    pub(crate) fn of_copy(copy: u32) -> Self {
-        Self { copy: Some(copy), ..Self::default() }
-    }
-
-    /// The copy that it reads of, if it reads of no other.
-    pub(crate) fn copy(&self) -> Option<u32> {
-        self.copy
-    }
-
-    fn read_frames(
-        &self,
-        medium: &Medium,
-        place: Place,
-        count: usize,
-    ) -> Result<Vec<Frame>, StoreError> {
-        let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-        match self.copy {
-            None => medium.disk.read_patiently(place, &mut frames)?,
-            Some(copy) => medium.disk.read_copy(place, copy, &mut frames)?,
-        }
-        Ok(frames.into_iter().map(FrameMut::freeze).collect())
     }
 
     fn frames(
@@ -86,7 +60,7 @@ impl GroupReader {
         });
         match held {
             Some(frames) => Ok(frames.to_vec()),
-            None => self.read_frames(medium, place, count),
+            None => read_frames(medium, place, count),
         }
     }
 
@@ -115,4 +89,10 @@ impl GroupReader {
         }
         Ok(self.group.block(shape))
     }
+}
+
+fn read_frames(medium: &Medium, place: Place, count: usize) -> Result<Vec<Frame>, StoreError> {
+    let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+    medium.disk.read_patiently(place, &mut frames)?;
+    Ok(frames.into_iter().map(FrameMut::freeze).collect())
 }

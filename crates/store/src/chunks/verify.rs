@@ -1,11 +1,13 @@
 //! Whether a chunk on the device is what was written: the one way in which scrub, `check`, reclaim
 //! and the background pass read.
 
-use block::Frame;
+use std::io;
+
+use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{ChunkId, ChunkRow, PLACE_UNIT_BYTES, Place};
 
-use crate::chunks::copies::{Wanted, first_right};
+use crate::chunks::copies::{Wanted, right_copy};
 use crate::chunks::groups::{GroupReader, Image};
 use crate::chunks::medium::Medium;
 use crate::chunks::unpack::covering_blocks;
@@ -55,9 +57,7 @@ pub(crate) fn read_chunk(
         Ok(_) => Damage::Changed,
         Err(_) => Damage::Unreadable,
     };
-    // Of one copy and no other it is for the caller to find out whether others are right.
-    let others = reader.copy().is_none().then(|| first_right(medium, &Wanted::of_row(*id, row)));
-    others.flatten().ok_or(damage)
+    right_copy(medium, &Wanted::of_row(*id, row)).ok_or(damage)
 }
 
 /// As [`read_chunk`] for many, which come in the order of their places: those that stand near each
@@ -69,26 +69,7 @@ pub(crate) fn read_chunks(
     image: &Image,
     told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
 ) {
-    read_chunks_by(medium, chunks, GroupReader::over(image), image, told);
-}
-
-/// As [`read_chunks`], of one copy and no other.
-pub(crate) fn read_chunks_of_copy(
-    medium: &Medium,
-    chunks: &[Stored],
-    copy: u32,
-    told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
-) {
-    read_chunks_by(medium, chunks, GroupReader::of_copy(copy), &Image::default(), told);
-}
-
-fn read_chunks_by(
-    medium: &Medium,
-    chunks: &[Stored],
-    mut reader: GroupReader,
-    image: &Image,
-    told: &mut impl FnMut(&Stored, Result<Frame, Damage>),
-) {
+    let mut reader = GroupReader::over(image);
     let mut rest = chunks;
     while !rest.is_empty() {
         let run = run_at_front(medium, rest);
@@ -103,6 +84,51 @@ fn read_chunks_by(
         }
         rest = behind;
     }
+}
+
+/// As [`read_chunks`], of all copies: tells the chunks that some device has not as they were written,
+/// of those that are in.
+pub(crate) fn find_wrong_copies(
+    medium: &Medium,
+    chunks: &[Stored],
+    told: &mut impl FnMut(&Stored),
+) {
+    let mut rest = chunks;
+    while !rest.is_empty() {
+        let run = run_at_front(medium, rest);
+        let (together, behind) = rest.split_at(run.chunks);
+        rest = behind;
+        let Some((place, count)) = run.blocks else {
+            together.iter().for_each(&mut *told);
+            continue;
+        };
+        for copy in 0..medium.disk.copies() {
+            let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+            match medium.disk.read_copy(place, copy, &mut frames) {
+                Ok(()) => {}
+                Err(error) if is_of_no_device(&error) => continue,
+                Err(_) => {
+                    // Which of them can't be read is found out one by one.
+                    together.iter().for_each(&mut *told);
+                    continue;
+                }
+            }
+            let frames = frames.into_iter().map(FrameMut::freeze).collect();
+            let mut reader = GroupReader::over(&Image { place, frames });
+            for chunk in together {
+                let read = reader.read(medium, chunk.row.place, chunk.row.shape());
+                let is_it = |frame: &Frame| medium.is_intact(frame, chunk.row.fingerprint);
+                if !matches!(&read, Ok(Some(frame)) if is_it(frame)) {
+                    told(chunk);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a copy could not be read because its device is not in.
+fn is_of_no_device(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotConnected | io::ErrorKind::NotFound)
 }
 
 /// Chunks whose blocks on the device overlap, or follow each other with little in between.

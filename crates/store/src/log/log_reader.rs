@@ -51,19 +51,19 @@ pub(super) fn header_in_copy(
 ) -> Option<(RecordHeader, Vec<u8>)> {
     let block = place.offset_units / UNITS_PER_BLOCK;
     let blocks_left = medium.geometry().blocks_per_segment().checked_sub(block)?;
-    let read = |place, count: u32| {
+    // From the first block on, as only that says which device is meant.
+    let read = |count: u32| {
         let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
         medium.disk.read_copy(place, copy, &mut frames).ok()?;
         Some(frames)
     };
-    let mut frames = read(place, 1.min(blocks_left))?;
+    let mut frames = read(1.min(blocks_left))?;
     let header = RecordHeader::decode(&frames.first()?[..]).ok()?;
     if header.total_blocks() > u64::from(blocks_left) {
         return None;
     }
-    let more = u32::from(header.header_blocks).saturating_sub(1);
-    if more > 0 {
-        frames.extend(read(place.plus_blocks(1), more)?);
+    if header.header_blocks > 1 {
+        frames = read(header.header_blocks.into())?;
     }
     let mut bytes = Vec::with_capacity(frames.len() * BLOCK_BYTES as usize);
     frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));

@@ -4,7 +4,7 @@
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::{Entry, Place, RecordHeader};
 
-use crate::chunks::copies::{Wanted, all_right};
+use crate::chunks::copies::{Wanted, mend_copies};
 use crate::chunks::medium::Medium;
 use crate::log::log_reader::header_in_copy;
 use crate::log::replay::{Found, payload_place};
@@ -21,7 +21,7 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found) -> u64 {
     let payload = payload_place(record);
     let wanted = |brought| Wanted::of_brought(payload, &brought);
     let brought = record.entries.iter().flat_map(Entry::brought);
-    let mended: u64 = brought.map(|brought| all_right(medium, &wanted(brought)).mended).sum();
+    let mended: u64 = brought.map(|brought| mend_copies(medium, &wanted(brought)).mended).sum();
     mended + mend_header(medium, record)
 }
 

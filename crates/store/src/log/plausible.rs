@@ -11,7 +11,7 @@ use format::{
 };
 
 use crate::StoreError;
-use crate::chunks::copies::{Wanted, first_right};
+use crate::chunks::copies::{Wanted, right_copy};
 use crate::chunks::groups::GroupReader;
 use crate::chunks::medium::{Medium, metadata_blocks};
 use crate::space::segments::Segments;
@@ -190,7 +190,7 @@ pub(crate) fn payload_is_intact(
             if matches!(&read, Ok(Some(frame)) if is_it(frame)) {
                 continue;
             }
-            if first_right(medium, &Wanted::of_brought(payload, &brought)).is_none() {
+            if right_copy(medium, &Wanted::of_brought(payload, &brought)).is_none() {
                 return read.map(|_| false);
             }
         }

@@ -15,19 +15,20 @@ fn of_blocks(count: usize, blocks: u64) -> (Pool, VolumeId, Vec<u8>) {
 
 #[test]
 fn a_chunk_that_one_device_has_wrong_is_read_right_and_is_right_on_both_afterwards() {
-    for disk in 0..2 {
+    for is_first in [false, true] {
         let (pool, id, data) = of_blocks(2, 4);
         let (chunk, row) = pool.chunks()[2];
-        pool.spoil(disk, row.place, 100);
+        let first = pool.first(row.place);
+        pool.spoil(if is_first { first } else { 1 - first }, row.place, 100);
         assert!(!pool.is_alike(row.place));
         assert!(read(&pool.store, id, 0, 32) == data);
-        if disk > 0 {
+        if !is_first {
             // Nobody has read it there.
             assert_eq!(pool.store.mended_copies(), 0);
             continue;
         }
         assert!(pool.is_alike(row.place));
-        assert_eq!((pool.store.mended_copies(), pool.mirrors.mended(0)), (1, 1));
+        assert_eq!((pool.store.mended_copies(), pool.mended(first)), (1, 1));
         // It is on the list.
         assert!(pool.store.maintenance_due());
         while pool.store.maintain().unwrap() != Next::Nothing {}
@@ -44,15 +45,15 @@ fn a_chunk_that_one_device_has_wrong_is_read_right_and_is_right_on_both_afterwar
 fn a_block_that_one_device_does_not_read_is_written_there_anew() {
     let (pool, id, data) = of_blocks(2, 4);
     let place = pool.chunks()[1].1.place;
-    let block = pool.at(place) / 4096;
-    pool.disks[0].overwrite(block, Frame::zeros());
-    pool.disks[0].fail_reads_of(block);
+    let (block, first) = (pool.at(place) / 4096, pool.first(place));
+    pool.disks[first].overwrite(block, Frame::zeros());
+    pool.disks[first].fail_reads_of(block);
     assert!(read(&pool.store, id, 0, 32) == data);
-    assert_eq!(pool.mirrors.mended(0), 0, "the other device was read, and is right");
+    assert_eq!(pool.mended(first), 0, "the other device was read, and is right");
     pool.scrub();
-    pool.disks[0].fail_reads_of(u64::MAX);
+    pool.disks[first].fail_reads_of(u64::MAX);
     assert!(pool.is_alike(place));
-    assert_eq!(pool.mirrors.mended(0), 1);
+    assert_eq!(pool.mended(first), 1);
 }
 
 /// Groups of some blocks each, packed one behind the other.
@@ -94,7 +95,7 @@ fn neighbours_in_one_block_may_be_wrong_on_different_devices() {
     assert!(read(&pool.store, id, 0, 64 * 8) == data);
     pool.scrub();
     assert!(pool.is_alike(next.place));
-    assert_eq!((pool.mirrors.mended(0), pool.mirrors.mended(1)), (1, 1));
+    assert_eq!((pool.mended(0), pool.mended(1)), (1, 1));
     for disk in 0..2 {
         let pool = open(vec![pool.disks[disk].copy()]);
         assert!(read(&pool.store, id, 0, 64 * 8) == data);
@@ -121,7 +122,7 @@ fn blocks_of_one_group_may_be_wrong_on_different_devices() {
     pool.spoil(1, row.place, bytes / 16 * 13);
     assert!(read(&pool.store, id, 0, 64) == data, "each block is right somewhere");
     pool.scrub();
-    assert_eq!((pool.mirrors.mended(0), pool.mirrors.mended(1)), (1, 1));
+    assert_eq!((pool.mended(0), pool.mended(1)), (1, 1));
     for disk in 0..2 {
         let pool = open(vec![pool.disks[disk].copy()]);
         assert!(read(&pool.store, id, 0, 64) == data);
@@ -146,10 +147,11 @@ fn what_is_wrong_on_all_devices_is_an_error_as_ever() {
 fn scrubbing_mends_what_is_wrong_in_any_copy() {
     let (pool, id, data) = of_blocks(3, 64);
     let chunks = pool.chunks();
+    pool.scrub();
+    let before = pool.store.scrub_status();
     for disk in 0..3 {
         (0..3).for_each(|at| pool.spoil(disk, chunks[disk * 9 + at].1.place, 7));
     }
-    let before = pool.store.scrub_status();
     let findings = pool.scrub();
     assert_eq!(findings.len(), 9);
     assert!(findings.iter().all(|finding| finding.repair == Repair::Done));
@@ -167,9 +169,9 @@ fn scrubbing_leaves_a_device_alone_that_is_out() {
     let (pool, ..) = of_blocks(2, 8);
     let place = pool.chunks()[3].1.place;
     pool.spoil(1, place, 9);
-    pool.mirrors.lose(1);
+    pool.mirrors.take_out(1, "a test").unwrap();
     assert_eq!(pool.scrub(), []);
-    assert_eq!(pool.mirrors.mended(1), 0);
+    assert_eq!(pool.mended(1), 0);
 }
 
 /// Reclaim moves what it can have from any copy.
@@ -178,7 +180,9 @@ fn reclaim_moves_what_one_device_has_wrong() {
     let (pool, id, data) = of_blocks(2, 64);
     let chunks = pool.chunks();
     let segment = chunks[0].1.place.segment;
-    chunks.iter().for_each(|(_, row)| pool.spoil(0, row.place, 11));
+    // They are read together.
+    let first = pool.first(chunks[0].1.place);
+    chunks.iter().for_each(|(_, row)| pool.spoil(first, row.place, 11));
     let live = pool.store.live_chunks(segment).unwrap();
     assert_eq!(live.len(), 64);
     assert!(pool.store.move_chunks(&live).unwrap());
@@ -197,12 +201,12 @@ fn reclaim_moves_what_one_device_has_wrong() {
 fn a_pool_that_is_looked_at_is_not_mended() {
     let (pool, ..) = of_blocks(2, 4);
     let place = pool.chunks()[1].1.place;
-    pool.spoil(0, place, 5);
+    pool.spoil(pool.first(place), place, 5);
     let disks = pool.crashed();
-    let mirrors = Mirrors::over(&disks);
-    let store = Store::load(mirrors.shared(), COLD).unwrap();
+    let mirrors = mirrored(&disks);
+    let store = Store::load(mirrors.clone(), COLD).unwrap();
     assert_sound(&store);
     assert!(!pool.is_alike(place));
-    assert_eq!((store.mended_copies(), mirrors.mended(0)), (0, 0));
+    assert_eq!(store.mended_copies(), 0);
     assert!(disks[0].same_as(&pool.disks[0]) && disks[1].same_as(&pool.disks[1]));
 }

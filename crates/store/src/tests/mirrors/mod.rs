@@ -1,16 +1,14 @@
 //! Pools of which each device has all.
 
 mod chunks;
-mod double;
 mod garbage;
 mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};
-use segments::Segments;
+use segments::{Device, Mirrored, Segments};
 
 use super::reduction::prose;
 use super::*;
-use double::Mirrors;
 
 /// Nothing of data stays in memory.
 const COLD: OpenOptions = OpenOptions {
@@ -25,19 +23,29 @@ const COLD: OpenOptions = OpenOptions {
 /// Several disks, and the pool on them.
 struct Pool {
     disks: Vec<Arc<MemoryDisk>>,
-    mirrors: Arc<Mirrors>,
+    mirrors: Arc<Mirrored>,
     store: Store,
 }
 
-fn make(count: usize) -> Pool {
-    let disk = MemoryDisk::new(1 << 30);
-    Store::create(&*disk, &[7; 64]).unwrap();
-    open((0..count).map(|_| disk.copy()).collect())
+fn devices(disks: &[Arc<MemoryDisk>]) -> Vec<Device> {
+    let name = |at| format!("disk {at}");
+    disks.iter().enumerate().map(|(at, disk)| Device::over(disk.clone(), name(at))).collect()
 }
 
+fn mirrored(disks: &[Arc<MemoryDisk>]) -> Arc<Mirrored> {
+    Arc::new(Mirrored::open(devices(disks), true).unwrap())
+}
+
+fn make(count: usize) -> Pool {
+    let disks: Vec<_> = (0..count).map(|_| MemoryDisk::new(1 << 30)).collect();
+    Store::create_on(&devices(&disks), &[7; 64]).unwrap();
+    open(disks)
+}
+
+/// A pool on those of its devices that are there.
 fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
-    let mirrors = Mirrors::over(&disks);
-    let store = Store::open(mirrors.shared(), COLD).unwrap();
+    let mirrors = mirrored(&disks);
+    let store = Store::open(mirrors.clone(), COLD).unwrap();
     Pool { disks, mirrors, store }
 }
 
@@ -63,7 +71,17 @@ impl Pool {
 
     /// Where a place is on each disk, in bytes.
     fn at(&self, place: Place) -> u64 {
-        self.mirrors.locate(place) + u64::from(place.offset_units) * 64 % 4096
+        self.mirrors.locate(place)
+    }
+
+    /// The disk that is read first for a place: they take turns.
+    fn first(&self, place: Place) -> usize {
+        (self.at(place) / (256 << 10)) as usize % self.disks.len()
+    }
+
+    /// How many places of a disk were mended.
+    fn mended(&self, disk: usize) -> u64 {
+        self.mirrors.devices()[disk].mended
     }
 
     /// Turns a bit of what one disk has at a byte behind a place.
@@ -80,7 +98,9 @@ impl Pool {
     fn scrub(&self) -> Vec<crate::Finding> {
         assert!(self.store.scrub_start(5));
         while self.store.scrub_step(64, 6).unwrap() != crate::ScrubStep::Complete {}
-        self.store.damage().findings
+        let is_label = |finding: &crate::Finding| matches!(finding.what, crate::What::Label(_));
+        let findings = self.store.damage().findings.into_iter();
+        findings.filter(|finding| !is_label(finding)).collect()
     }
 }
 

@@ -126,11 +126,12 @@ fn who_only_looks_finds_such_a_record_and_leaves_it_as_it_is() {
     let last = *records(&pool.store).last().unwrap();
     let disks = pool.crashed();
     let block = pool.at(Place::of_block(last.segment, last.block)) / 4096;
-    disks[0].overwrite(block, Frame::zeros());
-    let before = disks[0].copy();
-    let store = Store::load(Mirrors::over(&disks).shared(), COLD).unwrap();
+    let first = pool.first(Place::of_block(last.segment, last.block));
+    disks[first].overwrite(block, Frame::zeros());
+    let before = disks[first].copy();
+    let store = Store::load(mirrored(&disks), COLD).unwrap();
     assert!(read(&store, id, 0, 128) == data);
-    assert!(disks[0].same_as(&before));
+    assert!(disks[first].same_as(&before));
 }
 
 /// Scrubbing looks at headers on all devices.

@@ -11,7 +11,7 @@ use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, PLACE_UNIT_BYTES, Pla
 use smallvec::SmallVec;
 
 use super::LossReason;
-use crate::chunks::copies::{Wanted, first_right};
+use crate::chunks::copies::{Wanted, right_copy};
 use crate::chunks::groups::GroupReader;
 use crate::chunks::pages::FastState;
 use crate::world::World;
@@ -139,7 +139,7 @@ fn stored(
         let read = reader.read(&world.medium, *place, *shape).ok().flatten();
         let wanted = Wanted { chunk, place: *place, shape: *shape, fingerprint };
         read.filter(|frame| world.is_intact(frame, fingerprint))
-            .or_else(|| first_right(&world.medium, &wanted))
+            .or_else(|| right_copy(&world.medium, &wanted))
     })
 }
 

@@ -27,16 +27,14 @@ mod superblocks;
 
 use std::collections::BTreeSet;
 
-use block::{BLOCK_BYTES, Frame};
+use block::BLOCK_BYTES;
 use format::{ChunkId, ChunkRow, Place};
-
-use segments::{DeviceState, DeviceStatus};
 
 pub use findings::{DamageList, DamagedRange, Finding, Repair, What};
 
-use crate::chunks::copies::{Wanted, all_right};
+use crate::chunks::copies::{Wanted, mend_copies};
 use crate::chunks::groups::{GroupReader, Image};
-use crate::chunks::verify::{Damage, Stored, read_chunk, read_chunks, read_chunks_of_copy};
+use crate::chunks::verify::{Stored, find_wrong_copies, read_chunk, read_chunks};
 use crate::log::checkpointer::Checkpointer;
 use crate::sync::MutexGuard;
 use crate::upkeep::Store;
@@ -390,36 +388,21 @@ impl Step<'_> {
         let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
         let unit = u64::from(format::geometry::UNITS_PER_BLOCK);
         let mut suspects: Vec<Stored> = Vec::new();
-        let mut told = |chunk: &Stored, found: Result<Frame, Damage>| {
-            if found.is_err() {
-                suspects.push(*chunk);
-            }
-        };
-        let copies = self.copies_in();
-        match &copies[..] {
-            [] => read_chunks(&world.medium, &chunks, &Image::default(), &mut told),
-            copies => copies.iter().for_each(|copy| {
-                read_chunks_of_copy(&world.medium, &chunks, *copy, &mut told);
+        let copies = u64::from(world.medium.disk.copies());
+        match copies {
+            0 | 1 => read_chunks(&world.medium, &chunks, &Image::default(), &mut |chunk, found| {
+                if found.is_err() {
+                    suspects.push(*chunk);
+                }
             }),
+            _ => find_wrong_copies(&world.medium, &chunks, &mut |chunk| suspects.push(*chunk)),
         }
         suspects.sort_unstable_by_key(|chunk| chunk.id);
         suspects.dedup_by_key(|chunk| chunk.id);
-        self.count(units.div_ceil(unit) * copies.len().max(1) as u64);
+        self.count(units.div_ceil(unit) * copies.max(1));
         for chunk in suspects {
             self.suspect(chunk.id, &chunk.row);
         }
-    }
-
-    /// The copies that devices have which are in, where there are several: none, where one is.
-    fn copies_in(&self) -> Vec<u32> {
-        let disk = &self.store.world.medium.disk;
-        if disk.copies() <= 1 {
-            return Vec::new();
-        }
-        let devices = disk.devices();
-        let is_in = |device: &DeviceStatus| device.state == DeviceState::In;
-        // Those of others would be wrong in each of their chunks.
-        (0..).zip(&devices).filter(|(_, device)| is_in(device)).map(|(copy, _)| copy).collect()
     }
 
     /// A chunk that was not what it should be: is it so still, and is it still there?
@@ -431,7 +414,7 @@ impl Step<'_> {
             return;
         }
         let stored = Stored { id, row: now };
-        let copies = all_right(&world.medium, &Wanted::of_row(id, &now));
+        let copies = mend_copies(&world.medium, &Wanted::of_row(id, &now));
         if copies.mended > 0 {
             let offset_bytes = self.offset_bytes(now.place);
             self.find(What::Chunk(id.0), offset_bytes, Repair::Done);
