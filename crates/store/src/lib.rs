@@ -87,6 +87,7 @@ pub use operation::{Outcome, ReadOperation, Sink, Started};
 pub use tuning::Tuning;
 pub use upkeep::Store;
 pub use upkeep::accounting::{SpaceFigures, SpacePass, SpaceStatus, VolumeSpace};
+pub use upkeep::catch_up::CatchingUp;
 pub use upkeep::check::{CheckOptions, CheckReport};
 pub use upkeep::inspect::{InspectOptions, InspectReport, LostRange, inspect};
 pub use upkeep::lost::LostBlocks;

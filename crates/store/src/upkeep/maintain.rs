@@ -79,6 +79,9 @@ impl Store {
         if starving && dropped && (1..HOUSEKEEPING_TIMES).all(|_| self.housekeep()) {
             return self.reclaim_beside(ahead);
         }
+        // Before reclaim, which has no end while hosts overwrite a full pool; but not while they wait
+        // for it.
+        let lacks = !starving && self.catch_up_turn();
         if starving || self.reclaim_due() {
             match self.reclaim_turn(ahead)? {
                 Next::Nothing => {}
@@ -86,7 +89,7 @@ impl Store {
             }
         }
         let mirrors = self.mirror_turn()?;
-        let more = more | mirrors;
+        let more = more | mirrors | lacks;
         let idle = self.writer.lock().is_idle();
         if !more && idle {
             self.note_rest();
@@ -189,6 +192,7 @@ impl Store {
             || writer.forgets_some(&self.world)
             || self.world.refill_due()
             || self.has_bad_copies()
+            || self.catch_up.is_under_way()
             || writer.is_mirroring_due(self.metadata_units())
             || writer.is_dividing_due(&self.world)
             || writer.state.segments.has_to_discard(self.world.medium.segments_wanted())

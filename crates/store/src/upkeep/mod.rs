@@ -7,6 +7,7 @@
 //! * `checkpoint`, `barrier`: writing checkpoints, `repairs`, `upgrade`: what they write anew,
 //! * `reclaim`, `victim`, `relocate`, `compact`, `weightless`: winning segments back, `grow`: more
 //!   of them, `discard`: giving their space back to the device, `accounting`: whose the space is,
+//! * `catch_up`: giving a device what it lacks,
 //! * `optimize`: the background pass of reduction, `scrub`: reading all that is stored,
 //! * `check`, `inspect`, `lost`, `salvage`: for administrators and their tools; `part`: passes in
 //!   rounds, `incarnation`: which opening it is.
@@ -15,6 +16,7 @@
 
 pub(crate) mod accounting;
 pub(crate) mod barrier;
+pub(crate) mod catch_up;
 pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod checkpoint;

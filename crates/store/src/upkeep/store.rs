@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::log::checkpointer::Checkpointer;
 use crate::sync::Mutex;
 use crate::upkeep::accounting::Accounting;
+use crate::upkeep::catch_up::CatchUp;
 use crate::upkeep::optimize::Optimizer;
 use crate::upkeep::reclaim::Reclaimer;
 use crate::upkeep::scrub::Scrub;
@@ -26,6 +27,7 @@ pub struct Store {
     pub(super) optimizing: Optimizer,
     pub(super) reclaiming: Mutex<Reclaimer>,
     pub(super) accounting: Accounting,
+    pub(super) catch_up: CatchUp,
 }
 
 impl Store {
@@ -43,6 +45,7 @@ impl Store {
             optimizing: Optimizer::default(),
             reclaiming: Mutex::default(),
             accounting: Accounting::default(),
+            catch_up: CatchUp::default(),
         }
     }
 }

@@ -24,8 +24,14 @@ impl Writer {
 
     /// Seals one, if it has to be and there is room for it.
     pub(crate) fn begin_rest(&mut self, world: &World) -> bool {
+        self.is_rest_due(world) && self.begin_mark(world)
+    }
+
+    /// Seals a record without entries, if nothing else is on its way and there is room for it.
+    pub(crate) fn begin_mark(&mut self, world: &World) -> bool {
         // At the beginning of a segment it would be taken for a link.
-        if !self.is_rest_due(world) || !self.is_idle() || self.log.segment_rest_blocks() == 0 {
+        let is_inside = self.log.end().block > 0 && self.log.segment_rest_blocks() > 0;
+        if self.failed || self.early() || !self.is_idle() || !is_inside {
             return false;
         }
         let rest = self.link(world, self.log.end(), self.log.end_own());

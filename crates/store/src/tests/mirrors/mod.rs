@@ -1,5 +1,6 @@
 //! Pools of which each device has all.
 
+mod catch_up;
 mod chunks;
 mod garbage;
 mod records;

@@ -7,7 +7,7 @@ use crate::log::log_reader::LogReader;
 use crate::log::replay::next_record;
 
 /// The places of the headers of all records behind the checkpoint.
-fn records(store: &Store) -> Vec<LogPosition> {
+pub(super) fn records(store: &Store) -> Vec<LogPosition> {
     let end = store.writer.lock().log.position().lsn;
     let mut at = store.checkpointing.lock().superblock().log;
     let mut reader = LogReader::new(&store.world.medium);
@@ -21,7 +21,7 @@ fn records(store: &Store) -> Vec<LogPosition> {
 }
 
 /// A pool of two devices with some records behind its checkpoint.
-fn with_log() -> (Pool, VolumeId, Vec<u8>) {
+pub(super) fn with_log() -> (Pool, VolumeId, Vec<u8>) {
     let pool = make(2);
     let id = volume(&pool.store, MIB);
     pool.store.checkpoint().unwrap();

@@ -1,0 +1,235 @@
+//! Giving a device what it lacks: all that was written while it was not in.
+//!
+//! From when it begins to catch up all that is written goes to it too
+//! ([`segments::Segments::catching_up`]). So a *plan* is made behind that, of what there is to be
+//! copied, and no more comes to it:
+//!
+//! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is in
+//!    front of its end.
+//! 2. What was on its way then, perhaps not to this device, is waited for.
+//! 3. The segments are copied, a piece in each turn. A segment that was freed since is left out: by
+//!    now something else may be written there. That nobody does so in the midst of a piece is seen
+//!    to by a reader's token, and for metadata by the checkpointer.
+//! 4. A record is written behind the plan, where none was. What this device has behind the log's end
+//!    is from before it went out, and may be a record that was never answered, and was given up
+//!    without it. Behind a record of this epoch it is none of the log.
+//! 5. The device is in.
+//!
+//! A plan is in memory only: behind a restart it is made anew.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use block::{BLOCK_BYTES, Frame, FrameMut};
+use format::{Place, SegmentRow, SegmentState};
+
+use crate::sync::Mutex;
+use crate::upkeep::Store;
+
+/// Blocks that are copied in one turn: 1 MiB, which holds up a checkpoint for some milliseconds.
+const TURN_BLOCKS: u32 = 256;
+
+/// How far a device is that catches up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatchingUp {
+    /// Its number in the pool.
+    pub device: u16,
+    /// Bytes that it was given, or that are not needed any more.
+    pub done_bytes: u64,
+    /// Bytes that it lacked.
+    pub all_bytes: u64,
+}
+
+/// Which devices catch up, and how far they are.
+#[derive(Default)]
+pub(crate) struct CatchUp {
+    plans: Mutex<Vec<Plan>>,
+    /// The same for those who ask, who do not wait for a turn.
+    told: Mutex<Vec<CatchingUp>>,
+    /// Whether there is a plan. A hint.
+    is_under_way: AtomicBool,
+}
+
+/// What a device is to be given.
+struct Plan {
+    device: u16,
+    /// Which of its attempts to catch up this is.
+    attempt: u64,
+    /// The first record that was not sealed yet.
+    end_lsn: u64,
+    parts: VecDeque<Part>,
+    done_blocks: u64,
+    all_blocks: u64,
+}
+
+/// A segment, or what of it is in front of the log's end.
+struct Part {
+    segment: u32,
+    /// Its row then.
+    row: SegmentRow,
+    next_block: u32,
+    end_block: u32,
+}
+
+impl Part {
+    /// Whether the segment is still what it was.
+    fn is_of(&self, row: &SegmentRow) -> bool {
+        (row.state, row.opened_lsn, row.opened_epoch)
+            == (self.row.state, self.row.opened_lsn, self.row.opened_epoch)
+    }
+
+    fn left_blocks(&self) -> u32 {
+        self.end_block - self.next_block
+    }
+}
+
+/// What a turn came to.
+enum Turn {
+    More,
+    /// Others have to do something first.
+    Waits,
+    /// The device has all.
+    Done,
+}
+
+impl CatchUp {
+    /// Whether a device was found that catches up. Takes no lock.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.is_under_way.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, plans: &[Plan]) {
+        let told = plans.iter().map(|plan| CatchingUp {
+            device: plan.device,
+            done_bytes: plan.done_blocks * BLOCK_BYTES,
+            all_bytes: plan.all_blocks * BLOCK_BYTES,
+        });
+        *self.told.lock() = told.collect();
+        self.is_under_way.store(!plans.is_empty(), Ordering::Relaxed);
+    }
+}
+
+impl Store {
+    /// The devices that catch up, and how far they are.
+    pub fn catching_up(&self) -> Vec<CatchingUp> {
+        self.catch_up.told.lock().clone()
+    }
+
+    /// Goes on with giving devices what they lack, one after the other. Whether there is more to do.
+    pub(crate) fn catch_up_turn(&self) -> bool {
+        let disk = &self.world.medium.disk;
+        if disk.copies() <= 1 || self.has_failed() {
+            return false;
+        }
+        // Whoever has a turn now does it.
+        let Some(mut plans) = self.catch_up.plans.try_lock() else { return false };
+        let catching_up = disk.catching_up();
+        plans.retain(|plan| catching_up.contains(&(plan.device, plan.attempt)));
+        for (device, attempt) in catching_up {
+            if !plans.iter().any(|plan| plan.device == device) {
+                plans.push(self.plan_for(device, attempt));
+            }
+        }
+        if let Some(plan) = plans.first_mut() {
+            match self.go_on_with(plan) {
+                Ok(Turn::More | Turn::Waits) => {}
+                // One that has failed is out.
+                Ok(Turn::Done) | Err(_) => drop(plans.remove(0)),
+            }
+        }
+        self.catch_up.tell(&plans);
+        !plans.is_empty()
+    }
+
+    fn plan_for(&self, device: u16, attempt: u64) -> Plan {
+        let blocks_per_segment = self.world.medium.geometry().blocks_per_segment();
+        let writer = self.writer.lock();
+        let end = writer.log.end();
+        let part = |(segment, row): (u32, SegmentRow)| {
+            let end_block = match segment {
+                segment if segment == end.segment => end.block,
+                segment if segment == end.next_segment => 0,
+                _ => blocks_per_segment,
+            };
+            Part { segment, row, next_block: 0, end_block }
+        };
+        let rows = writer.state.segments.rows();
+        let in_use = rows.filter(|(segment, row)| *segment > 0 && row.state != SegmentState::Free);
+        let parts: VecDeque<Part> = in_use.map(part).collect();
+        let all_blocks = parts.iter().map(|part| u64::from(part.end_block)).sum();
+        Plan { device, attempt, end_lsn: end.lsn, parts, done_blocks: 0, all_blocks }
+    }
+
+    fn go_on_with(&self, plan: &mut Plan) -> io::Result<Turn> {
+        let position_lsn = self.writer.lock().log.position().lsn;
+        if position_lsn < plan.end_lsn {
+            return Ok(Turn::Waits);
+        }
+        while let Some(part) = plan.parts.front_mut() {
+            if part.left_blocks() == 0 {
+                plan.parts.pop_front();
+                continue;
+            }
+            // Before the row is looked at: what is freed behind that is not used before this ends.
+            let _token = self.world.reader_token();
+            let is_metadata = part.row.state == SegmentState::Metadata;
+            let checkpointer = is_metadata.then(|| self.checkpointing.try_lock());
+            if matches!(checkpointer, Some(None)) {
+                return Ok(Turn::Waits);
+            }
+            let row = self.writer.lock().state.segments.row(part.segment);
+            if !part.is_of(&row) {
+                plan.done_blocks += u64::from(part.left_blocks());
+                plan.parts.pop_front();
+                continue;
+            }
+            let count = part.left_blocks().min(TURN_BLOCKS);
+            let place = Place::of_block(part.segment, part.next_block);
+            let Some(frames) = self.read_for_copy(place, count) else { return Ok(Turn::Waits) };
+            self.world.medium.disk.copy_to(plan.device, place, &frames)?;
+            part.next_block += count;
+            plan.done_blocks += u64::from(count);
+            return Ok(Turn::More);
+        }
+        if position_lsn == plan.end_lsn && self.write_behind(plan.end_lsn) {
+            return Ok(Turn::Waits);
+        }
+        self.world.medium.disk.caught_up(plan.device)?;
+        Ok(Turn::Done)
+    }
+
+    /// What others have. What none of them can read is zeros, which are nothing: it is lost anyway,
+    /// and what stands there is older. `None`: they can't read anything, for now.
+    fn read_for_copy(&self, place: Place, count: u32) -> Option<Vec<Frame>> {
+        let medium = &self.world.medium;
+        let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+        if medium.disk.read_patiently(place, &mut frames).is_ok() {
+            return Some(frames.into_iter().map(FrameMut::freeze).collect());
+        }
+        let read_one = |block| {
+            let mut frame = [FrameMut::stale()];
+            let read = medium.disk.read_patiently(place.plus_blocks(block), &mut frame);
+            let [frame] = frame;
+            read.ok().map(|()| frame.freeze())
+        };
+        let read: Vec<Option<Frame>> = (0..count).map(read_one).collect();
+        if read.iter().any(Option::is_none) && medium.answers().is_err() {
+            return None;
+        }
+        Some(read.into_iter().map(|frame| frame.unwrap_or_else(Frame::zeros)).collect())
+    }
+
+    /// Writes a record, if none follows that number yet. `false`: there is no place for one of its
+    /// own now, and the next one goes to another segment anyway.
+    fn write_behind(&self, lsn: u64) -> bool {
+        let is_there = {
+            let mut writer = self.writer.lock();
+            writer.log.end().lsn > lsn || !writer.is_idle() || writer.begin_mark(&self.world)
+        };
+        if is_there {
+            self.commit_here();
+        }
+        is_there
+    }
+}
