@@ -57,6 +57,13 @@ impl From<array::Error> for DeviceRefusal {
     }
 }
 
+impl From<DeviceRefusal> for ApiError {
+    fn from(refusal: DeviceRefusal) -> Self {
+        let DeviceRefusal { kind, code, message } = refusal;
+        Self::of_kind(kind, code, message)
+    }
+}
+
 /// A device that a pool is to get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,8 +8,6 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::DeviceRefusal;
-
 /// The body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Refusal {
@@ -32,6 +30,11 @@ pub struct ApiError {
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
         Self { status, body: Refusal { code: code.to_owned(), message: message.into() } }
+    }
+
+    /// A refusal of this sort.
+    pub(crate) fn of_kind(kind: Kind, code: &str, message: impl Into<String>) -> Self {
+        Self::new(status_of(kind), code, message)
     }
 
     pub(crate) fn no_such_severity() -> Self {
@@ -90,14 +93,7 @@ fn status_of(kind: Kind) -> StatusCode {
 
 impl From<array::Error> for ApiError {
     fn from(error: array::Error) -> Self {
-        Self::new(status_of(error.kind()), error.code(), error.to_string())
-    }
-}
-
-impl From<DeviceRefusal> for ApiError {
-    fn from(refusal: DeviceRefusal) -> Self {
-        let DeviceRefusal { kind, code, message } = refusal;
-        Self::new(status_of(kind), code, message)
+        Self::of_kind(error.kind(), error.code(), error.to_string())
     }
 }
 

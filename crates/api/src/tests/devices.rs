@@ -26,7 +26,7 @@ impl Telemetry for Several {
 
     fn devices(&self) -> Devices {
         let device = |number, state| Device {
-            name: format!("/pools/{number}/pool.data"),
+            name: format!("/srv/{number}/pool.data"),
             number,
             id: format!("{number:032x}"),
             state,
@@ -115,7 +115,7 @@ async fn devices_of_several_are_told_with_what_they_do() {
             ("CH0.BAY4", "missing"),
         ]
     );
-    assert_eq!(drives[2]["details"], "/pools/2/pool.data: a write failed");
+    assert_eq!(drives[2]["details"], "/srv/2/pool.data: a write failed");
     assert_eq!((&drives[3]["details"], &drives[3]["capacity"]), (&Value::Null, &json!(0)));
 }
 
@@ -125,13 +125,13 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
     let (_, all) = metrics::text(&world, "/metrics").await;
     for line in [
         "holdfast_device_transfers_total{device=\"pool\",kind=\"read\",result=\"ok\"} 3",
-        "holdfast_device_retries_total{device=\"/pools/0/pool.data\"} 4",
-        "holdfast_device_state{device=\"/pools/2/pool.data\",state=\"out\"} 1",
-        "holdfast_device_state{device=\"/pools/2/pool.data\",state=\"in\"} 0",
+        "holdfast_device_retries_total{device=\"/srv/0/pool.data\"} 4",
+        "holdfast_device_state{device=\"/srv/2/pool.data\",state=\"out\"} 1",
+        "holdfast_device_state{device=\"/srv/2/pool.data\",state=\"in\"} 0",
         "holdfast_device_state{device=\"device 4\",state=\"missing\"} 1",
-        "holdfast_device_errors_total{device=\"/pools/0/pool.data\",kind=\"read\"} 2",
-        "holdfast_device_mended_total{device=\"/pools/0/pool.data\"} 3",
-        "holdfast_device_catching_up_bytes{device=\"/pools/1/pool.data\"} 300",
+        "holdfast_device_errors_total{device=\"/srv/0/pool.data\",kind=\"read\"} 2",
+        "holdfast_device_mended_total{device=\"/srv/0/pool.data\"} 3",
+        "holdfast_device_catching_up_bytes{device=\"/srv/1/pool.data\"} 300",
     ] {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }
@@ -141,7 +141,7 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
 #[tokio::test]
 async fn changes_of_devices_are_asked_for_and_entered_into_the_audit_log() {
     let (world, several) = several();
-    let place = json!({"place": "/pools/3", "replaces": 2});
+    let place = json!({"place": "/srv/3", "replaces": 2});
     let (status, told) = world.ask("POST", "/v1/devices", Some(place)).await;
     assert_eq!((status, &told["state"]), (201, &json!("catching_up")));
     for (method, path, body, status) in [
@@ -159,7 +159,7 @@ async fn changes_of_devices_are_asked_for_and_entered_into_the_audit_log() {
     ] {
         assert_eq!(world.ask(method, path, body).await.0, status, "{method} {path}");
     }
-    let add = DeviceAdd { place: "/pools/3".into(), replaces: Some(2), force: false };
+    let add = DeviceAdd { place: "/srv/3".into(), replaces: Some(2), force: false };
     let made = several.0.lock().clone();
     assert_eq!(
         made[..3],
@@ -167,7 +167,7 @@ async fn changes_of_devices_are_asked_for_and_entered_into_the_audit_log() {
     );
     let (_, audit) = world.ask("GET", "/v1/audit", None).await;
     let text = audit.to_string();
-    assert!(text.contains("place=/pools/3 replaces=2") && text.contains("state=out"), "{text}");
+    assert!(text.contains("place=/srv/3 replaces=2") && text.contains("state=out"), "{text}");
     assert!(text.contains("last_device"), "{text}");
 }
 

@@ -1,17 +1,18 @@
 //! The configuration of `serve`: a TOML file in which everything has a default.
 
+mod values;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use array::{ChapUser, CompanyId, HostName, InitiatorName, SettingsChange};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
 use super::access::ChapDefaults;
 use super::failure::Failure;
 use super::host::read_secret;
 use super::notify::{self, NotifyConfig};
-use super::size;
 
 /// The least memory: with less, the metadata of one full record would not fit.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -30,34 +31,34 @@ const THREADS_MAX: usize = 256;
 pub struct Config {
     /// The pool that is served where none is named otherwise: its directory or device, or a list of
     /// those of a pool on several.
-    #[serde(deserialize_with = "paths")]
+    #[serde(deserialize_with = "values::paths")]
     pub pool: Vec<PathBuf>,
     /// When a write is acknowledged.
     pub durability: Durability,
     /// Bytes of memory for the data cache, metadata and the deduplication index together.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "values::bytes")]
     pub memory: u64,
     /// The old name of `memory`, from before it bounded metadata as well.
-    #[serde(deserialize_with = "renamed_cache")]
+    #[serde(deserialize_with = "values::renamed_cache")]
     pub cache: (),
     /// Bytes of log after which a checkpoint is due.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "values::bytes")]
     pub checkpoint_log: u64,
     /// Whether a pool of an earlier version of the format becomes one of the latest at the start.
     pub upgrade: bool,
     /// Whether free space of the pool goes back to the filesystem, or the device, that it is on.
     pub discard: bool,
     /// Bytes of new space that are prepared ahead of the log.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "values::bytes")]
     pub prepare_ahead: u64,
     /// How often everything is scrubbed in the background; `off` for never.
-    #[serde(deserialize_with = "interval")]
+    #[serde(deserialize_with = "values::time")]
     pub scrub: Option<Duration>,
     /// Bytes that scrubbing reads per second while no host is busy.
-    #[serde(deserialize_with = "bytes")]
+    #[serde(deserialize_with = "values::bytes")]
     pub scrub_rate: u64,
     /// How often the background pass of reduction runs; `off` for never.
-    #[serde(deserialize_with = "interval")]
+    #[serde(deserialize_with = "values::time")]
     pub optimize: Option<Duration>,
     /// Front-end threads; 0 means one per core, at most 8.
     pub threads: usize,
@@ -281,49 +282,6 @@ impl Config {
         }
         Ok(defaults)
     }
-}
-
-/// A size: `"256M"`, or a number of bytes.
-fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Size {
-        Bytes(u64),
-        Text(String),
-    }
-    match Size::deserialize(deserializer) {
-        Ok(Size::Bytes(bytes)) => Ok(bytes),
-        Ok(Size::Text(text)) => size::parse(&text).map_err(de::Error::custom),
-        Err(_) => Err(de::Error::custom("a size looks like \"256M\" or 268435456")),
-    }
-}
-
-/// A path, or a list of paths.
-fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Paths {
-        One(PathBuf),
-        Several(Vec<PathBuf>),
-    }
-    match Paths::deserialize(deserializer) {
-        Ok(Paths::One(path)) => Ok(vec![path]),
-        Ok(Paths::Several(paths)) => Ok(paths),
-        Err(_) => Err(de::Error::custom("a pool is a path, or a list of paths")),
-    }
-}
-
-/// A length of time: `"7d"`, or `"off"`.
-fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    super::interval::parse(&text).map_err(de::Error::custom)
-}
-
-/// The old name had another meaning, so it is refused instead of taken for the new one.
-fn renamed_cache<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    de::IgnoredAny::deserialize(deserializer)?;
-    let text = "`cache` is gone: `memory` bounds what is kept of data and of metadata together";
-    Err(de::Error::custom(text))
 }
 
 #[cfg(test)]

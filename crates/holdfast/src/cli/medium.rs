@@ -119,8 +119,8 @@ impl Medium {
 /// What could be opened, with its name; and why others could not.
 type Opened = (Vec<(Arc<FileDisk>, String)>, Vec<Failure>);
 
-/// Opens all that can be opened. One of several that can't be is as good as missing, unless somebody
-/// else has it.
+/// Opens all that can be opened. One of several that can't be is as good as missing, unless
+/// somebody else has it.
 fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Failure> {
     let (mut disks, mut failed) = (Vec::new(), Vec::new());
     for place in &places.all {

@@ -6,10 +6,10 @@
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
 //! * [`place`]: where a pool is, [`medium`]: opening what it is on, [`members`]: its devices while
 //!   it is served,
-//! * [`pool`] and its [`creation`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`], [`group`],
-//!   [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`], [`provision`],
-//!   [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`], [`lab`],
-//!   [`raw`], [`completion`], [`inspect`], [`salvage`]: the verbs,
+//! * [`pool`] and its [`creation`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`],
+//!   [`group`], [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`],
+//!   [`provision`], [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`],
+//!   [`lab`], [`raw`], [`completion`], [`inspect`], [`salvage`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page, the
 //!   [`log`], the shares of [`descriptors`] and the small parts ([`access`], [`telemetry`],

@@ -301,6 +301,17 @@ impl AlertCode {
         }
     }
 
+    /// What to do where ESXi does not use an offload.
+    fn advice_for_option(self) -> &'static str {
+        match self {
+            Self::CopiesByHost => esxi_option!("full copy", "/DataMover/HardwareAcceleratedMove"),
+            Self::NoAts => {
+                esxi_option!("hardware-assisted locking", "/VMFS3/HardwareAcceleratedLocking")
+            }
+            _ => esxi_option!("block zero", "/DataMover/HardwareAcceleratedInit"),
+        }
+    }
+
     /// What to do about it.
     pub fn advice(self) -> &'static str {
         match self {
@@ -359,11 +370,7 @@ impl AlertCode {
                 "Enable automatic reclaim: on ESXi `esxcli storage vmfs reclaim config set`, on \
                  Linux `systemctl enable --now fstrim.timer`."
             }
-            Self::CopiesByHost => esxi_option!("full copy", "/DataMover/HardwareAcceleratedMove"),
-            Self::NoAts => {
-                esxi_option!("hardware-assisted locking", "/VMFS3/HardwareAcceleratedLocking")
-            }
-            Self::ZerosByHost => esxi_option!("block zero", "/DataMover/HardwareAcceleratedInit"),
+            Self::CopiesByHost | Self::NoAts | Self::ZerosByHost => self.advice_for_option(),
             Self::CertificateEnds => {
                 "Put a new one in its place and restart: remove both files and the array makes \
                  one, or name yours in the configuration."

@@ -95,7 +95,7 @@ mod tests {
         let status = DeviceStatus {
             number,
             id: Default::default(),
-            name: format!("/{number}/pool.data"),
+            name: format!("/srv/{number}/pool.data"),
             state,
             why_out: None,
             len_bytes: 0,
@@ -123,7 +123,7 @@ mod tests {
         out.0.why_out = Some("a write failed".into());
         let seen = told(&[device(0, In), device(1, In), out.clone()]);
         let actual = "a write failed; 2 devices have all of the pool".to_owned();
-        let name = "2 (/2/pool.data)".to_owned();
+        let name = "2 (/srv/2/pool.data)".to_owned();
         assert_eq!(seen, [(AlertCode::DeviceOut, Severity::Warning, name, actual)]);
         let mut missing = device(1, Missing);
         missing.0.name = String::new();
