@@ -133,17 +133,18 @@ pub trait Segments: Send + Sync {
     /// If there is no such way to it; what the system says.
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>>;
 
-    /// How many devices have what is at a place: copies are numbered from 0 on, and keep their
-    /// numbers while devices come and go. One, where nothing is redundant.
+    /// How many devices have what is at a place: copies are numbered from 0 on, which is the one
+    /// that is read first. Which device has which number depends on the block that is asked for
+    /// first. One, where nothing is redundant.
     fn copies(&self) -> u32 {
         1
     }
 
     /// As [`Segments::read_patiently`], of one copy and no other: for who has found that what was
-    /// read is not what was written. Copy 0 is the one that is read first.
+    /// read is not what was written.
     ///
     /// # Errors
-    /// What the device says; that the one with this copy is not in.
+    /// What the device says; `NotConnected` or `NotFound` if the one with this copy is not in.
     fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
         assert_eq!(copy, 0, "there is one copy");
         self.read_patiently(place, frames)

@@ -296,11 +296,12 @@ impl Contenders {
     /// Takes a commit, or goes a step further with one in hand: they end in any order.
     fn commit_one(&mut self) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
-        if take && let Some(commit) = self.store()?.take_commit() {
-            let at = self.store()?.segments().locate(commit.place);
-            self.commits.begin(&self.disk, at, commit);
-        } else if let Some((commit, result)) = self.commits.step(&self.disk, &mut self.rng) {
-            self.store()?.finish_commit(commit, result);
+        let store = self.store.as_ref().ok_or("the store is not open")?;
+        if take && let Some(commit) = store.take_commit() {
+            self.commits.begin(&*self.disk, store, commit);
+        } else if let Some((commit, result)) = self.commits.step(&*self.disk, store, &mut self.rng)
+        {
+            store.finish_commit(commit, result);
         }
         Ok(())
     }

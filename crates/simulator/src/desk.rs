@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use block::{SectorCount, VolumeError, VolumeReply};
 use store::{Commit, Outcome, ReadOperation, Sink, SinkId, Started, Store, Token};
 
-use crate::commits::Commits;
-use crate::disk::SimDisk;
+use crate::commits::{Commits, Ground};
 use crate::generate::{Expected, Generated, Generator, Region, is_by_block, may_split};
 use crate::model::{Changing, Model};
 use crate::rng::Rng;
@@ -63,14 +62,9 @@ impl Op {
     }
 }
 
-/// Where a commit goes on the simulated device.
-fn place_of(store: &Store, commit: &Commit) -> u64 {
-    store.segments().locate(commit.place)
-}
-
 /// The requests under way on one store, and the oracle.
 pub(crate) struct Desk {
-    pub(crate) disk: Arc<SimDisk>,
+    pub(crate) disk: Arc<dyn Ground>,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) sink: SinkId,
     pub(crate) model: Model,
@@ -79,6 +73,8 @@ pub(crate) struct Desk {
     pub(crate) durable_answers: bool,
     /// Whether the pool may be full.
     pub(crate) may_be_full: bool,
+    /// Whether a front end may wait for what another disk has, as what it read first was wrong.
+    pub(crate) may_wait: bool,
     /// The commits in hand.
     pub(crate) commits: Commits,
     /// A logical clock: one more at each start and each answer.
@@ -98,7 +94,7 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(
-        disk: Arc<SimDisk>,
+        disk: Arc<dyn Ground>,
         model: Model,
         generator: Generator,
         rng: Rng,
@@ -113,6 +109,7 @@ impl Desk {
             generator,
             durable_answers,
             may_be_full: false,
+            may_wait: false,
             commits: Commits::default(),
             time: 0,
             answers: 0,
@@ -204,6 +201,14 @@ impl Desk {
         drop(self.mailbox.take());
     }
 
+    /// What is known if all that is under way may be there or not.
+    pub(crate) fn model_if_lost(&self) -> Model {
+        let mut model = self.model.clone();
+        let under_way = self.ops.iter().filter_map(Op::changing);
+        under_way.chain(self.torn.iter().cloned()).for_each(|change| model.unknown(change));
+        model
+    }
+
     fn forget(&mut self, op: Op) {
         if let Some(change) = op.changing() {
             self.model.unknown(change);
@@ -273,7 +278,7 @@ impl Desk {
 
     /// Takes what has arrived.
     pub(crate) fn collect(&mut self) -> Result<(), String> {
-        if self.read_inside > 0 {
+        if self.read_inside > 0 && !self.may_wait {
             return Err(format!("a front end has waited for {} reads", self.read_inside));
         }
         for (id, outcome) in self.mailbox.take() {
@@ -310,13 +315,13 @@ impl Desk {
     fn commit_one(&mut self, store: &Store) -> Result<(), String> {
         let take = self.commits.is_empty() || self.rng.below(2) == 0;
         if take && let Some(commit) = self.inside(|| store.take_commit()) {
-            self.commits.begin(&self.disk, place_of(store, &commit), commit);
+            self.commits.begin(&*self.disk, store, commit);
             return self.collect();
         }
         if self.commits.is_empty() {
             return self.collect();
         }
-        match self.commits.step(&self.disk, &mut self.rng) {
+        match self.commits.step(&*self.disk, store, &mut self.rng) {
             Some((commit, result)) => self.commit_ended(store, commit, result),
             None => Ok(()),
         }
@@ -334,7 +339,7 @@ impl Desk {
         } else {
             let next = self.inside(|| store.hand_on_commit(commit, result));
             if let Some(commit) = next {
-                self.commits.begin(&self.disk, place_of(store, &commit), commit);
+                self.commits.begin(&*self.disk, store, commit);
             }
             self.inside(|| store.settle_commits());
         }

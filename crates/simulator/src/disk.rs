@@ -52,7 +52,7 @@ const BLOCK: u64 = block::BLOCK_BYTES;
 /// Flushes in a row that fail by chance, at most.
 const FLUSHES_REFUSED_MAX: u32 = 20;
 
-type Hook = Box<dyn FnMut() + Send>;
+pub(crate) type Hook = Box<dyn FnMut() + Send>;
 
 /// The disk.
 pub struct SimDisk {
@@ -347,6 +347,16 @@ impl SimDisk {
     pub fn restart(&self) {
         self.inner().restart();
         self.disk.forget_failures();
+    }
+
+    /// What the device holds, cached or not.
+    pub fn content(&self) -> Device {
+        self.inner().device.clone()
+    }
+
+    /// The device holds something else.
+    pub fn set_content(&self, content: Device) {
+        self.inner().device = content;
     }
 
     /// The device writes back some of its cache.

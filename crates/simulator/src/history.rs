@@ -8,9 +8,11 @@ mod turns;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use format::{Features, FormatVersion};
-use kept::Kept;
+pub(crate) use kept::Kept;
 pub use opening::OPEN_IOS;
+pub(crate) use opening::read_state;
 use store::{Change, Durability, OpenOptions, Store, StoreError, VolumeChange};
+pub(crate) use turns::{Meanwhile, beside};
 
 use crate::desk::Desk;
 use crate::disk::{Faults, SimDisk};
@@ -77,12 +79,29 @@ pub fn shrink(plan: &Plan) -> Option<(Plan, Failure)> {
     found
 }
 
-fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+/// Makes the volumes of a plan, and snapshots of them.
+pub(crate) fn first_volumes(plan: &Plan, store: &Store) -> Result<Model, StoreError> {
+    let mut volumes = Vec::new();
+    let mut change = Change::default();
+    for _ in 0..plan.volumes {
+        let id = store.allocate_volume_id();
+        let size = block::SectorCount(plan.volume_sectors);
+        change.volumes.push(VolumeChange::Create { id, size });
+        volumes.push(ModelVolume { id, tags: vec![0; plan.volume_sectors as usize] });
+    }
+    store.change(change)?;
+    for _ in 0..plan.generations {
+        administer::first_snapshots(store, &mut volumes, plan.volumes)?;
+    }
+    Ok(Model::new(State { volumes, live: plan.volumes, config: 0 }))
+}
+
+pub(crate) fn locked(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// For the opening with this number, the first being 0.
-fn options(plan: &Plan, opening: u64) -> OpenOptions {
+pub(crate) fn options(plan: &Plan, opening: u64) -> OpenOptions {
     let Plan { durability, memory_bytes, checkpoint_log_bytes, tuning, .. } = *plan;
     let upgrade = match plan.upgrade {
         Upgrade::Made => true,
@@ -93,7 +112,7 @@ fn options(plan: &Plan, opening: u64) -> OpenOptions {
     OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning, upgrade, discard }
 }
 
-fn text(error: StoreError) -> String {
+pub(crate) fn text(error: StoreError) -> String {
     error.to_string()
 }
 
@@ -115,19 +134,7 @@ impl History {
         let store = Arc::new(Store::open(disk.clone(), options(plan, 0)).map_err(text)?);
         let kept = Kept::of(plan);
         kept.begin(&store).map_err(text)?;
-        let mut volumes = Vec::new();
-        let mut change = Change::default();
-        for _ in 0..plan.volumes {
-            let id = store.allocate_volume_id();
-            let size = block::SectorCount(plan.volume_sectors);
-            change.volumes.push(VolumeChange::Create { id, size });
-            volumes.push(ModelVolume { id, tags: vec![0; plan.volume_sectors as usize] });
-        }
-        store.change(change).map_err(text)?;
-        for _ in 0..plan.generations {
-            administer::first_snapshots(&store, &mut volumes, plan.volumes).map_err(text)?;
-        }
-        let model = Model::new(State { volumes, live: plan.volumes, config: 0 });
+        let model = first_volumes(plan, &store).map_err(text)?;
         let durable = plan.durability == Durability::Commit;
         let generator = Generator::new(plan.mix);
         let mut desk = Desk::new(disk.clone(), model, generator, rng.clone(), durable);

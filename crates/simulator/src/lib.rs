@@ -26,6 +26,7 @@ pub mod content;
 pub mod damage;
 mod desk;
 pub mod device;
+pub mod devices;
 pub mod disk;
 mod generate;
 pub mod history;

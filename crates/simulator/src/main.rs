@@ -6,18 +6,19 @@
 //! simulator --seeds 1..1000 --small [--memory BYTES] [--reserve DIVISOR]
 //! simulator --seeds 1..1000 --misplaced
 //! simulator --seeds 1..1000 --array [--steps N] [--first]
+//! simulator --seeds 1..1000 --devices [--steps N] [--first]
 //! ```
 
 use std::process::ExitCode;
 
 use simulator::history::shrink;
 use simulator::misplaced::{Seen, misplace};
-use simulator::{Plan, Summary, array, run};
+use simulator::{Plan, Summary, array, devices, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
                      [--steps N] [--full | --small] [--memory BYTES] [--reserve DIVISOR] [--trace] \
-                     [--misplaced | --array [--first]]";
+                     [--misplaced | --array [--first] | --devices [--first]]";
 
 struct Arguments {
     seeds: std::ops::Range<u64>,
@@ -35,6 +36,8 @@ struct Arguments {
     misplaced: bool,
     /// The whole array with its hosts.
     array: bool,
+    /// A pool on several disks.
+    devices: bool,
     /// No more seeds after the first failure.
     first: bool,
 }
@@ -52,6 +55,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         trace: false,
         misplaced: false,
         array: false,
+        devices: false,
         first: false,
     };
     while let Some(word) = words.next() {
@@ -83,6 +87,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             "--trace" => arguments.trace = true,
             "--misplaced" => arguments.misplaced = true,
             "--array" => arguments.array = true,
+            "--devices" => arguments.devices = true,
             "--first" => arguments.first = true,
             _ => return None,
         }
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
     };
     let failures = match &arguments {
         Arguments { array: true, .. } => worlds(&arguments),
+        Arguments { devices: true, .. } => pools_on_devices(&arguments),
         Arguments { misplaced: true, .. } => misplaced(&arguments),
         _ => histories(&arguments),
     };
@@ -168,6 +174,32 @@ fn worlds(arguments: &Arguments) -> u64 {
             }
             Err((step, reason)) => {
                 failures += 1;
+                println!("FAILED, seed {seed}, step {step}: {reason}");
+            }
+        }
+        if arguments.first && failures > 0 {
+            break;
+        }
+    }
+    println!("{all}");
+    failures
+}
+
+/// Pools on several disks; how many failed.
+fn pools_on_devices(arguments: &Arguments) -> u64 {
+    let mut failures = 0;
+    let mut all = devices::Seen::default();
+    for seed in arguments.seeds.clone() {
+        match devices::run(seed, arguments.steps.unwrap_or(devices::STEPS), arguments.trace) {
+            Ok(seen) => {
+                all += seen;
+                if arguments.trace {
+                    println!("seed {seed}: {seen}");
+                }
+            }
+            Err((step, reason, log)) => {
+                failures += 1;
+                log.iter().for_each(|line| println!("  {line}"));
                 println!("FAILED, seed {seed}, step {step}: {reason}");
             }
         }

@@ -95,3 +95,14 @@ fn devices_of_two_pools_and_the_same_twice_are_refused() {
     assert_eq!(states(&again), [In, In]);
     assert!(blank.blocks.lock().unwrap().is_empty());
 }
+
+/// A scrub finds nothing to mend in labels that were written before the root became another one.
+#[test]
+fn labels_are_right_until_the_next_change() {
+    let (disks, mirrored) = made(2);
+    mirrored.swap_root(2, &Superblock { epoch: 7, ..root(3) }).unwrap();
+    assert!(mirrored.mend_labels(&root(3)).is_empty());
+    disks[1].blocks.lock().unwrap().remove(&format::label::LABEL_OFFSETS_BYTES[0]);
+    assert_eq!(mirrored.mend_labels(&root(3)).len(), 1);
+    assert!(mirrored.mend_labels(&root(3)).is_empty());
+}

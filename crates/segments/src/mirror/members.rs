@@ -47,6 +47,8 @@ pub(super) struct Change {
     epoch: u64,
     /// How much of each device the pool has, in bytes.
     bytes: u64,
+    /// The same two, as the newest labels have them.
+    told: (u64, u64),
     /// Whether labels say who is in. Before the first write of a process they may not, and nothing
     /// is written for it: who only looks changes nothing.
     has_begun: bool,
@@ -54,7 +56,7 @@ pub(super) struct Change {
 
 impl Members {
     pub(super) fn new(pool_id: [u8; 16], slots: Vec<Arc<Slot>>, sequence: u64) -> Self {
-        let change = Change { sequence, epoch: 0, bytes: 0, has_begun: false };
+        let change = Change { sequence, epoch: 0, bytes: 0, told: (0, 0), has_begun: false };
         let members = Self {
             pool_id,
             slots: RwLock::new(slots.into()),
@@ -309,6 +311,7 @@ impl Members {
         loop {
             let state_of = |slot: &Slot| plan.get(&slot.number).copied().unwrap_or(slot.state());
             change.sequence += 1;
+            change.told = (change.epoch, change.bytes);
             let label = self.label(change, &slots, state_of);
             let is_written = |slot: &&Arc<Slot>| {
                 matches!(state_of(slot), DeviceState::In | DeviceState::CatchingUp)
@@ -350,17 +353,16 @@ impl Members {
         slots: &[Arc<Slot>],
         state_of: impl Fn(&Slot) -> DeviceState,
     ) -> Label {
-        let member = |slot: &Arc<Slot>| Member {
-            state: state_of(slot).of_member(),
-            ..slot.member(change.bytes)
-        };
+        let (epoch, bytes) = change.told;
+        let member =
+            |slot: &Arc<Slot>| Member { state: state_of(slot).of_member(), ..slot.member(bytes) };
         debug_assert!(slots.len() <= DEVICES_MAX);
         Label {
             pool_id: self.pool_id,
             device: DeviceId::default(),
             number: 0,
             sequence: change.sequence,
-            epoch: change.epoch,
+            epoch,
             members: slots.iter().map(member).collect(),
         }
     }

@@ -147,6 +147,10 @@ impl sys::Disk for SimDisk {
         self.disk.write_as(offset_bytes, frames, persist)
     }
 
+    fn set_redundant(&self, redundant: bool) {
+        self.disk.set_redundant(redundant);
+    }
+
     fn give_way(&self) -> bool {
         self.disk.calls().after()
     }

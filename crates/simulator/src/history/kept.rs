@@ -20,7 +20,7 @@ type Changed = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     keys: u64,
     /// Most values are shorter than this, some are as long as a leaf.
     value_bytes_max: u64,
@@ -28,7 +28,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &Plan) -> Self {
         // What is noted with the end of a volume in a full pool is little.
         match (plan.segment_bytes < SEGMENT_BYTES_MIN, plan.may_be_full) {
             (true, true) => Self { keys: 20, value_bytes_max: 300, long_bytes_max: 900 },
@@ -38,7 +38,7 @@ impl Kept {
     }
 
     /// Keeps what is kept before the first change, some at a time.
-    pub(super) fn begin(self, store: &Store) -> Result<(), StoreError> {
+    pub(crate) fn begin(self, store: &Store) -> Result<(), StoreError> {
         for pair in self.change(Vec::new(), 0) {
             store.change(Change { config: vec![pair], ..Change::default() })?;
         }

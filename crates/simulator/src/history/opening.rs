@@ -139,7 +139,7 @@ impl History {
 }
 
 /// All that the pool holds, read through the store.
-fn read_state(store: &Store, model: &Model, kept: Kept) -> Result<State, String> {
+pub(crate) fn read_state(store: &Store, model: &Model, kept: Kept) -> Result<State, String> {
     let mut volumes = Vec::new();
     for slot in 0..model.now.volumes.len() {
         let mut candidates = model.candidates(slot);

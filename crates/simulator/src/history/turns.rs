@@ -7,10 +7,11 @@ use store::{Durability, Finding, Next, Repair, ScrubStep, Store, StoreError, Wha
 
 use super::{History, locked};
 use crate::desk::Desk;
+use crate::disk::Hook;
 use crate::plan::Plan;
 
 /// What the requests under way do between two I/Os of somebody else.
-type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
+pub(crate) type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
 
 /// Turns in a row of what is urgent: a segment of 16 MiB is moved in 64 of them. The array's own
 /// thread knows no such end; with much fewer, hosts that are paced would hardly get on, and the
@@ -18,6 +19,37 @@ type Meanwhile = fn(&mut Desk, &Store) -> Result<(), String>;
 const MAINTAIN_TURNS: usize = 100;
 /// Segments by which a pool grows at most at once.
 const GROWTH_SEGMENTS_MAX: u64 = 3;
+
+/// Does something that waits for I/Os on the spot; requests go on by so many steps behind each
+/// write or flush, of which `set_hook` has them hear.
+pub(crate) fn beside<R>(
+    (desk, store): (&Arc<Mutex<Desk>>, &Arc<Store>),
+    steps: usize,
+    meanwhile: Meanwhile,
+    set_hook: impl Fn(Option<Hook>),
+    act: impl FnOnce(&Store) -> R,
+) -> Result<R, String> {
+    let failure: Arc<Mutex<Option<String>>> = Arc::default();
+    let (desk, inside, seen) = (desk.clone(), store.clone(), failure.clone());
+    set_hook(Some(Box::new(move || {
+        let mut desk = locked(&desk);
+        let mut result = Ok(());
+        for _ in 0..steps {
+            if !desk.disk.has_failed() {
+                result = result.and_then(|()| meanwhile(&mut desk, &inside));
+            }
+        }
+        if let Err(reason) = result {
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        }
+    })));
+    let result = act(store);
+    set_hook(None);
+    match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(reason) => Err(reason),
+        None => Ok(result),
+    }
+}
 
 impl History {
     /// Does something that waits for I/Os on the spot, while requests go on between these.
@@ -27,27 +59,9 @@ impl History {
         meanwhile: Meanwhile,
         act: impl FnOnce(&Store) -> R,
     ) -> Result<R, String> {
-        let failure: Arc<Mutex<Option<String>>> = Arc::default();
-        let (desk, inside, seen) = (self.desk.clone(), store.clone(), failure.clone());
+        let set_hook = |hook| self.disk.set_hook(hook);
         let steps = self.plan.steps_beside;
-        self.disk.set_hook(Some(Box::new(move || {
-            let mut desk = locked(&desk);
-            let mut result = Ok(());
-            for _ in 0..steps {
-                if !desk.disk.has_failed() {
-                    result = result.and_then(|()| meanwhile(&mut desk, &inside));
-                }
-            }
-            if let Err(reason) = result {
-                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
-            }
-        })));
-        let result = act(store);
-        self.disk.set_hook(None);
-        match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(reason) => Err(reason),
-            None => Ok(result),
-        }
+        beside((&self.desk, store), steps, meanwhile, set_hook, act)
     }
 
     /// A turn of reclaim, of the background pass, or of scrubbing. They wait for commits of their

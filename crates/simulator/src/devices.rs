@@ -1,0 +1,403 @@
+//! A pool on two or three disks, each of which has all of it, and what may go wrong with them.
+//!
+//! Requests go on as in a [`crate::history`], in small segments, and are judged by the same model.
+//! Disks go, come back as they were or as they were earlier, fail, lie and are replaced, in any
+//! phase; the power fails for all of them at once, and not all come back. As long as one disk that
+//! has all of the pool is well, no request may fail, and nothing may be lost.
+//!
+//! What must hold after each step is the *promise* ([`promise`]): each disk that is in holds, by
+//! itself and durably, all that was acknowledged; and one that is catching up is not taken for one
+//! that does.
+
+mod drive;
+mod faults;
+mod promise;
+mod turns;
+
+use std::sync::{Arc, Mutex};
+
+use segments::{Device, DeviceState, MirrorError, Mirrored, Segments as _};
+use store::{Durability, Store};
+
+use crate::commits::Ground;
+use crate::desk::Desk;
+use crate::disk::Survival;
+use crate::generate::Generator;
+use crate::history::{Kept, first_volumes, locked, options, text};
+use crate::plan::{Plan, Upgrade};
+use crate::rng::Rng;
+use drive::{Drive, Power, Trouble};
+
+/// Steps of a run, unless somebody wants others.
+pub const STEPS: u64 = 1200;
+/// Segments of a pool, beside the first.
+const SEGMENTS: u64 = 128;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// A hash of every I/O and answer.
+    pub trace: u64,
+    /// Requests that were answered.
+    pub answers: u64,
+    /// Writes and flushes of all disks.
+    pub writes: u64,
+    /// Calls that failed because something was wrong with a disk.
+    pub troubled: u64,
+    /// How often the power failed; of these, in an opening; and how often a disk with all of the
+    /// pool did not come back.
+    pub crashes: [u64; 3],
+    /// How often the pool was opened because an administrator said so.
+    pub forced: u64,
+    /// How often something went wrong with a disk; of these, it lied.
+    pub faults: [u64; 2],
+    /// How often a disk was taken out; taken back; replaced.
+    pub changed: [u64; 3],
+    /// How often a disk began to catch up, and had caught up.
+    pub caught_up: [u64; 2],
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// How often the promise was looked at, by a disk each time; and how often by those that open
+    /// without a word.
+    pub promises: [u64; 2],
+}
+
+impl std::ops::AddAssign for Seen {
+    fn add_assign(&mut self, other: Self) {
+        let add = |to: &mut [u64], from: &[u64]| {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        };
+        self.trace = crate::rng::mix(self.trace ^ other.trace);
+        self.answers += other.answers;
+        self.writes += other.writes;
+        self.troubled += other.troubled;
+        add(&mut self.crashes, &other.crashes);
+        self.forced += other.forced;
+        add(&mut self.faults, &other.faults);
+        add(&mut self.changed, &other.changed);
+        add(&mut self.caught_up, &other.caught_up);
+        self.checkpoints += other.checkpoints;
+        add(&mut self.promises, &other.promises);
+    }
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { answers, writes, troubled, crashes, faults, changed, .. } = self;
+        let Self { caught_up, checkpoints, promises, forced, trace, .. } = self;
+        writeln!(
+            f,
+            "{answers} requests, {checkpoints} checkpoints, {writes} writes and flushes; {} disks \
+             with faults ({} of them lied), {troubled} calls failed",
+            faults[0], faults[1]
+        )?;
+        writeln!(
+            f,
+            "{} crashes ({} of them in an opening), and {} disks that had all did not come back, \
+             {forced} opened without most; \
+             {} taken out, {} taken back, {} replaced; {} began to catch up, {} have caught up",
+            crashes[0],
+            crashes[1],
+            crashes[2],
+            changed[0],
+            changed[1],
+            changed[2],
+            caught_up[0],
+            caught_up[1]
+        )?;
+        write!(
+            f,
+            "{} times all was held by one disk alone, {} times by some; trace {trace:016x}",
+            promises[0], promises[1]
+        )
+    }
+}
+
+struct World {
+    plan: Plan,
+    kept: Kept,
+    power: Arc<Power>,
+    drives: Vec<Arc<Drive>>,
+    /// Until there is a store, those of the last one.
+    pool: Option<Pool>,
+    desk: Arc<Mutex<Desk>>,
+    rng: Rng,
+    /// Disks that had all of the pool when they were last looked at.
+    were_in: Vec<usize>,
+    /// Disks that something was wrong with when the step under way began: where the power fails then,
+    /// labels may say that they are out, or not.
+    were_troubled: Vec<usize>,
+    /// The disk that holds something else than was written, if one does.
+    liar: Option<usize>,
+    /// Which disks were given all while another one lied: they may have got what that one holds, as
+    /// nobody compares that. A pool that has a liar and lacks a disk has lost two already.
+    is_doubtful: Vec<bool>,
+    /// Which disks were set back, or given up by who opened the pool without them: what they say of
+    /// the others does not count.
+    is_stale: Vec<bool>,
+    /// What disks held earlier.
+    earlier: Vec<crate::device::Device>,
+    /// Disks that were catching up when they were last looked at.
+    catching_up: Vec<usize>,
+    openings: u64,
+    seen: Seen,
+}
+
+/// A pool that is open.
+#[derive(Clone)]
+struct Pool {
+    devices: Arc<Mirrored>,
+    store: Arc<Store>,
+}
+
+/// The plan of a seed: what of it has to do with one disk does not count.
+fn plan_of(seed: u64, steps: u64, keeps_log: bool) -> Plan {
+    let durability = [Durability::Commit, Durability::Flush][(seed / 2 % 2) as usize];
+    let small = Plan::small_segments(seed / 4 * 8 + seed % 2 * 2, durability);
+    Plan {
+        seed,
+        steps,
+        pool_bytes: format::geometry::SEGMENT_BYTES_MIN + SEGMENTS * small.segment_bytes,
+        may_be_full: false,
+        upgrade: Upgrade::Made,
+        steps_beside: 2,
+        log: keeps_log,
+        ..small
+    }
+}
+
+/// Runs what a seed stands for; keeps each I/O as a line, if it is to.
+///
+/// # Errors
+/// What was wrong, after how many steps, and the lines.
+pub fn run(seed: u64, steps: u64, keeps_log: bool) -> Result<Seen, (u64, String, Vec<String>)> {
+    let plan = plan_of(seed, steps, keeps_log);
+    let power = Power::with_log(keeps_log);
+    let mut step = 0;
+    let result = World::new(plan, power.clone()).and_then(|mut world| {
+        while step < steps {
+            world.step()?;
+            step += 1;
+        }
+        world.end()
+    });
+    result.map_err(|reason| (step, reason, power.take_log()))
+}
+
+fn device_of(drive: &Arc<Drive>) -> Device {
+    Device::over(drive.clone(), drive.name.clone())
+}
+
+/// The disks that are in a state, by their places.
+fn disks_of(devices: &Mirrored, state: DeviceState) -> Vec<usize> {
+    let devices = devices.devices();
+    let there = devices.iter().filter(|device| device.state == state);
+    there.filter_map(|device| device.name.parse().ok()).collect()
+}
+
+impl World {
+    fn new(plan: Plan, power: Arc<Power>) -> Result<Self, String> {
+        let mut rng = Rng::new(plan.seed);
+        let count = 2 + plan.seed % 2;
+        let drive =
+            |at: u64| Drive::new(at.to_string(), plan.pool_bytes, plan.seed ^ at << 32, &power);
+        let drives: Vec<_> = (0..count).map(drive).collect();
+        let mut entropy = [0; 64];
+        entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
+        let devices: Vec<_> = drives.iter().map(device_of).collect();
+        Store::create_on_with_segments(&devices, &entropy, plan.segment_bytes).map_err(text)?;
+        let devices = Mirrored::open(devices, false).map_err(|error| error.to_string())?;
+        let devices = Arc::new(devices);
+        let store = Store::open(devices.clone(), options(&plan, 0)).map_err(text)?;
+        let kept = Kept::of(&plan);
+        kept.begin(&store).map_err(text)?;
+        let model = first_volumes(&plan, &store).map_err(text)?;
+        let durable = plan.durability == Durability::Commit;
+        let generator = Generator::new(plan.mix);
+        let mut desk = Desk::new(power.clone(), model, generator, rng.clone(), durable);
+        desk.sink = store.register_sink(desk.mailbox.clone());
+        Ok(Self {
+            plan,
+            kept,
+            power,
+            earlier: drives.iter().map(|drive| drive.disk.content()).collect(),
+            drives,
+            pool: Some(Pool { devices, store: Arc::new(store) }),
+            desk: Arc::new(Mutex::new(desk)),
+            rng: Rng::new(rng.draw()),
+            were_in: Vec::new(),
+            were_troubled: Vec::new(),
+            liar: None,
+            is_doubtful: vec![false; count as usize],
+            is_stale: vec![false; count as usize],
+            catching_up: Vec::new(),
+            openings: 0,
+            seen: Seen::default(),
+        })
+    }
+
+    fn pool(&self) -> Result<Pool, String> {
+        self.pool.clone().ok_or_else(|| "the pool is not open".to_string())
+    }
+
+    /// The disks that are in a state, by their places in `drives`.
+    fn disks(&self, state: DeviceState) -> Vec<usize> {
+        self.pool.as_ref().map(|pool| disks_of(&pool.devices, state)).unwrap_or_default()
+    }
+
+    /// Disks that have all of the pool, and are well.
+    fn well(&self) -> Vec<usize> {
+        let mut well = self.disks(DeviceState::In);
+        well.retain(|at| self.is_true(*at) && self.drives[*at].trouble() == Trouble::None);
+        well
+    }
+
+    /// Whether a disk holds what was written to it, and was given that by such.
+    fn is_true(&self, at: usize) -> bool {
+        self.liar != Some(at) && !self.is_doubtful[at]
+    }
+
+    /// Disks have begun to catch up: from whom?
+    fn note_doubt(&mut self) {
+        let is_sure = self.disks(DeviceState::In).iter().all(|at| self.is_true(*at));
+        for at in self.disks(DeviceState::CatchingUp) {
+            let has_begun = !self.catching_up.contains(&at);
+            self.is_doubtful[at] = !is_sure || !has_begun && self.is_doubtful[at];
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        if self.power.has_failed() {
+            return self.crash();
+        }
+        self.note_troubled();
+        let pool = self.pool()?;
+        match self.rng.weighted(&[180, 4, 6, 2, 6, 5, 2, 2]) {
+            0 if pool.store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&pool)?,
+            0 if pool.store.maintenance_due() && self.rng.chance(15) => self.maintain(&pool)?,
+            0 => locked(&self.desk).step(&pool.store)?,
+            1 => self.checkpoint(&pool)?,
+            2 => self.maintain(&pool)?,
+            3 => self.background(&pool)?,
+            4 => self.fault(&pool)?,
+            5 => self.recovers(&pool)?,
+            6 => self.power.set_fuse(Some(self.rng.between(1, 120))),
+            _ => self.promise()?,
+        }
+        self.look_at_states()
+    }
+
+    fn note_troubled(&mut self) {
+        let is_troubled = |at: &usize| self.drives[*at].trouble() != Trouble::None;
+        self.were_troubled = (0..self.drives.len()).filter(is_troubled).collect();
+    }
+
+    /// Which disks are in now. Of three that were, two may have gone at once: no label of theirs
+    /// says so, and together they are most of those that they know of.
+    fn note_departures(&mut self) {
+        let are_in = self.disks(DeviceState::In);
+        if self.were_in.len() - are_in.len().min(self.were_in.len()) > 1 {
+            let gone = self.were_in.iter().filter(|at| !are_in.contains(at));
+            gone.for_each(|at| self.is_stale[*at] = true);
+        }
+        self.were_in = are_in;
+    }
+
+    /// What became of disks that were catching up: one that has caught up holds all.
+    fn look_at_states(&mut self) -> Result<(), String> {
+        self.note_departures();
+        if self.power.has_failed() {
+            return Ok(());
+        }
+        self.note_doubt();
+        let now = self.disks(DeviceState::CatchingUp);
+        let are_in = self.disks(DeviceState::In);
+        now.iter().for_each(|at| self.is_stale[*at] = false);
+        let began = now.iter().filter(|at| !self.catching_up.contains(at)).count();
+        let done: Vec<_> = self.catching_up.iter().filter(|at| are_in.contains(at)).collect();
+        self.seen.caught_up[0] += began as u64;
+        self.seen.caught_up[1] += done.len() as u64;
+        let has_changed = self.catching_up != now;
+        self.catching_up = now;
+        if has_changed { self.promise() } else { Ok(()) }
+    }
+
+    /// The power fails, for all disks at once.
+    fn crash(&mut self) -> Result<(), String> {
+        const ANY: [Survival; 5] =
+            [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
+        self.seen.crashes[0] += 1;
+        if self.pool.is_some() {
+            self.note_departures();
+        }
+        self.were_in.retain(|at| !self.were_troubled.contains(at));
+        self.catching_up.clear();
+        locked(&self.desk).give_up();
+        self.pool = None;
+        for drive in &self.drives {
+            let survival = ANY[self.rng.below(5) as usize];
+            self.power.note(&format!("disk {}: crash, survival {survival:?}", drive.name));
+            drive.crash(survival, &mut self.rng);
+        }
+        self.power.restore();
+        self.nobody_opens_less()?;
+        self.come_back();
+        self.open()
+    }
+
+    fn open(&mut self) -> Result<(), String> {
+        self.openings += 1;
+        self.note_troubled();
+        if self.openings % 8 < 3 {
+            self.power.set_fuse(Some(self.rng.between(1, 60)));
+        }
+        let opened = self.open_devices()?;
+        let options = options(&self.plan, self.openings);
+        let store = match Store::open(opened.clone(), options) {
+            Ok(store) if !self.power.has_failed() => store,
+            Err(error) if !self.power.has_failed() => return Err(format!("recovery: {error}")),
+            _ => {
+                self.seen.crashes[1] += 1;
+                self.were_in = disks_of(&opened, DeviceState::In);
+                return self.crash();
+            }
+        };
+        self.power.set_fuse(None);
+        let mut desk = locked(&self.desk);
+        let found = promise::read_all(&store, &desk.model, self.kept)?;
+        desk.model.resolve(found).map_err(|reason| format!("after recovery: {reason}"))?;
+        desk.mailbox = Arc::default();
+        desk.sink = store.register_sink(desk.mailbox.clone());
+        drop(desk);
+        self.pool = Some(Pool { devices: opened, store: Arc::new(store) });
+        self.note_doubt();
+        self.promise()
+    }
+
+    /// Opens the devices that are there; with a word of the administrator only if most of those are
+    /// not that were in. Then those that are not there are lost, whatever they hold.
+    fn open_devices(&mut self) -> Result<Arc<Mirrored>, String> {
+        let devices: Vec<_> = self.drives.iter().map(device_of).collect();
+        let opened = match Mirrored::open(devices.clone(), false) {
+            Err(MirrorError::TooFew { .. }) => {
+                let gone = self.drives.iter().map(|drive| drive.trouble() == Trouble::Gone);
+                self.is_stale.iter_mut().zip(gone).for_each(|(is, gone)| *is |= gone);
+                self.seen.forced += 1;
+                Mirrored::open(devices, true)
+            }
+            opened => opened,
+        };
+        opened.map(Arc::new).map_err(|error| format!("the devices: {error}"))
+    }
+
+    fn end(mut self) -> Result<Seen, String> {
+        let pool = self.pool()?;
+        locked(&self.desk).settle(&pool.store)?;
+        drop(pool);
+        self.crash()?;
+        let (writes, troubled) = self.power.counts();
+        let answers = locked(&self.desk).answers;
+        let trace = self.power.trace();
+        Ok(Seen { trace, answers, writes, troubled, ..self.seen })
+    }
+}
