@@ -225,3 +225,31 @@ fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {
     pool.disks[0].fail_reads_of(u64::MAX);
     assert!(read(&pool.reopened().store, id, 0, 128) == data, "the first can read it again");
 }
+
+/// By the time it would be copied, a segment that was freed may be written by somebody else.
+#[test]
+fn what_was_freed_since_is_not_copied() {
+    let pool = make(2);
+    let id = volume(&pool.store, 64 * MIB);
+    pool.mirrors.take_out(1, "a test").unwrap();
+    for at in 0..24 {
+        write(&pool.store, id, at * 2 * MIB, &distinct(2 * MIB, at + 1)).unwrap();
+    }
+    pool.store.checkpoint().unwrap();
+    let segment = pool.chunks()[10_000].1.place.segment;
+    pool.mirrors.take_back(1).unwrap();
+    assert!(pool.store.catch_up_turn());
+    let ranges = vec![SectorRange::new(0, 48 * MIB)];
+    pool.store.execute(VolumeRequest::Unmap { volume: id, ranges }).unwrap();
+    while pool.store.housekeep() {}
+    pool.store.checkpoint().unwrap();
+    let row = pool.store.writer.lock().state.segments.row(segment);
+    assert_eq!(row.state, format::SegmentState::Free);
+    while pool.store.catch_up_turn() {}
+    assert_eq!(pool.state(1), DeviceState::In);
+    let first = pool.at(Place::of_block(segment, 0)) / 4096;
+    let is_there = |block: &u64| (first..first + 4096).contains(block);
+    assert!(pool.disks[0].written_blocks().iter().any(is_there));
+    assert!(!pool.disks[1].written_blocks().iter().any(is_there));
+    assert_sound(&pool.alone(1).store);
+}
