@@ -1,7 +1,7 @@
 //! `cargo xtask sim`: the simulator from one seed on, for any length of time.
 //!
 //! A round is a run of its histories, one of those in small segments, one of those with misplaced
-//! writes, and one of the worlds of the whole array. Each prints what was done in it, and the seeds
+//! writes, one of pools on several devices, and one of the worlds of the whole array. Each prints what was done in it, and the seeds
 //! of failures: the same seed gives the same history, to the byte.
 
 use std::path::Path;
@@ -63,11 +63,12 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
 }
 
 /// The simulator over some seeds: histories, those in small segments, those with misplaced writes,
-/// and worlds of the whole array.
+/// those of several devices, and worlds of the whole array.
 pub fn round(root: &Path, seeds: std::ops::Range<u64>) -> Result<bool> {
     Ok(simulator(root, seeds.clone(), &[])?
         && simulator(root, seeds.clone(), &["--small"])?
         && simulator(root, seeds.clone(), &["--misplaced"])?
+        && simulator(root, seeds.clone(), &["--devices"])?
         && simulator(root, seeds, &["--array"])?)
 }
 

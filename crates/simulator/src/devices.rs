@@ -12,6 +12,7 @@
 mod drive;
 mod faults;
 mod promise;
+mod seen;
 mod turns;
 
 use std::sync::{Arc, Mutex};
@@ -27,91 +28,12 @@ use crate::history::{Kept, first_volumes, locked, options, text};
 use crate::plan::{Plan, Upgrade};
 use crate::rng::Rng;
 use drive::{Drive, Power, Trouble};
+pub use seen::Seen;
 
 /// Steps of a run, unless somebody wants others.
 pub const STEPS: u64 = 1200;
 /// Segments of a pool, beside the first.
 const SEGMENTS: u64 = 128;
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// A hash of every I/O and answer.
-    pub trace: u64,
-    /// Requests that were answered.
-    pub answers: u64,
-    /// Writes and flushes of all disks.
-    pub writes: u64,
-    /// Calls that failed because something was wrong with a disk.
-    pub troubled: u64,
-    /// How often the power failed; of these, in an opening; and how often a disk with all of the
-    /// pool did not come back.
-    pub crashes: [u64; 3],
-    /// How often the pool was opened because an administrator said so.
-    pub forced: u64,
-    /// How often something went wrong with a disk; of these, it lied.
-    pub faults: [u64; 2],
-    /// How often a disk was taken out; taken back; replaced.
-    pub changed: [u64; 3],
-    /// How often a disk began to catch up, and had caught up.
-    pub caught_up: [u64; 2],
-    /// Checkpoints.
-    pub checkpoints: u64,
-    /// How often the promise was looked at, by a disk each time; and how often by those that open
-    /// without a word.
-    pub promises: [u64; 2],
-}
-
-impl std::ops::AddAssign for Seen {
-    fn add_assign(&mut self, other: Self) {
-        let add = |to: &mut [u64], from: &[u64]| {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
-        };
-        self.trace = crate::rng::mix(self.trace ^ other.trace);
-        self.answers += other.answers;
-        self.writes += other.writes;
-        self.troubled += other.troubled;
-        add(&mut self.crashes, &other.crashes);
-        self.forced += other.forced;
-        add(&mut self.faults, &other.faults);
-        add(&mut self.changed, &other.changed);
-        add(&mut self.caught_up, &other.caught_up);
-        self.checkpoints += other.checkpoints;
-        add(&mut self.promises, &other.promises);
-    }
-}
-
-impl std::fmt::Display for Seen {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { answers, writes, troubled, crashes, faults, changed, .. } = self;
-        let Self { caught_up, checkpoints, promises, forced, trace, .. } = self;
-        writeln!(
-            f,
-            "{answers} requests, {checkpoints} checkpoints, {writes} writes and flushes; {} disks \
-             with faults ({} of them lied), {troubled} calls failed",
-            faults[0], faults[1]
-        )?;
-        writeln!(
-            f,
-            "{} crashes ({} of them in an opening), and {} disks that had all did not come back, \
-             {forced} opened without most; \
-             {} taken out, {} taken back, {} replaced; {} began to catch up, {} have caught up",
-            crashes[0],
-            crashes[1],
-            crashes[2],
-            changed[0],
-            changed[1],
-            changed[2],
-            caught_up[0],
-            caught_up[1]
-        )?;
-        write!(
-            f,
-            "{} times all was held by one disk alone, {} times by some; trace {trace:016x}",
-            promises[0], promises[1]
-        )
-    }
-}
 
 struct World {
     plan: Plan,
@@ -124,8 +46,8 @@ struct World {
     rng: Rng,
     /// Disks that had all of the pool when they were last looked at.
     were_in: Vec<usize>,
-    /// Disks that something was wrong with when the step under way began: where the power fails then,
-    /// labels may say that they are out, or not.
+    /// Disks that something was wrong with when the step under way began: where the power fails
+    /// then, labels may say that they are out, or not.
     were_troubled: Vec<usize>,
     /// The disk that holds something else than was written, if one does.
     liar: Option<usize>,

@@ -349,16 +349,6 @@ impl SimDisk {
         self.disk.forget_failures();
     }
 
-    /// What the device holds, cached or not.
-    pub fn content(&self) -> Device {
-        self.inner().device.clone()
-    }
-
-    /// The device holds something else.
-    pub fn set_content(&self, content: Device) {
-        self.inner().device = content;
-    }
-
     /// The device writes back some of its cache.
     pub fn write_back(&self) {
         let inner = &mut *self.inner();

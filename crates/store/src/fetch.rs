@@ -219,7 +219,8 @@ impl Fetch {
     }
 
     /// Takes what the device has read, and checks each block against its fingerprint. Where that is
-    /// wrong, and others have it too, it waits for them: a device lies so seldom that nobody notices.
+    /// wrong, and others have it too, it waits for them: a device lies so seldom that nobody
+    /// notices.
     pub(crate) fn finish(&mut self, world: &World, reads: DiskReads) {
         // Until the end, as copies are mended in their place.
         let _token = self.token.take();

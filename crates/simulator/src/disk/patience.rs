@@ -26,6 +26,16 @@ impl Patience {
 }
 
 impl SimDisk {
+    /// What the device holds, cached or not.
+    pub fn content(&self) -> crate::device::Device {
+        self.inner().device.clone()
+    }
+
+    /// The device holds something else.
+    pub fn set_content(&self, content: crate::device::Device) {
+        self.inner().device = content;
+    }
+
     /// A step begins. It panics if it has no end.
     pub fn begin_step(&self) {
         self.inner().patience = Patience(Some(WORK_MAX));

@@ -153,13 +153,12 @@ impl Asked {
             let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
             if is_bad && !is_second && load.second_place(medium).is_some() {
                 self.seconds.push(load);
-            } else if is_bad && medium.disk.copies() > 1 {
-                // Waits: devices seldom lie, and both copies had to be bad on those asked first.
-                let had = load.read_anywhere(medium).unwrap_or(had);
-                self.had.push((load, had));
-            } else {
-                self.had.push((load, had));
+                continue;
             }
+            // Waits: devices seldom lie, and both copies had to be bad on those asked first.
+            let is_elsewhere = is_bad && medium.disk.copies() > 1;
+            let other = if is_elsewhere { load.read_anywhere(medium) } else { None };
+            self.had.push((load, other.unwrap_or(had)));
         }
     }
 }

@@ -111,9 +111,9 @@ pub(crate) struct Copies {
 /// The block as any copy has it that is right; those that are wrong are mended, if the store is
 /// used. `None` if none is right, or there are no others than the one that was read.
 ///
-/// The caller has found that what was read is not what was written. It has seen to it that the place
-/// is not written by anybody meanwhile: that all of the record it came with was durable when its row
-/// was read, and that its segment is not used again.
+/// The caller has found that what was read is not what was written. It has seen to it that the
+/// place is not written by anybody meanwhile: that all of the record it came with was durable when
+/// its row was read, and that its segment is not used again.
 #[cold]
 pub(crate) fn right_copy(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
     let copies = mend_copies(medium, wanted);
@@ -162,8 +162,8 @@ fn in_blocks<'a>(wanted: &Wanted, blocks: &'a [u8]) -> &'a [u8] {
     &blocks[skip..skip + wanted.stored_bytes()]
 }
 
-/// Blocks from a place on, as a copy has them. To be asked of the first of all that belong together:
-/// which device a copy of the next ones is on is not said.
+/// Blocks from a place on, as a copy has them. To be asked of the first of all that belong
+/// together: which device a copy of the next ones is on is not said.
 fn read_blocks(medium: &Medium, place: Place, count: usize, copy: u32) -> Option<Vec<u8>> {
     let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
     medium.disk.read_copy(place, copy, &mut frames).ok()?;

@@ -37,8 +37,8 @@ pub(crate) enum Damage {
 }
 
 /// Reads a chunk from its place on the device, never from memory, and compares it with its
-/// fingerprint. What is wrong in one of several copies is had from another, and mended. The row must
-/// have a place: an alias has none, and is as good as its original.
+/// fingerprint. What is wrong in one of several copies is had from another, and mended. The row
+/// must have a place: an alias has none, and is as good as its original.
 ///
 /// The caller has seen to it that the place is not written again since the row was read: it holds
 /// a reader's token that it took *before* it read the row, or the checkpointer, or the whole pool.
@@ -86,8 +86,8 @@ pub(crate) fn read_chunks(
     }
 }
 
-/// As [`read_chunks`], of all copies: tells the chunks that some device has not as they were written,
-/// of those that are in.
+/// As [`read_chunks`], of all copies: tells the chunks that some device has not as they were
+/// written, of those that are in.
 pub(crate) fn find_wrong_copies(
     medium: &Medium,
     chunks: &[Stored],

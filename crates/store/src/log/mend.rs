@@ -12,8 +12,8 @@ use crate::log::replay::{Found, payload_place};
 /// Makes all copies of a record alike that was found to be right, durably; how many places were
 /// not. What can't be mended has failed with its device.
 ///
-/// Nobody writes there meanwhile: the record is durable, or nothing was written since the crash, and
-/// its segment is not used again.
+/// Nobody writes there meanwhile: the record is durable, or nothing was written since the crash,
+/// and its segment is not used again.
 pub(crate) fn mend_record(medium: &Medium, record: &Found) -> u64 {
     if medium.disk.copies() <= 1 || are_alike(medium, record) {
         return 0;

@@ -4,14 +4,14 @@
 //! ([`segments::Segments::catching_up`]). So a *plan* is made behind that, of what there is to be
 //! copied, and no more comes to it:
 //!
-//! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is in
-//!    front of its end.
+//! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is
+//!    in front of its end.
 //! 2. What was on its way then, perhaps not to this device, is waited for.
 //! 3. The segments are copied, a piece in each turn. A segment that was freed since is left out: by
 //!    now something else may be written there. That nobody does so in the midst of a piece is seen
 //!    to by a reader's token, and for metadata by the checkpointer.
-//! 4. A record is written behind the plan, where none was. What this device has behind the log's end
-//!    is from before it went out, and may be a record that was never answered, and was given up
+//! 4. A record is written behind the plan, where none was. What this device has behind the log's
+//!    end is from before it went out, and may be a record that was never answered, and was given up
 //!    without it. Behind a record of this epoch it is none of the log.
 //! 5. The device is in.
 //!
@@ -116,7 +116,8 @@ impl Store {
         self.catch_up.told.lock().clone()
     }
 
-    /// Goes on with giving devices what they lack, one after the other. Whether there is more to do.
+    /// Goes on with giving devices what they lack, one after the other. Whether there is more to
+    /// do.
     pub(crate) fn catch_up_turn(&self) -> bool {
         let disk = &self.world.medium.disk;
         if disk.copies() <= 1 || self.has_failed() {

@@ -79,8 +79,8 @@ impl Store {
         if starving && dropped && (1..HOUSEKEEPING_TIMES).all(|_| self.housekeep()) {
             return self.reclaim_beside(ahead);
         }
-        // Before reclaim, which has no end while hosts overwrite a full pool; but not while they wait
-        // for it.
+        // Before reclaim, which has no end while hosts overwrite a full pool; but not while they
+        // wait for it.
         let lacks = !starving && self.catch_up_turn();
         if starving || self.reclaim_due() {
             match self.reclaim_turn(ahead)? {
