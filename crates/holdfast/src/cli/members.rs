@@ -106,8 +106,10 @@ impl Members {
     }
 
     /// How far a device has come that is catching up, if that is known.
-    fn progress(&self, _number: u16) -> Option<CatchingUp> {
-        None
+    fn progress(&self, number: u16) -> Option<CatchingUp> {
+        let all = self.store.catching_up();
+        let found = all.iter().find(|progress| progress.device == number)?;
+        Some(CatchingUp { done_bytes: found.done_bytes, all_bytes: found.all_bytes })
     }
 
     /// Gives the pool a device, or one in the place of another.

@@ -124,7 +124,6 @@ fn a_device_fails_and_another_takes_its_place_while_hosts_go_on() {
 }
 
 #[test]
-#[ignore = "needs a store that copies what a device lacks"]
 fn a_device_that_returns_gets_what_it_lacks() {
     let world = World::new();
     world.make_on(&["a", "b"]);
