@@ -1,8 +1,9 @@
 //! `cargo xtask sim`: the simulator from one seed on, for any length of time.
 //!
 //! A round is a run of its histories, one of those in small segments, one of those with misplaced
-//! writes, one of pools on several devices, and one of the worlds of the whole array. Each prints what was done in it, and the seeds
-//! of failures: the same seed gives the same history, to the byte.
+//! writes, one of pools on several devices, and one of the worlds of the whole array. Each prints
+//! what was done in it, and the seeds of failures: the same seed gives the same history, to the
+//! byte.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
