@@ -71,7 +71,7 @@ pub enum DeviceError {
     /// It is what is asked for already, or can't be from where it is.
     #[error("device {number} is {state:?}: {instead}")]
     State {
-        /// Which.
+        /// The number of the device.
         number: u16,
         /// What it is.
         state: DeviceState,

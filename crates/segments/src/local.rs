@@ -10,8 +10,8 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use block::{FRAME_BYTES, Frame, FrameMut};
@@ -22,7 +22,7 @@ use crate::channel::Channel;
 use crate::devices::{DeviceState, DeviceStatus};
 use crate::labels;
 use crate::layout::Layout;
-use crate::root::{self, Roots};
+use crate::root::{self, Roots, SinceRead};
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 use crate::slow::{SlowChannel, SlowDisk};
 
@@ -35,7 +35,7 @@ pub struct Local {
     latency: Option<Duration>,
     layout: Arc<Layout>,
     /// What is known of the root since it was read.
-    roots: Mutex<Option<Roots>>,
+    roots: SinceRead<Roots>,
     epoch: AtomicU64,
 }
 
@@ -82,20 +82,6 @@ impl Local {
         });
         let file = self.file.iter().flat_map(|file| file.notices().iter().cloned());
         file.chain(slow).collect()
-    }
-
-    fn roots(&self) -> MutexGuard<'_, Option<Roots>> {
-        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does something with what is known of the root.
-    fn with_roots<T>(
-        &self,
-        call: impl FnOnce(&mut Roots) -> Result<T, RootError>,
-    ) -> Result<T, RootError> {
-        let mut roots = self.roots();
-        let roots = roots.as_mut().ok_or_else(|| RootError::None("it was not read yet".into()))?;
-        call(roots)
     }
 
     fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
@@ -166,7 +152,7 @@ impl Segments for Local {
     fn read_root(&self) -> Result<Superblock, RootError> {
         let (root, roots) = Roots::read(&*self.disk)?;
         labels::check(&*self.disk, &root)?;
-        *self.roots() = Some(roots);
+        self.roots.set(roots);
         Ok(root)
     }
 
@@ -177,17 +163,15 @@ impl Segments for Local {
     }
 
     fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError> {
-        self.with_roots(|roots| roots.swap(&*self.disk, expected, next))
+        self.roots.with(|roots| roots.swap(&*self.disk, expected, next))
     }
 
     fn settle_root(&self) {
-        if let Some(roots) = self.roots().as_mut() {
-            roots.settle(&*self.disk);
-        }
+        self.roots.with_any(|roots| roots.settle(&*self.disk));
     }
 
     fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError> {
-        self.with_roots(|roots| roots.mend(&*self.disk, copy, root))
+        self.roots.with(|roots| roots.mend(&*self.disk, copy, root))
     }
 
     fn labels(&self) -> Vec<Result<Label, FormatError>> {

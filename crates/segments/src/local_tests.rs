@@ -1,6 +1,7 @@
 //! The root, and what is where.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use block::FRAME_BYTES;
 use format::DeviceId;

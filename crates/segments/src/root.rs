@@ -11,6 +11,7 @@
 //!    ([`Roots::swap`] refuses others).
 
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use block::{Frame, FrameMut};
 use format::superblock::{
@@ -31,6 +32,47 @@ pub(crate) struct Roots {
     whole: [bool; 2],
     /// Whether there is something where the stand-in has its place.
     stands_in: bool,
+}
+
+/// What is known of a root since it was read, and nothing before.
+#[derive(Debug)]
+pub(crate) struct SinceRead<T>(Mutex<Option<T>>);
+
+impl<T> Default for SinceRead<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T> SinceRead<T> {
+    fn lock(&self) -> MutexGuard<'_, Option<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It was read.
+    pub(crate) fn set(&self, known: T) {
+        *self.lock() = Some(known);
+    }
+
+    /// Does something with it, while nobody else does.
+    ///
+    /// # Errors
+    /// Those of `call`; that it was not read yet.
+    pub(crate) fn with<R>(
+        &self,
+        call: impl FnOnce(&mut T) -> Result<R, RootError>,
+    ) -> Result<R, RootError> {
+        let mut known = self.lock();
+        let known = known.as_mut().ok_or_else(|| RootError::None("it was not read yet".into()))?;
+        call(known)
+    }
+
+    /// The same, if it was read.
+    pub(crate) fn with_any(&self, call: impl FnOnce(&mut T)) {
+        if let Some(known) = self.lock().as_mut() {
+            call(known);
+        }
+    }
 }
 
 /// Why none of the copies counts.

@@ -140,8 +140,8 @@ pub trait Segments: Send + Sync {
         1
     }
 
-    /// As [`Segments::read_patiently`], of one copy and no other: for who has found that what was
-    /// read is not what was written.
+    /// As [`Segments::read_patiently`], from one copy only: for a caller that found what it read
+    /// to be wrong.
     ///
     /// # Errors
     /// What the device says; `NotConnected` or `NotFound` if the one with this copy is not in.
@@ -167,6 +167,9 @@ pub trait Segments: Send + Sync {
     fn catching_up(&self) -> Vec<(u16, u64)> {
         Vec::new()
     }
+
+    /// Devices that failed a while ago, and may be well again, begin to catch up.
+    fn take_back_departed(&self) {}
 
     /// Writes to a device that is catching up, and to no other, what others have at `place`. Not
     /// durable before [`Segments::caught_up`].

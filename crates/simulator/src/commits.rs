@@ -109,7 +109,7 @@ impl Commits {
         told.then(|| self.ended.swap_remove(rng.below(self.ended.len() as u64) as usize))
     }
 
-    /// Writes one of them, by chance, or tells of one that has ended.
+    /// Writes one of them, by chance, or completes one that has ended.
     fn write_whole(&mut self, store: &Store, rng: &mut Rng) -> Option<(Commit, io::Result<()>)> {
         let written = self.ended.len() as u64;
         if !self.whole.is_empty() && (written == 0 || rng.chance(50)) {

@@ -1,4 +1,4 @@
-//! The devices of a pool, as all interfaces tell of them, and their changes.
+//! The devices of a pool, as each interface shows them, and changes to them.
 
 use array::Kind;
 use parking_lot::Mutex;

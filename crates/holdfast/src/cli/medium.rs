@@ -31,8 +31,8 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// Opens what there is at these places, and refuses what is in use. Which pool a device is of,
-    /// and whether that has several, stands on it.
+    /// Opens the pool at these places, and refuses a device that is in use. Which pool a device is
+    /// of, and whether that has several, stands on it.
     pub fn open(places: &Places, purpose: Use) -> Result<Self, Failure> {
         Self::open_slowed(places, purpose, None)
     }

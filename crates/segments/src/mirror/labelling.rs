@@ -5,13 +5,55 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use format::Label;
+use format::label::{DEVICES_MAX, Member};
+use format::{DeviceId, Label};
 
 use super::device::{Device, Slot};
+use super::members::{Change, Members};
+use crate::devices::DeviceState;
 use crate::labels;
+use crate::segments::BadLabel;
 
 /// A device that has not taken a label by then has failed too.
 const LABEL_DEADLINE: Duration = Duration::from_secs(2);
+
+impl Members {
+    /// What labels say, of no device in particular.
+    pub(super) fn label(
+        &self,
+        change: &Change,
+        slots: &[Arc<Slot>],
+        state_of: impl Fn(&Slot) -> DeviceState,
+    ) -> Label {
+        let (epoch, bytes) = change.told;
+        let member =
+            |slot: &Arc<Slot>| Member { state: state_of(slot).of_member(), ..slot.member(bytes) };
+        debug_assert!(slots.len() <= DEVICES_MAX);
+        Label {
+            pool_id: self.pool_id(),
+            device: DeviceId::default(),
+            number: 0,
+            sequence: change.sequence,
+            epoch,
+            members: slots.iter().map(member).collect(),
+        }
+    }
+
+    /// Writes the copies of labels anew that are not what they have to be.
+    pub(super) fn mend_labels(&self) -> Vec<BadLabel> {
+        let change = self.change();
+        if !self.has_begun() {
+            return Vec::new();
+        }
+        let slots = self.slots();
+        let label = self.label(&change, &slots, Slot::state);
+        let readable = slots.iter().filter_map(|slot| Some((slot, slot.readable()?)));
+        let mended = readable.flat_map(|(slot, device)| {
+            labels::mend_as(device.disk(), &labels::of_device(&label, slot.number, slot.id))
+        });
+        mended.collect()
+    }
+}
 
 /// Writes both copies on each device. Which of them did not take it, and why.
 pub(super) fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>, io::Error)> {

@@ -5,19 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use format::label::{DEVICES_MAX, Member};
-use format::{DeviceId, Label};
+use format::DeviceId;
 
 use super::device::{Device, Slot};
 use super::labelling::write_labels;
 use crate::devices::{DeviceError, DeviceState};
 use crate::labels;
 use crate::root;
-use crate::segments::BadLabel;
 
 /// The most devices of a pool each of which has all of it.
 pub(super) const MIRRORS_MAX: usize = 3;
@@ -36,6 +34,9 @@ pub(super) struct Members {
     slots: RwLock<Slots>,
     /// Counts up with each change of `slots`.
     generation: AtomicU64,
+    /// Whether labels say who is in. Before the first write of a process they may not, and nothing
+    /// is written for it: who only looks changes nothing. Set under `change`.
+    has_begun: AtomicBool,
     change: Mutex<Change>,
 }
 
@@ -43,24 +44,22 @@ pub(super) struct Members {
 #[derive(Debug)]
 pub(super) struct Change {
     /// That of the newest labels.
-    sequence: u64,
+    pub(super) sequence: u64,
     epoch: u64,
     /// How much of each device the pool has, in bytes.
     bytes: u64,
     /// The same two, as the newest labels have them.
-    told: (u64, u64),
-    /// Whether labels say who is in. Before the first write of a process they may not, and nothing
-    /// is written for it: who only looks changes nothing.
-    has_begun: bool,
+    pub(super) told: (u64, u64),
 }
 
 impl Members {
     pub(super) fn new(pool_id: [u8; 16], slots: Vec<Arc<Slot>>, sequence: u64) -> Self {
-        let change = Change { sequence, epoch: 0, bytes: 0, told: (0, 0), has_begun: false };
+        let change = Change { sequence, epoch: 0, bytes: 0, told: (0, 0) };
         let members = Self {
             pool_id,
             slots: RwLock::new(slots.into()),
             generation: AtomicU64::new(1),
+            has_begun: AtomicBool::new(false),
             change: Mutex::new(change),
         };
         members.tell_redundancy();
@@ -87,7 +86,11 @@ impl Members {
         found.cloned().ok_or(DeviceError::Unknown(number))
     }
 
-    fn change(&self) -> MutexGuard<'_, Change> {
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
+    }
+
+    pub(super) fn change(&self) -> MutexGuard<'_, Change> {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,13 +106,17 @@ impl Members {
     /// # Errors
     /// If no device takes it.
     pub(super) fn begin(&self) -> io::Result<()> {
+        // Each write asks: without the lock, once it is so.
+        if self.has_begun() {
+            return Ok(());
+        }
         let mut change = self.change();
-        if change.has_begun {
+        if self.has_begun() {
             return Ok(());
         }
         let slots = self.slots();
         self.commit(&mut change, slots.clone(), BTreeMap::new())?;
-        change.has_begun = true;
+        self.has_begun.store(true, Ordering::Release);
         for slot in slots.iter().filter(|slot| slot.state() == DeviceState::Out) {
             // One that fails at once stays out.
             let _ = self.let_catch_up(&mut change, slot);
@@ -126,7 +133,15 @@ impl Members {
         self.leave(slot, error, DeviceState::Out)
     }
 
-    /// The same, for who counts the error elsewhere, and with the state that it has then.
+    /// The same, for a caller that fails with this device, whether others go on or not: its error.
+    pub(super) fn fail_with(&self, slot: &Slot, error: io::Error) -> io::Error {
+        let same = io::Error::new(error.kind(), error.to_string());
+        // The last that is in stays in.
+        let _ = self.fail(slot, error);
+        same
+    }
+
+    /// The same, for a caller that counts the error elsewhere, with the state that it has then.
     fn leave(&self, slot: &Slot, error: io::Error, state: DeviceState) -> io::Result<()> {
         let mut change = self.change();
         let why = Some(error.to_string());
@@ -137,7 +152,7 @@ impl Members {
                 if !slots.iter().any(|other| is_other(&other)) {
                     return Err(error);
                 }
-                if change.has_begun {
+                if self.has_begun() {
                     self.commit(&mut change, slots, BTreeMap::from([(slot.number, state)]))?;
                 }
             }
@@ -337,49 +352,13 @@ impl Members {
         }
         for slot in slots.iter() {
             if let Some(state) = plan.get(&slot.number) {
-                slot.set(*state, slot.why_out().filter(|_| state.of_member() != IN));
+                slot.set(*state, slot.why_out().filter(|_| *state != DeviceState::In));
             }
         }
         *self.slots.write().unwrap_or_else(PoisonError::into_inner) = slots;
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.tell_redundancy();
         Ok(())
-    }
-
-    /// What labels say, of no device in particular.
-    fn label(
-        &self,
-        change: &Change,
-        slots: &[Arc<Slot>],
-        state_of: impl Fn(&Slot) -> DeviceState,
-    ) -> Label {
-        let (epoch, bytes) = change.told;
-        let member =
-            |slot: &Arc<Slot>| Member { state: state_of(slot).of_member(), ..slot.member(bytes) };
-        debug_assert!(slots.len() <= DEVICES_MAX);
-        Label {
-            pool_id: self.pool_id,
-            device: DeviceId::default(),
-            number: 0,
-            sequence: change.sequence,
-            epoch,
-            members: slots.iter().map(member).collect(),
-        }
-    }
-
-    /// Writes the copies of labels anew that are not what they have to be.
-    pub(super) fn mend_labels(&self) -> Vec<BadLabel> {
-        let change = self.change();
-        if !change.has_begun {
-            return Vec::new();
-        }
-        let slots = self.slots();
-        let label = self.label(&change, &slots, Slot::state);
-        let readable = slots.iter().filter_map(|slot| Some((slot, slot.readable()?)));
-        let mended = readable.flat_map(|(slot, device)| {
-            labels::mend_as(device.disk(), &labels::of_device(&label, slot.number, slot.id))
-        });
-        mended.collect()
     }
 
     /// While others have the same, a device is not asked for long.
@@ -393,5 +372,3 @@ impl Members {
         }
     }
 }
-
-const IN: format::label::MemberState = format::label::MemberState::In;

@@ -1,8 +1,8 @@
 //! [`Segments`] over several devices.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
@@ -18,6 +18,7 @@ use crate::channel::Channel;
 use crate::devices::{DeviceError, DeviceState, DeviceStatus};
 use crate::labels;
 use crate::layout::Layout;
+use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 
 /// A pool on several devices, each of which has all of it.
@@ -26,7 +27,7 @@ pub struct Mirrored {
     members: Arc<Members>,
     layout: Arc<Layout>,
     /// What is known of the root since it was read.
-    roots: Mutex<Option<PoolRoots>>,
+    roots: SinceRead<PoolRoots>,
     epoch: AtomicU64,
 }
 
@@ -100,19 +101,6 @@ impl Mirrored {
     #[cfg(test)]
     pub(super) fn parts(&self) -> (Arc<Members>, Arc<Layout>) {
         (self.members.clone(), self.layout.clone())
-    }
-
-    fn roots(&self) -> MutexGuard<'_, Option<PoolRoots>> {
-        self.roots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with_roots<T>(
-        &self,
-        call: impl FnOnce(&mut PoolRoots) -> Result<T, RootError>,
-    ) -> Result<T, RootError> {
-        let mut roots = self.roots();
-        let roots = roots.as_mut().ok_or_else(|| RootError::None("it was not read yet".into()))?;
-        call(roots)
     }
 
     fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
@@ -212,7 +200,7 @@ impl Segments for Mirrored {
     fn read_root(&self) -> Result<Superblock, RootError> {
         let found = PoolRoots::read(&self.members)?;
         let newest = found.newest().clone();
-        *self.roots() = Some(found);
+        self.roots.set(found);
         Ok(newest)
     }
 
@@ -223,18 +211,16 @@ impl Segments for Mirrored {
     fn swap_root(&self, expected: u64, next: &Superblock) -> Result<(), RootError> {
         self.members.begin()?;
         self.members.note_root(next.capacity_bytes, next.epoch);
-        self.with_roots(|roots| roots.swap(&self.members, expected, next))
+        self.roots.with(|roots| roots.swap(&self.members, expected, next))
     }
 
     fn settle_root(&self) {
-        if let Some(roots) = self.roots().as_mut() {
-            roots.settle(&self.members);
-        }
+        self.roots.with_any(|roots| roots.settle(&self.members));
     }
 
     fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError> {
         self.members.begin()?;
-        self.with_roots(|roots| roots.mend(&self.members, copy, root))
+        self.roots.with(|roots| roots.mend(&self.members, copy, root))
     }
 
     fn labels(&self) -> Vec<Result<Label, FormatError>> {
@@ -283,11 +269,7 @@ impl Segments for Mirrored {
                 slot.mended.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
-            Err(error) => {
-                let again = io::Error::new(error.kind(), error.to_string());
-                self.members.fail(&slot, error)?;
-                Err(again)
-            }
+            Err(error) => Err(self.members.fail_with(&slot, error)),
         }
     }
 
@@ -295,8 +277,11 @@ impl Segments for Mirrored {
         self.members.slots().iter().map(|slot| slot.status()).collect()
     }
 
-    fn catching_up(&self) -> Vec<(u16, u64)> {
+    fn take_back_departed(&self) {
         self.members.take_back_departed();
+    }
+
+    fn catching_up(&self) -> Vec<(u16, u64)> {
         let slots = self.members.slots();
         let catching_up = slots.iter().filter(|slot| slot.state() == DeviceState::CatchingUp);
         catching_up.map(|slot| (slot.number, slot.attempts.load(Ordering::Acquire))).collect()
@@ -309,28 +294,22 @@ impl Segments for Mirrored {
         }
         let Some(to) = slot.written() else { return Err(is_out()) };
         let written = to.disk.write(self.offset_bytes(place, frames.len()), frames);
-        written.inspect_err(|error| {
-            let again = io::Error::new(error.kind(), error.to_string());
-            // It can be the last that is in only if it was admitted meanwhile.
-            let _ = self.members.fail(&slot, again);
-        })
+        written.map_err(|error| self.members.fail_with(&slot, error))
     }
 
     fn caught_up(&self, device: u16) -> io::Result<()> {
         let slot = self.members.slot(device).map_err(io::Error::other)?;
         let flushed = slot.flush_all().and_then(|()| {
             // No root is replaced between that this one is written and that the device is in.
-            let mut roots = self.roots();
-            let roots = roots.as_mut().ok_or_else(|| io::Error::other("no root was read"))?;
-            roots.write_to(&slot).map_err(io::Error::other)?;
-            self.members.admit(&slot)
+            let admitted = self.roots.with(|roots| {
+                roots.write_to(&slot)?;
+                Ok(self.members.admit(&slot)?)
+            });
+            admitted.map_err(io::Error::other)
         });
-        flushed.inspect_err(|error| {
-            if slot.state() == DeviceState::CatchingUp {
-                let again = io::Error::new(error.kind(), error.to_string());
-                // What is not in can go.
-                let _ = self.members.fail(&slot, again);
-            }
+        flushed.map_err(|error| match slot.state() {
+            DeviceState::CatchingUp => self.members.fail_with(&slot, error),
+            _ => error,
         })
     }
 

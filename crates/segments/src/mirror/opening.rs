@@ -96,7 +96,8 @@ pub(super) fn find_members(devices: Vec<Device>, may_miss: bool) -> Result<Membe
     if there == 0 {
         return Err(MirrorError::NoneIn(newest_on.name));
     }
-    // More than half: then no others can have gone on without these.
+    // More than half: then the others can't have gone on without these, unless two of three went
+    // out in one change, and are back without the third.
     let is_sure = 2 * there > are_in;
     if !is_sure && !may_miss {
         return Err(MirrorError::TooFew { there, are_in });

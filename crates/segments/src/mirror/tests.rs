@@ -196,7 +196,7 @@ fn what_is_acknowledged_outlives_two_of_three_devices() {
     assert_eq!((states(&again), read(&again, place).unwrap()), (vec![Missing, In, Missing], 4));
 }
 
-/// Those that went on without it are not there: who has less than half can't know.
+/// The devices that went on without it are not connected, and it has no majority.
 #[test]
 fn a_device_that_was_left_behind_does_not_open_alone() {
     let (disks, mirrored) = made(3);

@@ -123,7 +123,7 @@ pub(crate) fn right_copy(medium: &Medium, wanted: &Wanted) -> Option<Frame> {
     copies.frame
 }
 
-/// As [`right_copy`], for who tells of it.
+/// As [`right_copy`], for callers that report it.
 #[cold]
 pub(crate) fn mend_copies(medium: &Medium, wanted: &Wanted) -> Copies {
     let mut copies = Copies::default();

@@ -93,9 +93,7 @@ impl Store {
     /// Makes a pool on 1 to 3 devices, each of which has all of it: as much as the shortest of them
     /// holds. `entropy` as for [`Store::create`].
     pub fn create_on(devices: &[Device], entropy: &[u8; 64]) -> Result<(), StoreError> {
-        let lengths = devices.iter().map(|device| device.disk().len_bytes());
-        let geometry = Geometry::for_capacity(lengths.min().unwrap_or(0));
-        Self::create_mirrored(devices, entropy, geometry)
+        Self::create_mirrored(devices, entropy, Geometry::for_capacity)
     }
 
     /// As [`Store::create_on`], of segments of this size: for tests.
@@ -104,21 +102,20 @@ impl Store {
         entropy: &[u8; 64],
         segment_bytes: u64,
     ) -> Result<(), StoreError> {
-        let lengths = devices.iter().map(|device| device.disk().len_bytes());
-        let geometry = Geometry::of_segments(segment_bytes, lengths.min().unwrap_or(0));
+        let geometry = |len_bytes| Geometry::of_segments(segment_bytes, len_bytes);
         Self::create_mirrored(devices, entropy, geometry)
     }
 
     fn create_mirrored(
         devices: &[Device],
         entropy: &[u8; 64],
-        geometry: Result<Geometry, FormatError>,
+        geometry: impl FnOnce(u64) -> Result<Geometry, FormatError>,
     ) -> Result<(), StoreError> {
         let len_bytes = devices.iter().map(|device| device.disk().len_bytes()).min().unwrap_or(0);
         let incompatible = Features::KNOWN.incompatible | Features::MIRRORS;
         let features = Features { incompatible, ..Features::KNOWN };
         let of = (FormatVersion::default(), features);
-        let superblock = first_superblock(len_bytes, entropy, geometry, of)?;
+        let superblock = first_superblock(len_bytes, entropy, geometry(len_bytes), of)?;
         let mut random = [0; 16];
         random.copy_from_slice(&entropy[48..]);
         Ok(Mirrored::make(devices, &superblock, &first_records(), random)?)

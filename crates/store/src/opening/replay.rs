@@ -102,7 +102,7 @@ fn apply_intact(
         }
         if relief.may_write() {
             // It was on its way in the crash, and some device may lack it. Before a checkpoint
-            // names what it brought, and before anybody is told of it.
+            // names what it brought, and before any answer depends on it.
             mend_record(&world.medium, &record);
         }
         apply_record(world, writer, &record)?;

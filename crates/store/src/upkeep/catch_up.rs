@@ -1,11 +1,11 @@
 //! Giving a device what it lacks: all that was written while it was not in.
 //!
 //! From when it begins to catch up all that is written goes to it too
-//! ([`segments::Segments::catching_up`]). So a *plan* is made behind that, of what there is to be
+//! ([`segments::Segments::catching_up`]). So a *plan* is made after that, of what there is to be
 //! copied, and no more comes to it:
 //!
 //! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is
-//!    in front of its end.
+//!    before its end.
 //! 2. What was on its way then, perhaps not to this device, is waited for.
 //! 3. The segments are copied, a piece in each turn. A segment that was freed since is left out: by
 //!    now something else may be written there. That nobody does so in the midst of a piece is seen
@@ -15,7 +15,7 @@
 //!    without it. Behind a record of this epoch it is none of the log.
 //! 5. The device is in.
 //!
-//! A plan is in memory only: behind a restart it is made anew.
+//! A plan is in memory only: after a restart it is made anew.
 
 use std::collections::VecDeque;
 use std::io;
@@ -63,7 +63,7 @@ struct Plan {
     all_blocks: u64,
 }
 
-/// A segment, or what of it is in front of the log's end.
+/// A segment, or what of it is before the log's end.
 struct Part {
     segment: u32,
     /// Its row then.
@@ -125,6 +125,7 @@ impl Store {
         }
         // Whoever has a turn now does it.
         let Some(mut plans) = self.catch_up.plans.try_lock() else { return false };
+        disk.take_back_departed();
         let catching_up = disk.catching_up();
         plans.retain(|plan| catching_up.contains(&(plan.device, plan.attempt)));
         for (device, attempt) in catching_up {

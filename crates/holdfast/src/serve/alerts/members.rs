@@ -14,7 +14,7 @@ pub(super) fn judge(members: &[Member]) -> Vec<Seen> {
     members.iter().filter_map(|member| one(member, count)).collect()
 }
 
-/// What the devices did when they were last looked at, so that the log tells of changes.
+/// The state of each device when it was last looked at, so that changes are logged.
 #[derive(Default)]
 pub(super) struct Known(BTreeMap<u16, DeviceState>);
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 const BLOCKS: u64 = 700;
-const COLD: OpenOptions = OpenOptions {
+pub(super) const COLD: OpenOptions = OpenOptions {
     // All of the metadata of these small pools, and a few blocks of data.
     memory_bytes: 2 << 20,
     durability: crate::Durability::Commit,

@@ -8,18 +8,9 @@ mod records;
 use format::{ChunkId, ChunkRow, Codec, Place};
 use segments::{Device, Mirrored, Segments};
 
+use super::integrity::COLD;
 use super::reduction::prose;
 use super::*;
-
-/// Nothing of data stays in memory.
-const COLD: OpenOptions = OpenOptions {
-    memory_bytes: 2 << 20,
-    durability: crate::Durability::Commit,
-    checkpoint_log_bytes: 1 << 40,
-    tuning: crate::Tuning::DEFAULT,
-    upgrade: true,
-    discard: false,
-};
 
 /// Several disks, and the pool on them.
 struct Pool {

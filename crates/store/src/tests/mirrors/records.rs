@@ -37,7 +37,7 @@ fn a_record_whose_header_is_torn_on_one_device_is_found() {
     let (pool, id, data) = with_log();
     for disk in 0..2 {
         let disks = pool.crashed();
-        // Each header, so that no record tells of the one before.
+        // Each header, so that no record has a copy of the one before.
         for at in records(&pool.store) {
             let block = pool.at(Place::of_block(at.segment, at.block)) / 4096;
             disks[disk].overwrite(block, Frame::zeros());
