@@ -12,7 +12,8 @@
 //!    to by a reader's token, and for metadata by the checkpointer.
 //! 4. A record is written behind the plan, where none was. What this device has behind the log's
 //!    end is from before it went out, and may be a record that was never answered, and was given up
-//!    without it. Behind a record of this epoch it is none of the log.
+//!    without it. Behind a record of this epoch it is none of the log. Where there is no place for
+//!    one, that device gets zeros where the next one may be.
 //! 5. The device is in.
 //!
 //! A plan is in memory only: after a restart it is made anew.
@@ -24,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::{Place, SegmentRow, SegmentState};
 
+use crate::log::log_reader::entry_blocks;
 use crate::sync::Mutex;
 use crate::upkeep::Store;
 
@@ -136,7 +138,7 @@ impl Store {
         if let Some(plan) = plans.first_mut() {
             match self.go_on_with(plan) {
                 Ok(Turn::More | Turn::Waits) => {}
-                // One that has failed is out.
+                // One that has failed is out; for one that has not, a plan is made anew.
                 Ok(Turn::Done) | Err(_) => drop(plans.remove(0)),
             }
         }
@@ -194,7 +196,7 @@ impl Store {
             plan.done_blocks += u64::from(count);
             return Ok(Turn::More);
         }
-        if position_lsn == plan.end_lsn && self.write_behind(plan.end_lsn) {
+        if position_lsn == plan.end_lsn && self.write_behind(plan)? {
             return Ok(Turn::Waits);
         }
         self.world.medium.disk.caught_up(plan.device)?;
@@ -222,16 +224,33 @@ impl Store {
         Some(read.into_iter().map(|frame| frame.unwrap_or_else(Frame::zeros)).collect())
     }
 
-    /// Writes a record, if none follows that number yet. `false`: there is no place for one of its
-    /// own now, and the next one goes to another segment anyway.
-    fn write_behind(&self, lsn: u64) -> bool {
-        let is_there = {
+    /// Writes a record, if none follows the plan yet. `false`: there is no place for one of its own
+    /// now, and the device has nothing where the next one may be.
+    ///
+    /// # Errors
+    /// If the device fails; if a record was written meanwhile, which may have been zeroed there:
+    /// all up to its end is copied once more then.
+    fn write_behind(&self, plan: &Plan) -> io::Result<bool> {
+        let end = {
             let mut writer = self.writer.lock();
-            writer.log.end().lsn > lsn || !writer.is_idle() || writer.begin_mark(&self.world)
+            let end = writer.log.end();
+            let is_there =
+                end.lsn > plan.end_lsn || !writer.is_idle() || writer.begin_mark(&self.world);
+            (!is_there).then_some(end)
         };
-        if is_there {
+        let Some(end) = end else {
             self.commit_here();
+            return Ok(true);
+        };
+        let blocks = self.world.medium.geometry().blocks_per_segment();
+        let here = (end.block < blocks).then(|| Place::of_block(end.segment, end.block));
+        let next = entry_blocks(blocks).map(|block| Place::of_block(end.next_segment, block));
+        for place in here.into_iter().chain(next) {
+            self.world.medium.disk.copy_to(plan.device, place, &[Frame::zeros()])?;
         }
-        is_there
+        match self.writer.lock().log.end().lsn == plan.end_lsn {
+            true => Ok(false),
+            false => Err(io::Error::other("a record was written meanwhile")),
+        }
     }
 }

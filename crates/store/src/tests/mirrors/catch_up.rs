@@ -4,7 +4,7 @@ use segments::DeviceState;
 
 use super::records::{records, with_log};
 use super::*;
-use crate::{CatchingUp, Next};
+use crate::{CatchingUp, Durability, Next};
 
 impl Pool {
     fn state(&self, disk: usize) -> DeviceState {
@@ -189,6 +189,16 @@ fn a_device_that_fails_meanwhile_begins_anew_when_it_is_taken_back() {
 /// The device that was lost has a record that nobody else has, and that was given up without it.
 #[test]
 fn what_was_given_up_without_a_device_does_not_come_back_with_it() {
+    given_up_and_caught_up(Durability::Commit);
+}
+
+/// No record without entries is written behind the log's end then.
+#[test]
+fn nor_does_it_where_answers_do_not_wait_for_records() {
+    given_up_and_caught_up(Durability::Flush);
+}
+
+fn given_up_and_caught_up(durability: Durability) {
     let (pool, id, data) = with_log();
     let last = *records(&pool.store).last().unwrap();
     let end = pool.store.writer.lock().log.end().block;
@@ -200,7 +210,7 @@ fn what_was_given_up_without_a_device_does_not_come_back_with_it() {
     let without = open(vec![disks[0].clone()]);
     assert!(read(&without.store, id, 120, 8) == vec![0; 4096]);
     drop(without);
-    let pool = open(disks);
+    let pool = open_as(disks, OpenOptions { durability, ..COLD });
     assert_eq!(pool.state(1), DeviceState::CatchingUp);
     // Nothing else goes on.
     while pool.store.catch_up_turn() {}

@@ -36,8 +36,12 @@ fn make(count: usize) -> Pool {
 
 /// A pool on those of its devices that are there.
 fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
+    open_as(disks, COLD)
+}
+
+fn open_as(disks: Vec<Arc<MemoryDisk>>, options: OpenOptions) -> Pool {
     let mirrors = mirrored(&disks);
-    let store = Store::open(mirrors.clone(), COLD).unwrap();
+    let store = Store::open(mirrors.clone(), options).unwrap();
     Pool { disks, mirrors, store }
 }
 
