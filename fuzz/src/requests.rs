@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api::{
-    Access, Counters, Device, Facts, HostSession, Interface, NotificationTest, PathCounters,
-    Sources, Telemetry, Token, Watch, router,
+    Access, Counters, Device, DeviceChange, DeviceChanges, DeviceRefusal, Devices, Facts,
+    HostSession, Interface, NotificationTest, PathCounters, Sources, Telemetry, Token, Watch,
+    router,
 };
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
@@ -24,10 +25,13 @@ const REQUESTS_MAX: usize = 16;
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "BREW"];
 
 /// Where there is something, and places near by.
-const PATHS: [&str; 32] = [
+const PATHS: [&str; 35] = [
     "/v1/version",
     "/v1/status",
     "/v1/pool",
+    "/v1/devices",
+    "/v1/devices/0",
+    "/v1/devices/0/identify",
     "/v1/counters",
     "/v1/settings",
     "/v1/volumes",
@@ -67,8 +71,15 @@ impl Telemetry for Quiet {
         Counters { paths: vec![path], ..Counters::default() }
     }
 
-    fn devices(&self) -> Vec<Device> {
-        vec![Device::default()]
+    fn devices(&self) -> Devices {
+        Devices { devices: vec![Device::default()], together: None }
+    }
+}
+
+impl DeviceChanges for Quiet {
+    fn change(&self, _: DeviceChange) -> Result<u16, DeviceRefusal> {
+        let message = "This pool is on one device.".to_owned();
+        Err(DeviceRefusal { kind: array::Kind::Conflict, code: "one_device", message })
     }
 }
 
@@ -115,6 +126,7 @@ impl World {
             facts: Facts::default(),
             telemetry: Arc::new(Quiet),
             watch: Arc::new(Quiet),
+            changes: Arc::new(Quiet),
             history: Arc::new(history),
             now_ms: || 1234,
         };

@@ -106,6 +106,19 @@ pub fn all(report: &mut Report, world: &World) {
     }
     reports(report, world);
     pool(report, world);
+    devices(report, world);
+}
+
+/// The pool is on one device, which shows itself, and can't be changed.
+fn devices(report: &mut Report, world: &World) {
+    let add = Request::new("POST", "/v1/devices").json(&json!({"place": "/nowhere"})).ends(409);
+    world.row(report, "POST /v1/devices", &vec![add; 8]);
+    let change = Request::new("PATCH", "/v1/devices/0").json(&json!({"state": "out"})).ends(409);
+    world.row(report, "PATCH /v1/devices/{number}", &vec![change; 8]);
+    let remove = Request::new("DELETE", "/v1/devices/0").ends(409);
+    world.row(report, "DELETE /v1/devices/{number}", &vec![remove; 8]);
+    let identify = Request::new("POST", "/v1/devices/0/identify");
+    world.row(report, "POST /v1/devices/{number}/identify", &[identify]);
 }
 
 /// The pool grows, is upgraded (it is already), and is read, counted and packed in the background.
