@@ -115,7 +115,7 @@ fn rows(report: &mut Report, world: &World) -> Option<kept::Kept> {
     volumes::ended(report, world);
     report.check("each request of the description has a row", || {
         let used = world.used.lock().unwrap_or_else(PoisonError::into_inner);
-        routes::check_all(&world.operations, &used)
+        routes::check_all(&world.operations, &used, routes::WITHOUT_ROW)
     });
     let mut kept = None;
     report.check("all that is left is read", || {
