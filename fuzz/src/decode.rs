@@ -75,8 +75,8 @@ fn superblock(bytes: &[u8]) {
     seal_superblock(&mut raw);
     if let Ok(decoded) = Superblock::decode(&raw) {
         assert_eq!(Superblock::decode(&decoded.encode()).as_ref(), Ok(&decoded));
-        let Geometry { segment_bytes, segment_count } = decoded.geometry;
-        assert!(segment_bytes * u64::from(segment_count) <= decoded.capacity_bytes);
+        let Geometry { part_bytes, segment_count, .. } = decoded.geometry;
+        assert!(part_bytes * u64::from(segment_count) <= decoded.capacity_bytes);
     }
 }
 

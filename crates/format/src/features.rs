@@ -64,6 +64,9 @@ impl Features {
     /// Incompatible: the pool is on several devices, each of which has all of it. Only a pool that
     /// was made on several has it.
     pub const MIRRORS: u64 = 1 << 3;
+    /// Incompatible: the pool is on four devices or more, in stripes of data and parity. Only a pool
+    /// that was made on so many has it.
+    pub const STRIPES: u64 = 1 << 4;
     /// Those that each new pool has, and each pool that is upgraded.
     pub const KNOWN: Self = Self {
         compatible: Self::LABELS,
@@ -86,6 +89,7 @@ impl Features {
             (self.has_leaves(), "leaves"),
             (self.has_segment_table(), "segment-table"),
             (self.has_mirrors(), "mirrors"),
+            (self.has_stripes(), "stripes"),
         ];
         named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
     }
@@ -108,6 +112,11 @@ impl Features {
     /// Whether the pool is on several devices, each of which has all of it.
     pub fn has_mirrors(self) -> bool {
         self.incompatible & Self::MIRRORS != 0
+    }
+
+    /// Whether the pool is on four devices or more, in stripes.
+    pub fn has_stripes(self) -> bool {
+        self.incompatible & Self::STRIPES != 0
     }
 
     /// Whether segments may be on several devices.
@@ -135,7 +144,8 @@ impl Features {
         Self {
             compatible: 0,
             read_compatible: self.read_compatible & !Self::KNOWN.read_compatible,
-            incompatible: self.incompatible & !(Self::KNOWN.incompatible | Self::MIRRORS),
+            incompatible: self.incompatible
+                & !(Self::KNOWN.incompatible | Self::MIRRORS | Self::STRIPES),
         }
     }
 }

@@ -12,6 +12,22 @@
 //! of the second half as well. So no bad block, and no bad spot of less than half a segment, takes
 //! both. The parent's checksum tells whether a copy is what was written. Metadata segments of
 //! version 2 have one copy, in either half; they are emptied in the background.
+//!
+//! # Stripes
+//! In a pool on n devices, from four on, a segment has n *parts* of one size, one on each device, at
+//! the place that a segment would have on the only one of a pool. What of it is where depends on
+//! what the segment is for, and its addresses say which that is:
+//!
+//! ```text
+//! blocks of a segment                  k = n - 2, with R rows: blocks of a part
+//! 0 to k R                             log: block c R + r is in row r of column c of data; P and Q
+//!                                      of a row are columns k and k + 1, which have no address
+//! k R to (k + m) R                     metadata, m = n / 3 rounded down: block (k + c) R + r is in
+//!                                      row r of copies 3c, 3c + 1 and 3c + 2
+//! ```
+//!
+//! Column c, or copy c, of segment s is on device (s + c) modulo n. A record of the log has rows for
+//! itself ([records](#log-records)).
 
 use block::BLOCK_BYTES;
 
@@ -34,6 +50,12 @@ pub const SEGMENTS_MAX: u64 = u32::MAX as u64;
 /// The most segments in a pool whose segment table is a stream, and in one that is made, unless
 /// segments of the largest size are more.
 pub const SEGMENTS_IN_STREAM_MAX: u64 = 65_536;
+/// The most columns of data in a segment.
+pub const COLUMNS_MAX: u8 = 16;
+/// Columns of parity beside several of data.
+pub const PARITY_COLUMNS: u32 = 2;
+/// How many devices have the same metadata, where there are stripes.
+pub const METADATA_COPIES: u32 = 3;
 /// The smallest pool: the log, two checkpoints and the reserve need room beside the data.
 pub const POOL_BYTES_MIN: u64 = 256 << 20;
 
@@ -75,10 +97,13 @@ impl Place {
 /// The division of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Bytes in a segment other than segment 0: a power of two, at least 16 MiB (64 KiB in tests).
-    pub segment_bytes: u64,
+    /// What a device has of a segment other than segment 0, in bytes: a power of two, at least 16 MiB
+    /// (64 KiB in tests). All of it, where there are no stripes.
+    pub part_bytes: u64,
     /// The number of segments, including that of the superblocks.
     pub segment_count: u32,
+    /// Columns of data in a segment of the log, 1 to 16: more than one where there are stripes.
+    pub columns: u8,
 }
 
 impl Geometry {
@@ -87,29 +112,40 @@ impl Geometry {
         if capacity_bytes < POOL_BYTES_MIN {
             return Err(FormatError { what: "the pool is smaller than 256 MiB", offset: 0 });
         }
-        let mut segment_bytes = SEGMENT_BYTES_MIN;
-        while capacity_bytes / segment_bytes > SEGMENTS_IN_STREAM_MAX
-            && segment_bytes < SEGMENT_BYTES_MAX
+        let mut part_bytes = SEGMENT_BYTES_MIN;
+        while capacity_bytes / part_bytes > SEGMENTS_IN_STREAM_MAX && part_bytes < SEGMENT_BYTES_MAX
         {
-            segment_bytes *= 2;
+            part_bytes *= 2;
         }
-        let segment_count = (capacity_bytes / segment_bytes) as u32;
-        Ok(Self { segment_bytes, segment_count })
+        let segment_count = (capacity_bytes / part_bytes) as u32;
+        Ok(Self { part_bytes, segment_count, columns: 1 })
+    }
+
+    /// The same segments in stripes of so many columns of data: each device is divided like this.
+    ///
+    /// # Errors
+    /// If there are no such stripes.
+    pub fn with_columns(self, columns: u8) -> Result<Self, FormatError> {
+        match (1..=COLUMNS_MAX).contains(&columns) {
+            true => Ok(Self { columns, ..self }),
+            false => Err(FormatError { what: "no stripe has so many columns", offset: 0 }),
+        }
     }
 
     /// As many segments of this size as fit `capacity_bytes`, whatever the pool's size: for tests,
     /// which need many small ones.
-    pub fn of_segments(segment_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
-        let one = Self { segment_bytes, segment_count: 1 };
+    pub fn of_segments(part_bytes: u64, capacity_bytes: u64) -> Result<Self, FormatError> {
+        let one = Self { part_bytes, segment_count: 1, columns: 1 };
         let segment_count = one.count_in(capacity_bytes).min(SEGMENTS_IN_STREAM_MAX) as u32;
         Self { segment_count, ..one }.check(capacity_bytes, SEGMENTS_IN_STREAM_MAX)
     }
 
     /// Checks values that were read from a superblock, of a pool that can have so many segments.
     pub fn check(self, capacity_bytes: u64, segments_max: u64) -> Result<Self, FormatError> {
-        let is_small = self.segment_bytes < SEGMENT_BYTES_MIN;
-        let fits = self.segment_bytes.is_power_of_two()
-            && (SEGMENT_BYTES_TEST_MIN..=SEGMENT_BYTES_MAX).contains(&self.segment_bytes)
+        let is_small = self.part_bytes < SEGMENT_BYTES_MIN;
+        let fits = self.part_bytes.is_power_of_two()
+            && (1..=COLUMNS_MAX).contains(&self.columns)
+            && (SEGMENT_BYTES_TEST_MIN..=SEGMENT_BYTES_MAX).contains(&self.part_bytes)
             && (SEGMENTS_MIN..=segments_max).contains(&u64::from(self.segment_count))
             && (is_small || self.pool_bytes() >= POOL_BYTES_MIN)
             && self.pool_bytes() <= capacity_bytes;
@@ -118,61 +154,117 @@ impl Geometry {
 
     /// Bytes of segment 0.
     fn first_bytes(self) -> u64 {
-        self.segment_bytes.max(SEGMENT_BYTES_MIN)
+        self.part_bytes.max(SEGMENT_BYTES_MIN)
     }
 
-    /// How many segments of this size fit a capacity, including that of the superblocks.
-    pub fn count_in(self, capacity_bytes: u64) -> u64 {
-        match capacity_bytes.checked_sub(self.first_bytes()) {
-            Some(behind) if self.segment_bytes > 0 => 1 + behind / self.segment_bytes,
+    /// How many segments of this size fit a device, including that of the superblocks.
+    pub fn count_in(self, device_bytes: u64) -> u64 {
+        match device_bytes.checked_sub(self.first_bytes()) {
+            Some(behind) if self.part_bytes > 0 => 1 + behind / self.part_bytes,
             _ => 0,
         }
     }
 
-    /// The size of all segments together, including that of the superblocks.
+    /// What a device has of all segments together, including that of the superblocks.
     pub fn pool_bytes(self) -> u64 {
-        self.first_bytes() + self.usable_bytes()
+        self.first_bytes() + u64::from(self.segment_count.saturating_sub(1)) * self.part_bytes
     }
 
     /// The size of all segments that can hold log and metadata.
     pub fn usable_bytes(self) -> u64 {
-        u64::from(self.segment_count.saturating_sub(1)) * self.segment_bytes
+        u64::from(self.segment_count.saturating_sub(1)) * self.segment_bytes()
     }
 
-    /// Blocks of 4 KiB in a segment.
+    /// How much of the log a segment has room for, in bytes.
+    pub fn segment_bytes(self) -> u64 {
+        self.part_bytes * u64::from(self.columns)
+    }
+
+    /// Rows of a segment: blocks of 4 KiB in a part.
+    pub fn rows(self) -> u32 {
+        (self.part_bytes / BLOCK_BYTES) as u32
+    }
+
+    /// Blocks of 4 KiB of the log in a segment.
     pub fn blocks_per_segment(self) -> u32 {
-        (self.segment_bytes / BLOCK_BYTES) as u32
+        self.rows() * u32::from(self.columns)
+    }
+
+    /// Whether a segment is on several devices, and each device has something else of it.
+    pub fn has_stripes(self) -> bool {
+        self.columns > 1
+    }
+
+    /// How many blocks of metadata are in a row: in stripes each has [`METADATA_COPIES`] copies.
+    pub fn metadata_columns(self) -> u32 {
+        if self.has_stripes() {
+            (u32::from(self.columns) + PARITY_COLUMNS) / METADATA_COPIES
+        } else {
+            1
+        }
+    }
+
+    /// The block of a segment with which metadata begins.
+    pub fn first_metadata_block(self) -> u32 {
+        if self.has_stripes() { self.blocks_per_segment() } else { 0 }
+    }
+
+    /// Blocks of 4 KiB of a segment that metadata can have, in both of its halves.
+    pub fn metadata_blocks(self) -> u32 {
+        self.rows() * self.metadata_columns()
     }
 
     /// Blocks of 4 KiB of a segment that metadata can have, if it stands twice.
     pub fn mirrored_blocks(self) -> u32 {
-        self.blocks_per_segment() / 2
+        self.metadata_blocks() / 2
+    }
+
+    /// Blocks of 4 KiB that a segment has addresses for.
+    fn addressed_blocks(self) -> u32 {
+        self.blocks_per_segment().max(self.first_metadata_block() + self.metadata_blocks())
+    }
+
+    /// Whether a place is one of metadata, in a pool with stripes.
+    pub fn is_of_metadata(self, place: Place) -> bool {
+        self.has_stripes() && place.offset_units / UNITS_PER_BLOCK >= self.first_metadata_block()
     }
 
     /// Where the second copy of what is at `place` stands, if that is metadata; `None` if `place`
     /// is where second copies stand, or crosses over to there.
     pub fn copy_of(self, place: Place, bytes: u64) -> Option<Place> {
-        let half_bytes = u64::from(self.mirrored_blocks()) * BLOCK_BYTES;
-        let end = u64::from(place.offset_units) * PLACE_UNIT_BYTES + bytes;
-        let half_units = (half_bytes / PLACE_UNIT_BYTES) as u32;
-        (place.segment > 0 && end <= half_bytes)
+        let half_units = self.mirrored_blocks() * UNITS_PER_BLOCK;
+        let start_units = self.first_metadata_block() * UNITS_PER_BLOCK;
+        let offset_units = place.offset_units.checked_sub(start_units)?;
+        let end = u64::from(offset_units) * PLACE_UNIT_BYTES + bytes;
+        (place.segment > 0 && end <= u64::from(half_units) * PLACE_UNIT_BYTES)
             .then(|| Place { offset_units: place.offset_units + half_units, ..place })
     }
 
-    /// The offset of a place on the device, in bytes.
+    /// The offset of a place on the device, in bytes, in a pool without stripes.
     pub fn offset_bytes(self, place: Place) -> u64 {
-        let start = match u64::from(place.segment) {
-            0 => 0,
-            segment => self.first_bytes() + (segment - 1) * self.segment_bytes,
-        };
-        start + u64::from(place.offset_units) * PLACE_UNIT_BYTES
+        debug_assert!(!self.has_stripes() || place.offset_units / UNITS_PER_BLOCK < self.rows());
+        self.part_offset_bytes(place.segment) + u64::from(place.offset_units) * PLACE_UNIT_BYTES
     }
 
-    /// Whether `bytes` from `place` are inside one segment that can hold data.
+    /// Where on a device its part of a segment begins, in bytes.
+    pub fn part_offset_bytes(self, segment: u32) -> u64 {
+        match u64::from(segment) {
+            0 => 0,
+            segment => self.first_bytes() + (segment - 1) * self.part_bytes,
+        }
+    }
+
+    /// Whether `bytes` from `place` are inside one segment that can hold data, and all of the log,
+    /// or all metadata, where these have addresses of their own.
     pub fn contains(self, place: Place, bytes: u64) -> bool {
+        let end_blocks = match self.has_stripes() && !self.is_of_metadata(place) {
+            true => self.blocks_per_segment(),
+            false => self.addressed_blocks(),
+        };
         place.segment > 0
             && place.segment < self.segment_count
-            && u64::from(place.offset_units) * PLACE_UNIT_BYTES + bytes <= self.segment_bytes
+            && u64::from(place.offset_units) * PLACE_UNIT_BYTES + bytes
+                <= u64::from(end_blocks) * BLOCK_BYTES
     }
 }
 
@@ -183,14 +275,14 @@ mod tests {
     #[test]
     fn segments_grow_with_the_pool() {
         let small = Geometry::for_capacity(1 << 30).unwrap();
-        assert_eq!((small.segment_bytes, small.segment_count), (16 << 20, 64));
+        assert_eq!((small.part_bytes, small.segment_count), (16 << 20, 64));
         let large = Geometry::for_capacity(100 << 40).unwrap();
         assert!(u64::from(large.segment_count) <= SEGMENTS_IN_STREAM_MAX);
         assert!(large.check(100 << 40, SEGMENTS_IN_STREAM_MAX).is_ok());
         assert!(Geometry::for_capacity(1 << 20).is_err());
         for capacity_bytes in [(256 << 40) + SEGMENT_BYTES_MAX, 1 << 60, u64::MAX] {
             let huge = Geometry::for_capacity(capacity_bytes).unwrap();
-            assert_eq!(huge.segment_bytes, SEGMENT_BYTES_MAX);
+            assert_eq!(huge.part_bytes, SEGMENT_BYTES_MAX);
             assert_eq!(u64::from(huge.segment_count), capacity_bytes / SEGMENT_BYTES_MAX);
             assert_eq!(huge.check(capacity_bytes, SEGMENTS_MAX), Ok(huge));
             assert!(huge.check(capacity_bytes, SEGMENTS_IN_STREAM_MAX).is_err());
@@ -221,13 +313,13 @@ mod tests {
 
     #[test]
     fn a_pool_without_segments_is_refused() {
-        let none = Geometry { segment_bytes: SEGMENT_BYTES_MIN, segment_count: 0 };
+        let none = Geometry { part_bytes: SEGMENT_BYTES_MIN, segment_count: 0, columns: 1 };
         assert!(none.check(1 << 30, SEGMENTS_MAX).is_err());
         assert!(Geometry { segment_count: 16, ..none }.check(1 << 30, SEGMENTS_MAX).is_ok());
         assert!(Geometry { segment_count: 15, ..none }.check(1 << 30, SEGMENTS_MAX).is_err());
-        let huge = Geometry { segment_bytes: u64::MAX, segment_count: u32::MAX };
+        let huge = Geometry { part_bytes: u64::MAX, segment_count: u32::MAX, columns: 1 };
         assert!(huge.check(u64::MAX, SEGMENTS_MAX).is_err());
-        assert!(Geometry { segment_bytes: 0, ..huge }.check(u64::MAX, SEGMENTS_MAX).is_err());
+        assert!(Geometry { part_bytes: 0, ..huge }.check(u64::MAX, SEGMENTS_MAX).is_err());
     }
 
     #[test]
@@ -243,5 +335,29 @@ mod tests {
         assert!(Geometry::of_segments(64 << 10, (16 << 20) + (14 << 16)).is_err());
         let usual = Geometry::for_capacity(1 << 30).unwrap();
         assert_eq!(Geometry::of_segments(16 << 20, 1 << 30), Ok(usual));
+    }
+
+    #[test]
+    fn log_and_metadata_of_a_stripe_have_addresses_of_their_own() {
+        let plain = Geometry::of_segments(64 << 10, (16 << 20) + (40 << 16)).unwrap();
+        let geometry = plain.with_columns(4).unwrap();
+        assert_eq!(geometry.check(plain.pool_bytes(), SEGMENTS_MAX), Ok(geometry));
+        // Each device has as much of it as it would have of a pool of its own.
+        assert_eq!(geometry.pool_bytes(), plain.pool_bytes());
+        assert_eq!(geometry.usable_bytes(), 4 * plain.usable_bytes());
+        // 16 rows of four blocks of data, or of two of metadata, on six devices.
+        assert_eq!((geometry.rows(), geometry.blocks_per_segment()), (16, 64));
+        assert_eq!((geometry.first_metadata_block(), geometry.metadata_blocks()), (64, 32));
+        let place = |block| Place::of_block(3, block);
+        assert!(geometry.contains(place(63), 4096) && !geometry.contains(place(63), 8192));
+        assert!(geometry.contains(place(95), 4096) && !geometry.contains(place(95), 8192));
+        assert!(!geometry.is_of_metadata(place(63)) && geometry.is_of_metadata(place(64)));
+        assert_eq!(geometry.copy_of(place(64), 4096), Some(place(80)));
+        assert_eq!(geometry.copy_of(place(79), 4096), Some(place(95)));
+        assert_eq!(geometry.copy_of(place(79), 8192), None);
+        assert_eq!(geometry.copy_of(place(63), 64), None);
+        let columns = |columns| plain.with_columns(columns).map(Geometry::metadata_columns);
+        assert_eq!([2, 3, 4, 7, 16].map(columns), [Ok(1), Ok(1), Ok(2), Ok(3), Ok(6)]);
+        assert!(columns(0).is_err() && columns(17).is_err());
     }
 }

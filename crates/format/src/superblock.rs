@@ -16,7 +16,7 @@
 //!   96  4  segments                 272 24  config stream, likewise
 //!  100  4  open metadata segment    296 24  pending stream, likewise
 //!  104  4  its next free block      320  8  features: compatible
-//!  108  4  zero                     328  8  features: compatible for readers
+//!  108  4  columns of data, 0 if 1  328  8  features: compatible for readers
 //!                                   336  8  features: incompatible
 //!                                   344  8  incarnation
 //!                                   352 24  leaf table: as those of chunks, nodes, volumes
@@ -38,6 +38,8 @@
 //!               bit 1  the segment table is in pages (segment table), of which a checkpoint writes
 //!                      those that have changed
 //!               bit 3  the pool is on several devices (labels), each of which has all of it
+//!               bit 4  the pool is on four devices or more (labels), in stripes of two columns of
+//!                      data or more and two of parity
 //! ```
 //!
 //! A pool of an earlier version, or without some of these features, is read as it is. It gets what
@@ -61,6 +63,7 @@ use crate::map::{ChunkId, NodeId};
 use crate::page::{PageRef, StreamRef, TABLE_HEIGHT_MAX, TableRoot};
 
 const MAGIC: [u8; 8] = *b"HOLDFAST";
+const COLUMNS_AT: usize = 108;
 const FEATURES_AT: usize = 320;
 const LEAVES_AT: usize = 352;
 const SEGMENT_TABLE_AT: usize = 376;
@@ -78,6 +81,8 @@ pub const UNKNOWN_VERSION: &str = "it has a version of the format that is not kn
 /// What is wrong with a superblock that has an incompatible feature.
 pub const UNKNOWN_FEATURE: &str = "it has an incompatible feature that is not known";
 
+/// What is wrong with a superblock of a pool in stripes that says nothing of them.
+const NO_STRIPES: &str = "impossible columns of a stripe";
 /// What is wrong with a superblock that has slots of keys.
 const KEY_IN_SLOT: &str = "it has slots of keys, which are not known";
 
@@ -209,10 +214,12 @@ impl Superblock {
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&self.pool_id);
         out.extend_from_slice(&self.root_key);
-        for value in [self.sequence, self.epoch, self.capacity_bytes, self.geometry.segment_bytes] {
+        for value in [self.sequence, self.epoch, self.capacity_bytes, self.geometry.part_bytes] {
             out.extend_from_slice(&value.to_le_bytes());
         }
-        for value in [self.geometry.segment_count, self.metadata_segment, self.metadata_block, 0] {
+        let Geometry { segment_count, columns, .. } = self.geometry;
+        let columns = if columns == 1 { 0 } else { u32::from(columns) };
+        for value in [segment_count, self.metadata_segment, self.metadata_block, columns] {
             out.extend_from_slice(&value.to_le_bytes());
         }
         for value in [self.next_chunk.0, self.next_node.0, self.next_volume.0] {
@@ -263,10 +270,10 @@ impl Superblock {
         let pool_id = reader.array()?;
         let root_key = reader.array()?;
         let (sequence, epoch) = (reader.u64()?, reader.u64()?);
-        let (capacity_bytes, segment_bytes) = (reader.u64()?, reader.u64()?);
+        let (capacity_bytes, part_bytes) = (reader.u64()?, reader.u64()?);
         let segment_count = reader.u32()?;
         let (metadata_segment, metadata_block) = (reader.u32()?, reader.u32()?);
-        reader.u32()?;
+        let columns = reader.u32()?;
         let next_chunk = ChunkId(reader.u64()?);
         let next_node = NodeId(reader.u64()?);
         let next_volume = VolumeId(reader.u64()?);
@@ -279,7 +286,14 @@ impl Superblock {
             return Err(FormatError { what: KEY_IN_SLOT, offset: KEY_SLOTS.start });
         }
         let Later { features, incarnation, leaves, segment_table } = later;
-        let geometry = Geometry { segment_bytes, segment_count };
+        let has_stripes = features.has_stripes();
+        let columns = match u8::try_from(columns) {
+            Ok(columns @ 2..) if has_stripes => columns,
+            _ if has_stripes => return Err(FormatError { what: NO_STRIPES, offset: COLUMNS_AT }),
+            // Zeros, or what nobody has ever read.
+            _ => 1,
+        };
+        let geometry = Geometry { part_bytes, segment_count, columns };
         let geometry = geometry.check(capacity_bytes, features.segments_max())?;
         let superblock = Self {
             version,

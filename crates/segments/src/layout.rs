@@ -1,6 +1,6 @@
 //! How one device is divided: where a place is on it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use block::{BLOCK_BYTES, FRAME_BYTES};
 use format::geometry::UNITS_PER_BLOCK;
@@ -10,23 +10,27 @@ use format::{Geometry, Place};
 /// out.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    segment_bytes: AtomicU64,
+    part_bytes: AtomicU64,
     segment_count: AtomicU32,
+    columns: AtomicU8,
 }
 
 impl Layout {
     /// The device is divided like this from now on. Segments keep their size, so that no place that
     /// was told before is another one now.
     pub(crate) fn set(&self, geometry: Geometry) {
-        let Geometry { segment_bytes, segment_count } = geometry;
-        let before = self.segment_bytes.swap(segment_bytes, Ordering::AcqRel);
-        assert!(before == 0 || before == segment_bytes, "segments keep their size");
+        let Geometry { part_bytes, segment_count, columns } = geometry;
+        let before = self.part_bytes.swap(part_bytes, Ordering::AcqRel);
+        assert!(before == 0 || before == part_bytes, "segments keep their size");
+        let before = self.columns.swap(columns, Ordering::AcqRel);
+        assert!(before == 0 || before == columns, "segments keep their columns");
         self.segment_count.store(segment_count, Ordering::Release);
     }
 
     pub(crate) fn get(&self) -> Geometry {
         let segment_count = self.segment_count.load(Ordering::Acquire);
-        Geometry { segment_bytes: self.segment_bytes.load(Ordering::Acquire), segment_count }
+        let columns = self.columns.load(Ordering::Acquire);
+        Geometry { part_bytes: self.part_bytes.load(Ordering::Acquire), segment_count, columns }
     }
 
     /// Where so many frames from `place` on are on the device, in bytes.
@@ -57,7 +61,7 @@ impl Layout {
 mod tests {
     use super::*;
 
-    const GEOMETRY: Geometry = Geometry { segment_bytes: 64 << 10, segment_count: 16 };
+    const GEOMETRY: Geometry = Geometry { part_bytes: 64 << 10, segment_count: 16, columns: 1 };
 
     fn of(place: Place, frame_count: usize) -> std::thread::Result<u64> {
         std::panic::catch_unwind(|| {
@@ -89,7 +93,7 @@ mod tests {
         layout.set(Geometry { segment_count: 17, ..GEOMETRY });
         let place = Place { segment: 16, offset_units: 0 };
         assert_eq!(layout.offset_bytes(place, 16), (16 << 20) + (15 << 16));
-        let other = Geometry { segment_bytes: 128 << 10, ..GEOMETRY };
+        let other = Geometry { part_bytes: 128 << 10, ..GEOMETRY };
         assert!(std::panic::catch_unwind(|| layout.set(other)).is_err());
     }
 }

@@ -127,7 +127,7 @@ impl Segments for Local {
     }
 
     fn free(&self, segment: u32) -> io::Result<bool> {
-        let segment_bytes = self.layout.get().segment_bytes;
+        let segment_bytes = self.layout.get().part_bytes;
         let frames = segment_bytes as usize / FRAME_BYTES;
         self.disk.discard(self.offset_bytes(Place::of_block(segment, 0), frames), segment_bytes)
     }

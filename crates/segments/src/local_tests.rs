@@ -10,7 +10,7 @@ use format::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BY
 
 use super::*;
 
-const GEOMETRY: Geometry = Geometry { segment_bytes: 1 << 20, segment_count: 16 };
+const GEOMETRY: Geometry = Geometry { part_bytes: 1 << 20, segment_count: 16, columns: 1 };
 
 /// A disk in memory that refuses to write some blocks, having written half of each.
 #[derive(Default)]

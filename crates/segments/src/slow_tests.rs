@@ -12,7 +12,7 @@ use crate::{Local, Segments as _};
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-const GEOMETRY: Geometry = Geometry { segment_bytes: 1 << 20, segment_count: 16 };
+const GEOMETRY: Geometry = Geometry { part_bytes: 1 << 20, segment_count: 16, columns: 1 };
 
 /// A medium of 16 segments of 256 blocks, in a file.
 fn slowed(latency: Duration) -> (tempfile::TempDir, Local) {

@@ -140,7 +140,7 @@ impl Shape {
     pub fn block_on_device(self, part: u32, row: u32) -> u64 {
         assert!(part > 0 && row < self.rows, "row {row} of part {part} is none of {self:?}");
         let part_bytes = u64::from(self.rows) * BLOCK_BYTES;
-        let device = Geometry { segment_bytes: part_bytes, segment_count: u32::MAX };
+        let device = Geometry { part_bytes, segment_count: u32::MAX, columns: 1 };
         device.offset_bytes(Place::of_block(part, row)) / BLOCK_BYTES
     }
 
@@ -218,7 +218,7 @@ mod tests {
         for frame in 0..20 {
             assert_eq!(shape.place_of(span, frame), Place::of_block(4, 100 + frame));
         }
-        let geometry = Geometry { segment_bytes: 16 << 20, segment_count: 64 };
+        let geometry = Geometry { part_bytes: 16 << 20, segment_count: 64, columns: 1 };
         let offset_bytes = geometry.offset_bytes(Place::of_block(4, 119));
         assert_eq!(shape.block_on_device(4, 119) * BLOCK_BYTES, offset_bytes);
     }

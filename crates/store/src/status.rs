@@ -39,7 +39,7 @@ impl Engine {
             .collect();
         let (used_bytes, capacity_bytes) = self.space_use();
         let writer = self.writer.lock();
-        let segment_bytes = self.world.medium.geometry().segment_bytes;
+        let segment_bytes = self.world.medium.geometry().segment_bytes();
         PoolStatus {
             pool_id: self.pool_id,
             epoch: writer.log.epoch(),
@@ -68,7 +68,7 @@ impl Engine {
     /// Cheap enough to be asked often.
     pub fn space_use(&self) -> (u64, u64) {
         let geometry = self.world.medium.geometry();
-        let segment_bytes = geometry.segment_bytes;
+        let segment_bytes = geometry.segment_bytes();
         let reserve = self.world.medium.reserve_segments();
         let writer = &mut *self.writer.lock();
         let capacity = geometry.usable_bytes();

@@ -171,7 +171,7 @@ impl Tuning {
         if record <= geometry.blocks_per_segment() && piece <= geometry.mirrored_blocks() {
             return Ok(());
         }
-        let bytes = geometry.segment_bytes;
+        let bytes = geometry.segment_bytes();
         Err(StoreError::Size(format!("its segments of {bytes} bytes are too small for a record")))
     }
 

@@ -146,7 +146,7 @@ impl Segments for Mirrored {
     }
 
     fn free(&self, segment: u32) -> io::Result<bool> {
-        let segment_bytes = self.layout.get().segment_bytes;
+        let segment_bytes = self.layout.get().part_bytes;
         let frames = segment_bytes as usize / FRAME_BYTES;
         let offset_bytes = self.offset_bytes(Place::of_block(segment, 0), frames);
         let (mut can, slots) = (false, self.members.slots());

@@ -15,7 +15,8 @@ use super::{Device, MirrorError, Mirrored, has_labels_of_several};
 use crate::devices::{DeviceError, DeviceState};
 use crate::segments::{RootError, Segments};
 
-pub(super) const GEOMETRY: Geometry = Geometry { segment_bytes: 1 << 20, segment_count: 16 };
+pub(super) const GEOMETRY: Geometry =
+    Geometry { part_bytes: 1 << 20, segment_count: 16, columns: 1 };
 
 /// A disk in memory that can be gone, or refuse some blocks.
 pub(super) struct Plain {

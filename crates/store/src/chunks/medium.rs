@@ -22,7 +22,8 @@ use crate::{StoreError, Tuning};
 /// The device, how it is divided, and the keys of its checksums.
 pub(crate) struct Medium {
     pub(crate) disk: Shared,
-    segment_bytes: u64,
+    part_bytes: u64,
+    columns: u8,
     /// Goes up when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
     /// The version and the features that the pool was opened with.
@@ -100,14 +101,15 @@ impl Medium {
     }
 
     pub(crate) fn new(disk: Shared, superblock: &Superblock, tuning: Tuning) -> Self {
-        let Geometry { segment_bytes, segment_count } = superblock.geometry;
+        let Geometry { part_bytes, segment_count, columns } = superblock.geometry;
         let segment_count = AtomicU32::new(segment_count);
         let Superblock { version, features, .. } = *superblock;
         let upgraded = AtomicBool::new(false);
         let keys = Keys::derive(&superblock.root_key);
         Self {
             disk,
-            segment_bytes,
+            part_bytes,
+            columns,
             segment_count,
             version,
             features,
@@ -196,12 +198,17 @@ impl Medium {
     /// How the pool is divided now.
     pub(crate) fn geometry(&self) -> Geometry {
         let segment_count = self.segment_count.load(Ordering::Acquire);
-        Geometry { segment_bytes: self.segment_bytes, segment_count }
+        Geometry { part_bytes: self.part_bytes, segment_count, columns: self.columns }
     }
 
     /// The pool has grown.
     pub(crate) fn grown(&self, geometry: Geometry) {
-        assert_eq!(geometry.segment_bytes, self.segment_bytes, "segments keep their size");
+        let (before, same) = (self.geometry(), geometry.segment_count);
+        assert_eq!(
+            geometry,
+            Geometry { segment_count: same, ..before },
+            "segments keep their size"
+        );
         self.disk.lay_out(geometry);
         self.segment_count.store(geometry.segment_count, Ordering::Release);
     }

@@ -93,7 +93,7 @@ fn the_loss_of_a_record_is_noticed_wherever_in_a_large_segment() {
     let disk = MemoryDisk::new(9 << 40);
     Store::create(&*disk, &[7; 64]).unwrap();
     let store = Store::open(disk.clone(), OpenOptions::default()).unwrap();
-    assert!(store.world.medium.geometry().segment_bytes > 64 << 20);
+    assert!(store.world.medium.geometry().part_bytes > 64 << 20);
     let id = volume(&store, 128 * MIB);
     let mut seed = 0;
     while position(&store).block < 17_000 {

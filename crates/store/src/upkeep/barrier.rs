@@ -27,7 +27,7 @@ impl Store {
                 if writer.has_no_segment() {
                     // `room` sees to it that this does not come about.
                     writer.lower_barrier();
-                    let needed_bytes = self.world.medium.geometry().segment_bytes;
+                    let needed_bytes = self.world.medium.geometry().segment_bytes();
                     return Err(StoreError::NoRoom { needed_bytes, free_bytes: 0 });
                 }
             }

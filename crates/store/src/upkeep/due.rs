@@ -29,7 +29,7 @@ impl Store {
         let reserve = self.world.medium.reserve_segments();
         let short = writer.state.segments.free_count() <= reserve + reserve / 2;
         let geometry = self.world.medium.geometry();
-        let segments_bytes = geometry.segment_bytes.max(geometry.usable_bytes() / 16);
+        let segments_bytes = geometry.segment_bytes().max(geometry.usable_bytes() / 16);
         writer.log.bytes() >= self.options.checkpoint_log_bytes
             || short && writer.log.bytes() >= segments_bytes
     }

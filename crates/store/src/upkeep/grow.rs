@@ -83,7 +83,7 @@ pub(crate) fn grown_geometry(
     let count = old.count_in(capacity_bytes);
     let has = old.pool_bytes();
     if count <= u64::from(old.segment_count) {
-        let step = old.segment_bytes;
+        let step = old.part_bytes;
         return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
     }
     if count > most {

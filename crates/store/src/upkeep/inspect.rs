@@ -193,7 +193,7 @@ pub fn inspect(
     lost_volumes.extend(store.world.lost_rows.read().iter().map(|id| (*id, *id)));
     let status = store.pool_status();
     let (next_lsn, segment_bytes) =
-        (store.writer.lock().log.position().lsn, store.world.medium.geometry().segment_bytes);
+        (store.writer.lock().log.position().lsn, store.world.medium.geometry().segment_bytes());
     Ok(InspectReport {
         pool_id: store.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
         capacity_bytes: store.checkpointing.lock().superblock().capacity_bytes,
@@ -232,7 +232,7 @@ fn of_unopenable(
     let known = superblock.map(|superblock| InspectReport {
         pool_id: superblock.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
         capacity_bytes: superblock.capacity_bytes,
-        segment_bytes: superblock.geometry.segment_bytes,
+        segment_bytes: superblock.geometry.segment_bytes(),
         next_lsn: superblock.log.lsn,
         ..InspectReport::default()
     });

@@ -299,7 +299,7 @@ impl Store {
 
     /// Segments with more units live are not worth emptying.
     fn live_units_max(&self, shortage: Shortage) -> u64 {
-        let segment_units = self.world.medium.geometry().segment_bytes / PLACE_UNIT_BYTES;
+        let segment_units = self.world.medium.geometry().segment_bytes() / PLACE_UNIT_BYTES;
         segment_units - shortage.gain_units(segment_units)
     }
 }
@@ -311,7 +311,7 @@ impl Writer {
     fn segments_wanted(&self, world: &World) -> u32 {
         let (most, least) = (world.medium.segments_wanted(), 2 * world.medium.reserve_segments());
         let segments = &self.state.segments;
-        let segment_bytes = world.medium.geometry().segment_bytes;
+        let segment_bytes = world.medium.geometry().segment_bytes();
         let live = segments.live_bytes().div_ceil(segment_bytes) as u32;
         let spare = world.medium.geometry().segment_count.saturating_sub(live);
         (spare / SPARE_DIVISOR).clamp(least, most)

@@ -55,7 +55,7 @@ impl SegmentReader {
     /// Reads on, up to `blocks` blocks, or has them read meanwhile.
     pub(crate) fn read_some(&mut self, medium: &Medium, ahead: &mut ReadAhead, blocks: u32) {
         let geometry = medium.geometry();
-        if geometry.segment_bytes > IMAGE_BYTES_MAX {
+        if geometry.segment_bytes() > IMAGE_BYTES_MAX {
             return;
         }
         if self.under_way.is_none() {

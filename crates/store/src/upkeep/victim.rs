@@ -42,7 +42,7 @@ impl Store {
     ) {
         let geometry = self.world.medium.geometry();
         if next.is_none() && !std::mem::replace(&mut victim.is_next_sought, true) {
-            let most = live_units_max.min(geometry.segment_bytes / PLACE_UNIT_BYTES / 8 * 7);
+            let most = live_units_max.min(geometry.segment_bytes() / PLACE_UNIT_BYTES / 8 * 7);
             let least = self.writer.lock().least_live(most, Some(victim.segment));
             *next = least.map(|(segment, row)| SegmentReader::new(segment, row.opened_lsn));
         }
@@ -74,7 +74,7 @@ impl Store {
             match next.finish(&self.world, ahead) {
                 Ok((live, image)) => {
                     let live_units = u64::from(row.live_units);
-                    let segment_bytes = self.world.medium.geometry().segment_bytes;
+                    let segment_bytes = self.world.medium.geometry().segment_bytes();
                     let dead_units = segment_bytes / PLACE_UNIT_BYTES - live_units;
                     let live = live.into();
                     return Some(Victim {

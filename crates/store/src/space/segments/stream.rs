@@ -34,7 +34,7 @@ impl Segments {
         segment: u32,
         row: SegmentRow,
     ) -> Result<(), StoreError> {
-        if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes {
+        if u64::from(row.live_units) * format::PLACE_UNIT_BYTES > geometry.segment_bytes() {
             return Err(StoreError::Damaged(format!("segment {segment} is more than full")));
         }
         if row.state != SegmentState::Free {
