@@ -64,8 +64,8 @@ impl Features {
     /// Incompatible: the pool is on several devices, each of which has all of it. Only a pool that
     /// was made on several has it.
     pub const MIRRORS: u64 = 1 << 3;
-    /// Incompatible: the pool is on four devices or more, in stripes of data and parity. Only a pool
-    /// that was made on so many has it.
+    /// Incompatible: the pool is on four devices or more, in stripes of data and parity. Only a
+    /// pool that was made on so many has it.
     pub const STRIPES: u64 = 1 << 4;
     /// Those that each new pool has, and each pool that is upgraded.
     pub const KNOWN: Self = Self {

@@ -14,8 +14,8 @@
 //! version 2 have one copy, in either half; they are emptied in the background.
 //!
 //! # Stripes
-//! In a pool on n devices, from four on, a segment has n *parts* of one size, one on each device, at
-//! the place that a segment would have on the only one of a pool. What of it is where depends on
+//! In a pool on n devices, from four on, a segment has n *parts* of one size, one on each device,
+//! at the place that a segment would have on the only one of a pool. What of it is where depends on
 //! what the segment is for, and its addresses say which that is:
 //!
 //! ```text
@@ -26,8 +26,8 @@
 //!                                      row r of copies 3c, 3c + 1 and 3c + 2
 //! ```
 //!
-//! Column c, or copy c, of segment s is on device (s + c) modulo n. A record of the log has rows for
-//! itself ([records](#log-records)).
+//! Column c, or copy c, of segment s is on device (s + c) modulo n. A record of the log has rows
+//! for itself ([records](#log-records)).
 
 use block::BLOCK_BYTES;
 
@@ -97,8 +97,8 @@ impl Place {
 /// The division of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// What a device has of a segment other than segment 0, in bytes: a power of two, at least 16 MiB
-    /// (64 KiB in tests). All of it, where there are no stripes.
+    /// What a device has of a segment other than segment 0, in bytes: a power of two, at least 16
+    /// MiB (64 KiB in tests). All of it, where there are no stripes.
     pub part_bytes: u64,
     /// The number of segments, including that of the superblocks.
     pub segment_count: u32,
@@ -190,6 +190,11 @@ impl Geometry {
         self.rows() * u32::from(self.columns)
     }
 
+    /// How many rows so many blocks of the log take.
+    pub fn rows_for(self, blocks: u64) -> u64 {
+        blocks.div_ceil(u64::from(self.columns))
+    }
+
     /// Whether a segment is on several devices, and each device has something else of it.
     pub fn has_stripes(self) -> bool {
         self.columns > 1
@@ -240,10 +245,22 @@ impl Geometry {
             .then(|| Place { offset_units: place.offset_units + half_units, ..place })
     }
 
-    /// The offset of a place on the device, in bytes, in a pool without stripes.
+    /// The offset of a place on its device, or on each of those that have it, in bytes.
     pub fn offset_bytes(self, place: Place) -> u64 {
-        debug_assert!(!self.has_stripes() || place.offset_units / UNITS_PER_BLOCK < self.rows());
-        self.part_offset_bytes(place.segment) + u64::from(place.offset_units) * PLACE_UNIT_BYTES
+        let offset_bytes = u64::from(place.offset_units) * PLACE_UNIT_BYTES;
+        let in_part =
+            if self.has_stripes() { offset_bytes % self.part_bytes } else { offset_bytes };
+        self.part_offset_bytes(place.segment) + in_part
+    }
+
+    /// When the block of a place is written, counted as what fills its segment does: the row of one
+    /// of the log, the number of one of metadata.
+    pub fn written_as(self, place: Place) -> u32 {
+        let block = place.offset_units / UNITS_PER_BLOCK;
+        match block.checked_sub(self.first_metadata_block()) {
+            Some(block) => block,
+            None => block % self.rows(),
+        }
     }
 
     /// Where on a device its part of a segment begins, in bytes.
@@ -356,6 +373,9 @@ mod tests {
         assert_eq!(geometry.copy_of(place(79), 4096), Some(place(95)));
         assert_eq!(geometry.copy_of(place(79), 8192), None);
         assert_eq!(geometry.copy_of(place(63), 64), None);
+        // Block 35 is in row 3 of column 2; block 84 is 20 behind the first of metadata.
+        assert_eq!((geometry.written_as(place(35)), geometry.written_as(place(84))), (3, 20));
+        assert_eq!(geometry.offset_bytes(place(35)), (16 << 20) + (2 << 16) + 3 * 4096);
         let columns = |columns| plain.with_columns(columns).map(Geometry::metadata_columns);
         assert_eq!([2, 3, 4, 7, 16].map(columns), [Ok(1), Ok(1), Ok(2), Ok(3), Ok(6)]);
         assert!(columns(0).is_err() && columns(17).is_err());

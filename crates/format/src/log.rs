@@ -29,6 +29,11 @@
 //! length before them. Pools of version 2 of the superblock have such records, and others may have
 //! some from before they were upgraded.
 //!
+//! With several columns ([stripes](#stripes)) a record has rows of its segment for itself, as few
+//! as hold it, and a position counts rows. It is in them column by column, and zeros follow it in
+//! the last; each compressed group is in one column. So that a group stays in its column where a
+//! record is written at another place than first, its header may have more blocks than it needs.
+//!
 //! A record that could not be written at its place starts the next segment too. If that can't be
 //! written at its first block, a record without entries and payload is at a quarter, half or three
 //! quarters of it, and the log goes on in the segment behind.
@@ -98,7 +103,7 @@ impl RecordVersion {
 pub struct LogPosition {
     /// The segment.
     pub segment: u32,
-    /// The 4 KiB block in the segment.
+    /// The row in the segment: with one column, its 4 KiB block.
     pub block: u32,
     /// The next segment.
     pub next_segment: u32,
@@ -234,7 +239,8 @@ impl RecordHeader {
         let (entries, copied) = (entries_bytes as usize, copied_bytes as usize);
         if entries > RECORD_ENTRIES_BYTES_MAX
             || copied > RECORD_COPIED_BYTES_MAX
-            || u32::from(header_blocks) != self::header_blocks(entries, copied)
+            || u32::from(header_blocks) < self::header_blocks(entries, copied)
+            || u32::from(header_blocks) > self::header_blocks(entries, RECORD_COPIED_BYTES_MAX)
         {
             return Err(FormatError { what: "impossible length of a record", offset: 52 });
         }

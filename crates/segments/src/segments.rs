@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use block::{Frame, FrameMut};
@@ -178,6 +178,30 @@ pub trait Segments: Send + Sync {
     /// What the device says: it is out then. That it is not catching up (any more).
     fn copy_to(&self, _device: u16, _place: Place, _frames: &[Frame]) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
+    }
+
+    /// Writes to a device that is catching up what it should have in these rows of a segment, in a
+    /// pool in stripes: its column of the log, made of those of others, or its copy of metadata.
+    /// Not durable before [`Segments::caught_up`]. `false`: too few of the others can be read.
+    ///
+    /// # Errors
+    /// As [`Segments::copy_to`].
+    fn rebuild(
+        &self,
+        _device: u16,
+        _segment: u32,
+        _is_metadata: bool,
+        _rows: Range<u32>,
+    ) -> io::Result<bool> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
+    }
+
+    /// Whether P and Q of these rows of the log are what the data makes, in a pool in stripes.
+    ///
+    /// # Errors
+    /// If a device is not in, or can't be read.
+    fn verify_rows(&self, _segment: u32, _rows: Range<u32>) -> io::Result<bool> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
     }
 
     /// A device has all that the others have. It is in when this returns, and they all say so.

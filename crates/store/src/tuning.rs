@@ -7,6 +7,7 @@ use format::Geometry;
 use format::log::{RECORD_ENTRIES_BYTES_MAX, RECORD_HEADER_BYTES, header_blocks};
 use format::map::Fanout;
 use format::page::STREAM_PIECE_BYTES_MAX;
+use format::record_places;
 
 use crate::StoreError;
 
@@ -157,6 +158,12 @@ impl Tuning {
         self.record_blocks_max.max(self.edit_blocks_max as usize) as u32
     }
 
+    /// Rows of a record at most.
+    pub(crate) fn record_rows_max(&self, geometry: Geometry) -> u32 {
+        let blocks = self.header_blocks_max() + self.payload_blocks_max();
+        record_places::rows_max(geometry.columns.into(), blocks)
+    }
+
     /// Blocks that header and entries take at most of a commit that moves something: a chunk needs
     /// less than 64 bytes.
     pub(crate) fn move_header_blocks(&self) -> u32 {
@@ -166,9 +173,9 @@ impl Tuning {
 
     /// Refuses a pool whose segments are smaller than what is to be written into one of them.
     pub(crate) fn check(&self, geometry: Geometry) -> Result<(), StoreError> {
-        let record = self.header_blocks_max() + self.payload_blocks_max();
         let piece = self.stream_piece_bytes_max.div_ceil(BLOCK_BYTES as usize) as u32 + 1;
-        if record <= geometry.blocks_per_segment() && piece <= geometry.mirrored_blocks() {
+        if self.record_rows_max(geometry) <= geometry.rows() && piece <= geometry.mirrored_blocks()
+        {
             return Ok(());
         }
         let bytes = geometry.segment_bytes();

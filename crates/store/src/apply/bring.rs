@@ -2,7 +2,7 @@
 
 use block::Frame;
 use format::geometry::UNITS_PER_BLOCK;
-use format::{Brought, ChunkId, ChunkRow, Codec, Entry, Handling, Place};
+use format::{Brought, ChunkId, ChunkRow, Codec, Entry, Handling, Place, RecordPlaces};
 
 use crate::StoreError;
 use crate::chunks::medium::twice;
@@ -13,8 +13,8 @@ use crate::world::{State, World};
 /// Where the payload of the record is that an entry came with.
 #[derive(Clone, Copy)]
 pub(crate) struct Payload<'a> {
-    /// Its first byte; nowhere while the record waits in memory.
-    place: Place,
+    /// Where its blocks are; nowhere while the record waits in memory.
+    places: Option<RecordPlaces>,
     /// Its blocks, if they are in memory.
     frames: &'a [Frame],
     /// What the blocks of its compressed groups are, if that is in memory.
@@ -23,20 +23,17 @@ pub(crate) struct Payload<'a> {
 
 impl<'a> Payload<'a> {
     /// Of a record that waits in memory, or is on its way.
-    pub(crate) fn of(place: Place, record: &'a Record) -> Self {
-        Self { place, frames: &record.frames, originals: Some(&record.originals) }
+    pub(crate) fn of(places: Option<RecordPlaces>, record: &'a Record) -> Self {
+        Self { places, frames: &record.frames, originals: Some(&record.originals) }
     }
 
     /// Of a record on the medium.
-    pub(crate) fn stored(place: Place) -> Self {
-        Self { place, frames: &[], originals: None }
+    pub(crate) fn stored(places: RecordPlaces) -> Self {
+        Self { places: Some(places), frames: &[], originals: None }
     }
 
     fn place_of(&self, units: u32) -> Place {
-        if self.place.is_none() {
-            return Place::NONE;
-        }
-        Place { offset_units: self.place.offset_units + units, ..self.place }
+        self.places.map_or(Place::NONE, |places| places.payload(units))
     }
 
     /// The content of a block that came with the record, if it is in memory.

@@ -44,6 +44,8 @@ pub(crate) const KEPT_SEGMENTS: u32 = 3;
 pub(crate) struct Holes {
     runs: Vec<Run>,
     blocks: u64,
+    /// With which of a segment's addresses metadata begins.
+    first_block: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +83,8 @@ impl Holes {
         let mut reader = Checkpointer::new(superblock);
         let (image, state) =
             load_checkpoint(medium, Budgets::of_metadata(MEMORY_BYTES), &mut reader)?;
-        let blocks = image.medium.geometry().blocks_per_segment();
+        let geometry = image.medium.geometry();
+        let (blocks, first_block) = (geometry.metadata_blocks(), geometry.first_metadata_block());
         let rows = state.segments.rows();
         let rows =
             rows.filter(|(_, row)| row.state == SegmentState::Metadata && row.live_units > 0);
@@ -89,8 +92,10 @@ impl Holes {
             blocks: vec![false; blocks as usize],
             missing_units: u64::from(live_units),
         };
-        let mut used =
-            Used(rows.map(|(segment, row)| (segment, unmarked(row.live_units))).collect());
+        let mut used = Used {
+            segments: rows.map(|(segment, row)| (segment, unmarked(row.live_units))).collect(),
+            first_block,
+        };
         let is_whole = used.mark_tables(&image);
         for (place, units) in reader.streams.iter().flatten() {
             used.mark(*place, *units);
@@ -98,7 +103,7 @@ impl Holes {
         for (place, units) in state.config.leaves().into_iter().flat_map(Leaves::places) {
             used.mark(place, units);
         }
-        used.0.retain(|segment, marked| {
+        used.segments.retain(|segment, marked| {
             !emptied.contains(segment)
                 && !checkpointer.refused.contains(segment)
                 && (is_whole || marked.missing_units == 0)
@@ -117,7 +122,7 @@ impl Holes {
     pub(crate) fn take(&mut self, blocks: u32) -> Option<Place> {
         let at = self.runs.iter().rposition(|run| run.count >= blocks)?;
         let run = &mut self.runs[at];
-        let place = Place { segment: run.segment, offset_units: run.first * UNITS_PER_BLOCK };
+        let place = Place::of_block(run.segment, self.first_block + run.first);
         run.first += blocks;
         run.count -= blocks;
         self.blocks -= u64::from(blocks);
@@ -168,13 +173,19 @@ struct Marked {
 }
 
 /// Which blocks of the segments of metadata are in use.
-struct Used(BTreeMap<u32, Marked>);
+struct Used {
+    segments: BTreeMap<u32, Marked>,
+    /// With which of a segment's addresses metadata begins.
+    first_block: u32,
+}
 
 impl Used {
     fn mark(&mut self, place: Place, units: u32) {
-        let Some(Marked { blocks, missing_units }) = self.0.get_mut(&place.segment) else { return };
-        let first = (place.offset_units / UNITS_PER_BLOCK) as usize;
-        let end = (place.offset_units + units).div_ceil(UNITS_PER_BLOCK) as usize;
+        let Some(marked) = self.segments.get_mut(&place.segment) else { return };
+        let Marked { blocks, missing_units } = marked;
+        let start = place.offset_units.saturating_sub(self.first_block * UNITS_PER_BLOCK);
+        let first = (start / UNITS_PER_BLOCK) as usize;
+        let end = (start + units).div_ceil(UNITS_PER_BLOCK) as usize;
         let end = end.min(blocks.len());
         blocks[first.min(end)..end].fill(true);
         *missing_units = missing_units.saturating_sub(u64::from(units));
@@ -227,8 +238,8 @@ impl Used {
     /// which checkpoints go on. Where metadata stands twice, nothing may be in either place: in a
     /// pool that was upgraded, segments that are not emptied yet have something in both halves.
     fn holes(&self, (open, end): (u32, u32), usable: usize) -> Holes {
-        let mut holes = Holes::default();
-        for (segment, Marked { blocks, .. }) in &self.0 {
+        let mut holes = Holes { first_block: self.first_block, ..Holes::default() };
+        for (segment, Marked { blocks, .. }) in &self.segments {
             let (firsts, seconds) = blocks.split_at(usable.min(blocks.len()));
             let seconds = seconds.iter().copied().chain(std::iter::repeat(false));
             let mut used: Vec<bool> = firsts.iter().zip(seconds).map(|(a, b)| a | b).collect();
@@ -258,7 +269,8 @@ mod tests {
     #[test]
     fn what_is_not_marked_is_given_out_once() {
         let unmarked = || Marked { blocks: vec![false; 8], missing_units: 8 };
-        let mut used = Used(BTreeMap::from([(3, unmarked()), (5, unmarked())]));
+        let segments = BTreeMap::from([(3, unmarked()), (5, unmarked())]);
+        let mut used = Used { segments, first_block: 0 };
         used.mark(Place { segment: 3, offset_units: 2 * UNITS_PER_BLOCK }, UNITS_PER_BLOCK + 1);
         used.mark(Place { segment: 5, offset_units: UNITS_PER_BLOCK / 2 }, UNITS_PER_BLOCK / 2);
         used.mark(Place { segment: 9, offset_units: 0 }, 1);

@@ -18,8 +18,9 @@ const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 /// Hands out places in metadata segments.
 pub(crate) struct Placer<'a> {
     pub(super) segments: &'a mut Segments,
-    /// Blocks of a segment that can be filled.
+    /// Blocks of a segment that can be filled, and with which of its addresses they begin.
     pub(super) blocks_per_segment: u32,
+    pub(super) first_block: u32,
     pub(super) lsn: u64,
     pub(crate) segment: u32,
     pub(crate) block: u32,
@@ -53,7 +54,7 @@ impl Placer<'_> {
                 *openings = openings.saturating_sub(1);
             }
         }
-        let place = Place { segment: self.segment, offset_units: self.block * units_per_block };
+        let place = Place::of_block(self.segment, self.first_block + self.block);
         self.block += blocks;
         self.segments.add_live(place, units)?;
         Ok(place)

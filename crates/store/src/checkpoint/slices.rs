@@ -71,6 +71,7 @@ impl Captured {
             segments,
             lsn,
             blocks_per_segment: world.medium.metadata_blocks(),
+            first_block: world.medium.geometry().first_metadata_block(),
             segment,
             block,
             opened: Vec::new(),

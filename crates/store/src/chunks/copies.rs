@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use block::{FRAME_BYTES, Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
-use format::{Brought, ChunkId, ChunkRow, Codec, Fingerprint, PLACE_UNIT_BYTES, Place, Shape};
+use format::{
+    Brought, ChunkId, ChunkRow, Codec, Fingerprint, PLACE_UNIT_BYTES, Place, RecordPlaces, Shape,
+};
 
 use crate::chunks::bad_copies::BadCopies;
 use crate::chunks::medium::Medium;
@@ -74,10 +76,9 @@ impl Wanted {
     }
 
     /// A block that came with a record.
-    pub(crate) fn of_brought(payload: Place, brought: &Brought) -> Self {
+    pub(crate) fn of_brought(places: RecordPlaces, brought: &Brought) -> Self {
         let Brought { chunk, fingerprint, payload_units, shape } = *brought;
-        let place = Place { offset_units: payload.offset_units + payload_units, ..payload };
-        Self { chunk, place, shape, fingerprint }
+        Self { chunk, place: places.payload(payload_units), shape, fingerprint }
     }
 
     fn stored_bytes(&self) -> usize {
@@ -91,6 +92,23 @@ impl Wanted {
             && (self.shape.codec != Codec::Raw
                 || self.shape.stored_units == Shape::RAW.stored_units
                     && self.place.offset_units.is_multiple_of(UNITS_PER_BLOCK))
+    }
+
+    /// Whether these are the bytes of its group, as far as this block depends on them.
+    pub(crate) fn is_right(&self, medium: &Medium, stored: &[u8]) -> bool {
+        self.right_in(medium, stored).is_some()
+    }
+
+    /// The bytes of its group, of the first copy in which the block is right.
+    pub(crate) fn right_bytes(&self, medium: &Medium) -> Option<Vec<u8>> {
+        if !self.is_possible(medium) {
+            return None;
+        }
+        let (count, _) = covering_blocks(self.place.offset_units, self.shape.stored_units);
+        let read = |copy| read_blocks(medium, self.place.block_start(), count, copy);
+        let mut copies = (0..medium.disk.copies()).filter_map(read);
+        let found = copies.find(|blocks| self.is_right(medium, in_blocks(self, blocks)))?;
+        Some(in_blocks(self, &found).to_vec())
     }
 
     /// The block out of the bytes of its group, if it is what was written.

@@ -19,10 +19,10 @@ pub(crate) const WINDOW_BLOCKS: u32 = 256;
 /// How many such windows are on their way, or wait to be looked at.
 const WINDOWS_AHEAD: usize = 4;
 
-/// How many blocks a window has that begins at a place: it ends with its segment.
+/// How many blocks a window has that begins at a place: it ends with the first column, in which
+/// records begin.
 pub(super) fn window_blocks(medium: &Medium, place: Place) -> usize {
-    let blocks = medium.geometry().blocks_per_segment();
-    let left = blocks.saturating_sub(place.offset_units / UNITS_PER_BLOCK);
+    let left = medium.geometry().rows().saturating_sub(place.offset_units / UNITS_PER_BLOCK);
     left.min(WINDOW_BLOCKS) as usize
 }
 

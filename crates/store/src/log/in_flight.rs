@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::Frame;
-use format::{LogPosition, Place};
+use format::{LogPosition, RecordPlaces};
 
 use crate::log::record::{Record, Sealed};
 
@@ -14,9 +14,9 @@ pub(crate) struct InFlight {
     pub(crate) header: Vec<Frame>,
     /// What the next record has a copy of.
     pub(crate) own: Arc<[u8]>,
-    /// Where the record is, its payload, and where the next one goes.
+    /// Where the record is, and its blocks, if it has any, and where the next one goes.
     pub(crate) at: LogPosition,
-    pub(crate) payload: Place,
+    pub(crate) places: Option<RecordPlaces>,
     pub(crate) next: LogPosition,
     pub(crate) lsn: u64,
     pub(crate) applied: bool,
@@ -31,11 +31,11 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// One that waits to be taken: where it is, its payload, and where the next one goes.
+    /// One that waits to be taken: where it is, its blocks, and where the next one goes.
     pub(crate) fn new(
         record: Record,
         sealed: Sealed,
-        (at, payload, next): (LogPosition, Place, LogPosition),
+        (at, places, next): (LogPosition, Option<RecordPlaces>, LogPosition),
         lsn: u64,
         applied: bool,
     ) -> Self {
@@ -44,7 +44,7 @@ impl InFlight {
             header: sealed.frames,
             own: sealed.own,
             at,
-            payload,
+            places,
             next,
             lsn,
             applied,
@@ -55,7 +55,12 @@ impl InFlight {
         }
     }
 
-    /// Blocks that it takes in the log.
+    /// Rows that it takes in the log.
+    pub(crate) fn rows(&self) -> u32 {
+        self.places.map_or(0, RecordPlaces::rows)
+    }
+
+    /// Blocks of its header and its payload.
     pub(crate) fn blocks(&self) -> u32 {
         (self.header.len() + self.record.frames.len()) as u32
     }

@@ -5,22 +5,23 @@
 
 use std::sync::Arc;
 
-use block::{BLOCK_BYTES, FrameMut};
+use block::{FRAME_BYTES, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
-use format::{Entry, Place, RecordHeader, Seal};
+use format::{Entry, Place, RecordHeader, RecordPlaces, Seal};
 
 use crate::StoreError;
 use crate::chunks::groups::Image;
 use crate::chunks::medium::Medium;
 use crate::log::ahead::{Ahead, window_blocks};
+use crate::log::copied_header::{header_in_copy, places_of};
 
 /// Places at which the first record of a segment can be.
 const ENTRIES: u32 = 4;
 
-/// The blocks of a segment at which its first record can be, in their order.
-pub(crate) fn entry_blocks(blocks_per_segment: u32) -> impl Iterator<Item = u32> + Clone {
-    (0..ENTRIES).map(move |part| part * (blocks_per_segment / ENTRIES))
+/// The rows of a segment at which its first record can be, in their order.
+pub(crate) fn entry_blocks(segment_rows: u32) -> impl Iterator<Item = u32> + Clone {
+    (0..ENTRIES).map(move |part| part * (segment_rows / ENTRIES))
 }
 
 /// A record that was found.
@@ -40,34 +41,6 @@ impl ReadRecord {
             header.entries(own).map_err(|error| StoreError::Damaged(error.to_string()))?;
         Ok(Self { header, entries, own: own.into() })
     }
-}
-
-/// Header and entries of any record of this pool that begins at a place, as one copy has them, and
-/// what is copied behind them.
-pub(super) fn header_in_copy(
-    medium: &Medium,
-    place: Place,
-    copy: u32,
-) -> Option<(RecordHeader, Vec<u8>)> {
-    let block = place.offset_units / UNITS_PER_BLOCK;
-    let blocks_left = medium.geometry().blocks_per_segment().checked_sub(block)?;
-    // From the first block on, as only that says which device is meant.
-    let read = |count: u32| {
-        let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-        medium.disk.read_copy(place, copy, &mut frames).ok()?;
-        Some(frames)
-    };
-    let mut frames = read(1.min(blocks_left))?;
-    let header = RecordHeader::decode(&frames.first()?[..]).ok()?;
-    if header.total_blocks() > u64::from(blocks_left) {
-        return None;
-    }
-    if header.header_blocks > 1 {
-        frames = read(header.header_blocks.into())?;
-    }
-    let mut bytes = Vec::with_capacity(frames.len() * BLOCK_BYTES as usize);
-    frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
-    header.verify(&bytes, &medium.keys).then_some((header, bytes))
 }
 
 /// Reads the log in large pieces.
@@ -102,6 +75,11 @@ impl<'a> LogReader<'a> {
         Self { ahead: Ahead::of(medium, ENTRIES), ..Self::new(medium) }
     }
 
+    /// What it reads from.
+    pub(crate) fn medium(&self) -> &'a Medium {
+        self.medium
+    }
+
     /// With what was read of a segment, from its beginning on.
     pub(crate) fn over(medium: &'a Medium, segment: u32, read: Vec<FrameMut>) -> Self {
         let window_place = Place::of_block(segment, 0);
@@ -114,29 +92,31 @@ impl<'a> LogReader<'a> {
         Image { place: self.window_place, frames }
     }
 
-    /// `count` blocks from `block` of a segment on, as bytes; `None` past the segment's end.
-    pub(crate) fn blocks(
-        &mut self,
-        segment: u32,
-        block: u32,
-        count: u32,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
-        let bytes = u64::from(count) * BLOCK_BYTES;
-        if !self.medium.geometry().contains(place, bytes) {
-            return Ok(None);
+    /// The first `count` blocks of a record, as bytes.
+    fn blocks(&mut self, places: RecordPlaces, count: u32) -> Result<Vec<u8>, StoreError> {
+        let mut out = Vec::with_capacity(count as usize * FRAME_BYTES);
+        for number in 0..count {
+            let place = places.block(number);
+            if number < places.in_first_column() || self.is_in_window(place) {
+                out.extend_from_slice(&self.frame(place)?[..]);
+                continue;
+            }
+            // Not for what is in other columns the window is given up.
+            let mut frame = [FrameMut::stale()];
+            self.medium.disk.read_patiently(place, &mut frame)?;
+            out.extend_from_slice(&frame[0][..]);
         }
-        let mut out = Vec::with_capacity(bytes as usize);
-        for index in 0..count {
-            out.extend_from_slice(&self.frame(place.plus_blocks(index))?[..]);
-        }
-        Ok(Some(out))
+        Ok(out)
+    }
+
+    fn is_in_window(&self, place: Place) -> bool {
+        let end = self.window_place.plus_blocks(self.window.len() as u32);
+        (self.window_place..end).contains(&place)
     }
 
     /// A block, which is inside of a segment.
     fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
-        let end = self.window_place.plus_blocks(self.window.len() as u32);
-        if !(self.window_place..end).contains(&place) {
+        if !self.is_in_window(place) {
             let mut before = std::mem::take(&mut self.window);
             let ahead = self.ahead.as_mut().and_then(|ahead| ahead.take(place));
             (self.window_place, self.window) = match ahead {
@@ -186,7 +166,7 @@ impl<'a> LogReader<'a> {
         {
             return entrances.clone();
         }
-        let blocks = entry_blocks(self.medium.geometry().blocks_per_segment());
+        let blocks = entry_blocks(self.medium.geometry().rows());
         let places = blocks.clone().map(|block| Place::of_block(segment, block));
         let ahead = self.ahead.as_mut();
         let mut read = ahead.map(|ahead| ahead.blocks(places)).unwrap_or_default().into_iter();
@@ -271,10 +251,12 @@ impl<'a> LogReader<'a> {
         is_it: impl Fn(&RecordHeader) -> bool,
     ) -> Result<Option<ReadRecord>, StoreError> {
         let copies = self.medium.disk.copies();
-        let place = Place::of_block(segment, block);
-        if copies <= 1 || !self.medium.geometry().contains(place, BLOCK_BYTES) {
+        let geometry = self.medium.geometry();
+        let is_there = (1..geometry.segment_count).contains(&segment) && block < geometry.rows();
+        if copies <= 1 || !is_there {
             return Ok(None);
         }
+        let place = Place::of_block(segment, block);
         let mut found = (0..copies).filter_map(|copy| header_in_copy(self.medium, place, copy));
         match found.find(|(header, _)| is_it(header)) {
             Some((header, bytes)) => ReadRecord::of(header, header.own_part(&bytes)).map(Some),
@@ -294,7 +276,7 @@ impl<'a> LogReader<'a> {
     ) -> Result<Option<ReadRecord>, StoreError> {
         let mut best: Option<ReadRecord> = None;
         let here = self.blocks_behind(at.block).map(|block| (at.segment, block));
-        let entries = entry_blocks(self.medium.geometry().blocks_per_segment());
+        let entries = entry_blocks(self.medium.geometry().rows());
         let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
         for place in here.chain(next) {
             let found = self.record_before(at.block, at.segment, place)?;
@@ -332,9 +314,8 @@ impl<'a> LogReader<'a> {
 
     /// Where the record behind one that begins at `block` can be in the same segment.
     fn blocks_behind(&self, block: u32) -> std::ops::Range<u32> {
-        let tuning = &self.medium.tuning;
-        let most = tuning.header_blocks_max() + tuning.payload_blocks_max();
-        let end = self.medium.geometry().blocks_per_segment();
+        let geometry = self.medium.geometry();
+        let (most, end) = (self.medium.tuning.record_rows_max(geometry), geometry.rows());
         block.saturating_add(1)..end.min(block.saturating_add(most).saturating_add(1))
     }
 
@@ -349,10 +330,11 @@ impl<'a> LogReader<'a> {
         // What can't be read tells nothing.
         let Ok(Some((header, bytes))) = self.bytes_at(next.0, next.1) else { return Ok(None) };
         let Ok(Some((before, own))) = header.record_before(&bytes) else { return Ok(None) };
-        let behind = u64::from(block) + before.total_blocks();
+        let geometry = self.medium.geometry();
+        let behind = u64::from(block) + geometry.rows_for(before.total_blocks());
         let follows = match next.0 == segment {
             true => behind == u64::from(next.1),
-            false => behind <= u64::from(self.medium.geometry().blocks_per_segment()),
+            false => behind <= u64::from(geometry.rows()),
         };
         if header.lsn != before.lsn + 1 || !follows || before.next_segment == segment {
             return Ok(None);
@@ -379,17 +361,14 @@ impl<'a> LogReader<'a> {
         segment: u32,
         block: u32,
     ) -> Result<Option<(RecordHeader, Vec<u8>)>, StoreError> {
-        let place = Place { segment, offset_units: block.saturating_mul(UNITS_PER_BLOCK) };
-        if !self.medium.geometry().contains(place, BLOCK_BYTES) {
+        let geometry = self.medium.geometry();
+        if !(1..geometry.segment_count).contains(&segment) || block >= geometry.rows() {
             return Ok(None);
         }
-        let first = self.frame(place)?;
+        let first = self.frame(Place::of_block(segment, block))?;
         let Ok(header) = RecordHeader::decode(&first[..]) else { return Ok(None) };
-        let count = u32::from(header.header_blocks);
-        let Some(bytes) = self.blocks(segment, block, count)? else { return Ok(None) };
-        let end = u64::from(block) + header.total_blocks();
-        let is_record = header.verify(&bytes, &self.medium.keys)
-            && end <= u64::from(self.medium.geometry().blocks_per_segment());
-        Ok(is_record.then_some((header, bytes)))
+        let Some(places) = places_of(geometry, (segment, block), &header) else { return Ok(None) };
+        let bytes = self.blocks(places, header.header_blocks.into())?;
+        Ok(header.verify(&bytes, &self.medium.keys).then_some((header, bytes)))
     }
 }

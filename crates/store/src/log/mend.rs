@@ -1,13 +1,14 @@
 //! Records that one device has and another lacks: they were on their way in a crash, or a device
 //! has lost them since.
 
-use block::{BLOCK_BYTES, Frame, FrameMut};
-use format::{Entry, Place, RecordHeader};
+use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
+use format::{Brought, Entry, PLACE_UNIT_BYTES, Place, RecordHeader};
+use sys::Persist;
 
 use crate::chunks::copies::{Wanted, mend_copies};
 use crate::chunks::medium::Medium;
-use crate::log::log_reader::header_in_copy;
-use crate::log::replay::{Found, payload_place};
+use crate::log::copied_header::header_in_copy;
+use crate::log::replay::Found;
 
 /// Makes all copies of a record alike that was found to be right, durably; how many places were
 /// not. What can't be mended has failed with its device.
@@ -15,14 +16,72 @@ use crate::log::replay::{Found, payload_place};
 /// Nobody writes there meanwhile: the record is durable, or nothing was written since the crash,
 /// and its segment is not used again.
 pub(crate) fn mend_record(medium: &Medium, record: &Found) -> u64 {
-    if medium.disk.copies() <= 1 || are_alike(medium, record) {
+    if medium.disk.copies() <= 1 || !has_stripes(medium) && are_alike(medium, record) {
         return 0;
     }
-    let payload = payload_place(record);
-    let wanted = |brought| Wanted::of_brought(payload, &brought);
+    let wanted = |brought| Wanted::of_brought(record.places, &brought);
     let brought = record.entries.iter().flat_map(Entry::brought);
     let mended: u64 = brought.map(|brought| mend_copies(medium, &wanted(brought)).mended).sum();
-    mended + mend_header(medium, record)
+    let mended = mended + mend_header(medium, record);
+    if has_stripes(medium) && medium.mends.are_allowed() {
+        encode_anew(medium, record);
+    }
+    mended
+}
+
+fn has_stripes(medium: &Medium) -> bool {
+    medium.geometry().has_stripes()
+}
+
+/// Writes a record once more, with its parity: what was on its way in a crash may have reached some
+/// devices only. Whether it was: of all that it brought some copy is right, and no device has
+/// failed.
+///
+/// What is written is looked at before: parity of what a device has said for once would make that
+/// the content.
+pub(crate) fn encode_anew(medium: &Medium, record: &Found) -> bool {
+    let Some(bytes) = right_bytes(medium, record) else { return false };
+    let blocks = bytes.chunks_exact(FRAME_BYTES);
+    let frames: Vec<Frame> = blocks.map(|block| FrameMut::from_bytes(block).freeze()).collect();
+    medium.disk.append_as(place_of(record), &frames, Persist::Itself).is_ok()
+}
+
+/// All rows of a record, with header and brought blocks from copies that are right.
+fn right_bytes(medium: &Medium, record: &Found) -> Option<Vec<u8>> {
+    let blocks = record.places.rows() * u32::from(medium.geometry().columns);
+    let mut bytes = Vec::with_capacity(blocks as usize * FRAME_BYTES);
+    for number in 0..blocks {
+        let mut frame = [FrameMut::stale()];
+        let read = medium.disk.read_patiently(record.places.block(number), &mut frame);
+        // It may be had in another way, and if not, nobody needs it.
+        bytes.extend_from_slice(if read.is_ok() { &frame[0][..] } else { &[0; FRAME_BYTES] });
+    }
+    let headers = (0..medium.disk.copies()).filter_map(|copy| {
+        let (header, bytes) = header_in_copy(medium, place_of(record), copy)?;
+        (header.seal == record.header.seal).then_some(bytes)
+    });
+    let header = headers.into_iter().next()?;
+    bytes[..header.len()].copy_from_slice(&header);
+    let payload_at = usize::from(record.header.header_blocks) * FRAME_BYTES;
+    let range = |brought: &Brought| {
+        let start = payload_at + units_bytes(brought.payload_units);
+        start..start + units_bytes(brought.shape.stored_units.into())
+    };
+    for is_last in [false, true] {
+        for brought in record.entries.iter().flat_map(Entry::brought) {
+            let wanted = Wanted::of_brought(record.places, &brought);
+            let held = bytes.get_mut(range(&brought))?;
+            if !wanted.is_right(medium, held) {
+                let right = if is_last { None } else { wanted.right_bytes(medium) };
+                held.copy_from_slice(&right?);
+            }
+        }
+    }
+    Some(bytes)
+}
+
+fn units_bytes(units: u32) -> usize {
+    units as usize * PLACE_UNIT_BYTES as usize
 }
 
 fn place_of(record: &Found) -> Place {

@@ -2,9 +2,10 @@
 //!
 //! * `tail`: where it ends, and what a recovery of this moment would read,
 //! * `record`: a record before it is written, `in_flight`: one that was sealed, `relocation`:
-//!   chunks that move to another place in it, `packed_blocks`: its compressed groups,
+//!   chunks that move to another place in it, `packed_blocks`: its compressed groups, `columns`:
+//!   where these are if segments have several,
 //! * `log_reader`, `replay`: finding records, `ahead`: reading on meanwhile, `plausible`: what
-//!   can't be right, `mend`: those that only some devices have,
+//!   can't be right, `copied_header`, `mend`: those that only some devices have,
 //! * `checkpointer`: the superblocks, and what outlives a checkpoint for the next one,
 //!   `incarnation`: which opening it is.
 //!
@@ -15,6 +16,8 @@
 
 pub(crate) mod ahead;
 pub(crate) mod checkpointer;
+pub(crate) mod columns;
+mod copied_header;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;
 pub(crate) mod log_reader;

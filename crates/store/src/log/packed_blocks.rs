@@ -31,6 +31,27 @@ impl PackedBlocks {
         }
     }
 
+    /// Moves what was gathered on, so that each piece begins where it is said to, with zeros between
+    /// them. Pieces are told by where they begin and by how many bytes they have.
+    pub(crate) fn spread(&mut self, pieces: impl Iterator<Item = (usize, usize)>) {
+        let (before, mut from) = (std::mem::take(self), 0);
+        for (start, len_bytes) in pieces {
+            debug_assert!(start >= self.len_bytes, "pieces are in order");
+            let zeros = [0; FRAME_BYTES];
+            while self.len_bytes < start {
+                self.push(&zeros[..(start - self.len_bytes).min(FRAME_BYTES)]);
+            }
+            let end = from + len_bytes;
+            while from < end {
+                let at = from % FRAME_BYTES;
+                let bytes = (end - from).min(FRAME_BYTES - at);
+                self.push(&before.frames[from / FRAME_BYTES][at..at + bytes]);
+                from += bytes;
+            }
+        }
+        debug_assert_eq!(from, before.len_bytes, "all was moved");
+    }
+
     /// Ends the gathering: the blocks, the last one filled up with zeros.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Frame> + '_ {
         let end = self.len_bytes % FRAME_BYTES;
@@ -45,6 +66,19 @@ impl PackedBlocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_move_on_and_zeros_are_between_them() {
+        let mut packed = PackedBlocks::default();
+        let piece = |byte: u8, len_bytes: usize| vec![byte; len_bytes];
+        packed.push(&[piece(1, 100), piece(2, 5000), piece(3, 7)].concat());
+        packed.spread([(0, 100), (4096, 5000), (9100, 7)].into_iter());
+        let found: Vec<u8> = packed.take().flat_map(|frame| frame.to_vec()).collect();
+        let mut expected = [piece(1, 100), piece(0, 3996), piece(2, 5000), piece(0, 4)].concat();
+        expected.extend(piece(3, 7));
+        expected.resize(3 * FRAME_BYTES, 0);
+        assert!(found == expected);
+    }
 
     #[test]
     fn what_is_gathered_is_in_order_and_ends_in_zeros() {

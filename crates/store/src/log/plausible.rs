@@ -7,7 +7,7 @@ use block::{BLOCK_BYTES, Frame};
 use format::geometry::UNITS_PER_BLOCK;
 use format::log::{LogPosition, RECORD_ENTRIES_BYTES_MAX};
 use format::{
-    Brought, ChunkId, Entry, Geometry, Place, RecordHeader, SegmentState, Shape, Superblock,
+    Brought, ChunkId, Entry, Geometry, RecordHeader, RecordPlaces, SegmentState, Shape, Superblock,
 };
 
 use crate::StoreError;
@@ -34,7 +34,7 @@ fn segment_exists(geometry: Geometry, segment: u32) -> bool {
 fn position(geometry: Geometry, at: &LogPosition) -> bool {
     segment_exists(geometry, at.segment)
         && segment_exists(geometry, at.next_segment)
-        && at.block <= geometry.blocks_per_segment()
+        && at.block <= geometry.rows()
         && (1..ID_END).contains(&at.lsn)
 }
 
@@ -87,8 +87,12 @@ pub(crate) fn check_metadata_segment(
 
 /// The segments that the log is in, and goes on in, are two of the log, and nothing is live where
 /// it will be written.
-pub(crate) fn check_log_segments(at: &LogPosition, segments: &Segments) -> Result<(), StoreError> {
-    let written_units = at.block.saturating_mul(UNITS_PER_BLOCK);
+pub(crate) fn check_log_segments(
+    at: &LogPosition,
+    segments: &Segments,
+    columns: u8,
+) -> Result<(), StoreError> {
+    let written_units = at.block.saturating_mul(u32::from(columns) * UNITS_PER_BLOCK);
     let may_go_on = |segment: u32, written_units: u32| {
         let row = segments.row(segment);
         row.state == SegmentState::Log && row.live_units <= written_units
@@ -171,18 +175,19 @@ fn units_fit(header: &RecordHeader, end: u64) -> bool {
     end <= u64::from(header.payload_blocks) * u64::from(UNITS_PER_BLOCK)
 }
 
-/// Whether every block that the record brought to `payload` is what its fingerprint says, in any
+/// Whether every block that the record brought is what its fingerprint says, in any
 /// copy.
 pub(crate) fn payload_is_intact(
     medium: &Medium,
-    payload: Place,
+    places: RecordPlaces,
     entries: &[Entry],
 ) -> Result<bool, StoreError> {
     let mut reader = GroupReader::default();
-    let place_of = |brought: &Brought| Wanted::of_brought(payload, brought).place;
+    let place_of = |brought: &Brought| places.payload(brought.payload_units);
     for entry in entries {
         if let Some(first) = entry.brought().next().filter(|first| first.shape == Shape::RAW) {
-            reader.read_ahead(medium, place_of(&first), entry.brought().count());
+            let count = places.in_a_row(first.payload_units) as usize;
+            reader.read_ahead(medium, place_of(&first), entry.brought().count().min(count));
         }
         for brought in entry.brought() {
             let read = reader.read(medium, place_of(&brought), brought.shape);
@@ -190,7 +195,7 @@ pub(crate) fn payload_is_intact(
             if matches!(&read, Ok(Some(frame)) if is_it(frame)) {
                 continue;
             }
-            if right_copy(medium, &Wanted::of_brought(payload, &brought)).is_none() {
+            if right_copy(medium, &Wanted::of_brought(places, &brought)).is_none() {
                 return read.map(|_| false);
             }
         }

@@ -22,6 +22,7 @@ use crate::edits::entries::{entry_runs, repeated};
 use crate::edits::grafts::Graft;
 use crate::edits::put::Put;
 use crate::edits::stage::{LinkedRun, run_starts};
+use crate::log::columns::{self, group_start, group_units};
 use crate::log::packed_blocks::PackedBlocks;
 use crate::log::relocation::Relocation;
 
@@ -74,6 +75,9 @@ pub(crate) struct Record {
     pub(crate) light_work: u64,
     /// Whether a job joined that brings much: see `bulk`.
     pub(crate) has_bulk: bool,
+    /// How many blocks its header has, wherever it is sealed: where groups have a column each,
+    /// which must stay theirs.
+    header_blocks: Option<u32>,
 }
 
 impl Record {
@@ -299,17 +303,34 @@ impl Record {
     }
 
     /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
-    /// find them from here on.
-    pub(crate) fn close(&mut self) {
+    /// find them from here on. With several columns none is in two of them, if the header has so
+    /// many blocks.
+    pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
         let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
-        self.frames.extend(self.packed.take());
-        for entry in &mut self.entries {
-            if let Entry::StoreGroup { payload_units, .. }
-            | Entry::RelocateGroup { payload_units, .. } = entry
-            {
-                *payload_units += base;
+        let first_units = header_blocks * UNITS_PER_BLOCK + base;
+        let groups: Vec<u16> = self.entries.iter().filter_map(group_units).collect();
+        let mut pad_blocks = 0;
+        if columns > 1 && !groups.is_empty() {
+            let laid = columns::lay(u32::from(columns), first_units, &groups);
+            let bytes = |units: u32| units as usize * PLACE_UNIT_BYTES as usize;
+            let pieces = laid.starts.iter().zip(&groups);
+            self.packed
+                .spread(pieces.map(|(start, units)| (bytes(*start), bytes((*units).into()))));
+            let mut starts = laid.starts.into_iter();
+            for units in self.entries.iter_mut().filter_map(group_start) {
+                *units = starts.next().unwrap_or(*units);
             }
+            self.header_blocks = Some(header_blocks);
+            pad_blocks = laid.pad_blocks;
         }
+        self.frames.extend(self.packed.take());
+        self.frames.extend((0..pad_blocks).map(|_| Frame::zeros()));
+        self.entries.iter_mut().filter_map(group_start).for_each(|units| *units += base);
+    }
+
+    /// How many blocks its header has if the record before is copied to it.
+    pub(crate) fn header_blocks(&self, before: &[u8]) -> u32 {
+        self.header_blocks.unwrap_or_else(|| header_blocks(self.entries_bytes, before.len()))
     }
 
     /// Header and entries, with what is copied of the record before.
@@ -323,7 +344,11 @@ impl Record {
         let version = medium.version().records();
         let entries_bytes = version.entries_bytes(self.entries_bytes, self.entries.len());
         let before = if version == RecordVersion::V2 { &[] } else { before };
-        let header = header_blocks(entries_bytes, before.len());
+        let needs = |before: &[u8]| header_blocks(entries_bytes, before.len());
+        let header = self.header_blocks.unwrap_or_else(|| needs(before));
+        // Another record than the one that it was closed behind, and a longer one.
+        let before = if needs(before) > header { &[] } else { before };
+        assert!(needs(before) <= header, "a header keeps its room");
         let header_bytes = header as usize * BLOCK_BYTES as usize;
         let mut bytes = Vec::with_capacity(header_bytes);
         bytes.resize(RECORD_HEADER_BYTES, 0);

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use format::geometry::UNITS_PER_BLOCK;
 use format::log::LogPosition;
-use format::{Entry, Geometry, Place, RecordHeader};
+use format::{Entry, Geometry, RecordHeader, RecordPlaces};
 
 use crate::StoreError;
 use crate::chunks::medium::Medium;
@@ -19,21 +18,29 @@ pub(crate) struct Found {
     pub(crate) entries: Vec<Entry>,
     /// What the next record has a copy of.
     pub(crate) own: Arc<[u8]>,
+    /// Where its blocks are.
+    pub(crate) places: RecordPlaces,
 }
 
 impl Found {
     /// A record that was found at a position, if it says what can be.
-    fn at(geometry: Geometry, at: LogPosition, found: ReadRecord) -> Result<Self, StoreError> {
+    pub(crate) fn at(
+        geometry: Geometry,
+        at: LogPosition,
+        found: ReadRecord,
+    ) -> Result<Self, StoreError> {
         let ReadRecord { header, entries, own } = found;
         check_record(geometry, &header, &entries)?;
         let at = LogPosition { next_segment: header.next_segment, ..at };
-        Ok(Self { at, header, entries, own })
+        let blocks = (u32::from(header.header_blocks), header.payload_blocks);
+        let places = RecordPlaces::new(geometry, &at, blocks);
+        Ok(Self { at, header, entries, own, places })
     }
 
     /// Where the next record is to be.
     pub(crate) fn behind(&self) -> LogPosition {
         LogPosition {
-            block: self.at.block + self.header.total_blocks() as u32,
+            block: self.at.block + self.places.rows(),
             lsn: self.header.lsn + 1,
             previous: self.header.seal,
             ..self.at
@@ -77,11 +84,11 @@ pub(crate) fn search_behind(
     end: &LogPosition,
     visit: &mut dyn FnMut(&RecordHeader) -> bool,
 ) -> BTreeSet<u32> {
-    let blocks = reader.medium.geometry().blocks_per_segment();
+    let rows = reader.medium.geometry().rows();
     let mut seen = BTreeSet::from([end.segment, end.next_segment]);
     let mut search = vec![(end.next_segment, 0), (end.segment, end.block)];
     while let Some((segment, first)) = search.pop() {
-        for block in first..blocks {
+        for block in first..rows {
             // What can't be read is no witness.
             let Ok(Some(ReadRecord { header, .. })) = reader.record_at(segment, block) else {
                 continue;
@@ -140,7 +147,7 @@ pub(crate) fn next_record(
     }
     let Some(LogPosition { lsn, segment, block, .. }) = unreadable else { return Ok(best) };
     if let Some(found) = &best
-        && payload_is_intact(reader.medium, payload_place(found), &found.entries).unwrap_or(false)
+        && payload_is_intact(reader.medium, found.places, &found.entries).unwrap_or(false)
     {
         return Ok(best);
     }
@@ -197,9 +204,8 @@ impl<'a> Best<'a> {
 
 /// Whether there are records that don't fit what is left of a segment.
 fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
-    let tuning = &medium.tuning;
-    let rest = medium.geometry().blocks_per_segment().saturating_sub(position.block);
-    tuning.header_blocks_max() + tuning.payload_blocks_max() > rest
+    let geometry = medium.geometry();
+    medium.tuning.record_rows_max(geometry) > geometry.rows().saturating_sub(position.block)
 }
 
 /// Whether a record can be the first of its segment, where it is: not one that names that segment
@@ -219,17 +225,11 @@ pub(crate) fn next_of_log(
 ) -> Result<Option<(Found, bool)>, StoreError> {
     let (mut epoch, mut torn) = (0, None);
     while let Some(found) = next_record(reader, position, epoch)? {
-        if payload_is_intact(reader.medium, payload_place(&found), &found.entries).unwrap_or(false)
-        {
+        if payload_is_intact(reader.medium, found.places, &found.entries).unwrap_or(false) {
             return Ok(Some((found, true)));
         }
         epoch = found.header.epoch + 1;
         torn.get_or_insert(found);
     }
     Ok(torn.map(|found| (found, false)))
-}
-
-pub(crate) fn payload_place(record: &Found) -> Place {
-    let block = record.at.block + u32::from(record.header.header_blocks);
-    Place { segment: record.at.segment, offset_units: block * UNITS_PER_BLOCK }
 }

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::BLOCK_BYTES;
-use format::LogPosition;
+use format::{Geometry, LogPosition, record_places};
 
 use crate::WrittenBytes;
 use crate::log::in_flight::InFlight;
@@ -26,7 +26,7 @@ use crate::log::in_flight::InFlight;
 /// See the module.
 pub(crate) struct Tail {
     epoch: u64,
-    blocks_per_segment: u32,
+    geometry: Geometry,
     /// Where the first record is, or will be, that is not applied yet.
     position: LogPosition,
     /// Where the next record will be.
@@ -57,11 +57,11 @@ pub(crate) struct Since {
 
 impl Tail {
     /// One that begins at a position.
-    pub(crate) fn new(epoch: u64, position: LogPosition, blocks_per_segment: u32) -> Self {
+    pub(crate) fn new(epoch: u64, position: LogPosition, geometry: Geometry) -> Self {
         let segments = BTreeSet::from([position.segment, position.next_segment]);
         Self {
             epoch,
-            blocks_per_segment,
+            geometry,
             position,
             end: position,
             position_own: Arc::default(),
@@ -82,16 +82,16 @@ impl Tail {
         self.epoch = epoch;
     }
 
-    /// Recovery has applied the record before `position`, of so many blocks; `own` is what the next
+    /// Recovery has applied the record before `position`, of so many rows; `own` is what the next
     /// record has a copy of.
-    pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>, blocks: u64) {
+    pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>, rows: u32) {
         assert_eq!(position.lsn, self.position.lsn + 1, "recovery follows the log");
         self.position = position;
         self.end = position;
         (self.position_own, self.end_own) = (own.clone(), own);
         self.ends_with_entries = true;
         self.flushed_lsn = position.lsn - 1;
-        self.since_checkpoint.bytes += blocks * BLOCK_BYTES;
+        self.since_checkpoint.bytes += self.bytes_of(rows);
     }
 
     /// What a record is stamped with: the epoch, and the last record that is durable.
@@ -129,21 +129,40 @@ impl Tail {
         self.ends_with_entries
     }
 
-    /// Blocks of each segment.
-    pub(crate) fn blocks_per_segment(&self) -> u32 {
-        self.blocks_per_segment
+    /// Rows of each segment.
+    pub(crate) fn segment_rows(&self) -> u32 {
+        self.geometry.rows()
     }
 
-    /// Blocks that are left of the segment in which the log ends.
+    /// How much of the log each segment has room for.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        self.geometry.segment_bytes()
+    }
+
+    /// Columns of each segment.
+    pub(crate) fn columns(&self) -> u8 {
+        self.geometry.columns
+    }
+
+    /// Rows that are left of the segment in which the log ends.
+    pub(crate) fn segment_rest_rows(&self) -> u32 {
+        self.segment_rows() - self.end.block
+    }
+
+    /// How many blocks a record can have that is to fit what is left of the segment.
     pub(crate) fn segment_rest_blocks(&self) -> u32 {
-        self.blocks_per_segment - self.end.block
+        record_places::blocks_that_fit(self.columns().into(), self.segment_rest_rows())
+    }
+
+    fn bytes_of(&self, rows: u32) -> u64 {
+        u64::from(rows) * u64::from(self.columns()) * BLOCK_BYTES
     }
 
     /// The log goes on behind a record that was sealed.
     pub(crate) fn sealed(&mut self, sealed: &InFlight) {
         assert_eq!(sealed.at.lsn, self.end.lsn, "a record follows the one before it");
-        assert!(sealed.next.block <= self.blocks_per_segment, "no record crosses a segment");
-        let bytes = u64::from(sealed.blocks()) * BLOCK_BYTES;
+        assert!(sealed.next.block <= self.segment_rows(), "no record crosses a segment");
+        let bytes = self.bytes_of(sealed.rows());
         self.since_checkpoint.bytes += bytes;
         self.written.log_bytes += bytes;
         self.end = sealed.next;

@@ -21,6 +21,7 @@ pub(crate) mod replay;
 
 use std::sync::atomic::Ordering;
 
+use format::geometry::PARITY_COLUMNS;
 use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
 use segments::{Device, Local, Mirrored, Shared};
 
@@ -90,10 +91,11 @@ impl Store {
         Self::create_divided(disk, entropy, geometry, of)
     }
 
-    /// Makes a pool on 1 to 3 devices, each of which has all of it: as much as the shortest of them
-    /// holds. `entropy` as for [`Store::create`].
+    /// Makes a pool on 1 to 18 devices, with as much of each as the shortest of them holds. Up to
+    /// three each have all of it; from four on all but two of them have data, in stripes, and two
+    /// parity. `entropy` as for [`Store::create`].
     pub fn create_on(devices: &[Device], entropy: &[u8; 64]) -> Result<(), StoreError> {
-        Self::create_mirrored(devices, entropy, Geometry::for_capacity)
+        Self::create_on_several(devices, entropy, Geometry::for_capacity)
     }
 
     /// As [`Store::create_on`], of segments of this size: for tests.
@@ -103,19 +105,24 @@ impl Store {
         segment_bytes: u64,
     ) -> Result<(), StoreError> {
         let geometry = |len_bytes| Geometry::of_segments(segment_bytes, len_bytes);
-        Self::create_mirrored(devices, entropy, geometry)
+        Self::create_on_several(devices, entropy, geometry)
     }
 
-    fn create_mirrored(
+    fn create_on_several(
         devices: &[Device],
         entropy: &[u8; 64],
         geometry: impl FnOnce(u64) -> Result<Geometry, FormatError>,
     ) -> Result<(), StoreError> {
         let len_bytes = devices.iter().map(|device| device.disk().len_bytes()).min().unwrap_or(0);
-        let incompatible = Features::KNOWN.incompatible | Features::MIRRORS;
-        let features = Features { incompatible, ..Features::KNOWN };
-        let of = (FormatVersion::default(), features);
-        let superblock = first_superblock(len_bytes, entropy, geometry(len_bytes), of)?;
+        let (feature, columns) = match devices.len() {
+            count @ 4.. => (Features::STRIPES, count - PARITY_COLUMNS as usize),
+            _ => (Features::MIRRORS, 1),
+        };
+        let incompatible = Features::KNOWN.incompatible | feature;
+        let of = (FormatVersion::default(), Features { incompatible, ..Features::KNOWN });
+        let columns = u8::try_from(columns).unwrap_or(u8::MAX);
+        let geometry = geometry(len_bytes).and_then(|geometry| geometry.with_columns(columns));
+        let superblock = first_superblock(len_bytes, entropy, geometry, of)?;
         let mut random = [0; 16];
         random.copy_from_slice(&entropy[48..]);
         Ok(Mirrored::make(devices, &superblock, &first_records(), random)?)
@@ -181,7 +188,7 @@ impl Store {
             medium.mends.allow();
         }
         let mut checkpointer = Checkpointer::new(superblock.clone());
-        let budgets = Budgets::split(options.memory_bytes, geometry.pool_bytes());
+        let budgets = Budgets::split(options.memory_bytes, geometry.usable_bytes());
         let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
         let epoch = superblock.epoch;
         let mut writer = Writer::new(state, epoch, &options, superblock.log, &world.medium);

@@ -77,8 +77,7 @@ impl<'a> Relief<'a> {
         }
         let free = u64::from(writer.state.segments.free_for_metadata());
         if !self.is_ahead_known {
-            let segment_bytes = u64::from(writer.log.blocks_per_segment()) * BLOCK_BYTES;
-            let ahead = AHEAD_SEGMENTS + 2 * self.log_bytes / segment_bytes;
+            let ahead = AHEAD_SEGMENTS + 2 * self.log_bytes / writer.log.segment_bytes();
             if free * per_segment > ahead * per_segment + 2 * changed {
                 return Ok(());
             }

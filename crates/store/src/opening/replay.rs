@@ -9,7 +9,7 @@ use crate::apply::bring::Payload;
 use crate::log::log_reader::LogReader;
 use crate::log::mend::mend_record;
 use crate::log::plausible::{check_log_segments, payload_is_intact};
-use crate::log::replay::{Found, next_record, no_record_is_lost, payload_place};
+use crate::log::replay::{Found, next_record, no_record_is_lost};
 use crate::opening::fetching::Fetching;
 use crate::opening::relief::Relief;
 use crate::world::World;
@@ -90,7 +90,7 @@ fn apply_intact(
     relief: &mut Relief<'_>,
 ) -> Result<Option<u64>, StoreError> {
     for record in records {
-        let is_intact = payload_is_intact(&world.medium, payload_place(&record), &record.entries);
+        let is_intact = payload_is_intact(&world.medium, record.places, &record.entries);
         if let Err(StoreError::Io(_)) = is_intact {
             world.medium.answers()?;
             let lsn = record.header.lsn;
@@ -129,17 +129,17 @@ fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError
         writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
         writer.log.note_segment(segment);
     }
-    check_log_segments(at, &writer.state.segments)
+    check_log_segments(at, &writer.state.segments, writer.log.columns())
 }
 
 fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
     open_segments(writer, &record.at)?;
-    let payload = Payload::stored(payload_place(record));
+    let payload = Payload::stored(record.places);
     apply_all(world, &mut writer.state, &record.entries, payload).map_err(|error| {
         // To go on without it would count references wrongly, and so free what is in use.
         let lsn = record.header.lsn;
         StoreError::Damaged(format!("record {lsn} of the log can't be applied: {error}"))
     })?;
-    writer.log.recovered(record.behind(), record.own.clone(), record.header.total_blocks());
+    writer.log.recovered(record.behind(), record.own.clone(), record.places.rows());
     Ok(())
 }

@@ -20,6 +20,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
@@ -65,10 +66,11 @@ struct Plan {
     all_blocks: u64,
 }
 
-/// A segment, or what of it is before the log's end.
+/// A segment, or what of it is before the log's end: rows of it, which are blocks unless it is in
+/// stripes.
 struct Part {
     segment: u32,
-    /// Its row then.
+    /// Its row in the segment table then.
     row: SegmentRow,
     next_block: u32,
     end_block: u32,
@@ -147,14 +149,14 @@ impl Store {
     }
 
     fn plan_for(&self, device: u16, attempt: u64) -> Plan {
-        let blocks_per_segment = self.world.medium.geometry().blocks_per_segment();
+        let rows = self.world.medium.geometry().rows();
         let writer = self.writer.lock();
         let end = writer.log.end();
         let part = |(segment, row): (u32, SegmentRow)| {
             let end_block = match segment {
                 segment if segment == end.segment => end.block,
                 segment if segment == end.next_segment => 0,
-                _ => blocks_per_segment,
+                _ => rows,
             };
             Part { segment, row, next_block: 0, end_block }
         };
@@ -189,9 +191,10 @@ impl Store {
                 continue;
             }
             let count = part.left_blocks().min(TURN_BLOCKS);
-            let place = Place::of_block(part.segment, part.next_block);
-            let Some(frames) = self.read_for_copy(place, count) else { return Ok(Turn::Waits) };
-            self.world.medium.disk.copy_to(plan.device, place, &frames)?;
+            let rows = part.next_block..part.next_block + count;
+            if !self.give_rows(plan.device, part.segment, is_metadata, rows)? {
+                return Ok(Turn::Waits);
+            }
             part.next_block += count;
             plan.done_blocks += u64::from(count);
             return Ok(Turn::More);
@@ -201,6 +204,35 @@ impl Store {
         }
         self.world.medium.disk.caught_up(plan.device)?;
         Ok(Turn::Done)
+    }
+
+    /// Gives a device what it should have in some rows of a segment. `false`: the others can't read
+    /// anything, for now.
+    fn give_rows(
+        &self,
+        device: u16,
+        segment: u32,
+        is_metadata: bool,
+        rows: Range<u32>,
+    ) -> io::Result<bool> {
+        let disk = &self.world.medium.disk;
+        if !self.world.medium.geometry().has_stripes() {
+            let place = Place::of_block(segment, rows.start);
+            let Some(frames) = self.read_for_copy(place, rows.end - rows.start) else {
+                return Ok(false);
+            };
+            return disk.copy_to(device, place, &frames).map(|()| true);
+        }
+        if disk.rebuild(device, segment, is_metadata, rows.clone())? {
+            return Ok(true);
+        }
+        // A row that can't be had is lost: what stands there is older, and nobody takes it for
+        // anything else.
+        let mut is_any = false;
+        for row in rows {
+            is_any |= disk.rebuild(device, segment, is_metadata, row..row + 1)?;
+        }
+        Ok(is_any || self.world.medium.answers().is_ok())
     }
 
     /// What others have. What none of them can read is zeros, which are nothing: it is lost anyway,
@@ -242,9 +274,9 @@ impl Store {
             self.commit_here();
             return Ok(true);
         };
-        let blocks = self.world.medium.geometry().blocks_per_segment();
-        let here = (end.block < blocks).then(|| Place::of_block(end.segment, end.block));
-        let next = entry_blocks(blocks).map(|block| Place::of_block(end.next_segment, block));
+        let rows = self.world.medium.geometry().rows();
+        let here = (end.block < rows).then(|| Place::of_block(end.segment, end.block));
+        let next = entry_blocks(rows).map(|block| Place::of_block(end.next_segment, block));
         for place in here.into_iter().chain(next) {
             self.world.medium.disk.copy_to(plan.device, place, &[Frame::zeros()])?;
         }

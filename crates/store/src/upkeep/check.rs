@@ -122,8 +122,8 @@ impl Checker<'_> {
             return;
         }
         *self.live_units.entry(place.segment).or_default() += u64::from(units);
-        let block = place.offset_units / UNITS_PER_BLOCK;
-        if self.open.iter().any(|(segment, next)| *segment == place.segment && block >= *next) {
+        let at = self.world.medium.geometry().written_as(place);
+        if self.open.iter().any(|(segment, next)| *segment == place.segment && at >= *next) {
             let Place { segment, offset_units } = place;
             self.find(format!(
                 "live bytes stand at {offset_units} in segment {segment}, which is written next"

@@ -324,7 +324,7 @@ impl Writer {
 
     /// An eighth of a segment. After that much more log another look for dead blocks may pay.
     pub(crate) fn eighth_segment_bytes(&self) -> u64 {
-        u64::from(self.log.blocks_per_segment()) * BLOCK_BYTES / 8
+        self.log.segment_bytes() / 8
     }
 
     /// Reclaim has found nothing worth the moving: it looks again when an eighth of a segment was

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
+use format::{ChunkRow, Codec, Entry, LogPosition, PLACE_UNIT_BYTES, Place, RecordPlaces};
 
 use crate::StoreError;
 use crate::chunks::groups::Image;
@@ -123,19 +123,20 @@ fn live_chunks_in(
 ) -> Result<Vec<Stored>, StoreError> {
     let medium = &world.medium;
     let mut live = Vec::new();
-    let mut block = 0;
-    while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, block)? {
-        let payload_units = (block + u32::from(header.header_blocks)) * UNITS_PER_BLOCK;
+    let mut row = 0;
+    while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, row)? {
+        let at = LogPosition { segment, block: row, ..LogPosition::default() };
+        let blocks = (u32::from(header.header_blocks), header.payload_blocks);
+        let places = RecordPlaces::new(medium.geometry(), &at, blocks);
         for brought in entries.iter().flat_map(Entry::brought) {
-            let offset_units = payload_units + brought.payload_units;
-            let place = Place { segment, offset_units };
+            let place = places.payload(brought.payload_units);
             // What can't be read stays where it is.
             let row = world.chunks.get(medium, brought.chunk.0, ChunkRow::decode);
             if let Some(row) = row.ok().flatten().filter(|row| row.place == place) {
                 live.push(Stored { id: brought.chunk, row });
             }
         }
-        block += header.total_blocks() as u32;
+        row += places.rows();
     }
     // Groups come behind the whole blocks of a record, but their entries between those.
     live.sort_unstable_by_key(|chunk| (chunk.row.place, chunk.row.group_index));

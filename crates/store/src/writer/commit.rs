@@ -1,9 +1,8 @@
 //! The commit: sealing the open record, and what follows when it is durable.
 
-use block::{BLOCK_BYTES, VolumeError, VolumeReply};
-use format::geometry::UNITS_PER_BLOCK;
+use block::{BLOCK_BYTES, Frame, VolumeError, VolumeReply};
 use format::log::RECORD_ENTRIES_BYTES_MAX;
-use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
+use format::{ChunkRow, Entry, LogPosition, Place, RecordPlaces, SegmentState};
 use sys::Persist;
 
 use crate::apply::apply_all;
@@ -30,15 +29,16 @@ impl Writer {
             return Some(self.send(world, index));
         }
         self.log_released(world);
-        let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
-        if !self.open.entries.is_empty() && !self.make_room(blocks) {
+        let rows = self.next_record_rows(self.open.entries_bytes, self.open.payload_blocks());
+        if !self.open.entries.is_empty() && !self.make_room(rows) {
             // A checkpoint is due then, and frees some: whoever writes it has the record taken.
             return None;
         }
         let next = std::mem::take(&mut self.spare);
         let mut record = std::mem::replace(&mut self.open, next);
         if !record.entries.is_empty() {
-            record.close();
+            let header_blocks = record.header_blocks(self.log.end_own());
+            record.close(self.log.columns(), header_blocks);
         }
         let readable = record.entries_bytes <= RECORD_ENTRIES_BYTES_MAX;
         assert!(readable, "recovery takes no record with so many entries");
@@ -68,21 +68,19 @@ impl Writer {
     ) -> InFlight {
         let applied = self.early() || record.entries.is_empty();
         if record.entries.is_empty() {
-            let (none, payload, lsn) = (Sealed::default(), Place::NONE, at.lsn - 1);
-            let next = at;
-            return InFlight::new(record, none, (at, payload, next), lsn, applied);
+            let (none, next) = (Sealed::default(), at);
+            return InFlight::new(record, none, (at, None, next), at.lsn - 1, applied);
         }
         let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
-        let blocks = sealed.frames.len() as u32;
-        let payload =
-            Place { segment: at.segment, offset_units: (at.block + blocks) * UNITS_PER_BLOCK };
+        let blocks = (sealed.frames.len() as u32, record.frames.len() as u32);
+        let places = RecordPlaces::new(world.medium.geometry(), &at, blocks);
         let next = LogPosition {
-            block: at.block + blocks + record.frames.len() as u32,
+            block: at.block + places.rows(),
             lsn: at.lsn + 1,
             previous: sealed.seal,
             ..at
         };
-        InFlight::new(record, sealed, (at, payload, next), at.lsn, applied)
+        InFlight::new(record, sealed, (at, Some(places), next), at.lsn, applied)
     }
 
     /// What is to be written of a sealed record.
@@ -103,17 +101,21 @@ impl Writer {
             let place = Place::NONE;
             return Commit { place, frames: Vec::new(), persist: Persist::All, lsn };
         }
-        let frames = sealed.header.iter().chain(&sealed.record.frames).cloned().collect();
+        let mut frames: Vec<Frame> =
+            sealed.header.iter().chain(&sealed.record.frames).cloned().collect();
+        // All of its rows are written.
+        let blocks = sealed.rows() as usize * usize::from(self.log.columns());
+        frames.resize_with(blocks, Frame::zeros);
         let LogPosition { segment, block, .. } = sealed.at;
         let place = Place::of_block(segment, block);
         Commit { place, frames, persist, lsn: sealed.lsn }
     }
 
-    /// Moves to the following segment if `blocks` do not fit this one. `false`: no segment is free
+    /// Moves to the following segment if `rows` do not fit this one. `false`: no segment is free
     /// now that could follow it.
-    fn make_room(&mut self, blocks: u32) -> bool {
-        assert!(blocks <= self.log.blocks_per_segment(), "a record never crosses a segment");
-        if blocks <= self.log.segment_rest_blocks() {
+    fn make_room(&mut self, rows: u32) -> bool {
+        assert!(rows <= self.log.segment_rows(), "a record never crosses a segment");
+        if rows <= self.log.segment_rest_rows() {
             return true;
         }
         let opened = self.state.segments.open(SegmentState::Log, self.log.end().lsn);
@@ -125,19 +127,18 @@ impl Writer {
 
     /// Whether the open record waits for a segment, and nothing under way will free one.
     pub(crate) fn has_no_segment(&mut self) -> bool {
-        let blocks = self.next_record_blocks(self.open.entries_bytes, self.open.payload_blocks());
+        let rows = self.next_record_rows(self.open.entries_bytes, self.open.payload_blocks());
         !self.open.entries.is_empty()
             && self.sealed.is_empty()
-            && blocks > self.log.segment_rest_blocks()
+            && rows > self.log.segment_rest_rows()
             && self.state.segments.free_count() == 0
     }
 
     /// Gives the chunks of a record that was applied early their place.
     fn place_early(&mut self, world: &World, sealed: &InFlight) -> Result<(), StoreError> {
-        let payload = sealed.payload;
+        let Some(places) = sealed.places else { return Ok(()) };
         for brought in sealed.record.entries.iter().flat_map(Entry::brought) {
-            let offset_units = payload.offset_units + brought.payload_units;
-            let place = Place { offset_units, ..payload };
+            let place = places.payload(brought.payload_units);
             let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
                 let mut row = ChunkRow::decode(raw)
                     .filter(|row| row.place.is_none() && row.original.is_none())?;
@@ -216,7 +217,7 @@ impl Writer {
         if done.applied {
             self.keep_placed(world, done);
         } else {
-            let payload = Payload::of(done.payload, &done.record);
+            let payload = Payload::of(done.places, &done.record);
             apply_all(world, &mut self.state, &done.record.entries, payload)?;
             world.count_applied();
             for chunk in &done.record.pins {

@@ -32,8 +32,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use format::log::header_blocks;
-use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
+use format::{ChunkRow, Entry, LogPosition, RecordPlaces, SegmentState};
 
 use crate::StoreError;
 use crate::log::in_flight::InFlight;
@@ -92,7 +91,7 @@ impl Writer {
         if at.segment == self.position_before(first).segment {
             return usize::MAX;
         }
-        entry_blocks(self.log.blocks_per_segment()).filter(|block| *block > at.block).count()
+        entry_blocks(self.log.segment_rows()).filter(|block| *block > at.block).count()
     }
 
     /// Where the record before the one at `first` ends.
@@ -108,17 +107,17 @@ impl Writer {
 
     /// Segments that it takes to move the records from `first` on.
     pub(crate) fn segments_to_move(&self, first: usize) -> u32 {
-        let blocks_per_segment = self.log.blocks_per_segment();
+        let segment_rows = self.log.segment_rows();
         // One is opened behind the last, and one more where a link is.
         let (mut segments, mut used) = (3, 0);
         for sealed in self.sealed.range(first..) {
             // What it has a copy of may be another record then, and longer.
-            let blocks = sealed.blocks() + self.tuning.header_blocks_max() / 2;
-            let blocks = blocks.min(blocks_per_segment);
-            if used + blocks > blocks_per_segment {
+            let rows = sealed.rows() + self.tuning.header_blocks_max() / 2;
+            let rows = rows.min(segment_rows);
+            if used + rows > segment_rows {
                 (segments, used) = (segments + 1, 0);
             }
-            used += blocks;
+            used += rows;
         }
         segments
     }
@@ -153,7 +152,7 @@ impl Writer {
         let mut from = before;
         self.log.seal_again_from(from);
         if refused.segment != before.segment {
-            let mut entries = entry_blocks(self.log.blocks_per_segment());
+            let mut entries = entry_blocks(self.log.segment_rows());
             let Some(block) = entries.find(|block| *block > refused.block) else {
                 return Ok(false);
             };
@@ -167,15 +166,16 @@ impl Writer {
         for index in begin..self.sealed.len() {
             let before = self.own_before(index);
             let record = std::mem::take(&mut self.sealed[index].record);
-            let headers = header_blocks(record.entries_bytes, before.len());
-            if at.block + headers + record.frames.len() as u32 > self.log.blocks_per_segment() {
+            let blocks = record.header_blocks(&before) + record.frames.len() as u32;
+            let rows = world.medium.geometry().rows_for(blocks.into()) as u32;
+            if at.block + rows > self.log.segment_rows() {
                 let Some(next) = self.enter(at, &followers) else { return Ok(false) };
                 at = next;
             }
             let moved = self.seal(world, record, at, &before);
             at = moved.next;
             if moved.applied {
-                let old = self.sealed[index].payload;
+                let old = self.sealed[index].places;
                 self.move_early(world, &moved, old)?;
             }
             self.log.sealed(&moved);
@@ -189,13 +189,15 @@ impl Writer {
     pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
         let record = Record::default();
         let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
+        let blocks = (sealed.frames.len() as u32, 0);
+        let places = RecordPlaces::new(world.medium.geometry(), &at, blocks);
         let next = LogPosition {
-            block: at.block + sealed.frames.len() as u32,
+            block: at.block + places.rows(),
             lsn: at.lsn + 1,
             previous: sealed.seal,
             ..at
         };
-        InFlight::new(record, sealed, (at, Place::NONE, next), at.lsn, self.early())
+        InFlight::new(record, sealed, (at, Some(places), next), at.lsn, self.early())
     }
 
     /// The beginning of the segment that follows. The one behind that may have been opened already.
@@ -220,14 +222,11 @@ impl Writer {
         &mut self,
         world: &World,
         moved: &InFlight,
-        old: Place,
+        old: Option<RecordPlaces>,
     ) -> Result<(), StoreError> {
+        let Some((old, new)) = old.zip(moved.places) else { return Ok(()) };
         for brought in moved.record.entries.iter().flat_map(Entry::brought) {
-            let at = |payload: Place| {
-                let offset_units = payload.offset_units + brought.payload_units;
-                Place { offset_units, ..payload }
-            };
-            let (old, new) = (at(old), at(moved.payload));
+            let [old, new] = [old, new].map(|places| places.payload(brought.payload_units));
             let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
                 let mut row = ChunkRow::decode(raw).filter(|row| row.place == old)?;
                 row.place = new;

@@ -1,7 +1,7 @@
 //! How jobs join the open record: what is refused, what must wait, and what becomes entries.
 
 use block::{VolumeError, VolumeId, VolumeReply};
-use format::{Entry, Place};
+use format::Entry;
 
 use crate::Token;
 use crate::apply::apply_all;
@@ -200,7 +200,7 @@ impl Writer {
         let added = &self.open.entries[first..];
         self.open.entries_bytes += added.iter().map(Entry::encoded_bytes).sum::<usize>();
         if self.early() && first < self.open.entries.len() {
-            let payload = Payload::of(Place::NONE, &self.open);
+            let payload = Payload::of(None, &self.open);
             let added = &self.open.entries[first..];
             let mut applied = apply_all(world, &mut self.state, added, payload);
             world.count_applied();

@@ -39,6 +39,7 @@ use std::collections::VecDeque;
 
 use block::VolumeError;
 use format::log::header_blocks;
+use format::record_places::rows_max;
 use format::{ChunkId, LogPosition};
 
 use crate::chunks::medium::Medium;
@@ -102,7 +103,7 @@ impl Writer {
     ) -> Self {
         Self {
             state,
-            log: Tail::new(epoch, position, medium.geometry().blocks_per_segment()),
+            log: Tail::new(epoch, position, medium.geometry()),
             durability: options.durability,
             tuning: options.tuning,
             open: Record::default(),
@@ -257,10 +258,11 @@ impl Writer {
                 && self.open.entries_bytes + bytes <= self.tuning.record_entries_bytes_max
     }
 
-    /// Blocks of the next record, if it has so many bytes of entries, each with its length, and
-    /// such a payload.
-    pub(crate) fn next_record_blocks(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
-        header_blocks(entries_bytes, self.log.end_own().len()) + payload_blocks as u32
+    /// Rows of the next record at most, if it has so many bytes of entries, each with its length,
+    /// and such a payload.
+    pub(crate) fn next_record_rows(&self, entries_bytes: usize, payload_blocks: usize) -> u32 {
+        let header = header_blocks(entries_bytes, self.log.end_own().len());
+        rows_max(self.log.columns().into(), header + payload_blocks as u32)
     }
 
     /// Whether the edit has read a block that a record changes which is not applied yet, or has to

@@ -8,6 +8,7 @@
 
 use format::RecordVersion;
 
+use crate::log::record::Record;
 use crate::world::World;
 use crate::writer::Writer;
 
@@ -30,14 +31,16 @@ impl Writer {
     /// Seals a record without entries, if nothing else is on its way and there is room for it.
     pub(crate) fn begin_mark(&mut self, world: &World) -> bool {
         // At the beginning of a segment it would be taken for a link.
-        let is_inside = self.log.end().block > 0 && self.log.segment_rest_blocks() > 0;
+        let is_inside = self.log.end().block > 0 && self.log.segment_rest_rows() > 0;
         if self.failed || self.early() || !self.is_idle() || !is_inside {
             return false;
         }
-        let rest = self.link(world, self.log.end(), self.log.end_own());
-        if rest.blocks() > self.log.segment_rest_blocks() {
+        let blocks = Record::default().header_blocks(self.log.end_own());
+        let rows = world.medium.geometry().rows_for(blocks.into());
+        if rows > u64::from(self.log.segment_rest_rows()) {
             return false;
         }
+        let rest = self.link(world, self.log.end(), self.log.end_own());
         self.log.sealed(&rest);
         self.sealed.push_back(rest);
         true

@@ -260,7 +260,7 @@ impl Writer {
         }
         let per_segment = u64::from(self.next_checkpoint.segment_blocks());
         let room = free.saturating_sub(u64::from(self.left_by_data())).max(1) * per_segment;
-        changed >= u64::from(self.log.blocks_per_segment()) / DUE_DIVISOR
+        changed >= self.log.segment_bytes() / BLOCK_BYTES / DUE_DIVISOR
             && 4 * (claim.blocks - least.blocks) >= 3 * room
     }
 
@@ -274,7 +274,7 @@ impl Writer {
         let halves = std::iter::successors(Some(most), |count| Some(count / 2));
         let found = halves.take_while(|count| *count > 0).find(fits);
         let changed = world.memory.dirty_bytes() / BLOCK_BYTES;
-        let is_little = changed < u64::from(self.log.blocks_per_segment()) / DUE_DIVISOR;
+        let is_little = changed < self.log.segment_bytes() / BLOCK_BYTES / DUE_DIVISOR;
         found.unwrap_or(usize::from(is_little))
     }
 

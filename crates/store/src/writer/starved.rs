@@ -98,7 +98,7 @@ impl Writer {
     fn fits_here(&self, blocks: usize, entries_bytes: usize) -> bool {
         let entries_bytes = self.open.entries_bytes + entries_bytes;
         let payload_blocks = self.open.payload_blocks() + blocks;
-        self.next_record_blocks(entries_bytes, payload_blocks) <= self.log.segment_rest_blocks()
+        self.next_record_rows(entries_bytes, payload_blocks) <= self.log.segment_rest_rows()
     }
 
     /// Whether reclaim has found nothing to bring back for this, and hardly anything has died
@@ -108,7 +108,7 @@ impl Writer {
         if self.is_checkpoint_due_for_room(world) {
             return false;
         }
-        let segment_bytes = u64::from(self.log.blocks_per_segment()) * BLOCK_BYTES;
+        let segment_bytes = self.log.segment_bytes();
         let died_bytes = then.live_bytes.saturating_sub(self.state.segments.live_log_bytes());
         let is_little = match need {
             Need::NewData => died_bytes < segment_bytes / need.least_dead_divisor(),

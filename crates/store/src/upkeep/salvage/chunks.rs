@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use block::{BLOCK_BYTES, Frame};
 use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkId, ChunkRow, Codec, Entry, Fingerprint, PLACE_UNIT_BYTES, Place, Shape};
+use format::{
+    ChunkId, ChunkRow, Codec, Entry, Fingerprint, PLACE_UNIT_BYTES, Place, RecordPlaces, Shape,
+};
 use smallvec::SmallVec;
 
 use super::LossReason;
@@ -43,13 +45,12 @@ struct Known {
 }
 
 impl Chunks {
-    /// Notes what an entry of a record says, whose payload begins at `payload`.
-    pub(super) fn apply(&mut self, entry: &Entry, payload: Place) {
+    /// Notes what an entry of a record says that is at these places.
+    pub(super) fn apply(&mut self, entry: &Entry, places: RecordPlaces) {
         for brought in entry.brought() {
-            let offset_units = payload.offset_units + brought.payload_units;
             let told = self.0.entry(brought.chunk).or_default();
             told.fingerprint = Some(brought.fingerprint);
-            told.places.push((Place { offset_units, ..payload }, brought.shape));
+            told.places.push((places.payload(brought.payload_units), brought.shape));
         }
         if let Entry::Alias { chunk, original } = entry {
             self.0.entry(*chunk).or_default().originals.push(*original);

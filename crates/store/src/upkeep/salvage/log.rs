@@ -8,7 +8,7 @@ use super::{LogCut, Salvage};
 use crate::chunks::medium::Medium;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::plausible::payload_is_intact;
-use crate::log::replay::{Found, next_record, payload_place};
+use crate::log::replay::{Found, next_record};
 
 impl Salvage {
     /// Follows the log, and says where it had to stop before its end.
@@ -76,14 +76,12 @@ impl Salvage {
     }
 
     fn payload_is_intact(&self, record: &Found) -> bool {
-        payload_is_intact(&self.world.medium, payload_place(record), &record.entries)
-            .unwrap_or(false)
+        payload_is_intact(&self.world.medium, record.places, &record.entries).unwrap_or(false)
     }
 
     fn apply(&mut self, record: &Found) {
-        let payload = payload_place(record);
         for entry in &record.entries {
-            self.chunks.apply(entry, payload);
+            self.chunks.apply(entry, record.places);
             self.volumes.apply(entry);
             if let Entry::Config { key, value } | Entry::TargetState { key, value } = entry {
                 match value {
@@ -101,9 +99,9 @@ impl Salvage {
 /// the last record that is found, if one proves the damage.
 fn last_flushed_behind(medium: &Medium, end: &LogPosition) -> Option<u64> {
     let mut search = Search { medium, reader: LogReader::new(medium), end, proven: false, last: 0 };
-    let blocks = medium.geometry().blocks_per_segment();
-    search.segment(end.segment, end.block..blocks);
-    search.segment(end.next_segment, 0..blocks);
+    let rows = medium.geometry().rows();
+    search.segment(end.segment, end.block..rows);
+    search.segment(end.next_segment, 0..rows);
     let mut newest = (0, 0);
     for segment in 1..medium.geometry().segment_count {
         if search.is_record(segment)
@@ -113,7 +111,7 @@ fn last_flushed_behind(medium: &Medium, end: &LogPosition) -> Option<u64> {
         }
     }
     if search.proven && newest.0 > end.lsn {
-        search.segment(newest.1, 0..blocks);
+        search.segment(newest.1, 0..rows);
     }
     search.proven.then_some(search.last)
 }
@@ -127,12 +125,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn segment(&mut self, segment: u32, blocks: std::ops::Range<u32>) {
-        let mut block = blocks.start;
-        while block < blocks.end {
+    fn segment(&mut self, segment: u32, rows: std::ops::Range<u32>) {
+        let geometry = self.medium.geometry();
+        let mut row = rows.start;
+        while row < rows.end {
             // One of an earlier lap may stand where a write was lost, and reach over what follows.
-            let found = self.record(segment, block).filter(|header| header.lsn > self.end.lsn);
-            block += found.map_or(1, |header| header.total_blocks() as u32).max(1);
+            let found = self.record(segment, row).filter(|header| header.lsn > self.end.lsn);
+            row += found.map_or(1, |header| geometry.rows_for(header.total_blocks()) as u32).max(1);
         }
     }
 

@@ -40,7 +40,11 @@ impl Step<'_> {
         let units: u64 = chunks.iter().map(|chunk| u64::from(chunk.row.share_units())).sum();
         let unit = u64::from(format::geometry::UNITS_PER_BLOCK);
         let mut suspects: Vec<Stored> = Vec::new();
-        let copies = u64::from(world.medium.disk.copies());
+        // In stripes there is one, and parity is counted with the records.
+        let copies = match world.medium.geometry().has_stripes() {
+            true => 1,
+            false => u64::from(world.medium.disk.copies()),
+        };
         match copies {
             0 | 1 => read_chunks(&world.medium, &chunks, &Image::default(), &mut |chunk, found| {
                 if found.is_err() {

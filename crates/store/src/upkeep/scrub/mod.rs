@@ -8,6 +8,7 @@
 //! | log | the records that recovery would read, and their payload | what they did was applied |
 //! | rewrite | nothing: a checkpoint, if one of the above was damaged and can be written anew | |
 //! | chunks | every block that a row names, in all copies | other devices; the cache, if there |
+//! | parity | in stripes: all columns of each record | data that is as its record says |
 //! | names | chunk rows and maps, if something is damaged for good: which blocks of volumes | |
 //!
 //! Everything is read from the device, also what is in memory. A step holds the checkpointer: no
@@ -23,6 +24,7 @@ mod findings;
 mod log;
 mod names;
 mod pages;
+mod parity;
 mod repair;
 mod superblocks;
 
@@ -94,6 +96,8 @@ enum Phase {
     Rewrite,
     /// Chunks whose rows are in this page and behind.
     Chunks(u64),
+    /// Records from this row of this segment on.
+    Parity(u32, u32),
     Names(Box<Naming>),
 }
 
@@ -308,6 +312,10 @@ impl Step<'_> {
                 }
                 Phase::Chunks(from) => match self.chunks(from) {
                     Some(next) => Phase::Chunks(next),
+                    None => Phase::Parity(1, 0),
+                },
+                Phase::Parity(segment, row) => match self.parity(segment, row) {
+                    Some((segment, row)) => Phase::Parity(segment, row),
                     None => Phase::Names(Box::default()),
                 },
                 // What is in memory is written anew in between, and need not be named.

@@ -1,0 +1,141 @@
+//! Where the blocks of a log record are in its segment.
+
+use crate::geometry::{Geometry, Place, UNITS_PER_BLOCK};
+use crate::log::LogPosition;
+
+/// Where the blocks of a record are: it has rows of its segment for itself, and fills them column
+/// by column. With one column its blocks are one behind the other.
+///
+/// ```text
+/// 3 columns of 8 rows, a record of 8 blocks in 3 rows from row 2 on:
+///
+///      column 0   1   2
+/// row 2       0   3   6       block 3 is at 1 x 8 + 2 = 10
+/// row 3       1   4   7
+/// row 4       2   5   zeros
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordPlaces {
+    segment: u32,
+    row: u32,
+    rows: u32,
+    segment_rows: u32,
+    header_blocks: u32,
+}
+
+impl RecordPlaces {
+    /// Those of a record at a position, which is inside of its segment.
+    pub fn new(
+        geometry: Geometry,
+        at: &LogPosition,
+        (header_blocks, payload_blocks): (u32, u32),
+    ) -> Self {
+        let rows = geometry.rows_for(u64::from(header_blocks) + u64::from(payload_blocks)) as u32;
+        let LogPosition { segment, block: row, .. } = *at;
+        let segment_rows = geometry.rows();
+        let end = u64::from(row) + u64::from(rows);
+        assert!(rows > 0 && end <= u64::from(segment_rows), "a record never crosses a segment");
+        Self { segment, row, rows, segment_rows, header_blocks }
+    }
+
+    /// How many rows it has.
+    pub fn rows(self) -> u32 {
+        self.rows
+    }
+
+    /// Where one of its blocks is, by its number.
+    pub fn block(self, number: u32) -> Place {
+        let (column, row) = (number / self.rows, self.row + number % self.rows);
+        Place::of_block(self.segment, column * self.segment_rows + row)
+    }
+
+    /// Where something of its payload is, by how far behind the beginning of that, in units of 64
+    /// bytes.
+    pub fn payload(self, units: u32) -> Place {
+        let block = self.block(self.header_blocks + units / UNITS_PER_BLOCK);
+        Place { offset_units: block.offset_units + units % UNITS_PER_BLOCK, ..block }
+    }
+
+    /// How many of its first blocks are next to each other.
+    pub fn in_first_column(self) -> u32 {
+        self.rows
+    }
+
+    /// How many blocks of payload, from there on, are next to each other.
+    pub fn in_a_row(self, units: u32) -> u32 {
+        self.rows - (self.header_blocks + units / UNITS_PER_BLOCK) % self.rows
+    }
+}
+
+/// The most blocks that a group is in: eight blocks that did not become less, from the middle of a
+/// block on.
+const GROUP_COVERS_MAX: u32 = 9;
+
+/// The most rows of a record with so many blocks, whatever groups are among them.
+pub fn rows_max(columns: u32, blocks: u32) -> u32 {
+    if columns == 1 {
+        return blocks;
+    }
+    let gaps = (columns - 1) * (GROUP_COVERS_MAX - 1);
+    (blocks + gaps).div_ceil(columns).max(GROUP_COVERS_MAX)
+}
+
+/// The most blocks of a record that has so many rows at most, whatever groups are among them.
+pub fn blocks_that_fit(columns: u32, rows: u32) -> u32 {
+    if columns == 1 {
+        return rows;
+    }
+    if rows < GROUP_COVERS_MAX {
+        return 0;
+    }
+    (columns * rows).saturating_sub((columns - 1) * (GROUP_COVERS_MAX - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn places(columns: u8, row: u32, blocks: (u32, u32)) -> RecordPlaces {
+        let geometry = Geometry { part_bytes: 64 << 10, segment_count: 16, columns };
+        let at = LogPosition { segment: 7, block: row, ..LogPosition::default() };
+        RecordPlaces::new(geometry, &at, blocks)
+    }
+
+    #[test]
+    fn a_record_fills_its_rows_column_by_column() {
+        let places = places(3, 2, (1, 7));
+        assert_eq!(places.rows(), 3);
+        let blocks: Vec<u32> =
+            (0..9).map(|number| places.block(number).offset_units / 64).collect();
+        assert_eq!(blocks, [2, 3, 4, 18, 19, 20, 34, 35, 36]);
+        // Its payload begins behind the header.
+        assert_eq!(places.payload(0), Place::of_block(7, 3));
+        assert_eq!(places.payload(2 * 64 + 5), Place { segment: 7, offset_units: 18 * 64 + 5 });
+        assert_eq!([0, 64, 128, 192].map(|units| places.in_a_row(units)), [2, 1, 3, 2]);
+    }
+
+    #[test]
+    fn one_column_is_addressed_as_ever() {
+        let places = places(1, 4, (2, 5));
+        assert_eq!((places.rows(), places.block(6)), (7, Place::of_block(7, 10)));
+        assert_eq!(places.payload(70), Place { segment: 7, offset_units: 6 * 64 + 70 });
+        assert_eq!(places.in_a_row(64), 4);
+    }
+
+    #[test]
+    fn a_record_that_would_cross_its_segment_is_stopped() {
+        assert!(std::panic::catch_unwind(|| places(3, 14, (1, 6))).is_err());
+        assert_eq!(places(3, 14, (1, 5)).rows(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_takes_no_more_rows_than_there_are(columns in 1..=16u32, rows in 0..5000u32) {
+            let blocks = blocks_that_fit(columns, rows);
+            prop_assert!(blocks == 0 || rows_max(columns, blocks) <= rows);
+            prop_assert!(rows < 9 || rows_max(columns, blocks + 1) > rows);
+        }
+    }
+}

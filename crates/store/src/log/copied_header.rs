@@ -1,0 +1,53 @@
+//! The header of a record as one of several copies has it.
+
+use block::{BLOCK_BYTES, FrameMut};
+use format::geometry::UNITS_PER_BLOCK;
+use format::log::LogPosition;
+use format::{Geometry, Place, RecordHeader, RecordPlaces};
+
+use crate::chunks::medium::Medium;
+
+/// Header and entries of any record of this pool that begins at a place, as one copy has them, and
+/// what is copied behind them.
+pub(super) fn header_in_copy(
+    medium: &Medium,
+    place: Place,
+    copy: u32,
+) -> Option<(RecordHeader, Vec<u8>)> {
+    let read = |place: Place, count: u32| {
+        let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
+        medium.disk.read_copy(place, copy, &mut frames).ok()?;
+        Some(frames)
+    };
+    let row = place.offset_units / UNITS_PER_BLOCK;
+    let first = read(place, 1)?;
+    let header = RecordHeader::decode(&first.first()?[..]).ok()?;
+    let places = places_of(medium.geometry(), (place.segment, row), &header)?;
+    let count = u32::from(header.header_blocks);
+    let frames = match places.in_first_column() {
+        _ if count == 1 => first,
+        // From the first block on, as only that says which device is meant.
+        in_first if count <= in_first => read(place, count)?,
+        _ => {
+            let read = |number| read(places.block(number), 1)?.pop();
+            (0..count).map(read).collect::<Option<_>>()?
+        }
+    };
+    let mut bytes = Vec::with_capacity(frames.len() * BLOCK_BYTES as usize);
+    frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
+    header.verify(&bytes, &medium.keys).then_some((header, bytes))
+}
+
+/// Where the blocks of a record are that seems to begin in a row of a segment; `None` if it would
+/// not end in it.
+pub(super) fn places_of(
+    geometry: Geometry,
+    (segment, row): (u32, u32),
+    header: &RecordHeader,
+) -> Option<RecordPlaces> {
+    let rows = geometry.rows_for(header.total_blocks());
+    let fits = u64::from(row) + rows <= u64::from(geometry.rows());
+    let at = LogPosition { segment, block: row, ..LogPosition::default() };
+    let blocks = (header.header_blocks.into(), header.payload_blocks);
+    fits.then(|| RecordPlaces::new(geometry, &at, blocks))
+}
