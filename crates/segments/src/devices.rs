@@ -68,6 +68,17 @@ pub enum DeviceError {
     /// The last one that has all of the pool stays.
     #[error("device {0} is the only one that has all of the pool")]
     Last(u16),
+    /// Without it too few are left to make what the others have.
+    #[error("with {are_in} devices in, none can be spared: device {number} stays")]
+    Needed {
+        /// The number of the device.
+        number: u16,
+        /// How many are in.
+        are_in: usize,
+    },
+    /// None comes to a pool in stripes, and none goes, but for another.
+    #[error("the pool is in stripes over {0} devices, and keeps as many: replace one that is out")]
+    InStripes(usize),
     /// It is what is asked for already, or can't be from where it is.
     #[error("device {number} is {state:?}: {instead}")]
     State {

@@ -1,13 +1,15 @@
-//! A pool on two or three disks, each of which has all of it, and what may go wrong with them.
+//! A pool on two to six disks, and what may go wrong with them: two and three have all of it each,
+//! and from four on they are in stripes, of which any two may be lost.
 //!
 //! Requests go on as in a [`crate::history`], in small segments, and are judged by the same model.
 //! Disks go, come back as they were or as they were earlier, fail, lie and are replaced, in any
-//! phase; the power fails for all of them at once, and not all come back. As long as one disk that
-//! has all of the pool is well, no request may fail, and nothing may be lost.
+//! phase; the power fails for all of them at once, and not all come back. As long as so many disks
+//! that are in are well as it takes to have all (one, or all but two of those in stripes), no
+//! request may fail, and nothing may be lost.
 //!
-//! What must hold after each step is the *promise* ([`promise`]): each disk that is in holds, by
-//! itself and durably, all that was acknowledged; and one that is catching up is not taken for one
-//! that does.
+//! What must hold after each step is the *promise* ([`promise`]): so few of the disks that are in
+//! hold, by themselves and durably, all that was acknowledged; and one that is catching up is not
+//! taken for one of them.
 
 mod drive;
 mod faults;
@@ -120,7 +122,7 @@ fn disks_of(devices: &Mirrored, state: DeviceState) -> Vec<usize> {
 impl World {
     fn new(plan: Plan, power: Arc<Power>) -> Result<Self, String> {
         let mut rng = Rng::new(plan.seed);
-        let count = 2 + plan.seed % 2;
+        let count = 2 + plan.seed % 5;
         let drive =
             |at: u64| Drive::new(at.to_string(), plan.pool_bytes, plan.seed ^ at << 32, &power);
         let drives: Vec<_> = (0..count).map(drive).collect();
@@ -167,7 +169,20 @@ impl World {
         self.pool.as_ref().map(|pool| disks_of(&pool.devices, state)).unwrap_or_default()
     }
 
-    /// Disks that have all of the pool, and are well.
+    /// How many disks it takes to have all of the pool.
+    fn least(&self) -> usize {
+        match self.drives.len() {
+            0..=3 => 1,
+            count => count - 2,
+        }
+    }
+
+    /// Whether without this disk enough are well.
+    fn can_spare(&self, at: usize) -> bool {
+        self.well().iter().filter(|other| **other != at).count() >= self.least()
+    }
+
+    /// Disks that have what they should have, and are well.
     fn well(&self) -> Vec<usize> {
         let mut well = self.disks(DeviceState::In);
         well.retain(|at| self.is_true(*at) && self.drives[*at].trouble() == Trouble::None);
@@ -218,7 +233,8 @@ impl World {
     /// says so, and together they are most of those that they know of.
     fn note_departures(&mut self) {
         let are_in = self.disks(DeviceState::In);
-        if self.were_in.len() - are_in.len().min(self.were_in.len()) > 1 {
+        let gone = self.were_in.len() - are_in.len().min(self.were_in.len());
+        if gone > 1 && self.drives.len() <= 3 {
             let gone = self.were_in.iter().filter(|at| !are_in.contains(at));
             gone.for_each(|at| self.is_stale[*at] = true);
         }

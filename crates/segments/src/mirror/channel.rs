@@ -9,19 +9,17 @@
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use block::{Frame, FrameMut};
 use format::Place;
 use sys::{Buffers, Completion, Event, Persist, Ring};
 
-use super::access::reading_order;
 use super::device::{Device, Slot};
-use super::lanes::{Lane, Lanes, Line, Request, Requests, name_of, parts_of};
+use super::lanes::{Lane, Lanes, Line, Request, Requests, name_of};
 use super::members::{Members, Slots};
+use super::placement::Share;
 use crate::channel::Channel;
-use crate::layout::Layout;
 
 /// How often it is looked who is late.
 pub(super) const TICK: Duration = Duration::from_millis(10);
@@ -32,11 +30,10 @@ type Lay = Box<dyn Fn(&Device) -> Option<Box<dyn Line>>>;
 /// A thread's way to the devices of a pool.
 pub(super) struct MirrorChannel {
     pub(super) members: Arc<Members>,
-    layout: Arc<Layout>,
     lay: Lay,
     event: Arc<Event>,
     /// The members as they were last looked at, and when that was.
-    slots: Slots,
+    pub(super) slots: Slots,
     generation: u64,
     /// Never fewer: a lane's number is that of its requests.
     pub(super) lanes: Vec<Lane>,
@@ -47,11 +44,7 @@ pub(super) struct MirrorChannel {
 }
 
 impl MirrorChannel {
-    pub(super) fn new(
-        members: Arc<Members>,
-        layout: Arc<Layout>,
-        entries: u32,
-    ) -> io::Result<Self> {
+    pub(super) fn new(members: Arc<Members>, entries: u32) -> io::Result<Self> {
         let has_no_file =
             |slot: &Arc<Slot>| slot.device.as_ref().is_some_and(|device| device.file.is_none());
         if members.slots().iter().any(has_no_file) {
@@ -64,14 +57,13 @@ impl MirrorChannel {
             let file = device.file.clone()?;
             Some(Box::new(Ring::signalling(file, entries, &signal)))
         };
-        Ok(Self::over(members, layout, event, Box::new(lay)))
+        Ok(Self::over(members, event, Box::new(lay)))
     }
 
-    fn over(members: Arc<Members>, layout: Arc<Layout>, event: Arc<Event>, lay: Lay) -> Self {
+    fn over(members: Arc<Members>, event: Arc<Event>, lay: Lay) -> Self {
         let (slots, generation) = (members.slots(), 0);
         let mut channel = Self {
             members,
-            layout,
             lay,
             event,
             slots,
@@ -87,7 +79,7 @@ impl MirrorChannel {
     }
 
     /// Devices may have come or gone.
-    fn look_at_members(&mut self) {
+    pub(super) fn look_at_members(&mut self) {
         let generation = self.members.generation();
         if generation == self.generation {
             return;
@@ -108,95 +100,12 @@ impl MirrorChannel {
         assert!(self.lanes.len() <= Lanes::BITS as usize, "a lane has a bit");
     }
 
-    fn lane_of(&self, slot: &Arc<Slot>) -> Option<usize> {
+    pub(super) fn lane_of(&self, slot: &Arc<Slot>) -> Option<usize> {
         self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.slot, slot))
     }
 
-    /// Where a read goes that some lanes were asked for already.
-    fn lane_to_read(&self, offset_bytes: u64, tried: Lanes) -> Option<usize> {
-        reading_order(&self.slots, offset_bytes)
-            .filter(|slot| slot.readable().is_some())
-            .filter_map(|slot| self.lane_of(slot))
-            .find(|lane| tried & (1 << lane) == 0)
-    }
-
-    /// Asks one more lane for what a read wants; `false` if there is none.
-    pub(super) fn ask(&mut self, index: u32, mut frames: Vec<FrameMut>) -> io::Result<bool> {
-        let (at, count, tried) = match self.requests.get(index) {
-            Some(Request::Read { offset_bytes, frame_count, tried, .. }) => {
-                (*offset_bytes, *frame_count, *tried)
-            }
-            _ => return Ok(false),
-        };
-        let Some(number) = self.lane_to_read(at, tried) else { return Ok(false) };
-        frames.resize_with(count, FrameMut::stale);
-        self.lanes[number].read(name_of(index, number), at, frames)?;
-        if let Some(Request::Read { under_way, tried, asked, .. }) = self.requests.get(index) {
-            *under_way |= 1 << number;
-            *tried |= 1 << number;
-            *asked = Instant::now();
-        }
-        Ok(true)
-    }
-
-    /// One lane has ended its part of a request.
-    fn part_ended(&mut self, completion: Completion) {
-        let (index, number) = parts_of(completion.user_data);
-        let lane = &mut self.lanes[number];
-        lane.ended_one();
-        let bit = 1 << number;
-        match (self.requests.get(index), completion.buffers) {
-            (Some(Request::Append { .. }), Buffers::Write(given)) => {
-                self.append_ended(index, bit, completion.result, given);
-            }
-            (Some(Request::Read { is_answered, under_way, user_data, .. }), buffers) => {
-                *under_way &= !bit;
-                let user_data = *user_data;
-                match completion.result {
-                    _ if *is_answered => {}
-                    Ok(()) => {
-                        lane.late_reads = 0;
-                        *is_answered = true;
-                        self.answer(Completion { user_data, buffers, result: Ok(()) });
-                    }
-                    Err(error) => {
-                        lane.slot.read_errors.fetch_add(1, Ordering::Relaxed);
-                        self.read_failed(index, buffers, error);
-                    }
-                }
-            }
-            _ => debug_assert!(false, "no request has such a part"),
-        }
-        self.requests.forget_if_ended(index);
-    }
-
-    /// A device does not give what a read wants: another one does, or it is on its way, or the read
-    /// has failed.
-    fn read_failed(&mut self, index: u32, buffers: Buffers, error: io::Error) {
-        let Buffers::Read(frames) = buffers else { return };
-        let Some(Request::Read { offset_bytes, tried, .. }) = self.requests.get(index) else {
-            return;
-        };
-        let (offset_bytes, tried) = (*offset_bytes, *tried);
-        let has_other = self.lane_to_read(offset_bytes, tried).is_some();
-        let (asked, given) = if has_other { (frames, Vec::new()) } else { (Vec::new(), frames) };
-        if has_other && self.ask(index, asked).is_ok() {
-            return;
-        }
-        let Some(Request::Read { user_data, under_way, is_answered, .. }) =
-            self.requests.get(index)
-        else {
-            return;
-        };
-        if *under_way == 0 && !*is_answered {
-            *is_answered = true;
-            let (user_data, buffers) = (*user_data, Buffers::Read(given));
-            self.answer(Completion { user_data, buffers, result: Err(error) });
-        }
-    }
-
-    fn append_ended(&mut self, index: u32, bit: Lanes, result: io::Result<()>, given: Vec<Frame>) {
-        let Some(Request::Append { under_way, owed, taken, frames, error, .. }) =
+    pub(super) fn append_ended(&mut self, index: u32, bit: Lanes, result: io::Result<()>) {
+        let Some(Request::Append { under_way, owed, ended_well, taken, error, .. }) =
             self.requests.get(index)
         else {
             return;
@@ -206,11 +115,13 @@ impl MirrorChannel {
             return;
         }
         *owed &= !bit;
-        if frames.is_empty() {
-            *frames = given;
-        }
         match result {
-            Ok(()) => _ = taken.get_or_insert_with(Instant::now),
+            Ok(()) => {
+                *ended_well += 1;
+                if *ended_well == self.members.placement().least_in() {
+                    *taken = Some(Instant::now());
+                }
+            }
             Err(failed) => {
                 let slot = &self.lanes[bit.trailing_zeros() as usize].slot;
                 // Only the last one's error is the pool's.
@@ -236,7 +147,7 @@ impl MirrorChannel {
         }
     }
 
-    fn answer(&mut self, completion: Completion) {
+    pub(super) fn answer(&mut self, completion: Completion) {
         self.requests.waiting -= 1;
         self.done.push(completion);
     }
@@ -244,26 +155,7 @@ impl MirrorChannel {
 
 impl Channel for MirrorChannel {
     fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()> {
-        self.look_at_members();
-        let offset_bytes = self.layout.offset_bytes(place, frames.len());
-        let (under_way, tried, frame_count) = (0, 0, frames.len());
-        let (asked, is_answered) = (Instant::now(), false);
-        let index = self.requests.keep(Request::Read {
-            user_data,
-            under_way,
-            tried,
-            offset_bytes,
-            frame_count,
-            asked,
-            is_answered,
-        });
-        let is_asked = self.ask(index, frames).and_then(|is_asked| match is_asked {
-            true => Ok(()),
-            false => Err(io::Error::other("no device is in")),
-        });
-        is_asked.inspect_err(|_| {
-            self.requests.take_back(index);
-        })
+        self.begin_read(user_data, place, frames)
     }
 
     fn append(
@@ -275,23 +167,30 @@ impl Channel for MirrorChannel {
     ) -> io::Result<()> {
         self.members.begin()?;
         self.look_at_members();
-        let offset_bytes = self.layout.offset_or_start(place, frames.len());
+        let shares = self.members.placement().shares(place, &frames, self.slots.len())?;
         let index = self.requests.keep(Request::Append {
             user_data,
             under_way: 0,
             owed: 0,
+            ended_well: 0,
             taken: None,
-            frames: Vec::new(),
+            frames,
             error: None,
             is_answered: false,
         });
         let (mut asked, mut refused) = (0, None);
-        for slot in self.slots.clone().iter().filter(|slot| slot.written().is_some()) {
+        let slots = self.slots.clone();
+        for Share { position, offset_bytes, frames } in shares {
+            let slot = &slots[position];
+            if slot.written().is_none() {
+                continue;
+            }
             let lane = self.lane_of(slot);
+            debug_assert!(lane.is_none_or(|lane| asked & (1 << lane) == 0), "one share for each");
             let written = match lane {
                 Some(lane) => {
-                    let name = name_of(index, lane);
-                    self.lanes[lane].write(name, offset_bytes, frames.clone(), persist)
+                    let name = name_of(index, lane, 0);
+                    self.lanes[lane].write(name, offset_bytes, frames, persist)
                 }
                 None => Err(io::Error::other("there is no way to it")),
             };
@@ -316,9 +215,15 @@ impl Channel for MirrorChannel {
     }
 
     fn check(&self, place: Place, frame_count: usize) -> io::Result<()> {
-        let offset_bytes = self.layout.offset_or_start(place, frame_count);
-        let mut readable = self.lanes.iter().filter(|lane| lane.slot.is_in());
-        readable.try_for_each(|lane| lane.line.check_range(offset_bytes, frame_count))
+        if frame_count == 0 {
+            return Ok(());
+        }
+        for run in self.members.placement().runs(place, frame_count, self.slots.len()) {
+            let mut readable = self.lanes.iter().filter(|lane| lane.slot.is_in());
+            let count = run.frames.len();
+            readable.try_for_each(|lane| lane.line.check_range(run.offset_bytes, count))?;
+        }
+        Ok(())
     }
 
     fn submit(&mut self) -> io::Result<()> {

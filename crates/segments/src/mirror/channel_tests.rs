@@ -80,8 +80,8 @@ impl World {
             Some(Box::new(TestLine(asked)))
         };
         let event = Arc::new(Event::new().unwrap());
-        let (members, layout) = mirrored.parts();
-        let channel = MirrorChannel::over(members, layout, event, Box::new(lay));
+        let members = mirrored.members();
+        let channel = MirrorChannel::over(members, event, Box::new(lay));
         Self { disks, mirrored, channel, lines }
     }
 

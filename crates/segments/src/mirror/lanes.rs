@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use block::{Frame, FrameMut};
 use sys::{Completion, Persist, Ring};
 
+use smallvec::SmallVec;
+
 use super::device::Slot;
+use super::placement::Run;
 
 /// One thread's way to one device: a [`Ring`].
 pub(super) trait Line {
@@ -101,7 +104,8 @@ pub(super) enum Request {
         under_way: Lanes,
         /// Those among them that the answer waits for.
         owed: Lanes,
-        /// When the first has ended well.
+        /// How many have ended well, and since when these are so many that others are late.
+        ended_well: usize,
         taken: Option<Instant>,
         frames: Vec<Frame>,
         error: Option<io::Error>,
@@ -109,15 +113,31 @@ pub(super) enum Request {
     },
     Read {
         user_data: u64,
-        under_way: Lanes,
-        /// Lanes that were asked.
-        tried: Lanes,
-        offset_bytes: u64,
-        frame_count: usize,
-        /// When the last lane was asked.
-        asked: Instant,
+        runs: SmallVec<[ReadRun; 1]>,
         is_answered: bool,
     },
+}
+
+/// Blocks of a read that are one behind the other on their devices.
+pub(super) struct ReadRun {
+    pub(super) run: Run,
+    /// Lanes that have not ended.
+    pub(super) under_way: Lanes,
+    /// Lanes that were asked.
+    pub(super) tried: Lanes,
+    /// When the last lane was asked.
+    pub(super) asked: Instant,
+    /// What was read, once it was.
+    pub(super) frames: Option<Vec<FrameMut>>,
+    /// What other devices have of the same rows, by their columns, if it is to be made of that.
+    pub(super) others: Option<Vec<Option<Vec<Frame>>>>,
+}
+
+impl ReadRun {
+    pub(super) fn new(run: Run) -> Self {
+        let (under_way, tried, frames, others) = Default::default();
+        Self { run, under_way, tried, asked: Instant::now(), frames, others }
+    }
 }
 
 /// Requests by their numbers, which are given again.
@@ -162,8 +182,10 @@ impl Requests {
     /// Forgets one that was answered, once no line has a part of it.
     pub(super) fn forget_if_ended(&mut self, index: u32) {
         let is_over = self.get(index).is_some_and(|request| match request {
-            Request::Append { under_way, is_answered, .. }
-            | Request::Read { under_way, is_answered, .. } => *under_way == 0 && *is_answered,
+            Request::Append { under_way, is_answered, .. } => *under_way == 0 && *is_answered,
+            Request::Read { runs, is_answered, .. } => {
+                *is_answered && runs.iter().all(|run| run.under_way == 0)
+            }
         });
         if is_over {
             self.forget(index);
@@ -176,13 +198,14 @@ impl Requests {
     }
 }
 
-/// What a lane's part of a request is called in its ring.
-pub(super) fn name_of(index: u32, lane: usize) -> u64 {
-    u64::from(index) | (lane as u64) << 32
+/// What a lane's part of a request is called in its ring: of a read, of which of its runs.
+pub(super) fn name_of(index: u32, lane: usize, run: usize) -> u64 {
+    debug_assert!(lane < 1 << 8 && run < 1 << 24);
+    u64::from(index) | (lane as u64) << 32 | (run as u64) << 40
 }
 
-pub(super) fn parts_of(name: u64) -> (u32, usize) {
-    (name as u32, (name >> 32) as usize)
+pub(super) fn parts_of(name: u64) -> (u32, usize, usize) {
+    (name as u32, (name >> 32) as usize & 0xff, (name >> 40) as usize)
 }
 
 impl Lane {

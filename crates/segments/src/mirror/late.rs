@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::channel::{MirrorChannel, TICK};
-use super::lanes::{Lanes, Request};
+use super::lanes::{Lanes, ReadRun, Request};
 
 /// A device that has not taken an append so long after the others have is out.
 const WRITE_LATE: Duration = Duration::from_millis(50);
@@ -30,11 +30,15 @@ impl MirrorChannel {
                     let owed = *owed;
                     self.do_without(index, owed);
                 }
-                Some(Request::Read { asked, under_way, is_answered: false, .. })
-                    if now.duration_since(*asked) > READ_LATE =>
-                {
-                    let late = *under_way;
-                    self.read_is_late(index, late);
+                Some(Request::Read { runs, is_answered: false, .. }) => {
+                    let is_late = |run: &ReadRun| {
+                        run.frames.is_none() && now.duration_since(run.asked) > READ_LATE
+                    };
+                    let late = (0..).zip(&*runs).filter(|(_, run)| is_late(run));
+                    let late: Vec<_> = late.map(|(number, run)| (number, run.under_way)).collect();
+                    for (run, lanes) in late {
+                        self.read_is_late((index, run), lanes);
+                    }
                 }
                 _ => {}
             }
@@ -47,16 +51,19 @@ impl MirrorChannel {
             let text = format!("a write took {} ms longer than elsewhere", WRITE_LATE.as_millis());
             let failed = io::Error::new(io::ErrorKind::TimedOut, text);
             let is_out = self.members.fail(&self.lanes[number].slot, failed).is_ok();
-            if is_out && let Some(Request::Append { owed, .. }) = self.requests.get(index) {
-                *owed &= !(1 << number);
+            match self.requests.get(index) {
+                Some(Request::Append { owed, .. }) if is_out => *owed &= !(1 << number),
+                // It must stay, and is waited for as long as it takes.
+                Some(Request::Append { taken, .. }) => *taken = None,
+                _ => {}
             }
         }
         self.answer_append(index);
     }
 
-    fn read_is_late(&mut self, index: u32, late: Lanes) {
+    fn read_is_late(&mut self, part: (u32, usize), late: Lanes) {
         // The first that is asked twice is late; from there on others have it.
-        if let Ok(true) = self.ask(index, Vec::new()) {
+        if let Ok(true) = self.ask(part, Vec::new()) {
             for number in (0..self.lanes.len()).filter(|number| late & (1 << number) != 0) {
                 let lane = &mut self.lanes[number];
                 lane.late_reads += 1;

@@ -13,12 +13,11 @@ use format::DeviceId;
 
 use super::device::{Device, Slot};
 use super::labelling::write_labels;
+use super::placement::{MIRRORS_MAX, Placement};
 use crate::devices::{DeviceError, DeviceState};
 use crate::labels;
 use crate::root;
 
-/// The most devices of a pool each of which has all of it.
-pub(super) const MIRRORS_MAX: usize = 3;
 /// How long a device stays out before it is taken back by itself.
 const OUT_AT_LEAST: Duration = Duration::from_secs(5);
 /// One that went out so often within [`DEPARTURES_WITHIN`] is left to an administrator.
@@ -31,6 +30,7 @@ pub(super) type Slots = Arc<[Arc<Slot>]>;
 #[derive(Debug)]
 pub(super) struct Members {
     pool_id: [u8; 16],
+    placement: Placement,
     slots: RwLock<Slots>,
     /// Counts up with each change of `slots`.
     generation: AtomicU64,
@@ -53,10 +53,16 @@ pub(super) struct Change {
 }
 
 impl Members {
-    pub(super) fn new(pool_id: [u8; 16], slots: Vec<Arc<Slot>>, sequence: u64) -> Self {
+    pub(super) fn new(
+        pool_id: [u8; 16],
+        placement: Placement,
+        slots: Vec<Arc<Slot>>,
+        sequence: u64,
+    ) -> Self {
         let change = Change { sequence, epoch: 0, bytes: 0, told: (0, 0) };
         let members = Self {
             pool_id,
+            placement,
             slots: RwLock::new(slots.into()),
             generation: AtomicU64::new(1),
             has_begun: AtomicBool::new(false),
@@ -68,6 +74,11 @@ impl Members {
 
     pub(super) fn pool_id(&self) -> [u8; 16] {
         self.pool_id
+    }
+
+    /// What is on which of them.
+    pub(super) fn placement(&self) -> &Placement {
+        &self.placement
     }
 
     /// All, by number.
@@ -149,7 +160,7 @@ impl Members {
             DeviceState::In => {
                 let slots = self.slots();
                 let is_other = |other: &&Arc<Slot>| other.is_in() && other.number != slot.number;
-                if !slots.iter().any(|other| is_other(&other)) {
+                if slots.iter().filter(is_other).count() < self.placement.least_in() {
                     return Err(error);
                 }
                 if self.has_begun() {
@@ -183,9 +194,13 @@ impl Members {
         }
         self.begin()?;
         let left = self.leave(&slot, io::Error::other(why.to_owned()), DeviceState::Kept);
-        left.map_err(|error| match self.slots().iter().filter(|slot| slot.is_in()).count() {
-            0 | 1 => DeviceError::Last(number),
-            _ => error.into(),
+        left.map_err(|error| {
+            let are_in = self.slots().iter().filter(|slot| slot.is_in()).count();
+            match self.placement.least_in() {
+                1 if are_in <= 1 => DeviceError::Last(number),
+                least if are_in <= least => DeviceError::Needed { number, are_in },
+                _ => error.into(),
+            }
         })
     }
 
@@ -274,7 +289,12 @@ impl Members {
         let returns = |slot: &&Arc<Slot>| known.as_ref().is_some_and(|is| is.device == slot.id);
         let returning = slots.iter().find(returns).map(|slot| (slot.number, slot.id));
         let replaced = old.or(returning.map(|(number, _)| number));
-        let next = slots.last().map_or(0, |slot| slot.number + 1);
+        let has_stripes = self.placement.code().is_some();
+        let next = match replaced.filter(|_| has_stripes) {
+            // It has the place of the other in each segment.
+            Some(replaced) => replaced,
+            None => slots.last().map_or(0, |slot| slot.number + 1),
+        };
         let (number, id) = match returning.filter(|_| old.is_none()) {
             Some(found) => found,
             None => (next, DeviceId::of_member(self.pool_id, next, entropy)),
@@ -292,6 +312,7 @@ impl Members {
                 let at = slots.partition_point(|other| other.number < number);
                 slots.insert(at, slot.clone());
             }
+            None if has_stripes => return Err(DeviceError::InStripes(slots.len())),
             None if slots.len() >= MIRRORS_MAX => return Err(DeviceError::Full(slots.len())),
             None => slots.push(slot.clone()),
         }
@@ -303,6 +324,9 @@ impl Members {
     /// A device goes for good.
     pub(super) fn remove(&self, number: u16) -> Result<(), DeviceError> {
         let slot = self.slot(number)?;
+        if self.placement.code().is_some() {
+            return Err(DeviceError::InStripes(self.slots().len()));
+        }
         if slot.written().is_some() {
             self.take_out(number, "it is removed")?;
         }
@@ -332,14 +356,15 @@ impl Members {
                 matches!(state_of(slot), DeviceState::In | DeviceState::CatchingUp)
             };
             let asked: Vec<_> = slots.iter().filter(is_written).cloned().collect();
-            let failed = write_labels(&asked, &label);
-            let are_in = asked.iter().filter(|slot| state_of(slot) == DeviceState::In).count();
-            let failed_in =
-                failed.iter().filter(|(slot, _)| state_of(slot) == DeviceState::In).count();
-            if are_in == failed_in {
+            // Those that are in come first: a label is not newer on one that does not count.
+            let (are_in, others): (Vec<_>, Vec<_>) =
+                asked.into_iter().partition(|slot| state_of(slot) == DeviceState::In);
+            let mut failed = write_labels(&are_in, &label);
+            if are_in.len() - failed.len() < self.placement.least_in() {
                 let first = failed.into_iter().next().map(|(_, error)| error);
                 return Err(first.unwrap_or_else(|| io::Error::other("no device is in")));
             }
+            failed.extend(write_labels(&others, &label));
             let is_done = failed.is_empty();
             for (slot, error) in failed {
                 slot.write_errors.fetch_add(1, Ordering::Relaxed);
@@ -367,7 +392,8 @@ impl Members {
         let are_in = slots.iter().filter(|slot| slot.is_in()).count();
         for slot in slots.iter() {
             if let Some(device) = slot.written() {
-                device.disk.set_redundant(are_in > 1 || !slot.is_in());
+                let is_spare = are_in > self.placement.least_in();
+                device.disk.set_redundant(is_spare || !slot.is_in());
             }
         }
     }

@@ -1,10 +1,11 @@
 //! [`Segments`] over several devices.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use block::{FRAME_BYTES, Frame, FrameMut};
+use block::{Frame, FrameMut};
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
@@ -17,7 +18,6 @@ use super::roots::{self, PoolRoots};
 use crate::channel::Channel;
 use crate::devices::{DeviceError, DeviceState, DeviceStatus};
 use crate::labels;
-use crate::layout::Layout;
 use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 
@@ -25,7 +25,6 @@ use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 #[derive(Debug)]
 pub struct Mirrored {
     members: Arc<Members>,
-    layout: Arc<Layout>,
     /// What is known of the root since it was read.
     roots: SinceRead<PoolRoots>,
     epoch: AtomicU64,
@@ -53,8 +52,8 @@ impl Mirrored {
     /// [`MirrorError`].
     pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, MirrorError> {
         let members = Arc::new(opening::find_members(devices, may_miss)?);
-        let (layout, roots, epoch) = Default::default();
-        Ok(Self { members, layout, roots, epoch })
+        let (roots, epoch) = Default::default();
+        Ok(Self { members, roots, epoch })
     }
 
     /// Has a device come, which catches up: a blank one, or one of this pool that was not there.
@@ -98,19 +97,24 @@ impl Mirrored {
         notices.chain(missing).collect()
     }
 
-    #[cfg(test)]
-    pub(super) fn parts(&self) -> (Arc<Members>, Arc<Layout>) {
-        (self.members.clone(), self.layout.clone())
+    /// A device that is catching up.
+    fn coming(&self, device: u16) -> io::Result<Arc<Slot>> {
+        let slot = self.members.slot(device).map_err(io::Error::other)?;
+        match slot.state() {
+            DeviceState::CatchingUp => Ok(slot),
+            _ => Err(io::Error::other("it is not catching up (any more)")),
+        }
     }
 
-    fn offset_bytes(&self, place: Place, frame_count: usize) -> u64 {
-        self.layout.offset_bytes(place, frame_count)
+    #[cfg(test)]
+    pub(super) fn members(&self) -> Arc<Members> {
+        self.members.clone()
     }
 }
 
 impl Segments for Mirrored {
     fn lay_out(&self, geometry: Geometry) {
-        self.layout.set(geometry);
+        self.members.placement().lay_out(geometry);
     }
 
     /// As long as the shortest that is in.
@@ -129,29 +133,28 @@ impl Segments for Mirrored {
     }
 
     fn describe(&self, segment: u32) -> SegmentKind {
-        assert!(segment < self.layout.get().segment_count, "there is no segment {segment}");
+        let count = self.members.placement().geometry().segment_count;
+        assert!(segment < count, "there is no segment {segment}");
         SegmentKind::Plain
     }
 
     fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
-        let at = self.offset_bytes(place, frames.len());
-        self.members.read_any(at, frames, |disk, at, frames| disk.read(at, frames))
+        self.members.read(place, frames, |disk, at, frames| disk.read(at, frames))
     }
 
     fn read_patiently(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
         self.read(place, frames).or_else(|_| {
-            let at = self.offset_bytes(place, frames.len());
-            self.members.read_any(at, frames, |disk, at, frames| disk.read_patiently(at, frames))
+            self.members.read(place, frames, |disk, at, frames| disk.read_patiently(at, frames))
         })
     }
 
     fn free(&self, segment: u32) -> io::Result<bool> {
-        let segment_bytes = self.layout.get().part_bytes;
-        let frames = segment_bytes as usize / FRAME_BYTES;
-        let offset_bytes = self.offset_bytes(Place::of_block(segment, 0), frames);
+        let geometry = self.members.placement().geometry();
+        assert!((1..geometry.segment_count).contains(&segment), "there is no segment {segment}");
+        let (offset_bytes, part_bytes) = (geometry.part_offset_bytes(segment), geometry.part_bytes);
         let (mut can, slots) = (false, self.members.slots());
         for device in slots.iter().filter_map(|slot| slot.written()) {
-            can |= device.disk.discard(offset_bytes, segment_bytes)?;
+            can |= device.disk.discard(offset_bytes, part_bytes)?;
         }
         Ok(can)
     }
@@ -161,8 +164,7 @@ impl Segments for Mirrored {
     }
 
     fn append_as(&self, place: Place, frames: &[Frame], persist: Persist) -> io::Result<()> {
-        let offset_bytes = self.layout.offset_or_start(place, frames.len());
-        self.members.write_each(|disk| disk.write_as(offset_bytes, frames, persist))
+        self.members.append(place, frames, persist)
     }
 
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
@@ -184,8 +186,9 @@ impl Segments for Mirrored {
             if let Err(error) = flushed
                 && self.members.fail(&slot, error).is_err()
             {
-                // It is the last: what it has not kept is written once more.
-                return device.disk.write_and_flush(write);
+                // It must stay: what it has not kept is written once more, to all of them.
+                device.disk.write_and_flush(write)?;
+                return self.write_and_flush(&mut || Ok(()));
             }
         }
         Ok(())
@@ -244,7 +247,7 @@ impl Segments for Mirrored {
     }
 
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>> {
-        let channel = MirrorChannel::new(self.members.clone(), self.layout.clone(), entries)?;
+        let channel = MirrorChannel::new(self.members.clone(), entries)?;
         Ok(Box::new(channel))
     }
 
@@ -253,24 +256,11 @@ impl Segments for Mirrored {
     }
 
     fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
-        let offset_bytes = self.offset_bytes(place, frames.len());
-        let slot = self.members.copy_of(offset_bytes, copy)?;
-        let device = slot.readable().ok_or_else(is_out)?;
-        device.disk.read_patiently(offset_bytes, frames)
+        self.members.read_copy(place, copy, frames)
     }
 
     fn mend(&self, place: Place, copy: u32, frames: &[Frame]) -> io::Result<()> {
-        let offset_bytes = self.offset_bytes(place, frames.len());
-        let slot = self.members.copy_of(offset_bytes, copy)?;
-        let device = slot.readable().ok_or_else(is_out)?;
-        self.members.begin()?;
-        match device.disk.write_durable(offset_bytes, frames) {
-            Ok(()) => {
-                slot.mended.fetch_add(1, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) => Err(self.members.fail_with(&slot, error)),
-        }
+        self.members.mend(place, copy, frames)
     }
 
     fn devices(&self) -> Vec<DeviceStatus> {
@@ -288,13 +278,30 @@ impl Segments for Mirrored {
     }
 
     fn copy_to(&self, device: u16, place: Place, frames: &[Frame]) -> io::Result<()> {
-        let slot = self.members.slot(device).map_err(io::Error::other)?;
-        if slot.state() != DeviceState::CatchingUp {
-            return Err(io::Error::other("it is not catching up (any more)"));
-        }
-        let Some(to) = slot.written() else { return Err(is_out()) };
-        let written = to.disk.write(self.offset_bytes(place, frames.len()), frames);
+        let slot = self.coming(device)?;
+        let written = self.members.copy_to(&slot, place, frames);
         written.map_err(|error| self.members.fail_with(&slot, error))
+    }
+
+    fn rebuild(
+        &self,
+        device: u16,
+        segment: u32,
+        is_metadata: bool,
+        rows: Range<u32>,
+    ) -> io::Result<bool> {
+        let slot = self.coming(device)?;
+        let Ok(made) = self.members.rows_for(&slot, segment, is_metadata, rows) else {
+            return Ok(false);
+        };
+        let Some((offset_bytes, frames)) = made else { return Ok(true) };
+        let Some(to) = slot.written() else { return Err(is_out()) };
+        let written = to.disk.write(offset_bytes, &frames);
+        written.map_err(|error| self.members.fail_with(&slot, error)).map(|()| true)
+    }
+
+    fn verify_rows(&self, segment: u32, rows: Range<u32>) -> io::Result<bool> {
+        self.members.verify_rows(segment, rows)
     }
 
     fn caught_up(&self, device: u16) -> io::Result<()> {
@@ -344,7 +351,7 @@ impl Segments for Mirrored {
     }
 
     fn locate(&self, place: Place) -> u64 {
-        self.layout.get().offset_bytes(place)
+        self.members.placement().geometry().offset_bytes(place)
     }
 }
 

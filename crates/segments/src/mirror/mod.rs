@@ -1,21 +1,24 @@
-//! A pool on several devices, each of which has all of it.
+//! A pool on several devices: up to three each have all of it, and from four on it is in stripes.
 //!
-//! Segment s is where it would be on the only device of a pool, on each of them, and so are the
-//! copies of the root. Two devices survive the loss of one, three that of two.
+//! What a device has of segment s is where that would be on the only device of a pool: all of it,
+//! or a column of data, or of parity ([`placement`]). The copies of the root are on each of them. Two
+//! devices survive the loss of one, and three and more that of two.
 //!
+//! * [`placement`]: what is on which device, [`access`]: reading and writing it, for who may wait,
 //! * [`device`]: a device, and what is known of it,
 //! * [`members`]: which devices are in, and how that changes, [`labelling`]: having all say so,
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`roots`]: the root on all of them,
-//! * [`mirrored`]: [`crate::Segments`] over them, [`channel`]: a thread's way to them, by
-//!   [`lanes`], where none is waited for for long ([`late`]).
+//! * [`mirrored`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
+//!   them, by [`lanes`], where none is waited for for long ([`late`]).
 //!
 //! Invariants:
-//! 1. What was acknowledged is on all devices that are in by the newest label that is durable. So a
-//!    device that failed is out in the labels of the others *before* anything is acknowledged that
-//!    it does not have ([`members::Members::fail`]), and no device is in that lacks anything
-//!    ([`crate::Segments::caught_up`]).
-//! 2. One device at least is in, and stays so, whatever it refuses: then its errors are the pool's.
+//! 1. Of what was acknowledged each device that is in by the newest label that is durable has what
+//!    it should have. So one that failed is out in the labels of the others *before* anything is
+//!    acknowledged that it does not have ([`members::Members::fail`]), and no device is in that
+//!    lacks anything ([`crate::Segments::caught_up`]).
+//! 2. As many devices as it takes to have all are in, one or as many as there are columns of data,
+//!    and stay so, whatever they refuse: then their errors are the pool's.
 //! 3. A device that is out is not read, not even its root.
 //! 4. A device is taken back only when none of the requests is on its way any more that it had
 //!    before it went out: one that lands late would be over what was written since.
@@ -29,6 +32,8 @@ mod late;
 mod members;
 mod mirrored;
 mod opening;
+mod placement;
+mod reads;
 mod roots;
 
 pub use device::Device;

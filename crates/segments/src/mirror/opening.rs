@@ -5,10 +5,12 @@ use std::io;
 use block::Frame;
 use format::label::{Member, MemberState};
 use format::{DeviceId, Label, Place, Superblock};
+use parity::LibraryError;
 use sys::Disk;
 
 use super::device::{Device, Slot};
-use super::members::{MIRRORS_MAX, Members};
+use super::members::Members;
+use super::placement::{Placement, columns_on};
 use crate::devices::DeviceState;
 use crate::labels;
 use crate::root;
@@ -41,6 +43,19 @@ pub enum MirrorError {
         /// How many are in.
         are_in: usize,
     },
+    /// Too few of those that are in are there for what the others have.
+    #[error(
+        "{there} devices are there that count, and it takes {least} of this pool: connect others"
+    )]
+    Lost {
+        /// How many of those that are in are there.
+        there: usize,
+        /// How many it takes.
+        least: usize,
+    },
+    /// Parity can't be made.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     /// All that are there are out.
     #[error("no device is there that has all of the pool; {0} is out: connect the others")]
     NoneIn(String),
@@ -98,12 +113,17 @@ pub(super) fn find_members(devices: Vec<Device>, may_miss: bool) -> Result<Membe
     }
     // More than half: then the others can't have gone on without these, unless two of three went
     // out in one change, and are back without the third.
+    let placement = Placement::on(slots.len())?;
+    let least = placement.least_in();
+    if there < least {
+        return Err(MirrorError::Lost { there, least });
+    }
     let is_sure = 2 * there > are_in;
     if !is_sure && !may_miss {
         return Err(MirrorError::TooFew { there, are_in });
     }
     let step = if is_sure { 0 } else { FORCED_STEP };
-    Ok(Members::new(newest.pool_id, slots, newest.sequence + step))
+    Ok(Members::new(newest.pool_id, placement, slots, newest.sequence + step))
 }
 
 /// Makes a pool on devices that may bear anything, with its first root. The first blocks of `wiped`
@@ -118,8 +138,15 @@ pub(super) fn make(
     wiped: &[Place],
     entropy: [u8; 16],
 ) -> io::Result<()> {
-    assert!(root.features.has_mirrors() && root.features.has_labels());
-    assert!((1..=MIRRORS_MAX).contains(&devices.len()), "{} devices", devices.len());
+    let columns = columns_on(devices.len());
+    let has_feature = match columns {
+        Some(_) => root.features.has_stripes(),
+        None => root.features.has_mirrors(),
+    };
+    assert!(has_feature && root.features.has_labels(), "the root is of another kind of pool");
+    assert_eq!(usize::from(root.geometry.columns), columns.unwrap_or(1), "columns of the devices");
+    // What it needs is there before anything is written.
+    Placement::on(devices.len()).map_err(io::Error::other)?;
     let member = |number: usize| {
         let number = number as u16;
         let device = DeviceId::of_member(root.pool_id, number, entropy);

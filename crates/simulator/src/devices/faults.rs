@@ -1,6 +1,7 @@
 //! What goes wrong with disks, and what is done about it.
 //!
-//! One disk at least is always well that has all of the pool; the others may have any trouble.
+//! As many disks are always well as it takes to have all of the pool; the others may have any
+//! trouble.
 
 use segments::{DeviceError, DeviceState};
 
@@ -11,11 +12,10 @@ use crate::disk::WriteFault;
 use crate::history::locked;
 
 impl World {
-    /// Something goes wrong with a disk, if another one is well.
+    /// Something goes wrong with a disk, if it can be spared.
     pub(super) fn fault(&mut self, pool: &Pool) -> Result<(), String> {
         let at = self.rng.below(self.drives.len() as u64) as usize;
-        let well = self.well();
-        if well.iter().all(|other| *other == at) {
+        if !self.can_spare(at) {
             return Ok(());
         }
         let times = if self.rng.chance(50) { u64::MAX } else { self.rng.between(1, 5) };
@@ -107,7 +107,7 @@ impl World {
         if self.rng.chance(30) {
             self.earlier[at] = self.drives[at].copy().content();
         }
-        if self.liar == Some(at) && is_written && self.well().iter().any(|other| *other != at) {
+        if self.liar == Some(at) && is_written && self.can_spare(at) {
             self.take_out(pool, at)?;
         } else if is_written {
             return Ok(());
@@ -137,7 +137,7 @@ impl World {
                 let name = at.to_string();
                 let blank = Drive::new(name, self.plan.pool_bytes, seed, &self.power);
                 self.drives[at] = blank.clone();
-                if self.rng.chance(50) {
+                if self.drives.len() <= 3 && self.rng.chance(50) {
                     let removed = pool.devices.remove(number);
                     removed.and_then(|()| pool.devices.add(device_of(&blank), entropy).map(drop))
                 } else {
@@ -149,7 +149,7 @@ impl World {
                 let device = device_of(&self.drives[at]);
                 match (pool.devices.add(device.clone(), entropy), self.missing(pool)) {
                     // One of another time: it takes the place of one that is lost.
-                    (Err(DeviceError::Full(_)), Some(lost)) => {
+                    (Err(DeviceError::Full(_) | DeviceError::InStripes(_)), Some(lost)) => {
                         pool.devices.replace(lost, device, entropy).map(drop)
                     }
                     (result, _) => result.map(drop),
@@ -159,8 +159,8 @@ impl World {
         self.settled("bring back", result.map_err(|error| error.to_string()))
     }
 
-    /// Behind a crash some disks are well again, and some do not come back; one at least does that
-    /// had all of the pool.
+    /// Behind a crash some disks are well again, and some do not come back; as many do as it takes,
+    /// of those that had what they should have.
     pub(super) fn come_back(&mut self) {
         for at in 0..self.drives.len() {
             match self.rng.below(10) {
@@ -171,8 +171,10 @@ impl World {
         }
         let had_all: Vec<usize> =
             self.were_in.iter().copied().filter(|at| self.is_true(*at)).collect();
-        if had_all.iter().all(|at| self.drives[*at].trouble() != Trouble::None) {
-            let at = had_all[self.rng.below(had_all.len() as u64) as usize];
+        let is_troubled = |at: &usize| self.drives[*at].trouble() != Trouble::None;
+        let mut troubled: Vec<usize> = had_all.iter().copied().filter(is_troubled).collect();
+        while had_all.len() - troubled.len() < self.least() && !troubled.is_empty() {
+            let at = troubled.swap_remove(self.rng.below(troubled.len() as u64) as usize);
             self.drives[at].set_trouble(Trouble::None);
         }
         let gone = self.were_in.iter().filter(|at| self.drives[**at].trouble() == Trouble::Gone);

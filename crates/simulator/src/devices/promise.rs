@@ -1,14 +1,17 @@
-//! What each disk holds by itself.
+//! What so few disks hold by themselves as it takes to have all.
 
 use std::sync::Arc;
 
 use segments::{Device, DeviceState, Mirrored};
 use store::{CheckOptions, Store};
 
-use super::World;
+use super::{World, disks_of};
 use crate::commits::Ground;
 use crate::history::{Kept, locked, options, read_state, text};
 use crate::model::{Model, State};
+
+/// How many choices of disks are tried after a crash, where there are many.
+const CHOICES: usize = 12;
 
 /// All that a sound pool holds.
 ///
@@ -23,27 +26,44 @@ pub(super) fn read_all(store: &Store, model: &Model, kept: Kept) -> Result<State
 }
 
 impl World {
-    /// Each disk that is in holds durably all that was acknowledged, and opens without the others;
-    /// one that is catching up does not open.
+    /// So few of the disks that are in as it takes hold durably all that was acknowledged, and open
+    /// without the others: each by itself, or some of those in stripes. With one that is catching
+    /// up in the place of one of them they do not open.
     pub(super) fn promise(&mut self) -> Result<(), String> {
         if self.power.has_failed() {
             return Ok(());
         }
         for at in self.disks(DeviceState::CatchingUp) {
-            if self.open_alone(at).is_ok() {
-                return Err(format!("disk {at} opens alone while it is catching up"));
+            let mut few = self.some_of(self.disks(DeviceState::In), self.least() - 1);
+            few.push(at);
+            if self.open_alone(&few).is_ok() {
+                return Err(format!("disks {few:?} open while {at} is catching up"));
             }
         }
-        for at in self.disks(DeviceState::In) {
-            if !self.is_true(at) {
-                continue;
-            }
+        let mut are_in = self.disks(DeviceState::In);
+        are_in.retain(|at| self.is_true(*at));
+        let least = self.least();
+        // Of disks in stripes there are many choices.
+        let choices = match least {
+            1 => are_in.into_iter().map(|at| vec![at]).collect(),
+            _ if are_in.len() < least => Vec::new(),
+            _ => vec![self.some_of(are_in, least)],
+        };
+        for few in choices {
             self.seen.promises[0] += 1;
-            let alone = |reason: String| format!("disk {at} alone: {reason}");
-            let devices = self.open_alone(at).map_err(alone)?;
+            let alone = |reason: String| format!("disks {few:?} alone: {reason}");
+            let devices = self.open_alone(&few).map_err(alone)?;
             self.holds_all(devices).map_err(alone)?;
         }
         Ok(())
+    }
+
+    /// So many of these, any.
+    fn some_of(&mut self, mut disks: Vec<usize>, count: usize) -> Vec<usize> {
+        while disks.len() > count {
+            disks.swap_remove(self.rng.below(disks.len() as u64) as usize);
+        }
+        disks
     }
 
     fn holds_all(&self, devices: Arc<Mirrored>) -> Result<(), String> {
@@ -55,14 +75,21 @@ impl World {
 
     /// Whichever disks are there: if the pool opens by itself, it holds all that was acknowledged.
     pub(super) fn nobody_opens_less(&mut self) -> Result<(), String> {
-        for some in 1..1 << self.drives.len() {
+        let all = 1 << self.drives.len();
+        // Of many disks some choices: each costs an opening.
+        let choices: Vec<u64> = match self.drives.len() {
+            0..=3 => (1..all).collect(),
+            _ => (0..CHOICES).map(|_| self.rng.below(all)).collect(),
+        };
+        for some in choices {
             let is_there = |at: &usize| some >> at & 1 == 1 && !self.is_stale[*at];
             let there: Vec<_> = (0..self.drives.len()).filter(is_there).collect();
-            if !there.iter().any(|at| self.is_true(*at)) {
-                continue;
-            }
             let copies = there.iter().map(|at| self.copy(*at)).collect();
             if let Ok(opened) = Mirrored::open(copies, false) {
+                let are_in = disks_of(&opened, DeviceState::In);
+                if are_in.iter().filter(|at| self.is_true(**at)).count() < self.least() {
+                    continue;
+                }
                 self.seen.promises[1] += 1;
                 let told = |reason: String| format!("disks {there:?} by themselves: {reason}");
                 self.holds_all(Arc::new(opened)).map_err(told)?;
@@ -75,9 +102,9 @@ impl World {
         Device::over(Arc::new(self.drives[at].copy()), at.to_string())
     }
 
-    /// A copy of what is durable on a disk, opened without the others.
-    fn open_alone(&self, at: usize) -> Result<Arc<Mirrored>, String> {
-        let opened = Mirrored::open(vec![self.copy(at)], true);
+    /// Copies of what is durable on some disks, opened without the others.
+    fn open_alone(&self, few: &[usize]) -> Result<Arc<Mirrored>, String> {
+        let opened = Mirrored::open(few.iter().map(|at| self.copy(*at)).collect(), true);
         opened.map(Arc::new).map_err(|error| error.to_string())
     }
 }

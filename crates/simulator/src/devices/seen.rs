@@ -74,7 +74,8 @@ impl std::fmt::Display for Seen {
         )?;
         write!(
             f,
-            "{} times all was held by one disk alone, {} times by some; trace {trace:016x}",
+            "{} times all was held by as few disks as it takes, {} times by some; trace \
+             {trace:016x}",
             promises[0], promises[1]
         )
     }

@@ -31,8 +31,8 @@ impl PackedBlocks {
         }
     }
 
-    /// Moves what was gathered on, so that each piece begins where it is said to, with zeros between
-    /// them. Pieces are told by where they begin and by how many bytes they have.
+    /// Moves what was gathered on, so that each piece begins where it is said to, with zeros
+    /// between them. Pieces are told by where they begin and by how many bytes they have.
     pub(crate) fn spread(&mut self, pieces: impl Iterator<Item = (usize, usize)>) {
         let (before, mut from) = (std::mem::take(self), 0);
         for (start, len_bytes) in pieces {

@@ -42,6 +42,7 @@ mod slices;
 mod snapshots;
 mod space;
 mod starving;
+mod stripes;
 mod superblocks;
 mod target_state;
 mod unflushed;

@@ -7,12 +7,12 @@ use super::*;
 use crate::{CatchingUp, Durability, Next};
 
 impl Pool {
-    fn state(&self, disk: usize) -> DeviceState {
+    pub(in crate::tests) fn state(&self, disk: usize) -> DeviceState {
         self.mirrors.devices()[disk].state
     }
 
     /// Goes on until nothing is left to do.
-    fn come_to_rest(&self) {
+    pub(in crate::tests) fn come_to_rest(&self) {
         for _ in 0..100_000 {
             if self.store.maintain().unwrap() == Next::Nothing {
                 return;
@@ -62,15 +62,15 @@ fn a_device_that_was_out_has_all_once_it_has_caught_up() {
 }
 
 /// What hosts have written, by block.
-struct Model {
-    blocks: Vec<u64>,
-    next: u64,
+pub(in crate::tests) struct Model {
+    pub(in crate::tests) blocks: Vec<u64>,
+    pub(in crate::tests) next: u64,
 }
 
-const BLOCKS: u64 = 24 << 8;
+pub(in crate::tests) const BLOCKS: u64 = 24 << 8;
 
 impl Model {
-    fn write(&mut self, store: &Store, id: VolumeId, count: u64) {
+    pub(in crate::tests) fn write(&mut self, store: &Store, id: VolumeId, count: u64) {
         for _ in 0..count {
             self.next += 1;
             let at = self.next.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
@@ -85,7 +85,7 @@ impl Model {
         (first..first + length).flat_map(one).collect()
     }
 
-    fn check(&self, store: &Store, id: VolumeId) {
+    pub(in crate::tests) fn check(&self, store: &Store, id: VolumeId) {
         for (block, seed) in (0..).zip(&self.blocks) {
             let want = match seed {
                 0 => vec![0; 4096],

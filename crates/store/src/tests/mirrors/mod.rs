@@ -1,9 +1,9 @@
 //! Pools of which each device has all.
 
-mod catch_up;
+pub(super) mod catch_up;
 mod chunks;
 mod garbage;
-mod records;
+pub(super) mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};
 use segments::{Device, Mirrored, Segments};
@@ -13,13 +13,13 @@ use super::reduction::prose;
 use super::*;
 
 /// Several disks, and the pool on them.
-struct Pool {
-    disks: Vec<Arc<MemoryDisk>>,
-    mirrors: Arc<Mirrored>,
-    store: Store,
+pub(super) struct Pool {
+    pub(super) disks: Vec<Arc<MemoryDisk>>,
+    pub(super) mirrors: Arc<Mirrored>,
+    pub(super) store: Store,
 }
 
-fn devices(disks: &[Arc<MemoryDisk>]) -> Vec<Device> {
+pub(super) fn devices(disks: &[Arc<MemoryDisk>]) -> Vec<Device> {
     let name = |at| format!("disk {at}");
     disks.iter().enumerate().map(|(at, disk)| Device::over(disk.clone(), name(at))).collect()
 }
@@ -28,14 +28,14 @@ fn mirrored(disks: &[Arc<MemoryDisk>]) -> Arc<Mirrored> {
     Arc::new(Mirrored::open(devices(disks), true).unwrap())
 }
 
-fn make(count: usize) -> Pool {
+pub(super) fn make(count: usize) -> Pool {
     let disks: Vec<_> = (0..count).map(|_| MemoryDisk::new(1 << 30)).collect();
     Store::create_on(&devices(&disks), &[7; 64]).unwrap();
     open(disks)
 }
 
 /// A pool on those of its devices that are there.
-fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
+pub(super) fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
     open_as(disks, COLD)
 }
 
@@ -47,26 +47,26 @@ fn open_as(disks: Vec<Arc<MemoryDisk>>, options: OpenOptions) -> Pool {
 
 impl Pool {
     /// The disks as a crash would leave them now.
-    fn crashed(&self) -> Vec<Arc<MemoryDisk>> {
+    pub(super) fn crashed(&self) -> Vec<Arc<MemoryDisk>> {
         self.disks.iter().map(|disk| disk.copy()).collect()
     }
 
     /// Opened anew, so that nothing is in memory.
-    fn reopened(self) -> Pool {
+    pub(super) fn reopened(self) -> Pool {
         let disks = self.disks.clone();
         drop(self);
         open(disks)
     }
 
     /// The chunks that have a place, in the order of their ids.
-    fn chunks(&self) -> Vec<(ChunkId, ChunkRow)> {
+    pub(super) fn chunks(&self) -> Vec<(ChunkId, ChunkRow)> {
         let ids = (0..self.store.writer.lock().state.next_chunk).map(ChunkId);
         let rows = ids.filter_map(|id| Some((id, self.store.world.chunk(id).ok()?)));
         rows.filter(|(_, row)| !row.place.is_none()).collect()
     }
 
     /// Where a place is on each disk, in bytes.
-    fn at(&self, place: Place) -> u64 {
+    pub(super) fn at(&self, place: Place) -> u64 {
         self.mirrors.locate(place)
     }
 
@@ -91,7 +91,7 @@ impl Pool {
         self.disks.iter().all(|disk| disk.block(block)[..] == self.disks[0].block(block)[..])
     }
 
-    fn scrub(&self) -> Vec<crate::Finding> {
+    pub(super) fn scrub(&self) -> Vec<crate::Finding> {
         assert!(self.store.scrub_start(5));
         while self.store.scrub_step(64, 6).unwrap() != crate::ScrubStep::Complete {}
         let is_label = |finding: &crate::Finding| matches!(finding.what, crate::What::Label(_));

@@ -7,7 +7,7 @@ use crate::log::log_reader::LogReader;
 use crate::log::replay::next_record;
 
 /// The places of the headers of all records behind the checkpoint.
-pub(super) fn records(store: &Store) -> Vec<LogPosition> {
+pub(in crate::tests) fn records(store: &Store) -> Vec<LogPosition> {
     let end = store.writer.lock().log.position().lsn;
     let mut at = store.checkpointing.lock().superblock().log;
     let mut reader = LogReader::new(&store.world.medium);

@@ -1,0 +1,221 @@
+//! Reads of a thread: from the device that has something, or made of what others have.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use block::FrameMut;
+use format::Place;
+use smallvec::SmallVec;
+use sys::{Buffers, Completion};
+
+use super::access::is_out;
+use super::channel::MirrorChannel;
+use super::lanes::{Lanes, ReadRun, Request, name_of, parts_of};
+use super::placement::{Held, Run, made, position, shard_at};
+
+impl MirrorChannel {
+    pub(super) fn begin_read(
+        &mut self,
+        user_data: u64,
+        place: Place,
+        frames: Vec<FrameMut>,
+    ) -> io::Result<()> {
+        self.look_at_members();
+        let runs = self.members.placement().runs(place, frames.len(), self.slots.len());
+        let counts: SmallVec<[usize; 1]> = runs.iter().map(|run| run.frames.len()).collect();
+        let runs = runs.into_iter().map(ReadRun::new).collect();
+        let index = self.requests.keep(Request::Read { user_data, runs, is_answered: false });
+        let (mut frames, mut asked) = (frames, Ok(true));
+        for (run, count) in counts.into_iter().enumerate() {
+            let rest = frames.split_off(count);
+            let own = std::mem::replace(&mut frames, rest);
+            asked = asked.and_then(|all| Ok(self.ask((index, run), own)? && all));
+        }
+        let error = match asked {
+            Ok(true) => return Ok(()),
+            Ok(false) => io::Error::other("too few devices are in"),
+            Err(error) => error,
+        };
+        // What was asked for is not waited for.
+        if let Some(Request::Read { is_answered, .. }) = self.requests.get(index) {
+            *is_answered = true;
+        }
+        self.requests.waiting -= 1;
+        self.requests.forget_if_ended(index);
+        Err(error)
+    }
+
+    /// Asks one more lane for what a read wants, or several, of what others have it is to be made;
+    /// `false` if there is none.
+    pub(super) fn ask(
+        &mut self,
+        (index, number): (u32, usize),
+        frames: Vec<FrameMut>,
+    ) -> io::Result<bool> {
+        let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return Ok(false) };
+        let (run, tried) = (runs[number].run.clone(), runs[number].tried);
+        match &run.held {
+            Held::Copies(positions) => {
+                let mut positions = positions.iter().map(|position| usize::from(*position));
+                match positions.find_map(|position| self.lane_to_read(position, tried)) {
+                    Some(lane) => self.ask_lane((index, number), lane, &run, frames).map(|()| true),
+                    None => Ok(false),
+                }
+            }
+            Held::Column { segment, column } => {
+                let own = position(*segment, *column, self.slots.len());
+                match self.lane_to_read(own, tried) {
+                    Some(lane) => self.ask_lane((index, number), lane, &run, frames).map(|()| true),
+                    None => self.ask_others((index, number), (*segment, *column), &run),
+                }
+            }
+        }
+    }
+
+    /// Asks as many other lanes as it takes, or one more.
+    fn ask_others(
+        &mut self,
+        (index, number): (u32, usize),
+        (segment, column): (u32, usize),
+        run: &Run,
+    ) -> io::Result<bool> {
+        let Some(code) = self.members.placement().code() else { return Ok(false) };
+        let (needed, shards) = (code.stripe().data(), self.slots.len());
+        let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return Ok(false) };
+        let read = &mut runs[number];
+        let (tried, is_begun) = (read.tried, read.others.is_some());
+        let others = (0..shards).filter(|shard| *shard != column);
+        let positions = others.map(|shard| position(segment, shard, shards));
+        let lanes: Vec<usize> =
+            positions.filter_map(|position| self.lane_to_read(position, tried)).collect();
+        let wanted = if is_begun { 1 } else { needed };
+        if lanes.len() < wanted {
+            return Ok(false);
+        }
+        if let Some(Request::Read { runs, .. }) = self.requests.get(index) {
+            runs[number].others.get_or_insert_with(|| vec![None; shards]);
+        }
+        for lane in lanes.into_iter().take(wanted) {
+            self.ask_lane((index, number), lane, run, Vec::new())?;
+        }
+        Ok(true)
+    }
+
+    fn ask_lane(
+        &mut self,
+        (index, number): (u32, usize),
+        lane: usize,
+        run: &Run,
+        mut frames: Vec<FrameMut>,
+    ) -> io::Result<()> {
+        frames.resize_with(run.frames.len(), FrameMut::stale);
+        self.lanes[lane].read(name_of(index, lane, number), run.offset_bytes, frames)?;
+        if let Some(Request::Read { runs, .. }) = self.requests.get(index) {
+            let read = &mut runs[number];
+            read.under_way |= 1 << lane;
+            read.tried |= 1 << lane;
+            read.asked = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// The lane to a device, if it may be read and was not asked already.
+    fn lane_to_read(&self, position: usize, tried: Lanes) -> Option<usize> {
+        let slot = self.slots.get(position).filter(|slot| slot.readable().is_some())?;
+        self.lane_of(slot).filter(|lane| tried & (1 << lane) == 0)
+    }
+
+    /// One lane has ended its part of a request.
+    pub(super) fn part_ended(&mut self, completion: Completion) {
+        let (index, lane, run) = parts_of(completion.user_data);
+        self.lanes[lane].ended_one();
+        match (self.requests.get(index), completion.buffers) {
+            (Some(Request::Append { .. }), Buffers::Write(_)) => {
+                self.append_ended(index, 1 << lane, completion.result);
+            }
+            (Some(Request::Read { runs, is_answered, .. }), Buffers::Read(frames)) => {
+                runs[run].under_way &= !(1 << lane);
+                match completion.result {
+                    _ if *is_answered || runs[run].frames.is_some() => {}
+                    Ok(()) => self.part_read((index, run), lane, frames),
+                    Err(error) => {
+                        self.lanes[lane].slot.read_errors.fetch_add(1, Ordering::Relaxed);
+                        self.read_failed((index, run), frames, error);
+                    }
+                }
+            }
+            _ => debug_assert!(false, "no request has such a part"),
+        }
+        self.requests.forget_if_ended(index);
+    }
+
+    /// A lane has read what was asked of it.
+    fn part_read(&mut self, (index, number): (u32, usize), lane: usize, frames: Vec<FrameMut>) {
+        self.lanes[lane].late_reads = 0;
+        let at = self.slots.iter().position(|slot| Arc::ptr_eq(slot, &self.lanes[lane].slot));
+        let shards = self.slots.len();
+        let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return };
+        let read = &mut runs[number];
+        let own = match &read.run.held {
+            Held::Column { segment, column } => Some((*segment, *column)),
+            Held::Copies(_) => None,
+        };
+        let shard = own.zip(at).map(|((segment, _), at)| shard_at(segment, at, shards));
+        match (own, shard) {
+            (None, _) => read.frames = Some(frames),
+            (Some((_, column)), Some(shard)) if shard == column => read.frames = Some(frames),
+            // What a device that was replaced since has read may be anything.
+            (Some(_), None) => {
+                let error = is_out();
+                return self.read_failed((index, number), frames, error);
+            }
+            (Some((_, column)), Some(shard)) => {
+                let Some(others) = &mut read.others else { return };
+                others[shard] = Some(frames.into_iter().map(FrameMut::freeze).collect());
+                match self.members.placement().code().map(|code| made(code, others, column)) {
+                    Some(Some(frames)) => read.frames = Some(frames),
+                    _ => return,
+                }
+            }
+        }
+        self.answer_read(index);
+    }
+
+    /// Answers a read, if all of it was read.
+    fn answer_read(&mut self, index: u32) {
+        let Some(Request::Read { user_data, runs, is_answered }) = self.requests.get(index) else {
+            return;
+        };
+        if *is_answered || runs.iter().any(|run| run.frames.is_none()) {
+            return;
+        }
+        *is_answered = true;
+        let user_data = *user_data;
+        let mut parts = runs.iter_mut().filter_map(|run| run.frames.take());
+        let mut frames = parts.next().unwrap_or_default();
+        parts.for_each(|mut part| frames.append(&mut part));
+        self.answer(Completion { user_data, buffers: Buffers::Read(frames), result: Ok(()) });
+    }
+
+    /// A device does not give what a read wants: another one does, or it is on its way, or the read
+    /// has failed.
+    fn read_failed(&mut self, part: (u32, usize), frames: Vec<FrameMut>, error: io::Error) {
+        if let Ok(true) = self.ask(part, frames) {
+            return;
+        }
+        let (index, number) = part;
+        let Some(Request::Read { user_data, runs, is_answered }) = self.requests.get(index) else {
+            return;
+        };
+        if runs[number].under_way == 0 && !*is_answered {
+            *is_answered = true;
+            let count = runs.iter().map(|run| run.run.frames.len()).sum();
+            let mut frames = Vec::new();
+            frames.resize_with(count, FrameMut::stale);
+            let (user_data, buffers) = (*user_data, Buffers::Read(frames));
+            self.answer(Completion { user_data, buffers, result: Err(error) });
+        }
+    }
+}

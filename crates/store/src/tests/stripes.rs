@@ -1,0 +1,249 @@
+//! Pools on four devices and more: columns of data, and two of parity.
+
+use format::{Codec, Place};
+use segments::{Device, DeviceState, Segments};
+
+use super::mirrors::catch_up::{BLOCKS, Model};
+use super::mirrors::records::records;
+use super::mirrors::{Pool, devices, make, open};
+use super::reduction::prose;
+use super::*;
+use crate::{Repair, What};
+
+impl Pool {
+    /// Rows of a segment.
+    fn rows(&self) -> u32 {
+        self.store.world.medium.geometry().rows()
+    }
+
+    /// The disk with a column of a segment; of metadata, with a copy of its first column.
+    fn disk_of(&self, segment: u32, column: u32) -> usize {
+        (segment + column) as usize % self.disks.len()
+    }
+
+    /// The disk that a place of the log is on.
+    fn own(&self, place: Place) -> usize {
+        self.disk_of(place.segment, place.offset_units / 64 / self.rows())
+    }
+
+    fn spoil_own(&self, place: Place) {
+        self.disks[self.own(place)].flip_one(self.at(place) + 100, 3);
+    }
+
+    /// The pool without two of its disks, as they are now.
+    fn without(&self, lost: [usize; 2]) -> Pool {
+        let disks = self.disks.iter().enumerate();
+        let left = disks.filter(|(at, _)| !lost.contains(at)).map(|(_, disk)| disk.copy());
+        open(left.collect())
+    }
+}
+
+/// All pairs of so many.
+fn pairs(count: usize) -> impl Iterator<Item = [usize; 2]> {
+    (0..count).flat_map(move |a| (a + 1..count).map(move |b| [a, b]))
+}
+
+/// What is in the log only, and what was in a checkpoint; as it is, and compressed.
+fn filled(count: usize) -> (Pool, VolumeId, Vec<u8>) {
+    let pool = make(count);
+    let id = volume(&pool.store, 64 * MIB);
+    let mut data = Vec::new();
+    for at in 0..24 {
+        // Of all sizes, so that records have rows of all lengths.
+        let sectors = [8, 8, 24, 200, 520, 2048][at as usize % 6];
+        let part = if at % 2 == 0 { prose(sectors, at + 1) } else { distinct(sectors, at + 1) };
+        write(&pool.store, id, data.len() as u64 / 512, &part).unwrap();
+        data.extend(part);
+        if at == 14 {
+            pool.store.checkpoint().unwrap();
+        }
+    }
+    (pool, id, data)
+}
+
+fn reads(pool: &Pool, id: VolumeId, data: &[u8]) {
+    for (at, part) in (0..).zip(data.chunks(1 << 20)) {
+        assert!(read(&pool.store, id, at * 2048, part.len() as u64 / 512) == part, "MiB {at}");
+    }
+}
+
+#[test]
+fn any_two_of_four_to_six_devices_may_be_lost() {
+    for count in 4..=6 {
+        let (pool, id, data) = filled(count);
+        assert!(pool.chunks().iter().any(|(_, row)| row.codec != Codec::Raw));
+        for lost in pairs(count) {
+            let left = pool.without(lost);
+            reads(&left, id, &data);
+            assert_sound(&left.store);
+            // And it goes on.
+            write(&left.store, id, 0, &distinct(64, 77)).unwrap();
+            left.store.checkpoint().unwrap();
+            assert!(read(&left.reopened().store, id, 0, 64) == distinct(64, 77));
+        }
+        assert_eq!(pool.scrub(), []);
+    }
+}
+
+#[test]
+fn with_a_third_device_lost_nothing_opens() {
+    let (pool, ..) = filled(5);
+    let left = pool.crashed().drain(..2).collect::<Vec<_>>();
+    let opened = segments::Mirrored::open(devices(&left), true);
+    assert!(opened.is_err(), "two of five columns give no third");
+}
+
+#[test]
+fn two_devices_that_fail_while_hosts_write_cost_nothing() {
+    for lost in pairs(5) {
+        let (pool, id, mut data) = filled(5);
+        for (at, disk) in lost.into_iter().enumerate() {
+            pool.disks[disk].fail_after(at as u64 * 7);
+            for more in 0..8 {
+                let part = distinct(40, 100 + more);
+                write(&pool.store, id, data.len() as u64 / 512, &part).unwrap();
+                data.extend(part);
+            }
+            assert_eq!(pool.state(disk), DeviceState::Out);
+        }
+        pool.store.checkpoint().unwrap();
+        reads(&pool, id, &data);
+        reads(&pool.without(lost), id, &data);
+    }
+}
+
+#[test]
+fn a_block_that_its_device_has_wrong_is_made_of_the_others_and_mended() {
+    let (pool, id, data) = filled(6);
+    let pool = pool.reopened();
+    let chunks = pool.chunks();
+    let places: Vec<Place> = chunks.iter().step_by(29).map(|(_, row)| row.place).collect();
+    places.iter().for_each(|place| pool.spoil_own(*place));
+    reads(&pool, id, &data);
+    assert!(pool.store.mended_copies() >= places.len() as u64 / 2);
+    let pool = pool.reopened();
+    reads(&pool, id, &data);
+    assert_eq!((pool.store.mended_copies(), pool.scrub()), (0, vec![]));
+}
+
+/// What one makes of the others is wrong as well then, unless it is made without that one too.
+#[test]
+fn two_devices_may_be_wrong_in_one_row() {
+    let (pool, id, data) = filled(6);
+    let pool = pool.reopened();
+    let place = pool.chunks()[40].1.place;
+    for other in 0..6 {
+        let disk = pool.disk_of(place.segment, other);
+        if disk != pool.own(place) {
+            pool.spoil_own(place);
+            pool.disks[disk].flip_one(pool.at(place) + 100, 5);
+            reads(&pool, id, &data);
+            pool.scrub();
+            // All of it is right again.
+            assert_eq!(pool.scrub(), [], "column {other}");
+            let without = [pool.own(place), (disk + 1) % 6];
+            reads(&pool.without(without), id, &data);
+        }
+    }
+}
+
+#[test]
+fn wrong_parity_is_found_by_scrubbing_and_encoded_anew() {
+    let (pool, id, data) = filled(5);
+    let place = pool.chunks()[3].1.place;
+    for parity in [3, 4] {
+        let disk = pool.disk_of(place.segment, parity);
+        pool.disks[disk].flip_one(pool.at(place) + 9, 1);
+        reads(&pool, id, &data);
+        assert_eq!(pool.store.mended_copies(), 0, "nobody reads it");
+        let findings = pool.scrub();
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(matches!(findings[0].what, What::Record(_)), "{findings:?}");
+        assert_eq!(findings[0].repair, Repair::Done);
+        assert_eq!(pool.scrub(), []);
+    }
+    pairs(5).for_each(|lost| reads(&pool.without(lost), id, &data));
+}
+
+/// A record may be whole in its columns of data when the power fails, and not in those of parity.
+#[test]
+fn the_parity_of_the_logs_tail_is_encoded_anew_when_a_pool_is_opened() {
+    let pool = make(6);
+    let id = volume(&pool.store, MIB);
+    pool.store.checkpoint().unwrap();
+    let data = distinct(8 * 8, 3);
+    (0..8).for_each(|at| {
+        write(&pool.store, id, at * 8, &data[at as usize * 4096..][..4096]).unwrap();
+    });
+    let disks = pool.crashed();
+    let last = *records(&pool.store).last().unwrap();
+    for parity in [4, 5] {
+        let block = pool.at(Place::of_block(last.segment, last.block)) / 4096;
+        disks[pool.disk_of(last.segment, parity)].overwrite(block, Frame::zeros());
+    }
+    let pool = open(disks);
+    reads(&pool, id, &data);
+    for lost in pairs(6) {
+        let left = pool.without(lost);
+        reads(&left, id, &data);
+        assert_sound(&left.store);
+    }
+}
+
+#[test]
+fn two_devices_all_of_whose_bytes_are_wrong_cost_nothing() {
+    for wrong in pairs(4) {
+        let (pool, id, data) = filled(4);
+        let pool = pool.reopened();
+        wrong.iter().for_each(|disk| pool.disks[*disk].scramble());
+        reads(&pool, id, &data);
+        pool.store.checkpoint().unwrap();
+        reads(&pool, id, &data);
+    }
+}
+
+/// While hosts write, segments are emptied and checkpoints go on.
+#[test]
+fn devices_that_are_replaced_get_what_they_should_have() {
+    let disks: Vec<_> = (0..5).map(|_| MemoryDisk::new(272 << 20)).collect();
+    Store::create_on(&devices(&disks), &[7; 64]).unwrap();
+    let mut pool = open(disks);
+    let id = volume(&pool.store, BLOCKS * 8);
+    let mut model = Model { blocks: vec![0; BLOCKS as usize], next: 0 };
+    model.write(&pool.store, id, 500);
+    pool.store.checkpoint().unwrap();
+    for lost in [[0, 3], [1, 2], [4, 0]] {
+        for disk in lost {
+            pool.mirrors.take_out(disk as u16, "a test").unwrap();
+            model.write(&pool.store, id, 60);
+        }
+        for disk in lost {
+            let blank = MemoryDisk::new(272 << 20);
+            let device = Device::over(blank.clone(), "blank".into());
+            let number = pool.mirrors.replace(disk as u16, device, [disk as u8; 16]).unwrap();
+            assert_eq!(number, disk as u16, "it has the place of the other");
+            pool.disks[disk] = blank;
+        }
+        let mut turns = 0;
+        while lost.iter().any(|disk| pool.state(*disk) != DeviceState::In) {
+            turns += 1;
+            assert!(turns < 20_000, "they never catch up");
+            model.write(&pool.store, id, 1);
+            match turns % 64 {
+                3 => drop(pool.store.reclaim_segment().unwrap()),
+                40 => pool.store.checkpoint().unwrap(),
+                _ => {}
+            }
+            pool.store.maintain().unwrap();
+        }
+        model.write(&pool.store, id, 20);
+        model.check(&pool.store, id);
+        let without: Vec<usize> = (0..5).filter(|disk| !lost.contains(disk)).collect();
+        let left = pool.without([without[0], without[1]]);
+        model.check(&left.store, id);
+        assert_sound(&left.store);
+    }
+    pool.come_to_rest();
+    assert_eq!(pool.scrub(), []);
+    assert_sound(&pool.store);
+}
