@@ -105,8 +105,8 @@ fn told(device: Option<Device>) -> Result<Json<Device>, ApiError> {
     device.map(Json).ok_or_else(ApiError::broken)
 }
 
-/// Gives the pool another device, which has all of it as soon as it has caught up; or puts one in
-/// the place of another. Only a pool that was made on several devices can be given one.
+/// Gives the pool another device, which counts as soon as it has caught up; or puts one in the
+/// place of another. Only a pool that was made on two or three devices can be given one more.
 #[utoipa::path(post, path = "/v1/devices", request_body = DeviceAdd, responses(
     (status = 201, body = Device),
     (status = 400, body = Refusal),

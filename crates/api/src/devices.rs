@@ -33,7 +33,7 @@ impl Devices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceState {
-    /// It has all of the pool.
+    /// It has all that it should have of the pool.
     #[default]
     In,
     /// It gets all that is written, and what it does not have yet is copied to it.

@@ -8,7 +8,7 @@ use format::label::MemberState;
 /// What a device does in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceState {
-    /// It has all of the pool.
+    /// It has all that it should have of the pool.
     In,
     /// It gets all that is written, and what it does not have yet is copied to it.
     CatchingUp,
@@ -65,7 +65,7 @@ pub enum DeviceError {
     /// A pool on one device, without labels of several.
     #[error("the pool is on one device, and can't be given more; make one on several")]
     OnlyOne,
-    /// The last one that has all of the pool stays.
+    /// The last one that is in stays.
     #[error("device {0} is the only one that has all of the pool")]
     Last(u16),
     /// Without it too few are left to make what the others have.

@@ -4,9 +4,9 @@
 //!   epoch, for who may wait; [`Shared`]: a handle to it,
 //! * [`Channel`]: one thread's way to them, which blocks nobody,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,
-//! * [`mirror`]: several of them, each of which has all of the pool,
-//! * [`span`]: how a segment on several devices is addressed, and [`parts`]: which parts of the
-//!   devices are free, and which of them a segment takes; nothing uses them yet,
+//! * [`mirror`]: several of them, each of which has all of the pool, or which are in stripes,
+//! * [`span`]: how a segment on some devices of many is addressed, and [`parts`]: which parts of
+//!   the devices are free, and which of them a segment takes; nothing uses them yet,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
 //!
 //! Nothing above knows an offset into a disk.
@@ -28,7 +28,7 @@ pub use channel::Channel;
 pub use devices::{DeviceError, DeviceState, DeviceStatus};
 pub use format::SegmentKind;
 pub use local::Local;
-pub use mirror::{Device, MirrorError, Mirrored, has_labels_of_several};
+pub use mirror::{Device, MirrorError, Mirrored, has_labels_of_several, least_in};
 pub use parity::Stripe;
 pub use parts::{Part, Parts, Width};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};

@@ -106,7 +106,7 @@ export function Devices() {
           <>
             {found.together && (
               <Table
-                caption="Devices: each has all of the pool"
+                caption="Devices: what the pool is on"
                 rows={found.devices}
                 columns={MEMBERS}
                 name={(device) => String(device.number)}

@@ -1,4 +1,4 @@
-//! `pool create`: makes a pool on one device, or on several that have all of it.
+//! `pool create`: makes a pool on one device, or on several.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{Read, Seek, SeekFrom};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use block::Frame;
+use format::geometry::POOL_BYTES_MIN;
 use segments::Device;
 use serde_json::json;
 use store::Store;
@@ -62,8 +63,8 @@ pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
         directories.iter().for_each(|directory| drop(fs::remove_dir(directory)));
     }
     let (places, bytes, notice) = made?;
-    let first = &places[0];
-    let mut told = json!({ "pool": first.pool, "data": first.data, "capacity_bytes": bytes });
+    let (first, all_bytes) = (&places[0], bytes * columns(&places));
+    let mut told = json!({ "pool": first.pool, "data": first.data, "capacity_bytes": all_bytes });
     if places.len() > 1 {
         told["devices"] = places.iter().map(|place| json!(place.data)).collect();
     }
@@ -77,7 +78,11 @@ fn text_of(places: &[Place], bytes: u64, notice: &str) -> String {
         let paths = paths.iter().map(|path| format!("{before}{}", path.display()));
         paths.collect::<Vec<_>>().join(between)
     };
-    let each = if places.len() > 1 { " on each" } else { "" };
+    let each = match (places.len(), columns(places)) {
+        (1, _) => String::new(),
+        (_, 1) => " on each".into(),
+        (_, columns) => format!(" of each, {} for data and two for parity", columns),
+    };
     format!(
         "Pool made: {}, {}{each}{notice}.\nServe it: holdfast serve {} --iscsi 127.0.0.1:3260 \
          --api 127.0.0.1:3280\n",
@@ -116,7 +121,13 @@ fn places(paths: &[PathBuf], devices: Option<u16>) -> Result<Vec<Place>, Failure
     }
 }
 
-/// Makes the pool; returns its size, and a remark on it. What was made is removed if a part fails.
+/// How many of so many devices have data: in stripes all but two, and one where each has the same.
+fn columns(places: &[Place]) -> u64 {
+    segments::least_in(places.len()) as u64
+}
+
+/// Makes the pool; returns how much of each device it has, and a remark on that. What was made is
+/// removed if a part fails.
 pub fn create(
     places: &[Place],
     capacity: Option<u64>,
@@ -126,13 +137,17 @@ pub fn create(
     for place in places {
         check_free(place, force)?;
     }
+    let columns = columns(places);
     let (bytes, notice) = match capacity {
-        Some(bytes) => (bytes, String::new()),
+        Some(bytes) => (bytes.div_ceil(columns), String::new()),
         None => default_size(places)?,
     };
     let bytes = bytes / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
-    if bytes < CAPACITY_BYTES_MIN {
-        let text = format!("a pool needs at least 1G; this would have {}", human(bytes));
+    let least = CAPACITY_BYTES_MIN.max(columns * POOL_BYTES_MIN);
+    if bytes * columns < least {
+        let (least, has) = (least >> 30, human(bytes * columns));
+        let on = if columns > 1 { " on so many devices" } else { "" };
+        let text = format!("a pool{on} needs at least {least}G; this would have {has}");
         return Err(Failure::Refused(text));
     }
     let mut parts = Vec::new();

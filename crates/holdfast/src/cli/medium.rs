@@ -1,4 +1,4 @@
-//! Opening what a pool is on: one file or device, or several of which each has all of the pool.
+//! Opening what a pool is on: one file or device, or several.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub enum Use {
 pub enum Medium {
     /// One file or device.
     One(Arc<Local>, String),
-    /// Several, of which each has all of the pool.
+    /// Several.
     Several(Arc<Mirrored>, Vec<(String, Arc<FileDisk>)>),
 }
 

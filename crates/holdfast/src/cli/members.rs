@@ -318,6 +318,10 @@ fn refusal(error: DeviceError) -> DeviceRefusal {
         DeviceError::Last(_) => {
             (Kind::Conflict, "last_device", "add another one first, and let it catch up")
         }
+        DeviceError::Needed { .. } => {
+            (Kind::Conflict, "device_needed", "have another one return, or replace one, first")
+        }
+        DeviceError::InStripes(_) => (Kind::Conflict, "pool_in_stripes", ""),
         DeviceError::State { number, state, instead } => {
             let state = state_of(*state).name().replace('_', " ");
             let message = sentence(&format!("device {number} is {state}: {instead}"));

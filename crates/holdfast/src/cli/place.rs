@@ -10,11 +10,17 @@ use sys::FileDisk;
 
 use super::failure::Failure;
 
-/// The files that hold a pool, in the pool's directory; the second and the third only where several
-/// devices are tried out in one.
-const DATA_FILES: [&str; DEVICES_MAX] = ["pool.data", "pool.2.data", "pool.3.data"];
 /// The most devices of a pool.
-pub const DEVICES_MAX: usize = 3;
+pub const DEVICES_MAX: usize = 18;
+
+/// The files that hold a pool, in the pool's directory, from 0 on; those behind the first only where
+/// several devices are tried out in one.
+fn data_file(number: usize) -> String {
+    match number {
+        0 => "pool.data".into(),
+        number => format!("pool.{}.data", number + 1),
+    }
+}
 
 /// Where a device of a pool is.
 #[derive(Clone, Debug)]
@@ -37,7 +43,7 @@ impl Place {
             fs::metadata(path).map_err(|error| Failure::of_file("use", path, &error))?.file_type();
         let pool = path.to_owned();
         if kind.is_dir() {
-            return Ok(Self { data: pool.join(DATA_FILES[number]), pool });
+            return Ok(Self { data: pool.join(data_file(number)), pool });
         }
         if kind.is_block_device() {
             return Ok(Self { data: pool.clone(), pool });
@@ -53,8 +59,8 @@ impl Place {
         if first.is_device() {
             return Ok(vec![first]);
         }
-        let files = DATA_FILES.map(|file| Self { data: path.join(file), pool: path.to_owned() });
-        Ok(files.into_iter().filter(|place| place.data.exists()).collect())
+        let place = |number| Self { data: path.join(data_file(number)), pool: path.to_owned() };
+        Ok((0..DEVICES_MAX).map(place).filter(|place| place.data.exists()).collect())
     }
 
     /// Where a pool is built until it is complete.
@@ -166,11 +172,9 @@ pub fn check_distinct(places: &[Place]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// There are no pools on so many devices yet.
+/// There are no pools on so many devices.
 pub fn too_many(count: usize) -> Failure {
-    Failure::Usage(format!(
-        "a pool is on 1 to {DEVICES_MAX} devices, not {count}: pools on four and more come later"
-    ))
+    Failure::Usage(format!("a pool is on 1 to {DEVICES_MAX} devices, not {count}"))
 }
 
 /// A file in the directory of a pool to be made, if there is one; leftovers of a killed start, and

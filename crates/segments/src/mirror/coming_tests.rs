@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 
 use format::{Place, Superblock};
 
-use super::tests::{GEOMETRY, Plain, devices, frame, made, opened, read, root, states};
+use super::tests::{
+    GEOMETRY, Plain, devices, frame, made, made_in_stripes, opened, read, root, states,
+};
 use super::{Device, MirrorError, Mirrored};
 use crate::devices::DeviceError;
-use crate::devices::DeviceState::{CatchingUp, In, Kept, Out};
+use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
 use crate::segments::Segments;
 
 #[test]
@@ -105,4 +107,44 @@ fn labels_are_right_until_the_next_change() {
     disks[1].blocks.lock().unwrap().remove(&format::label::LABEL_OFFSETS_BYTES[0]);
     assert_eq!(mirrored.mend_labels(&root(3)).len(), 1);
     assert!(mirrored.mend_labels(&root(3)).is_empty());
+}
+
+/// The newest label is never on a device that does not count: if the power fails meanwhile, nothing
+/// would open.
+#[test]
+fn labels_of_devices_that_are_in_come_first() {
+    let (disks, mirrored) = made(2);
+    mirrored.take_out(0, "a test").unwrap();
+    disks[1].go();
+    assert!(mirrored.take_back(0).is_err());
+    disks[1].come_back();
+    assert!(disks[0].label().sequence <= disks[1].label().sequence);
+    let again = opened(&disks, false).unwrap();
+    assert_eq!(states(&again)[1], In);
+}
+
+#[test]
+fn a_pool_in_stripes_keeps_its_devices() {
+    let (disks, mirrored) = made_in_stripes(4);
+    let of = |disk: &Arc<Plain>| Device::over(disk.clone(), "new".into());
+    let blank = Plain::new();
+    assert!(matches!(mirrored.add(of(&blank), [1; 16]), Err(DeviceError::InStripes(4))));
+    assert!(matches!(mirrored.remove(1), Err(DeviceError::InStripes(4))));
+    mirrored.take_out(1, "a test").unwrap();
+    mirrored.take_out(3, "a test").unwrap();
+    let needed = mirrored.take_out(0, "a test");
+    assert!(matches!(needed, Err(DeviceError::Needed { number: 0, are_in: 2 })));
+    // One that takes the place of another has its number, and the other is none of the pool's.
+    assert_eq!(mirrored.replace(3, of(&blank), [1; 16]).unwrap(), 3);
+    mirrored.caught_up(3).unwrap();
+    assert_eq!(states(&mirrored), [In, Kept, In, In]);
+    drop(mirrored);
+    let open = |disks: &[Arc<Plain>], may_miss| Mirrored::open(devices(disks), may_miss);
+    let [a, _, c, old] = <[Arc<Plain>; 4]>::try_from(disks).ok().unwrap();
+    let again = open(&[a.clone(), old, c.clone()], false).unwrap();
+    assert_eq!(states(&again)[3], Missing);
+    // Two of three that are in are enough, and one is not.
+    assert!(open(&[a.clone(), c], false).is_ok());
+    let lost = open(&[a], true);
+    assert!(matches!(lost, Err(MirrorError::Lost { there: 1, least: 2 })));
 }

@@ -9,13 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use format::DeviceId;
-
-use super::device::{Device, Slot};
+use super::device::Slot;
 use super::labelling::write_labels;
-use super::placement::{MIRRORS_MAX, Placement};
+use super::placement::Placement;
 use crate::devices::{DeviceError, DeviceState};
-use crate::labels;
 use crate::root;
 
 /// How long a device stays out before it is taken back by itself.
@@ -47,7 +44,7 @@ pub(super) struct Change {
     pub(super) sequence: u64,
     epoch: u64,
     /// How much of each device the pool has, in bytes.
-    bytes: u64,
+    pub(super) bytes: u64,
     /// The same two, as the newest labels have them.
     pub(super) told: (u64, u64),
 }
@@ -153,7 +150,12 @@ impl Members {
     }
 
     /// The same, for a caller that counts the error elsewhere, with the state that it has then.
-    fn leave(&self, slot: &Slot, error: io::Error, state: DeviceState) -> io::Result<()> {
+    pub(super) fn leave(
+        &self,
+        slot: &Slot,
+        error: io::Error,
+        state: DeviceState,
+    ) -> io::Result<()> {
         let mut change = self.change();
         let why = Some(error.to_string());
         match slot.state() {
@@ -182,44 +184,6 @@ impl Members {
         Ok(())
     }
 
-    /// An administrator takes a device out.
-    pub(super) fn take_out(&self, number: u16, why: &str) -> Result<(), DeviceError> {
-        let slot = self.slot(number)?;
-        match slot.state() {
-            DeviceState::In | DeviceState::CatchingUp => {}
-            state => {
-                let instead = "it is out already";
-                return Err(DeviceError::State { number, state, instead });
-            }
-        }
-        self.begin()?;
-        let left = self.leave(&slot, io::Error::other(why.to_owned()), DeviceState::Kept);
-        left.map_err(|error| {
-            let are_in = self.slots().iter().filter(|slot| slot.is_in()).count();
-            match self.placement.least_in() {
-                1 if are_in <= 1 => DeviceError::Last(number),
-                least if are_in <= least => DeviceError::Needed { number, are_in },
-                _ => error.into(),
-            }
-        })
-    }
-
-    /// Has a device that is out catch up.
-    pub(super) fn take_back(&self, number: u16) -> Result<(), DeviceError> {
-        self.begin()?;
-        let mut change = self.change();
-        let slot = self.slot(number)?;
-        let instead = match slot.state() {
-            DeviceState::In => "it has all of the pool",
-            DeviceState::CatchingUp => "it is being given what it lacks",
-            DeviceState::Missing => "add it again by its path",
-            DeviceState::Out | DeviceState::Kept => {
-                return Ok(self.let_catch_up(&mut change, &slot)?);
-            }
-        };
-        Err(DeviceError::State { number, state: slot.state(), instead })
-    }
-
     /// Takes back who was late or had errors, and may be well again. Of files and devices only:
     /// there the time goes on.
     pub(super) fn take_back_departed(&self) {
@@ -240,7 +204,7 @@ impl Members {
         }
     }
 
-    fn let_catch_up(&self, change: &mut Change, slot: &Arc<Slot>) -> io::Result<()> {
+    pub(super) fn let_catch_up(&self, change: &mut Change, slot: &Arc<Slot>) -> io::Result<()> {
         let Some(device) = &slot.device else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the device is not there"));
         };
@@ -269,79 +233,12 @@ impl Members {
         self.commit(&mut change, self.slots(), BTreeMap::from([(slot.number, DeviceState::In)]))
     }
 
-    /// A device comes, blank or one of this pool that was not there; it catches up. In the place of
-    /// `old`, if there is one.
-    pub(super) fn add(
-        &self,
-        device: Device,
-        old: Option<u16>,
-        entropy: [u8; 16],
-    ) -> Result<u16, DeviceError> {
-        self.begin()?;
-        let mut change = self.change();
-        let (has_bytes, needs_bytes) = (device.disk.len_bytes(), change.bytes);
-        if has_bytes < needs_bytes {
-            return Err(DeviceError::Small { has_bytes, needs_bytes });
-        }
-        let mut slots = self.slots().to_vec();
-        let known = labels::read(device.disk()).into_iter().flatten();
-        let known = known.filter(|label| label.pool_id == self.pool_id).last();
-        let returns = |slot: &&Arc<Slot>| known.as_ref().is_some_and(|is| is.device == slot.id);
-        let returning = slots.iter().find(returns).map(|slot| (slot.number, slot.id));
-        let replaced = old.or(returning.map(|(number, _)| number));
-        let has_stripes = self.placement.code().is_some();
-        let next = match replaced.filter(|_| has_stripes) {
-            // It has the place of the other in each segment.
-            Some(replaced) => replaced,
-            None => slots.last().map_or(0, |slot| slot.number + 1),
-        };
-        let (number, id) = match returning.filter(|_| old.is_none()) {
-            Some(found) => found,
-            None => (next, DeviceId::of_member(self.pool_id, next, entropy)),
-        };
-        let slot = Slot::new(number, id, Some(device), DeviceState::Out);
-        match replaced {
-            Some(replaced) => {
-                let at = slots.iter().position(|slot| slot.number == replaced);
-                let at = at.ok_or(DeviceError::Unknown(replaced))?;
-                if slots[at].written().is_some() {
-                    let (state, instead) = (slots[at].state(), "take it out first");
-                    return Err(DeviceError::State { number: replaced, state, instead });
-                }
-                slots.remove(at);
-                let at = slots.partition_point(|other| other.number < number);
-                slots.insert(at, slot.clone());
-            }
-            None if has_stripes => return Err(DeviceError::InStripes(slots.len())),
-            None if slots.len() >= MIRRORS_MAX => return Err(DeviceError::Full(slots.len())),
-            None => slots.push(slot.clone()),
-        }
-        self.commit(&mut change, slots.into(), BTreeMap::new())?;
-        self.let_catch_up(&mut change, &slot)?;
-        Ok(number)
-    }
-
-    /// A device goes for good.
-    pub(super) fn remove(&self, number: u16) -> Result<(), DeviceError> {
-        let slot = self.slot(number)?;
-        if self.placement.code().is_some() {
-            return Err(DeviceError::InStripes(self.slots().len()));
-        }
-        if slot.written().is_some() {
-            self.take_out(number, "it is removed")?;
-        }
-        self.begin()?;
-        let mut change = self.change();
-        let rest = self.slots().iter().filter(|slot| slot.number != number).cloned().collect();
-        Ok(self.commit(&mut change, rest, BTreeMap::new())?)
-    }
-
     /// Makes a change: `slots` are the members from here on, with the states that `plan` has for
     /// some. Labels of all that are in then say so first.
     ///
     /// # Errors
     /// If none of those takes its label: nothing has changed then.
-    fn commit(
+    pub(super) fn commit(
         &self,
         change: &mut Change,
         slots: Slots,

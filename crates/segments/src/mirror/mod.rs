@@ -6,7 +6,8 @@
 //!
 //! * [`placement`]: what is on which device, [`access`]: reading and writing it, for who may wait,
 //! * [`device`]: a device, and what is known of it,
-//! * [`members`]: which devices are in, and how that changes, [`labelling`]: having all say so,
+//! * [`members`]: which devices are in, and how that changes, [`changing`]: what administrators
+//!   change of it, [`labelling`]: having all say so,
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`roots`]: the root on all of them,
 //! * [`mirrored`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
@@ -24,6 +25,7 @@
 //!    before it went out: one that lands late would be over what was written since.
 
 mod access;
+mod changing;
 mod channel;
 mod device;
 mod labelling;
@@ -39,6 +41,7 @@ mod roots;
 pub use device::Device;
 pub use mirrored::Mirrored;
 pub use opening::{MirrorError, has_labels_of_several};
+pub use placement::least_in;
 
 #[cfg(test)]
 mod coming_tests;

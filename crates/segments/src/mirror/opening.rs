@@ -33,7 +33,7 @@ pub enum MirrorError {
     Twice(String, String),
     /// Too few of those that are in are there.
     #[error(
-        "{there} of the {are_in} devices are there that have all of the pool, and the others may \
+        "{there} of the {are_in} devices are there that count, and the others may \
          have gone on without them: connect those, or open it with --devices-missing if they are \
          lost; what they alone have is lost with them"
     )]
@@ -57,7 +57,7 @@ pub enum MirrorError {
     #[error(transparent)]
     Library(#[from] LibraryError),
     /// All that are there are out.
-    #[error("no device is there that has all of the pool; {0} is out: connect the others")]
+    #[error("no device is there that counts; {0} is out: connect the others")]
     NoneIn(String),
 }
 

@@ -58,6 +58,12 @@ pub(super) struct Placement {
     stripes: Option<Arc<dyn Code>>,
 }
 
+/// How many devices of a pool on so many must be in: with fewer, something can't be read. In
+/// stripes that is as many as have data.
+pub fn least_in(devices: usize) -> usize {
+    columns_on(devices).unwrap_or(1)
+}
+
 /// How many columns of data a pool on so many devices has; `None` if each of them has all.
 pub(super) fn columns_on(devices: usize) -> Option<usize> {
     (devices > MIRRORS_MAX).then(|| devices - PARITY_COLUMNS as usize)

@@ -176,7 +176,12 @@ impl MirrorChannel {
                 others[shard] = Some(frames.into_iter().map(FrameMut::freeze).collect());
                 match self.members.placement().code().map(|code| made(code, others, column)) {
                     Some(Some(frames)) => read.frames = Some(frames),
-                    _ => return,
+                    // More of them are on their way.
+                    _ if read.under_way > 0 => return,
+                    _ => {
+                        let error = io::Error::other("too few devices give what it is made of");
+                        return self.read_failed((index, number), Vec::new(), error);
+                    }
                 }
             }
         }

@@ -132,6 +132,21 @@ pub(super) fn made(count: usize) -> (Vec<Arc<Plain>>, Mirrored) {
     (disks, mirrored)
 }
 
+/// A pool in stripes: of more than three devices.
+pub(super) fn made_in_stripes(count: usize) -> (Vec<Arc<Plain>>, Mirrored) {
+    let disks: Vec<_> = (0..count).map(|_| Plain::new()).collect();
+    let geometry = GEOMETRY.with_columns(count as u8 - 2).unwrap();
+    let incompatible = Features::KNOWN.incompatible | Features::STRIPES;
+    let features = Features { incompatible, ..Features::KNOWN };
+    let root = Superblock { features, geometry, ..root(1) };
+    Mirrored::make(&devices(&disks), &root, &[Place::of_block(1, 0)], [3; 16]).unwrap();
+    let mirrored = Mirrored::open(devices(&disks), false).unwrap();
+    mirrored.read_root().unwrap();
+    mirrored.lay_out(geometry);
+    mirrored.fence(1).unwrap();
+    (disks, mirrored)
+}
+
 pub(super) fn read(mirrored: &Mirrored, place: Place) -> io::Result<u8> {
     let mut frames = [FrameMut::stale()];
     mirrored.read(place, &mut frames)?;

@@ -76,6 +76,8 @@ impl World {
 
     fn take_out(&mut self, pool: &Pool, at: usize) -> Result<(), String> {
         let Some(number) = self.number_of(pool, at) else { return Ok(()) };
+        // Where the power fails meanwhile labels may say so, or not.
+        self.were_troubled.push(at);
         let result = pool.store.segments().take_out(number, "an administrator");
         self.seen.changed[0] += 1;
         self.settled("take out", result.map_err(|error| error.to_string()))

@@ -194,9 +194,9 @@ impl Store {
         let mut writer = Writer::new(state, epoch, &options, superblock.log, &world.medium);
         writer.note_checkpoint(&checkpointer);
         if let Purpose::Grow { capacity_bytes } = purpose {
-            let grown = grown_geometry(&superblock, capacity_bytes)?;
-            world.medium.disk.grow(capacity_bytes)?;
-            extend(&world, &mut writer, &mut checkpointer, capacity_bytes, grown);
+            let (device_bytes, grown) = grown_geometry(&superblock, capacity_bytes)?;
+            world.medium.disk.grow(device_bytes)?;
+            extend(&world, &mut writer, &mut checkpointer, device_bytes, grown);
         }
         writer.find_ids((&world).into(), 0, 1);
         let keep =

@@ -247,3 +247,28 @@ fn devices_that_are_replaced_get_what_they_should_have() {
     assert_eq!(pool.scrub(), []);
     assert_sound(&pool.store);
 }
+
+/// What was begun for the one that had the same number says nothing of the next.
+#[test]
+fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
+    let (mut pool, id, data) = filled(4);
+    pool.store.checkpoint().unwrap();
+    for round in 0..2 {
+        pool.mirrors.take_out(1, "a test").unwrap();
+        let blank = MemoryDisk::new(1 << 30);
+        let device = Device::over(blank.clone(), "blank".into());
+        pool.mirrors.replace(1, device, [round; 16]).unwrap();
+        pool.disks[1] = blank;
+        // Of the first it is not even seen that it has gone.
+        (0..3 + round * 100).for_each(|_| drop(pool.store.catch_up_turn()));
+        assert!(round > 0 || pool.state(1) == DeviceState::CatchingUp);
+    }
+    while pool.store.catch_up_turn() {}
+    assert_eq!(pool.state(1), DeviceState::In);
+    for other in [0, 2, 3] {
+        let rest: Vec<usize> = [0, 2, 3].into_iter().filter(|at| *at != other).collect();
+        let left = pool.without([rest[0], rest[1]]);
+        reads(&left, id, &data);
+        assert_sound(&left.store);
+    }
+}

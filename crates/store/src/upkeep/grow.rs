@@ -21,8 +21,8 @@ use crate::world::World;
 use crate::writer::Writer;
 
 impl Store {
-    /// Makes the pool hold `capacity_bytes`, while it is used, and its disk longer where it is
-    /// shorter than that. Durable when it returns; what was refused for want of space can be tried
+    /// Makes the pool hold `capacity_bytes`, while it is used, and its disk, or in stripes each of
+    /// those with its part of that, longer where it is shorter. Durable when it returns; what was refused for want of space can be tried
     /// again.
     ///
     /// # Errors
@@ -34,10 +34,10 @@ impl Store {
         let mut checkpointer = self.checkpointing.lock();
         let old = self.world.medium.geometry();
         let old_capacity_bytes = checkpointer.superblock().capacity_bytes;
-        let geometry = grown_geometry(checkpointer.superblock(), capacity_bytes)?;
-        self.world.medium.disk.grow(capacity_bytes)?;
+        let (device_bytes, geometry) = grown_geometry(checkpointer.superblock(), capacity_bytes)?;
+        self.world.medium.disk.grow(device_bytes)?;
         let mut writer = self.writer.lock();
-        extend(&self.world, &mut writer, &mut checkpointer, capacity_bytes, geometry);
+        extend(&self.world, &mut writer, &mut checkpointer, device_bytes, geometry);
         drop(writer);
         if let Err(error) = self.checkpoint_with(&mut checkpointer) {
             // Where some of the new segments were used, there is no way back: the next checkpoint
@@ -73,22 +73,24 @@ pub(crate) fn extend(
     checkpointer.grow(capacity_bytes, geometry);
 }
 
-/// How a pool is divided that is to have this capacity.
+/// How much of each device a pool has that is to have this capacity, and how it is divided.
 pub(crate) fn grown_geometry(
     superblock: &Superblock,
     capacity_bytes: u64,
-) -> Result<Geometry, StoreError> {
+) -> Result<(u64, Geometry), StoreError> {
     let (old, most) = (superblock.geometry, superblock.features.segments_max());
     let size = |text: String| Err(StoreError::Size(text));
-    let count = old.count_in(capacity_bytes);
-    let has = old.pool_bytes();
+    let columns = u64::from(old.columns);
+    let device_bytes = capacity_bytes.div_ceil(columns);
+    let count = old.count_in(device_bytes);
+    let has = old.pool_bytes() * columns;
     if count <= u64::from(old.segment_count) {
-        let step = old.part_bytes;
+        let step = old.segment_bytes();
         return size(format!("the pool has {has} bytes, and grows in steps of {step}"));
     }
     if count > most {
-        let most = Geometry { segment_count: most as u32, ..old }.pool_bytes();
+        let most = Geometry { segment_count: most as u32, ..old }.pool_bytes() * columns;
         return size(format!("a pool that was made this small holds at most {most} bytes"));
     }
-    Ok(Geometry { segment_count: count as u32, ..old })
+    Ok((device_bytes, Geometry { segment_count: count as u32, ..old }))
 }

@@ -9,19 +9,20 @@ use crate::cli::size;
 /// `pool …`.
 #[derive(Debug, Subcommand)]
 pub enum PoolVerb {
-    /// Make a pool in a directory (a file `pool.data`), or on a block device; or on two or three of
-    /// them, each of which has all of it: it works on, and nothing is lost, as long as one is left.
+    /// Make a pool in a directory (a file `pool.data`), or on a block device; or on several of them.
+    /// Two or three each have all of it. From four on it is in stripes, and any two may be lost.
     Create {
-        /// The directory or the block device; up to three.
+        /// The directory or the block device; up to 18.
         #[arg(value_name = "DIR-OR-DEVICE", required = true)]
         places: Vec<PathBuf>,
-        /// How much it holds, at least 1G; a file of this size is reserved. Default: a quarter of
-        /// the free space, 64G at most; of a device all of it; of several as much as the smallest.
+        /// How much it holds, at least 1G; a file of this size is reserved, or in stripes files that
+        /// hold it together. Default: a quarter of the free space, 64G at most; of a device all of
+        /// it; of several as much of each as the smallest has.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: Option<u64>,
-        /// To try out what several devices are: make so many files (2 or 3) in the one directory.
-        /// They share a disk, and end with it.
-        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=3))]
+        /// To try out what several devices are: make so many files in the one directory. They share
+        /// a disk, and end with it.
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=18))]
         devices: Option<u16>,
         /// Overwrite a device that is not blank.
         #[arg(long)]

@@ -10,8 +10,9 @@ use super::look::Member;
 
 /// Those that are out, or have not got all yet.
 pub(super) fn judge(members: &[Member]) -> Vec<Seen> {
-    let count = members.iter().filter(|(device, _)| device.state == DeviceState::In).count();
-    members.iter().filter_map(|member| one(member, count)).collect()
+    let are_in = members.iter().filter(|(device, _)| device.state == DeviceState::In).count();
+    let spare = are_in.saturating_sub(segments::least_in(members.len()));
+    members.iter().filter_map(|member| one(member, (are_in, spare))).collect()
 }
 
 /// The state of each device when it was last looked at, so that changes are logged.
@@ -30,7 +31,7 @@ impl Known {
             }
             let (name, why) = (name(device), device.why_out.as_deref().unwrap_or("no reason"));
             match device.state {
-                DeviceState::In => tracing::info!("device {name} has all of the pool"),
+                DeviceState::In => tracing::info!("device {name} has all that it should have"),
                 DeviceState::CatchingUp => tracing::info!("device {name} is catching up"),
                 DeviceState::Out | DeviceState::Kept => {
                     tracing::error!("device {name} is out of the pool: {why}");
@@ -47,9 +48,9 @@ impl Known {
     }
 }
 
-/// What is to be told of a device, where so many have all of the pool.
-fn one((device, progress): &Member, in_count: usize) -> Option<Seen> {
-    let expected = "it has all of the pool";
+/// What is to be told of a device, where so many are in, of which so many can be spared.
+fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<Seen> {
+    let expected = "it has all that it should have";
     match device.state {
         DeviceState::In => None,
         DeviceState::CatchingUp => {
@@ -64,14 +65,14 @@ fn one((device, progress): &Member, in_count: usize) -> Option<Seen> {
             Some(holds(code, &name(device), Severity::Info, actual, expected))
         }
         DeviceState::Out | DeviceState::Kept | DeviceState::Missing => {
-            // With one device less hosts would lose everything.
-            let severity = if in_count > 1 { Severity::Warning } else { Severity::Critical };
+            // With one device less hosts might lose everything.
+            let severity = if spare > 0 { Severity::Warning } else { Severity::Critical };
             let why = match (&device.why_out, device.state) {
                 (Some(why), _) => why.clone(),
                 (None, DeviceState::Missing) => "it was not there at the start".to_owned(),
                 (None, _) => "it is out".to_owned(),
             };
-            let actual = format!("{why}; {in_count} devices have all of the pool");
+            let actual = format!("{why}; {are_in} devices are in, of which {spare} may fail");
             Some(holds(AlertCode::DeviceOut, &name(device), severity, actual, expected))
         }
     }
@@ -122,7 +123,7 @@ mod tests {
         let mut out = device(2, Out);
         out.0.why_out = Some("a write failed".into());
         let seen = told(&[device(0, In), device(1, In), out.clone()]);
-        let actual = "a write failed; 2 devices have all of the pool".to_owned();
+        let actual = "a write failed; 2 devices are in, of which 1 may fail".to_owned();
         let name = "2 (/srv/2/pool.data)".to_owned();
         assert_eq!(seen, [(AlertCode::DeviceOut, Severity::Warning, name, actual)]);
         let mut missing = device(1, Missing);
@@ -130,6 +131,13 @@ mod tests {
         let seen = told(&[device(0, In), missing, out]);
         assert_eq!(seen.iter().map(|seen| seen.1).collect::<Vec<_>>(), [Severity::Critical; 2]);
         assert_eq!(seen[0].2, "1");
+        // In stripes over five devices three must be in.
+        let of_five = |lost: usize| -> Vec<_> {
+            (0..5).map(|at| device(at, if usize::from(at) < lost { Out } else { In })).collect()
+        };
+        assert_eq!(told(&of_five(1))[0].1, Severity::Warning);
+        assert_eq!(told(&of_five(1))[0].3, "it is out; 4 devices are in, of which 1 may fail");
+        assert_eq!(told(&of_five(2))[0].1, Severity::Critical);
         let mut catching_up = device(1, DeviceState::CatchingUp);
         catching_up.1 = Some(CatchingUp { done_bytes: 1, all_bytes: 4 });
         let seen = told(&[device(0, In), catching_up]);
