@@ -32,7 +32,11 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
         }
         DeviceVerb::Replace { number, place, force } => {
             let device = add(&client, place, Some(*number), *force)?;
-            let text = format!("{} Device {number} is out of the pool.", came(&device));
+            // In stripes it has the number of the other.
+            let text = match device.number == *number {
+                true => came(&device),
+                false => format!("{} Device {number} is out of the pool.", came(&device)),
+            };
             told(&device, &text)
         }
         DeviceVerb::Remove { number } => {

@@ -51,7 +51,7 @@ impl World {
 }
 
 #[test]
-fn a_pool_is_made_on_up_to_three_devices_wholly_or_not() {
+fn a_pool_is_made_on_several_devices_wholly_or_not() {
     let world = World::new();
     let made = world.make_on(&["a", "b", "c"]);
     assert_eq!(
@@ -69,7 +69,11 @@ fn a_pool_is_made_on_up_to_three_devices_wholly_or_not() {
     assert!(create(&["d", "e", "b"], 1).contains("there is a pool"));
     assert!(!world.directory.path().join("d").exists());
     assert!(create(&["d", "d"], 2).contains("named twice"));
-    assert!(create(&["d", "e", "f", "g"], 2).contains("four"));
+    let many: Vec<String> = (0..19).map(|number| format!("m{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(create(&many, 2).contains("1 to 18 devices"));
+    assert!(create(&many[..7], 1).contains("at least"), "five parts of 1 GiB are too small");
+    assert!(!world.directory.path().join("m0").exists());
     let one = world.place("one");
     let trial = ["pool", "create", &one, "--devices", "3", "--capacity", "1G"];
     assert_eq!(world.json(&trial)["devices"][1], json!(world.place("one/pool.2.data")));
@@ -199,4 +203,52 @@ fn devices_of_different_pools_are_no_pool() {
     let (a, b) = (world.place("a"), world.place("b"));
     let told = world.json(&["salvage", &a, &b, "--to", &salvaged]);
     assert_eq!(told["whole"], true, "{told}");
+}
+
+/// Six devices in stripes: any two may fail, and are replaced.
+#[test]
+fn a_pool_in_stripes_goes_on_without_two_of_its_devices() {
+    let world = World::new();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let made = world.make_on(&names);
+    assert_eq!(made["capacity_bytes"], json!(1 << 30));
+    let file = world.directory.path().join("f/pool.data");
+    assert_eq!(std::fs::metadata(file).unwrap().len(), 256 << 20, "four have the data");
+    let array = world.serve_on(&names, &[]);
+    world.text(&["volume", "create", "before", "--size", "1G"]);
+    for number in ["1", "4"] {
+        world.text(&["device", "fail", number]);
+        world.text(&["volume", "create", &format!("without-{number}"), "--size", "1G"]);
+    }
+    let refused = world.refusal(1, &["device", "fail", "0"]);
+    assert!(refused.contains("none can be spared"), "{refused}");
+    std::fs::create_dir(world.place("g")).unwrap();
+    std::fs::create_dir(world.place("h")).unwrap();
+    let refused = world.refusal(1, &["device", "add", &world.place("g")]);
+    assert!(refused.contains("in stripes over 6 devices"), "{refused}");
+    assert!(world.refusal(1, &["device", "remove", "2"]).contains("in stripes"));
+    let told = world.text(&["device", "replace", "1", &world.place("g")]);
+    assert!(told.contains("catching up") && !told.contains("is out"), "{told}");
+    world.text(&["device", "replace", "4", &world.place("h")]);
+    world.wait_for(&[0, 1, 2, 3, 4, 5].map(|number| (number, "in")));
+    array.stop();
+    let places = world.places(&["a", "g", "c", "d", "h", "f"]);
+    let inspect = |places: &[&String]| {
+        let words = ["inspect", "--data"].into_iter();
+        world.json(&words.chain(places.iter().map(|place| place.as_str())).collect::<Vec<_>>())
+    };
+    // Any four of them, and no three.
+    for left in [[0, 1, 2, 3], [1, 4, 5, 2], [0, 2, 3, 5]] {
+        let report = inspect(&left.map(|at| &places[at]));
+        assert_eq!(report["findings"], json!([]));
+        assert_eq!(report["names"].as_object().unwrap().len(), 3);
+    }
+    let three: Vec<&str> = places[..3].iter().map(String::as_str).collect();
+    let words: Vec<&str> = ["inspect"].into_iter().chain(three).collect();
+    assert!(world.refusal(1, &words).contains("it takes 4"));
+    // Two are missing at the start, and the array serves.
+    let array = world.serve_on(&["a", "c", "h", "f"], &[]);
+    world.wait_for(&[(0, "in"), (1, "missing"), (2, "in"), (3, "missing"), (4, "in"), (5, "in")]);
+    assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 3);
+    array.stop();
 }
