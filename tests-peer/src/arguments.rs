@@ -19,6 +19,9 @@ pub struct Arguments {
     /// Where `holdfast` and `holdfast-lab` are; the release build's directory by default.
     #[arg(long)]
     pub programs: Option<PathBuf>,
+    /// On how many files the pools are; from four on they are in stripes.
+    #[arg(long, default_value_t = 1)]
+    pub devices: u16,
     /// Rounds of the kill -9 loop.
     #[arg(long, default_value_t = 3)]
     pub kill_rounds: u32,
@@ -28,7 +31,6 @@ pub struct Arguments {
     /// How often each way to abort is tried with each command at each step.
     #[arg(long, default_value_t = 6)]
     pub abort_rounds: usize,
-    /// How long the group `fuzz` goes on, in seconds, and the group `overwrites` each time, then
     /// How long the group `fuzz` goes on, in seconds, and the group `overwrites` each time, then
     /// in a pool of 10 GiB; a fixed number of rounds and 1 GiB by default. Any makes the group
     /// `drops` larger.

@@ -33,6 +33,8 @@ pub struct Programs {
 pub struct Shape {
     /// The pool's capacity, as the command line takes it.
     pub capacity: &'static str,
+    /// How many files the pool is on.
+    pub devices: u16,
     /// How many portals.
     pub portals: usize,
     /// Whether each portal has a target port group of its own, from 1 on; else all are in group 1.
@@ -49,6 +51,7 @@ impl Default for Shape {
     fn default() -> Self {
         Self {
             capacity: "3G",
+            devices: 1,
             portals: 2,
             grouped: false,
             settings: "",
@@ -91,7 +94,12 @@ impl Array {
         std::fs::create_dir_all(array.pool())?;
         std::fs::write(array.settings_path(), array.shape.settings)?;
         let pool = array.pool().display().to_string();
-        array.offline(&["pool", "create", &pool, "--capacity", array.shape.capacity])?;
+        let devices = array.shape.devices.to_string();
+        let mut create = vec!["pool", "create", &pool, "--capacity", array.shape.capacity];
+        if array.shape.devices > 1 {
+            create.extend(["--devices", &devices]);
+        }
+        array.offline(&create)?;
         array.start()?;
         Ok(array)
     }
@@ -101,6 +109,11 @@ impl Array {
         let ports = free_ports(1)?;
         self.portals.extend(ports.iter().map(|port| format!("127.0.0.1:{port}")));
         Ok(())
+    }
+
+    /// How many files the pool is on.
+    pub fn devices(&self) -> u16 {
+        self.shape.devices
     }
 
     /// The pool's directory.

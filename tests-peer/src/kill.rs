@@ -44,14 +44,7 @@ pub fn kill(
     rounds: u32,
     seed: u64,
 ) {
-    let load = Load {
-        lab: programs.lab.clone(),
-        url: target.url(),
-        initiator: target.initiator.clone(),
-        journal: array.scratch().join("verify.journal"),
-        log: array.scratch().join("verify.log"),
-        seed,
-    };
+    let load = Load::of(array, programs, target, seed);
     let mut random = Random::new(seed);
     for round in 1..=rounds {
         let after = KILL_AFTER_MS.start + random.below(KILL_AFTER_MS.end - KILL_AFTER_MS.start);
@@ -75,9 +68,86 @@ pub fn kill(
     });
 }
 
-fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> {
-    let mut process = load.start()?;
+/// Kills the array `rounds` times under load, each time while two of its devices are out.
+pub fn without_devices(
+    report: &mut Report,
+    array: &mut Array,
+    programs: &Programs,
+    target: &Target,
+    (rounds, seed): (u32, u64),
+) {
+    let load = Load::of(array, programs, target, seed);
+    let mut random = Random::new(seed);
+    let devices = u64::from(array.devices());
+    for round in 1..=rounds {
+        let first = random.below(devices);
+        let lost = [first, (first + 1 + random.below(devices - 1)) % devices];
+        let after = Duration::from_millis(300 + random.below(900));
+        let name = format!("kill -9 {round} of {rounds}, without devices {lost:?}");
+        report.check(&name, || {
+            let detail = round_without(array, &load, lost, after)?;
+            let rebuilt = all_return(array)?;
+            Ok(format!("{detail}, all were in {} ms later", rebuilt.as_millis()))
+        });
+    }
+    report.check("every acknowledged block is there", || load.verify());
+    report.check("a scrub finds nothing", || {
+        array.verb(&["pool", "scrub", "start"])?;
+        let begin = Instant::now();
+        loop {
+            let status = array.verb(&["pool", "scrub", "status"])?;
+            if status["running"] == false {
+                ensure!(status["findings"] == 0, "it has found something: {status}");
+                return Ok(format!("{} bytes", status["scrubbed_bytes"]));
+            }
+            ensure!(begin.elapsed() < LOAD_PATIENCE, "it does not end");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+}
+
+/// Two devices fail under load, one after the other; then the array is killed.
+fn round_without(
+    array: &mut Array,
+    load: &Load,
+    lost: [u64; 2],
+    after: Duration,
+) -> Result<String> {
+    let process = load.start()?;
+    let killed = lost.iter().try_for_each(|device| {
+        std::thread::sleep(after);
+        array.verb(&["device", "fail", &device.to_string()]).map(drop)
+    });
     std::thread::sleep(after);
+    killed.and_then(|()| killed_and_served(array, load, process))
+}
+
+/// Has all devices return that are out, and waits until they have caught up.
+fn all_return(array: &Array) -> Result<Duration> {
+    let begin = Instant::now();
+    loop {
+        let devices = array.verb(&["device", "list"])?;
+        let devices = devices.as_array().context("no list of devices")?;
+        let state = |device: &serde_json::Value| device["state"].as_str().map(str::to_owned);
+        if devices.iter().all(|device| state(device).as_deref() == Some("in")) {
+            return Ok(begin.elapsed());
+        }
+        for device in devices.iter().filter(|device| state(device).as_deref() == Some("out")) {
+            array.verb(&["device", "return", &device["number"].to_string()])?;
+        }
+        ensure!(begin.elapsed() < LOAD_PATIENCE, "they do not catch up: {devices:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> {
+    let process = load.start()?;
+    std::thread::sleep(after);
+    killed_and_served(array, load, process)
+}
+
+/// Kills the array under a load, looks at the pool, and serves it again.
+fn killed_and_served(array: &mut Array, load: &Load, mut process: Child) -> Result<String> {
     if let Some(status) = process.try_wait()? {
         bail!("the load ended early ({status}):\n{}", load.said());
     }
@@ -99,6 +169,17 @@ fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> 
 }
 
 impl Load {
+    fn of(array: &Array, programs: &Programs, target: &Target, seed: u64) -> Self {
+        Self {
+            lab: programs.lab.clone(),
+            url: target.url(),
+            initiator: target.initiator.clone(),
+            journal: array.scratch().join("verify.journal"),
+            log: array.scratch().join("verify.log"),
+            seed,
+        }
+    }
+
     /// Starts a load, which takes up the journal if there is one.
     fn start(&self) -> Result<Child> {
         let log = File::create(&self.log)?;

@@ -83,6 +83,7 @@ const GROUPS: &[Group] = &[
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
     ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
+    ("devices", "the same on six files, of which two fail each time", run_devices),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
 ];
 
@@ -130,6 +131,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
 
 /// An array with one host, which has both initiators.
 fn array(arguments: &Arguments, shape: Shape) -> Result<Array> {
+    let shape = Shape { devices: shape.devices.max(arguments.devices), ..shape };
     let array = Array::new(&programs(arguments)?, shape)?;
     array.host("peer", &[INITIATOR, &target::second(INITIATOR)])?;
     Ok(array)
@@ -380,6 +382,15 @@ fn run_kill(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let target = array.volume("survivor", "1G", "peer", 1)?;
     let programs = programs(arguments)?;
     kill::kill(report, &mut array, &programs, &target, arguments.kill_rounds, arguments.seed);
+    Ok(())
+}
+
+fn run_devices(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = array(arguments, Shape { devices: 6, ..Shape::default() })?;
+    let target = array.volume("survivor", "1G", "peer", 1)?;
+    let (programs, seed) = (programs(arguments)?, arguments.seed);
+    let rounds = arguments.kill_rounds;
+    kill::without_devices(report, &mut array, &programs, &target, (rounds, seed));
     Ok(())
 }
 
