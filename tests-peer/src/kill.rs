@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::array::{Array, Programs};
+use crate::arguments::Arguments;
+use crate::array::{Array, Programs, Shape};
 use crate::command;
 use crate::random::Random;
 use crate::report::Report;
@@ -35,8 +36,27 @@ struct Load {
     seed: u64,
 }
 
+/// The group `kill`.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = crate::array(arguments, Shape::default())?;
+    let target = array.volume("survivor", "1G", "peer", 1)?;
+    let programs = crate::programs(arguments)?;
+    kill(report, &mut array, &programs, &target, arguments.kill_rounds, arguments.seed);
+    Ok(())
+}
+
+/// The group `devices`.
+pub fn run_devices(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = crate::array(arguments, Shape { devices: 6, ..Shape::default() })?;
+    let target = array.volume("survivor", "1G", "peer", 1)?;
+    let (programs, seed) = (crate::programs(arguments)?, arguments.seed);
+    let rounds = arguments.kill_rounds;
+    without_devices(report, &mut array, &programs, &target, (rounds, seed));
+    Ok(())
+}
+
 /// Kills the array `rounds` times under load.
-pub fn kill(
+fn kill(
     report: &mut Report,
     array: &mut Array,
     programs: &Programs,
@@ -69,7 +89,7 @@ pub fn kill(
 }
 
 /// Kills the array `rounds` times under load, each time while two of its devices are out.
-pub fn without_devices(
+fn without_devices(
     report: &mut Report,
     array: &mut Array,
     programs: &Programs,

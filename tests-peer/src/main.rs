@@ -82,8 +82,8 @@ const GROUPS: &[Group] = &[
     ("integrity", "bytes that turn: found, named, refused, healed", run_integrity),
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
-    ("kill", "kill -9 under load; every acknowledged byte is there", run_kill),
-    ("devices", "the same on six files, of which two fail each time", run_devices),
+    ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
+    ("devices", "the same on six files, of which two fail each time", kill::run_devices),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
 ];
 
@@ -374,23 +374,6 @@ fn run_syncs(report: &mut Report, arguments: &Arguments) -> Result<()> {
             syncs::run(report, &mut array, &target, settings.is_empty(), refuse_uring);
         }
     }
-    Ok(())
-}
-
-fn run_kill(report: &mut Report, arguments: &Arguments) -> Result<()> {
-    let mut array = array(arguments, Shape::default())?;
-    let target = array.volume("survivor", "1G", "peer", 1)?;
-    let programs = programs(arguments)?;
-    kill::kill(report, &mut array, &programs, &target, arguments.kill_rounds, arguments.seed);
-    Ok(())
-}
-
-fn run_devices(report: &mut Report, arguments: &Arguments) -> Result<()> {
-    let mut array = array(arguments, Shape { devices: 6, ..Shape::default() })?;
-    let target = array.volume("survivor", "1G", "peer", 1)?;
-    let (programs, seed) = (programs(arguments)?, arguments.seed);
-    let rounds = arguments.kill_rounds;
-    kill::without_devices(report, &mut array, &programs, &target, (rounds, seed));
     Ok(())
 }
 

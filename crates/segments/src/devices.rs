@@ -69,7 +69,7 @@ pub enum DeviceError {
     #[error("device {0} is the only one that has all of the pool")]
     Last(u16),
     /// Without it too few are left to make what the others have.
-    #[error("with {are_in} devices in, none can be spared: device {number} stays")]
+    #[error("with {are_in} devices in, none can be spared, and so not device {number}")]
     Needed {
         /// The number of the device.
         number: u16,

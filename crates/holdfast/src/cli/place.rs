@@ -13,8 +13,8 @@ use super::failure::Failure;
 /// The most devices of a pool.
 pub const DEVICES_MAX: usize = 18;
 
-/// The files that hold a pool, in the pool's directory, from 0 on; those behind the first only where
-/// several devices are tried out in one.
+/// The files that hold a pool, in the pool's directory, from 0 on; those behind the first only
+/// where several devices are tried out in one.
 fn data_file(number: usize) -> String {
     match number {
         0 => "pool.data".into(),

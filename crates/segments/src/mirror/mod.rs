@@ -1,8 +1,8 @@
 //! A pool on several devices: up to three each have all of it, and from four on it is in stripes.
 //!
 //! What a device has of segment s is where that would be on the only device of a pool: all of it,
-//! or a column of data, or of parity ([`placement`]). The copies of the root are on each of them. Two
-//! devices survive the loss of one, and three and more that of two.
+//! or a column of data, or of parity ([`placement`]). The copies of the root are on each of them.
+//! Two devices survive the loss of one, and three and more that of two.
 //!
 //! * [`placement`]: what is on which device, [`access`]: reading and writing it, for who may wait,
 //! * [`device`]: a device, and what is known of it,

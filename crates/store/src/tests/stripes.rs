@@ -260,7 +260,7 @@ fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
         pool.mirrors.replace(1, device, [round; 16]).unwrap();
         pool.disks[1] = blank;
         // Of the first it is not even seen that it has gone.
-        (0..3 + round * 100).for_each(|_| drop(pool.store.catch_up_turn()));
+        (0..3 + round * 100).for_each(|_| _ = pool.store.catch_up_turn());
         assert!(round > 0 || pool.state(1) == DeviceState::CatchingUp);
     }
     while pool.store.catch_up_turn() {}

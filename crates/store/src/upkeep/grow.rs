@@ -22,8 +22,8 @@ use crate::writer::Writer;
 
 impl Store {
     /// Makes the pool hold `capacity_bytes`, while it is used, and its disk, or in stripes each of
-    /// those with its part of that, longer where it is shorter. Durable when it returns; what was refused for want of space can be tried
-    /// again.
+    /// those with its part of that, longer where it is shorter. Durable when it returns; what was
+    /// refused for want of space can be tried again.
     ///
     /// # Errors
     /// [`StoreError::Size`] where that is no whole segment more than the pool has, or more segments

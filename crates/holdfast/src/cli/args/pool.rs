@@ -9,15 +9,16 @@ use crate::cli::size;
 /// `pool …`.
 #[derive(Debug, Subcommand)]
 pub enum PoolVerb {
-    /// Make a pool in a directory (a file `pool.data`), or on a block device; or on several of them.
-    /// Two or three each have all of it. From four on it is in stripes, and any two may be lost.
+    /// Make a pool in a directory (a file `pool.data`), or on a block device; or on several of
+    /// them. Two or three each have all of it. From four on it is in stripes, and any two may be
+    /// lost.
     Create {
         /// The directory or the block device; up to 18.
         #[arg(value_name = "DIR-OR-DEVICE", required = true)]
         places: Vec<PathBuf>,
-        /// How much it holds, at least 1G; a file of this size is reserved, or in stripes files that
-        /// hold it together. Default: a quarter of the free space, 64G at most; of a device all of
-        /// it; of several as much of each as the smallest has.
+        /// How much it holds, at least 1G; a file of this size is reserved, or in stripes files
+        /// that hold it together. Default: a quarter of the free space, 64G at most; of a device
+        /// all of it; of several as much of each as the smallest has.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: Option<u64>,
         /// To try out what several devices are: make so many files in the one directory. They share
