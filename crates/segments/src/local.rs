@@ -152,6 +152,11 @@ impl Segments for Local {
     fn read_root(&self) -> Result<Superblock, RootError> {
         let (root, roots) = Roots::read(&*self.disk)?;
         labels::check(&*self.disk, &root)?;
+        if root.features.has_stripes() {
+            // Its label is bad, or it would not be taken for the only one.
+            let text = "it is one of several devices in stripes, whose label can't be read";
+            return Err(RootError::None(text.into()));
+        }
         self.roots.set(roots);
         Ok(root)
     }

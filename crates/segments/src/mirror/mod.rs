@@ -46,4 +46,8 @@ pub use placement::least_in;
 #[cfg(test)]
 mod coming_tests;
 #[cfg(test)]
+mod stripes_out_tests;
+#[cfg(test)]
+mod stripes_tests;
+#[cfg(test)]
 mod tests;

@@ -53,6 +53,9 @@ pub enum MirrorError {
         /// How many it takes.
         least: usize,
     },
+    /// No pool is on so many devices, or they have other numbers.
+    #[error("the pool is on {0} devices, in a way that this version does not know")]
+    Unknown(usize),
     /// Parity can't be made.
     #[error(transparent)]
     Library(#[from] LibraryError),
@@ -114,6 +117,10 @@ pub(super) fn find_members(devices: Vec<Device>, may_miss: bool) -> Result<Membe
     // More than half: then the others can't have gone on without these, unless two of three went
     // out in one change, and are back without the third.
     let placement = Placement::on(slots.len())?;
+    let are_numbered = || slots.iter().zip(0..).all(|(slot, position)| slot.number == position);
+    if placement.code().is_some() && !are_numbered() {
+        return Err(MirrorError::Unknown(slots.len()));
+    }
     let least = placement.least_in();
     if there < least {
         return Err(MirrorError::Lost { there, least });
@@ -138,15 +145,15 @@ pub(super) fn make(
     wiped: &[Place],
     entropy: [u8; 16],
 ) -> io::Result<()> {
+    // What it needs is there before anything is written.
+    let placement = Placement::on(devices.len()).map_err(io::Error::other)?;
     let columns = columns_on(devices.len());
     let has_feature = match columns {
         Some(_) => root.features.has_stripes(),
         None => root.features.has_mirrors(),
     };
     assert!(has_feature && root.features.has_labels(), "the root is of another kind of pool");
-    assert_eq!(usize::from(root.geometry.columns), columns.unwrap_or(1), "columns of the devices");
-    // What it needs is there before anything is written.
-    Placement::on(devices.len()).map_err(io::Error::other)?;
+    assert_eq!(root.geometry.columns, placement.columns(), "columns are those of the devices");
     let member = |number: usize| {
         let number = number as u16;
         let device = DeviceId::of_member(root.pool_id, number, entropy);

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::{METADATA_COPIES, PARITY_COLUMNS, UNITS_PER_BLOCK};
 use format::{Geometry, Place};
-use parity::{Code, LibraryError, Stripe};
+use parity::{Code, Stripe};
 use smallvec::SmallVec;
 
+use super::opening::MirrorError;
 use crate::layout::Layout;
 
 /// The most devices of a pool each of which has all of it.
@@ -73,14 +74,11 @@ impl Placement {
     /// That of a pool on so many devices.
     ///
     /// # Errors
-    /// If it needs a library that is not there.
-    ///
-    /// # Panics
-    /// If there are more devices than a stripe has.
-    pub(super) fn on(devices: usize) -> Result<Self, LibraryError> {
-        let code = |columns| {
+    /// [`MirrorError::Unknown`] if no stripe has so many columns; if a library is missing.
+    pub(super) fn on(devices: usize) -> Result<Self, MirrorError> {
+        let code = |columns| -> Result<_, MirrorError> {
             let stripe = Stripe::new(columns, PARITY_COLUMNS as usize);
-            parity::code(stripe.expect("a pool has no more devices than a stripe"))
+            Ok(parity::code(stripe.map_err(|_| MirrorError::Unknown(devices))?)?)
         };
         let stripes = columns_on(devices).map(code).transpose()?;
         Ok(Self { layout: Arc::default(), stripes })
@@ -88,8 +86,7 @@ impl Placement {
 
     /// Devices are divided like this from now on.
     pub(super) fn lay_out(&self, geometry: Geometry) {
-        let columns = self.code().map_or(1, |code| code.stripe().data());
-        assert_eq!(usize::from(geometry.columns), columns, "columns are those of the devices");
+        assert_eq!(geometry.columns, self.columns(), "columns are those of the devices");
         self.layout.set(geometry);
     }
 
@@ -100,6 +97,11 @@ impl Placement {
     /// How parity is made, in a pool in stripes.
     pub(super) fn code(&self) -> Option<&dyn Code> {
         self.stripes.as_deref()
+    }
+
+    /// How many columns of data a segment has.
+    pub(super) fn columns(&self) -> u8 {
+        self.code().map_or(1, |code| code.stripe().data() as u8)
     }
 
     /// How many devices must be in: with fewer, something can't be read.
@@ -125,7 +127,8 @@ impl Placement {
         let (segment, rows) = (place.segment, geometry.rows());
         let first = place.offset_units / UNITS_PER_BLOCK;
         let (mut runs, mut at) = (SmallVec::new(), 0);
-        while at < count {
+        // Of no blocks at all too there is a run, which ends.
+        while at < count || runs.is_empty() {
             let block = first + at as u32;
             let end = count.min(at + (rows - block % rows) as usize);
             let held = match block.checked_sub(geometry.first_metadata_block()) {

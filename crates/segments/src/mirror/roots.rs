@@ -42,6 +42,11 @@ impl PoolRoots {
             let nothing = || RootError::None("no device is in".into());
             return Err(none.unwrap_or_else(nothing));
         };
+        let (columns, expected) = (newest.geometry.columns, members.placement().columns());
+        if columns != expected {
+            let text = format!("it has {columns} columns of data, and its devices have {expected}");
+            return Err(RootError::None(text));
+        }
         members.note_root(newest.capacity_bytes, newest.epoch);
         for (slot, _) in &found {
             let has_bytes = slot.device.as_ref().map_or(0, |device| device.disk.len_bytes());

@@ -26,6 +26,8 @@ pub(super) struct Plain {
     /// Flushes that have failed, and whether they do.
     failures: AtomicU64,
     fails_flushes: AtomicBool,
+    /// Counts the writes of disks that share it; none lands from 0 on.
+    pub(super) writes_left: Mutex<Option<Arc<AtomicU64>>>,
 }
 
 impl Plain {
@@ -36,14 +38,15 @@ impl Plain {
             is_gone: AtomicBool::new(false),
             failures: AtomicU64::new(0),
             fails_flushes: AtomicBool::new(false),
+            writes_left: Mutex::default(),
         })
     }
 
-    fn block(&self, offset_bytes: u64) -> Frame {
+    pub(super) fn block(&self, offset_bytes: u64) -> Frame {
         self.blocks.lock().unwrap().get(&offset_bytes).cloned().unwrap_or_else(Frame::zeros)
     }
 
-    fn put(&self, offset_bytes: u64, byte: u8) {
+    pub(super) fn put(&self, offset_bytes: u64, byte: u8) {
         self.blocks.lock().unwrap().insert(offset_bytes, frame(byte));
     }
 
@@ -82,6 +85,11 @@ impl Disk for Plain {
 
     fn write(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
         self.answers()?;
+        if let Some(left) = &*self.writes_left.lock().unwrap() {
+            let one_less = |left: u64| left.checked_sub(1);
+            let landed = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+            landed.map_err(|_| io::Error::other("the power is off"))?;
+        }
         let mut blocks = self.blocks.lock().unwrap();
         blocks.extend((offset_bytes..).step_by(FRAME_BYTES).zip(frames.iter().cloned()));
         Ok(())

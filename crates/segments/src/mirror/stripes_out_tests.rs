@@ -1,0 +1,320 @@
+//! Pools in stripes without some of their devices, and with others in the place of these.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use block::{FRAME_BYTES, FrameMut};
+use format::label::Member;
+use format::{DeviceId, Label, Place, Superblock};
+use sys::{Buffers, FileDisk, Persist};
+
+use super::stripes_tests::{LOG, Pool, ROWS, check, geometry, open, root, segments_of};
+use super::tests::{Plain, devices, frame, states};
+use super::{Device, MirrorError, Mirrored};
+use crate::devices::DeviceError;
+use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
+use crate::labels;
+use crate::segments::{Fence, RootError, Segments};
+
+#[test]
+fn a_device_that_is_replaced_gets_what_the_old_one_had() {
+    for k in 2..=6 {
+        let mut pool = Pool::new(k);
+        pool.fill();
+        let n = pool.disks.len();
+        for number in 0..n {
+            let old = pool.disks[number].clone();
+            pool.pool.take_out(number as u16, "it is old").unwrap();
+            pool.replace(number);
+            pool.pool.take_out(number as u16, "it is not new any more").unwrap();
+            let before = pool.disks[number].clone();
+            assert_eq!(pool.come(number), [(number as u16, 2)], "another attempt");
+            assert!(!Arc::ptr_eq(&before, &pool.disks[number]));
+            pool.catch_up(number as u16);
+            assert!(states(&pool.pool).iter().all(|state| *state == In));
+            assert!(segments_of(&old) == segments_of(&pool.disks[number]), "{number} of {n}");
+            // The old one is none of them any more.
+            let mut with_old = pool.disks.clone();
+            with_old[number] = old;
+            assert_eq!(states(&open(k, &with_old, false).unwrap())[number], Missing);
+        }
+        pool.check();
+        for segment in LOG {
+            assert!(pool.pool.verify_rows(segment, 0..ROWS).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_device_gets_by_copies_what_is_its_own() {
+    let mut pool = Pool::new(3);
+    pool.fill();
+    let before = pool.disks[2].blocks.lock().unwrap().clone();
+    pool.pool.take_out(2, "told so").unwrap();
+    pool.pool.take_back(2).unwrap();
+    let begin = geometry(3).part_offset_bytes(1);
+    pool.disks[2].blocks.lock().unwrap().retain(|at, _| *at < begin);
+    for ((segment, block), frame) in &pool.written {
+        pool.pool
+            .copy_to(2, Place::of_block(*segment, *block), std::slice::from_ref(frame))
+            .unwrap();
+    }
+    let after = pool.disks[2].blocks.lock().unwrap().clone();
+    assert!(after.range(begin..).count() > 20);
+    for (at, frame) in after.range(begin..) {
+        assert!(before.get(at) == Some(frame));
+    }
+}
+
+#[test]
+fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays() {
+    let mut pool = Pool::new(2);
+    pool.fill();
+    pool.disks[1].go();
+    pool.record(11, 1, Persist::Itself).unwrap();
+    assert_eq!(states(&pool.pool), [In, Out, In, In]);
+    assert_eq!(pool.disks[0].label().members[1].state, format::label::MemberState::Out);
+    let verified = pool.pool.verify_rows(1, 0..1).map_err(|error| error.kind());
+    assert_eq!(verified, Err(io::ErrorKind::NotConnected));
+    pool.disks[0].go();
+    pool.record(11, 2, Persist::All).unwrap();
+    pool.check();
+    assert_eq!(states(&pool.pool), [Out, Out, In, In]);
+    // The error of one without which nothing can be read is the pool's.
+    pool.disks[2].go();
+    assert!(pool.record(11, 1, Persist::Itself).is_err());
+    assert_eq!(states(&pool.pool), [Out, Out, In, In]);
+    assert!(matches!(
+        pool.pool.take_out(3, "told so"),
+        Err(DeviceError::Needed { number: 3, are_in: 2 })
+    ));
+    for disk in &pool.disks {
+        disk.come_back();
+    }
+    pool.record(11, 1, Persist::Itself).unwrap();
+    pool.check();
+    // It opens by these two alone, and by no fewer.
+    check(&pool.written, 2, &open(2, &pool.disks[2..], false).unwrap());
+    for may_miss in [false, true] {
+        let error = open(2, &pool.disks[3..], may_miss).unwrap_err();
+        assert!(matches!(error, MirrorError::Lost { there: 1, least: 2 }), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+        assert!(matches!(
+            open(2, &pool.disks[..2], may_miss),
+            Err(MirrorError::TooFew { .. } | MirrorError::NoneIn(_) | MirrorError::Lost { .. })
+                | Ok(_)
+        ));
+    }
+    for number in [0, 1] {
+        pool.pool.take_back(number).unwrap();
+        pool.catch_up(number);
+    }
+    pool.disks[2].go();
+    pool.disks[3].go();
+    pool.check();
+}
+
+/// One that fails in the append, and others with the labels that say so.
+#[test]
+fn devices_that_fail_together_are_out_together_if_they_are_not_too_many() {
+    for (count, expected) in [(2, [Out, Out, In, In]), (3, [In; 4])] {
+        let mut pool = Pool::new(2);
+        pool.fill();
+        pool.disks[..count].iter().for_each(|disk| disk.go());
+        let appended = pool.record(11, 1, Persist::Itself);
+        assert_eq!((appended.is_ok(), states(&pool.pool)), (count == 2, expected.to_vec()));
+        pool.disks.iter().for_each(|disk| disk.come_back());
+        pool.record(11, 1, Persist::Itself).unwrap();
+        assert_eq!(states(&pool.pool), expected);
+        // The newest label may say of one that it is out, but that was not acknowledged by anybody.
+        let again = open(2, &pool.disks, false).unwrap();
+        assert!(states(&again).iter().filter(|state| **state == In).count() >= 2);
+        check(&pool.written, 2, &again);
+        check(&pool.written, 2, &pool.pool);
+    }
+}
+
+/// Whichever of the writes of a change the power fails before: the devices open, and have all.
+#[test]
+fn a_power_failure_in_a_change_of_labels_leaves_a_pool_that_opens() {
+    for (writes, k) in (0..24).flat_map(|writes| [(writes, 2), (writes, 3)]) {
+        let mut pool = Pool::new(k);
+        pool.fill();
+        pool.pool.take_out(1, "told so").unwrap();
+        pool.record(11, 1, Persist::Itself).unwrap();
+        pool.pool.take_back(1).unwrap();
+        let left = Arc::new(AtomicU64::new(writes));
+        for disk in &pool.disks {
+            *disk.writes_left.lock().unwrap() = Some(left.clone());
+        }
+        let _ = pool.pool.take_out(0, "told so");
+        let _ = pool.record(11, 1, Persist::Itself);
+        for disk in &pool.disks {
+            *disk.writes_left.lock().unwrap() = None;
+        }
+        check(&pool.written, k, &open(k, &pool.disks, false).unwrap());
+    }
+}
+
+#[test]
+fn half_of_the_devices_open_only_if_the_others_are_given_up() {
+    let mut pool = Pool::new(2);
+    pool.fill();
+    let error = open(2, &pool.disks[..2], false).unwrap_err();
+    assert!(matches!(error, MirrorError::TooFew { there: 2, are_in: 4 }), "{error}");
+    check(&pool.written, 2, &open(2, &pool.disks[..2], true).unwrap());
+    check(&pool.written, 2, &open(2, &pool.disks[1..], false).unwrap());
+    let mut wide = Pool::new(4);
+    wide.fill();
+    check(&wide.written, 4, &open(4, &wide.disks[2..], false).unwrap());
+    assert!(matches!(
+        open(4, &wide.disks[3..], true),
+        Err(MirrorError::Lost { there: 3, least: 4 })
+    ));
+}
+
+#[test]
+fn a_pool_in_stripes_keeps_its_number_of_devices() {
+    let mut pool = Pool::new(2);
+    pool.fill();
+    let of = |disk: &Arc<Plain>| Device::over(disk.clone(), "new".into());
+    let added = pool.pool.add(of(&Plain::new()), [8; 16]);
+    assert!(matches!(added, Err(DeviceError::InStripes(4))), "{added:?}");
+    for number in 0..4 {
+        let removed = pool.pool.remove(number).unwrap_err();
+        assert!(removed.to_string().contains("replace one"), "{removed}");
+    }
+    pool.pool.take_out(3, "told so").unwrap();
+    assert_eq!(states(&pool.pool), [In, In, In, Kept]);
+    // One of the pool that was missing comes back as itself.
+    let without = open(2, &pool.disks[1..], false).unwrap();
+    without.fence(2).unwrap();
+    assert_eq!(states(&without), [Missing, In, In, Kept]);
+    assert_eq!(without.add(of(&pool.disks[0]), [8; 16]).unwrap(), 0);
+    assert_eq!(states(&without), [CatchingUp, In, In, Kept]);
+}
+
+#[test]
+fn a_root_of_other_columns_and_too_many_devices_are_refused() {
+    let pool = Pool::new(3);
+    let of_mirror = Superblock { geometry: geometry(4), ..root(3, 9) };
+    pool.pool.swap_root(2, &of_mirror).unwrap();
+    let again = Mirrored::open(devices(&pool.disks), false).unwrap();
+    assert!(matches!(again.read_root(), Err(RootError::None(text)) if text.contains("4 columns")));
+    let disks: Vec<_> = (0..19).map(|_| Plain::new()).collect();
+    let made = Mirrored::make(&devices(&disks), &root(16, 1), &[], [3; 16]).unwrap_err();
+    assert!(made.to_string().contains("19 devices"), "{made}");
+    assert!(disks.iter().all(|disk| disk.blocks.lock().unwrap().is_empty()));
+}
+
+/// What labels say is not believed only because they are whole.
+#[test]
+fn labels_of_stripes_that_there_can_not_be_are_refused() {
+    let pool = Pool::new(2);
+    let right = pool.disks[0].label();
+    let with = |change: &dyn Fn(&mut Label)| {
+        let mut label = Label { sequence: 99, ..right.clone() };
+        change(&mut label);
+        labels::write_both(&*pool.disks[0], &label).unwrap();
+        Mirrored::open(devices(&pool.disks), true).map(drop)
+    };
+    let many = |label: &mut Label| {
+        let last = *label.members.last().unwrap();
+        let more =
+            (4..20).map(|number| Member { number, device: DeviceId([number as u8; 16]), ..last });
+        label.members.extend(more);
+    };
+    assert!(matches!(with(&many), Err(MirrorError::Unknown(20))));
+    let renumbered = |label: &mut Label| label.members[3].number = 7;
+    assert!(matches!(with(&renumbered), Err(MirrorError::Unknown(4))));
+    // Three are a mirror, of which the root knows nothing.
+    let three = |label: &mut Label| label.members.truncate(3);
+    with(&three).unwrap();
+    let opened = Mirrored::open(devices(&pool.disks), true).unwrap();
+    assert!(matches!(opened.read_root(), Err(RootError::None(_))));
+}
+
+/// With no label it would be taken for the only device of a pool.
+#[test]
+fn a_device_in_stripes_is_no_pool_by_itself() {
+    let pool = Pool::new(2);
+    for at in format::label::LABEL_OFFSETS_BYTES {
+        pool.disks[1].put(at, 0);
+    }
+    let alone = crate::Local::over(pool.disks[1].clone());
+    assert!(matches!(alone.read_root(), Err(RootError::None(text)) if text.contains("stripes")));
+}
+
+#[test]
+fn a_segment_that_is_freed_and_appends_that_fill_no_rows() {
+    let mut pool = Pool::new(3);
+    pool.fill();
+    assert!(!pool.pool.free(LOG[0]).unwrap());
+    let stopped = |place, frames: usize| {
+        let call = || pool.pool.append(place, &vec![frame(1); frames]);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    };
+    stopped(Place::of_block(12, 0), 4);
+    stopped(Place::of_block(12, ROWS - 1), 6);
+    stopped(Place::of_block(12, ROWS), 3);
+    stopped(Place::of_block(12, 4 * ROWS), 1);
+    stopped(Place::of_block(12, 4 * ROWS - 1), 2);
+    pool.pool.append_as(Place::NONE, &[], Persist::All).unwrap();
+    pool.pool.append(Place::of_block(12, 0), &[]).unwrap();
+    assert_eq!(pool.pool.write_and_flush(&mut || Ok(())).ok(), Some(()));
+    assert_eq!(
+        FRAME_BYTES as u64,
+        pool.pool.locate(Place::of_block(1, 1)) - pool.pool.locate(Place::of_block(1, 0))
+    );
+}
+
+/// Files, by the kernel: what the other tests have lines of their own for.
+#[test]
+fn files_are_written_and_read_through_rings() {
+    let directory = tempfile::tempdir().unwrap();
+    let geometry = geometry(2);
+    let file = |number: usize| {
+        let path = directory.path().join(format!("d{number}"));
+        let file = match path.exists() {
+            true => FileDisk::open(&path),
+            false => FileDisk::create(&path, geometry.pool_bytes()),
+        };
+        Device::of_file(Arc::new(file.unwrap()), format!("d{number}"))
+    };
+    let made: Vec<_> = (0..4).map(file).collect();
+    Mirrored::make(&made, &root(2, 1), &[Place::of_block(1, 0)], [3; 16]).unwrap();
+    drop(made);
+    let pool = Mirrored::open((0..4).map(file).collect(), false).unwrap();
+    pool.read_root().unwrap();
+    pool.lay_out(geometry);
+    assert_eq!(pool.fence(1).unwrap(), Fence::Lock);
+    let mut channel = pool.channel(8).unwrap();
+    let mut ended = Vec::new();
+    let frames: Vec<_> = (0..32).map(frame).collect();
+    channel.append(1, Place::of_block(3, 0), frames, Persist::All).unwrap();
+    channel.append(2, Place::of_block(4, 2 * ROWS), vec![frame(9)], Persist::Itself).unwrap();
+    channel.submit().unwrap();
+    while ended.len() < 2 {
+        channel.wait().unwrap();
+        channel.complete(&mut ended).unwrap();
+    }
+    assert!(ended.drain(..).all(|ended| ended.result.is_ok()));
+    assert!(pool.verify_rows(3, 0..ROWS).unwrap());
+    for out in [3, 0] {
+        let stale = |count| (0..count).map(|_| FrameMut::stale()).collect();
+        channel.read(3, Place::of_block(3, 0), stale(32)).unwrap();
+        channel.read(4, Place::of_block(4, 2 * ROWS), stale(1)).unwrap();
+        channel.submit().unwrap();
+        while ended.len() < 2 {
+            channel.wait().unwrap();
+            channel.complete(&mut ended).unwrap();
+        }
+        for ended in ended.drain(..) {
+            let Buffers::Read(frames) = ended.buffers else { panic!("it was a read") };
+            let expected = if ended.user_data == 3 { (0..32).collect() } else { vec![9] };
+            assert_eq!(frames.iter().map(|frame| frame[5]).collect::<Vec<u8>>(), expected);
+        }
+        pool.take_out(out, "told so").unwrap();
+    }
+}
