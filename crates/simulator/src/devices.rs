@@ -9,12 +9,13 @@
 //!
 //! What must hold after each step is the *promise* ([`promise`]): so few of the disks that are in
 //! hold, by themselves and durably, all that was acknowledged; and one that is catching up is not
-//! taken for one of them.
+//! taken for one of them. In the end more are lost than a pool in stripes can lose ([`too_few`]).
 
 mod drive;
 mod faults;
 mod promise;
 mod seen;
+mod too_few;
 mod turns;
 
 use std::sync::{Arc, Mutex};
@@ -48,8 +49,8 @@ struct World {
     rng: Rng,
     /// Disks that had all of the pool when they were last looked at.
     were_in: Vec<usize>,
-    /// Disks that something was wrong with when the step under way began: where the power fails
-    /// then, labels may say that they are out, or not.
+    /// Disks that something was wrong with when the step under way began, or that it takes out:
+    /// where the power fails then, labels may say that they are out, or not.
     were_troubled: Vec<usize>,
     /// The disk that holds something else than was written, if one does.
     liar: Option<usize>,
@@ -331,6 +332,7 @@ impl World {
     fn end(mut self) -> Result<Seen, String> {
         let pool = self.pool()?;
         locked(&self.desk).settle(&pool.store)?;
+        self.lose_too_many(&pool)?;
         drop(pool);
         self.crash()?;
         let (writes, troubled) = self.power.counts();

@@ -59,7 +59,7 @@ impl World {
     }
 
     /// So many of these, any.
-    fn some_of(&mut self, mut disks: Vec<usize>, count: usize) -> Vec<usize> {
+    pub(super) fn some_of(&mut self, mut disks: Vec<usize>, count: usize) -> Vec<usize> {
         while disks.len() > count {
             disks.swap_remove(self.rng.below(disks.len() as u64) as usize);
         }
@@ -98,7 +98,7 @@ impl World {
         Ok(())
     }
 
-    fn copy(&self, at: usize) -> Device {
+    pub(super) fn copy(&self, at: usize) -> Device {
         Device::over(Arc::new(self.drives[at].copy()), at.to_string())
     }
 

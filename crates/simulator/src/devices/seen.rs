@@ -27,6 +27,8 @@ pub struct Seen {
     /// How often the promise was looked at, by a disk each time; and how often by those that open
     /// without a word.
     pub promises: [u64; 2],
+    /// With too few disks: how many reads were right, and how many were refused.
+    pub too_few: [u64; 2],
 }
 
 impl std::ops::AddAssign for Seen {
@@ -45,13 +47,14 @@ impl std::ops::AddAssign for Seen {
         add(&mut self.caught_up, &other.caught_up);
         self.checkpoints += other.checkpoints;
         add(&mut self.promises, &other.promises);
+        add(&mut self.too_few, &other.too_few);
     }
 }
 
 impl std::fmt::Display for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { answers, writes, troubled, crashes, faults, changed, .. } = self;
-        let Self { caught_up, checkpoints, promises, forced, trace, .. } = self;
+        let Self { caught_up, checkpoints, promises, too_few, forced, trace, .. } = self;
         writeln!(
             f,
             "{answers} requests, {checkpoints} checkpoints, {writes} writes and flushes; {} disks \
@@ -74,9 +77,9 @@ impl std::fmt::Display for Seen {
         )?;
         write!(
             f,
-            "{} times all was held by as few disks as it takes, {} times by some; trace \
-             {trace:016x}",
-            promises[0], promises[1]
+            "{} times all was held by as few disks as it takes, {} times by some; with fewer {} \
+             reads were right and {} refused; trace {trace:016x}",
+            promises[0], promises[1], too_few[0], too_few[1]
         )
     }
 }
