@@ -12,8 +12,11 @@ use crate::serve::ConnectionLimits;
 /// history, certificates, the rings of background work, notifications that are being sent, and
 /// connections that were just accepted and are refused.
 const OWN: u64 = 64;
-/// What a front-end thread needs: its poller, its waker, its ring, and one to spare.
+/// What a front-end thread needs: its poller, its waker, its ring, and one to spare; of a pool on
+/// several devices, a ring for each of them.
 const OF_A_THREAD: u64 = 4;
+/// Two or three devices can become so many.
+const SEVERAL_MIN: usize = 3;
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,30 +30,48 @@ pub struct Shares {
 impl Shares {
     /// With so many descriptors in all: a quarter of what the array does not need itself is
     /// management's, as far as it takes so many, and hosts have the rest.
-    pub fn of(limit: u64, threads: usize, portals: usize) -> Self {
-        let free = limit.saturating_sub(own(threads, portals));
+    fn of(limit: u64, needs: Needs) -> Self {
+        let free = limit.saturating_sub(needs.own());
         let management = (free / 4).clamp(1, http::CONNECTIONS_MAX as u64);
         let hosts = ConnectionLimits::within(free.saturating_sub(management));
         Self { hosts, management: management as usize }
     }
 }
 
-/// What the array itself needs.
-fn own(threads: usize, portals: usize) -> u64 {
-    // One more portal: management's.
-    OWN + OF_A_THREAD * threads as u64 + portals as u64 + 1
+/// What decides how many descriptors the array needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// Threads of the front end.
+    pub threads: usize,
+    /// Addresses for hosts.
+    pub portals: usize,
+    /// Devices of the pool.
+    pub devices: usize,
 }
 
-/// How many descriptors it takes for all connections that there may ever be.
-fn needed(threads: usize, portals: usize) -> u64 {
-    own(threads, portals) + u64::from(ConnectionLimits::MOST.all) + http::CONNECTIONS_MAX as u64
+impl Needs {
+    /// What the array itself needs.
+    fn own(self) -> u64 {
+        let more_devices = match self.devices {
+            0 | 1 => 0,
+            several => several.max(SEVERAL_MIN) as u64 - 1,
+        };
+        let of_threads = (OF_A_THREAD + more_devices) * self.threads as u64;
+        // One more portal: management's.
+        OWN + more_devices + of_threads + self.portals as u64 + 1
+    }
+
+    /// How many descriptors it takes for all connections that there may ever be.
+    fn with_all_connections(self) -> u64 {
+        self.own() + u64::from(ConnectionLimits::MOST.all) + http::CONNECTIONS_MAX as u64
+    }
 }
 
 /// Raises the limit of descriptors as far as the process may (what a shell gives is 1,024, for the
 /// sake of programs that use `select`), and shares them. Says so if they are not enough.
-pub fn take(threads: usize, portals: usize) -> Shares {
+pub fn take(needs: Needs) -> Shares {
     let limit = raise();
-    let (shares, needed) = (Shares::of(limit, threads, portals), needed(threads, portals));
+    let (shares, needed) = (Shares::of(limit, needs), needs.with_all_connections());
     if limit < needed {
         let Shares { hosts, management } = shares;
         tracing::warn!(
@@ -80,10 +101,11 @@ mod tests {
 
     #[test]
     fn all_shares_together_are_never_more_than_there_is() {
-        for (threads, portals) in [(1, 1), (8, 2), (64, 256)] {
-            let own = own(threads, portals);
+        for (threads, portals, devices) in [(1, 1, 1), (8, 2, 2), (8, 2, 18), (64, 256, 1)] {
+            let needs = Needs { threads, portals, devices };
+            let (own, needed) = (needs.own(), needs.with_all_connections());
             for limit in (own + 2..own + 6000).step_by(7) {
-                let Shares { hosts, management } = Shares::of(limit, threads, portals);
+                let Shares { hosts, management } = Shares::of(limit, needs);
                 let all = own + u64::from(hosts.all) + management as u64;
                 assert!(all <= limit, "{limit}: {hosts:?}, {management}");
                 assert!(hosts.all >= 1 && management >= 1 && hosts.per_address <= hosts.all);
@@ -91,19 +113,20 @@ mod tests {
                 let is_most = hosts == ConnectionLimits::MOST;
                 assert!(all == limit || is_most && management == http::CONNECTIONS_MAX);
             }
-            for limit in [needed(threads, portals), 1 << 20, u64::MAX] {
+            for limit in [needed, 1 << 20, u64::MAX] {
                 let most = Shares { hosts: ConnectionLimits::MOST, management: 256 };
-                assert_eq!(Shares::of(limit, threads, portals), most);
+                assert_eq!(Shares::of(limit, needs), most);
             }
-            assert_ne!(
-                Shares::of(needed(threads, portals) - 1, threads, portals).hosts,
-                ConnectionLimits::MOST
-            );
+            assert_ne!(Shares::of(needed - 1, needs).hosts, ConnectionLimits::MOST);
         }
-        let small = Shares::of(256, 2, 1);
+        let small = Shares::of(256, Needs { threads: 2, portals: 1, devices: 1 });
         assert_eq!((small.hosts.all, small.hosts.per_address, small.management), (137, 34, 45));
         // Whatever there is, something is tried.
-        assert_eq!(Shares::of(0, 8, 256).management, 1);
+        let many = Needs { threads: 8, portals: 256, devices: 1 };
+        assert_eq!(Shares::of(0, many).management, 1);
+        // A ring of each thread for each device, and the devices.
+        let own = |devices| Needs { threads: 4, portals: 1, devices }.own();
+        assert_eq!([own(2) - own(1), own(3) - own(1), own(18) - own(1)], [10, 10, 85]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::args::{Common, ServeArgs};
 use super::certificate::{self, ServerIdentity};
 use super::config::{Config, Durability};
 use super::credentials::{Credentials, Renewer};
-use super::descriptors::{self, Shares};
+use super::descriptors::{self, Needs, Shares};
 use super::discover::{Registered, RunFile};
 use super::door::{api_address, bind};
 use super::failure::Failure;
@@ -50,8 +50,12 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     check_portal_count(options.iscsi.len()).map_err(of_serving)?;
     log::start(config.log_level);
-    let shares = descriptors::take(thread_count(config.threads), options.iscsi.len());
     let (places, is_first) = Places::of_existing_or_new(pool)?;
+    let shares = descriptors::take(Needs {
+        threads: thread_count(config.threads),
+        portals: options.iscsi.len(),
+        devices: places.all.len() + places.missing.len(),
+    });
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
         true => Some(First::make(&places, options)?),
