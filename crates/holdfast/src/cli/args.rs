@@ -312,8 +312,8 @@ pub struct InspectArgs {
 /// `salvage`.
 #[derive(Debug, Args)]
 pub struct SalvageArgs {
-    /// The pool: its directory or device. Nothing is written to it. Of several devices the one is
-    /// read that was in the pool to the end.
+    /// The pool: its directory or device. Nothing is written to it. Of two or three devices the one
+    /// is read that was in the pool to the end; pools in stripes are not read yet.
     #[arg(value_name = "DIR-OR-DEVICE")]
     pub places: Vec<PathBuf>,
     /// Where to: a directory that is empty, or does not exist yet, and not in the pool's.

@@ -67,7 +67,8 @@ pub enum PortVerb {
 pub enum DeviceVerb {
     /// List the devices.
     List,
-    /// Give the pool another device, which catches up; only one that was made on several.
+    /// Give the pool another device, which catches up; only one that was made on two or three. Or
+    /// give a pool back one of its devices that was missing.
     Add {
         /// A directory, in which a file is made, or a block device, on the machine of the array.
         #[arg(value_name = "DIR-OR-DEVICE")]
@@ -87,7 +88,7 @@ pub enum DeviceVerb {
         #[arg(long)]
         force: bool,
     },
-    /// Take a device out of the pool for good.
+    /// Take a device out of the pool for good; a pool in stripes keeps as many as it was made on.
     Remove {
         /// Its number.
         number: u16,
