@@ -63,10 +63,11 @@ pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
         directories.iter().for_each(|directory| drop(fs::remove_dir(directory)));
     }
     let (places, bytes, notice) = made?;
-    let (first, all_bytes) = (&places[0], bytes * columns(&places));
+    let (first, all_bytes) = (&places[0], capacity_bytes(places.len(), bytes));
     let mut told = json!({ "pool": first.pool, "data": first.data, "capacity_bytes": all_bytes });
     if places.len() > 1 {
         told["devices"] = places.iter().map(|place| json!(place.data)).collect();
+        told["may_fail"] = json!(places.len() - segments::least_in(places.len()));
     }
     show(common.form, &told, || text_of(&places, bytes, &notice))
 }
@@ -78,18 +79,34 @@ fn text_of(places: &[Place], bytes: u64, notice: &str) -> String {
         let paths = paths.iter().map(|path| format!("{before}{}", path.display()));
         paths.collect::<Vec<_>>().join(between)
     };
-    let each = match (places.len(), columns(places)) {
-        (1, _) => String::new(),
-        (_, 1) => " on each".into(),
-        (_, columns) => format!(" of each, {} for data and two for parity", columns),
-    };
     format!(
-        "Pool made: {}, {}{each}{notice}.\nServe it: holdfast serve {} --iscsi 127.0.0.1:3260 \
+        "Pool made: {}, {}.\nServe it: holdfast serve {} --iscsi 127.0.0.1:3260 \
          --api 127.0.0.1:3280\n",
         list(|place| &place.data, "", ", "),
-        human(bytes),
+        size_of(places.len(), bytes, notice),
         list(|place| &place.pool, "--pool ", " "),
     )
+}
+
+/// How large a pool is that has so many bytes of each of so many devices, and what it survives.
+pub fn size_of(devices: usize, bytes: u64, notice: &str) -> String {
+    let (each, may_fail) = (human(bytes), devices.saturating_sub(segments::least_in(devices)));
+    let all = match capacity_bytes(devices, bytes) {
+        all if all == bytes => String::new(),
+        all => format!("{}: ", human(all)),
+    };
+    match may_fail {
+        0 => format!("{each}{notice}"),
+        1 => format!("{each} on each of {devices} devices{notice}, of which one may fail"),
+        _ => format!(
+            "{all}{each} on each of {devices} devices{notice}, of which any {may_fail} may fail"
+        ),
+    }
+}
+
+/// How much a pool holds that has so many bytes of each of so many devices.
+pub fn capacity_bytes(devices: usize, bytes: u64) -> u64 {
+    bytes * columns(devices)
 }
 
 /// Makes the directories that do not exist, of which it tells at once; returns the paths without
@@ -122,8 +139,8 @@ fn places(paths: &[PathBuf], devices: Option<u16>) -> Result<Vec<Place>, Failure
 }
 
 /// How many of so many devices have data: in stripes all but two, and one where each has the same.
-fn columns(places: &[Place]) -> u64 {
-    segments::least_in(places.len()) as u64
+fn columns(devices: usize) -> u64 {
+    segments::least_in(devices) as u64
 }
 
 /// Makes the pool; returns how much of each device it has, and a remark on that. What was made is
@@ -137,7 +154,7 @@ pub fn create(
     for place in places {
         check_free(place, force)?;
     }
-    let columns = columns(places);
+    let columns = columns(places.len());
     let (bytes, notice) = match capacity {
         Some(bytes) => (bytes.div_ceil(columns), String::new()),
         None => default_size(places)?,
@@ -145,9 +162,9 @@ pub fn create(
     let bytes = bytes / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
     let least = CAPACITY_BYTES_MIN.max(columns * POOL_BYTES_MIN);
     if bytes * columns < least {
-        let (least, has) = (least >> 30, human(bytes * columns));
+        let (least, has) = (human(least), human(bytes * columns));
         let on = if columns > 1 { " on so many devices" } else { "" };
-        let text = format!("a pool{on} needs at least {least}G; this would have {has}");
+        let text = format!("a pool{on} needs at least {least}; this would have {has}");
         return Err(Failure::Refused(text));
     }
     let mut parts = Vec::new();
@@ -337,6 +354,18 @@ pub fn check_blank(device: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_devices_it_is_said_how_much_they_hold_and_how_many_may_fail() {
+        for (devices, told) in [
+            (1, "1 GiB (x)"),
+            (2, "1 GiB on each of 2 devices (x), of which one may fail"),
+            (3, "1 GiB on each of 3 devices (x), of which any 2 may fail"),
+            (6, "4 GiB: 1 GiB on each of 6 devices (x), of which any 2 may fail"),
+        ] {
+            assert_eq!(size_of(devices, 1 << 30, " (x)"), told);
+        }
+    }
 
     #[test]
     fn a_pool_that_nobody_sized_leaves_room_beside_it() {

@@ -15,7 +15,6 @@ use super::creation;
 use super::failure::Failure;
 use super::mounting;
 use super::place::Places;
-use super::size::human;
 use crate::serve::now_ms;
 
 /// The name of the first token.
@@ -27,7 +26,8 @@ const VOLUME: &str = "data";
 pub struct First {
     pool: PathBuf,
     data: Vec<PathBuf>,
-    capacity_bytes: u64,
+    /// Of each device.
+    device_bytes: u64,
     notice: String,
 }
 
@@ -39,6 +39,8 @@ pub struct Beginning {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     devices: Vec<PathBuf>,
     capacity_bytes: u64,
+    #[serde(skip)]
+    device_bytes: u64,
     #[serde(skip)]
     notice: String,
     user: &'static str,
@@ -57,10 +59,10 @@ impl First {
                 Failure::Machine(format!("can't listen on {address} (--iscsi): {error}"))
             })?;
         }
-        let (capacity_bytes, notice) = creation::create(&places.all, options.capacity, false)?;
+        let (device_bytes, notice) = creation::create(&places.all, options.capacity, false)?;
         let pool = places.first().pool.clone();
         let data = places.all.iter().map(|place| place.data.clone()).collect();
-        Ok(Self { pool, data, capacity_bytes, notice })
+        Ok(Self { pool, data, device_bytes, notice })
     }
 
     /// Makes the first token, and the next commands.
@@ -81,7 +83,8 @@ impl First {
         Ok(Beginning {
             data: self.data[0].clone(),
             devices: if self.data.len() > 1 { self.data.clone() } else { Vec::new() },
-            capacity_bytes: self.capacity_bytes,
+            capacity_bytes: creation::capacity_bytes(self.data.len(), self.device_bytes),
+            device_bytes: self.device_bytes,
             notice: self.notice.clone(),
             user: BUILT_IN_USER,
             token,
@@ -94,9 +97,8 @@ impl Beginning {
     /// The first line: what was made.
     pub fn made(&self) -> String {
         let more = self.devices.iter().skip(1).map(|data| format!(", {}", data.display()));
-        let (data, size) = (self.data.display(), human(self.capacity_bytes));
-        let each = if self.devices.is_empty() { "" } else { " on each" };
-        format!("Pool made: {data}{}, {size}{each}{}.\n", more.collect::<String>(), self.notice)
+        let size = creation::size_of(self.devices.len().max(1), self.device_bytes, &self.notice);
+        format!("Pool made: {}{}, {size}.\n", self.data.display(), more.collect::<String>())
     }
 
     /// The last lines: how to go on.
@@ -163,6 +165,7 @@ mod tests {
             devices: Vec::new(),
             capacity_bytes: 1 << 30,
             notice: " (x)".into(),
+            device_bytes: 1 << 30,
             user: "admin",
             token: token.map(str::to_owned),
             commands: vec!["one".into(), "two".into()],

@@ -6,22 +6,22 @@ use super::*;
 const CATCH_UP: Duration = Duration::from_secs(60);
 
 impl World {
-    fn place(&self, name: &str) -> String {
+    pub(super) fn place(&self, name: &str) -> String {
         self.directory.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn places(&self, names: &[&str]) -> Vec<String> {
+    pub(super) fn places(&self, names: &[&str]) -> Vec<String> {
         names.iter().map(|name| self.place(name)).collect()
     }
 
     /// Makes a pool in these directories.
-    fn make_on(&self, names: &[&str]) -> Value {
+    pub(super) fn make_on(&self, names: &[&str]) -> Value {
         let places = self.places(names);
         let words = ["pool", "create", "--capacity", "1G"].into_iter();
         self.json(&words.chain(places.iter().map(String::as_str)).collect::<Vec<_>>())
     }
 
-    fn serve_on(&self, names: &[&str], more: &[&str]) -> Array {
+    pub(super) fn serve_on(&self, names: &[&str], more: &[&str]) -> Array {
         let places = self.places(names);
         let mut command = self.command(&["serve", "--iscsi", "127.0.0.1:0", "--json"]);
         command.args(more).args(&places).stdout(Stdio::piped());
@@ -40,7 +40,7 @@ impl World {
             .collect()
     }
 
-    fn wait_for(&self, states: &[(u64, &str)]) {
+    pub(super) fn wait_for(&self, states: &[(u64, &str)]) {
         let start = Instant::now();
         let wanted: Vec<_> = states.iter().map(|(n, state)| (*n, (*state).to_owned())).collect();
         while self.states() != wanted {

@@ -19,6 +19,7 @@ mod log;
 mod objects;
 mod salvage;
 mod stored;
+mod stripes;
 
 /// How long an array may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -182,7 +183,7 @@ fn a_pool_is_made_once() {
     let pool = world.pool();
     let pool = pool.to_str().unwrap();
     let small = ["pool", "create", pool, "--capacity", "512M"];
-    assert!(world.refusal(1, &small).contains("at least 1G"));
+    assert!(world.refusal(1, &small).contains("at least 1 GiB"));
     assert!(!world.pool().exists(), "a directory was left behind");
     let made = world.make_pool();
     assert_eq!(made["capacity_bytes"], 1 << 30);

@@ -16,7 +16,7 @@ use super::*;
 const BLOCK: usize = 4096;
 
 /// Bytes that no two blocks share, and that nothing compresses.
-fn noise(blocks: usize, seed: u64) -> Vec<u8> {
+pub(super) fn noise(blocks: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let words = (0..blocks * BLOCK / 8).flat_map(|_| {
         state ^= state << 13;
@@ -31,13 +31,25 @@ fn noise(blocks: usize, seed: u64) -> Vec<u8> {
 fn open(world: &World) -> (Store, Vec<(VolumeId, String)>) {
     let disk = Arc::new(FileDisk::open(&world.pool().join("pool.data")).unwrap());
     let store = Store::open(disk, OpenOptions::default()).unwrap();
+    let names = names_of(&store);
+    (store, names)
+}
+
+/// The volumes and snapshots, with their names.
+pub(super) fn names_of(store: &Store) -> Vec<(VolumeId, String)> {
     let config = store.config();
     let records = config.iter().map(|(key, value)| (&key[..], &value[..]));
     let names = salvaged_objects(records, &store.pool_status().pool_id).objects;
-    (store, names.into_iter().map(|(id, object)| (id, object.name)).collect())
+    names.into_iter().map(|(id, object)| (id, object.name)).collect()
 }
 
-fn write(store: &Store, names: &[(VolumeId, String)], name: &str, block: u64, bytes: &[u8]) {
+pub(super) fn write(
+    store: &Store,
+    names: &[(VolumeId, String)],
+    name: &str,
+    block: u64,
+    bytes: &[u8],
+) {
     let volume = names.iter().find(|(_, found)| found == name).unwrap().0;
     let range = SectorRange::new(block * 8, bytes.len() as u64 / 512);
     let data = DataOut::from_bytes(bytes, 0);
