@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use segments::{Device, DeviceStatus, Local, Mirrored, Segments, Shared, has_labels_of_several};
+use segments::{
+    Device, DeviceStatus, Local, Mirrored, Segments, Shared, has_labels_of_several, least_in,
+};
 use sys::FileDisk;
 
 use super::failure::Failure;
@@ -157,6 +159,13 @@ pub fn report_retries(disk: &FileDisk, name: Option<String>) {
         None => tracing::warn!("{text}"),
         Some(name) => tracing::warn!("{name}: {text}"),
     });
+}
+
+/// Whether a device is one of so many that none of them has all of the pool.
+pub fn is_in_stripes(place: &Place) -> bool {
+    let Ok(disk) = open_disk_to_read(place) else { return false };
+    let labels = Local::over(Arc::new(disk)).labels();
+    labels.iter().flatten().any(|label| least_in(label.members.len()) > 1)
 }
 
 /// Why several places are no pool.

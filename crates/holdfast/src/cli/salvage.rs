@@ -13,12 +13,13 @@ use std::sync::Arc;
 use array::{SalvagedObject, SalvagedObjects, salvaged_objects};
 use block::{BLOCK_BYTES, SECTOR_BYTES};
 use format::label::MemberState;
-use segments::{Local, Segments as _, least_in};
+use segments::{Local, Segments as _};
 use serde::Serialize;
 use store::{LogCut, Salvage, SalvageError, SalvageOptions, SalvageVolume};
 
 use super::args::{Common, SalvageArgs};
 use super::failure::Failure;
+use super::medium::is_in_stripes;
 use super::output::{Align, show, table, time};
 use super::place::{Place, Places, open_disk_to_read};
 use super::size::human;
@@ -109,8 +110,7 @@ pub fn run(common: &Common, options: &SalvageArgs) -> Result<ExitCode, Failure> 
 fn best(places: Places) -> Result<Place, Failure> {
     let mut all = places.all;
     if all.iter().any(is_in_stripes) {
-        let text = "salvage does not read pools in stripes yet: serve the pool, or inspect it, \
-                    with all of its devices that are left";
+        let text = "salvage reads no pool in stripes yet: serve or inspect it with what is left";
         return Err(Failure::Refused(text.into()));
     }
     if all.len() > 1 {
@@ -123,13 +123,6 @@ fn best(places: Places) -> Result<Place, Failure> {
         tracing::info!("{} is read", all[0].data.display());
     }
     Ok(all.swap_remove(0))
-}
-
-/// Whether a device is one of so many that none of them has all of the pool.
-fn is_in_stripes(place: &Place) -> bool {
-    let Ok(disk) = open_disk_to_read(place) else { return false };
-    let labels = Local::over(Arc::new(disk)).labels();
-    labels.iter().flatten().any(|label| least_in(label.members.len()) > 1)
 }
 
 /// How much a device is worth: the newest change of devices that it knows of, and whether it was in
