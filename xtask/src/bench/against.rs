@@ -1,4 +1,5 @@
-//! Holdfast beside an earlier build of it: which rows have become slower.
+//! Holdfast beside an earlier build of it: which rows have become slower. Or on several files
+//! beside one: what it costs that some of them may fail.
 //!
 //! Both serve pools of their own all the time, and are loaded in turns of a few seconds, first the
 //! one and then the other. What the machine does besides changes from minute to minute by more than
@@ -17,6 +18,8 @@ use super::{Sample, median, middle_of, targets};
 
 /// A row that has less than this of the rate that it had has become slower.
 const GOAL: f64 = 0.97;
+/// The same on several files beside one.
+const GOAL_OF_SEVERAL: f64 = 0.8;
 
 /// A row on both.
 #[derive(Debug, Serialize)]
@@ -33,16 +36,17 @@ pub struct Compared {
     p99: f64,
 }
 
-/// Measures the rows on both.
+/// Measures the rows on both, of which this one is on so many files.
 pub fn run(
     options: &Options,
     programs: &Programs,
     before: &Programs,
     rows: &[&'static Row],
 ) -> Result<Vec<Compared>> {
+    let devices = options.devices.unwrap_or(1);
     let pair = [
-        targets::start_holdfast(options, before, targets::BEFORE)?,
-        targets::start_holdfast(options, programs, targets::NOW)?,
+        targets::start_holdfast(options, before, (targets::BEFORE, 1))?,
+        targets::start_holdfast(options, programs, (targets::NOW, devices))?,
     ];
     let samples = super::sample_in_rounds(options, &programs.lab, &pair, rows)?;
     drop(pair);
@@ -62,25 +66,29 @@ fn compared(row: &'static Row, samples: Vec<Vec<Sample>>) -> Option<Compared> {
     Some(Compared { row, rate, cpu, p99, before: median(before)?, now: median(now)? })
 }
 
-/// The report, in Markdown; empty if nothing was compared.
-pub fn render(rows: &[Compared]) -> String {
+/// The report, in Markdown, of one on so many files; empty if nothing was compared.
+pub fn render(rows: &[Compared], devices: Option<u16>) -> String {
     let mut text = String::new();
     if !rows.is_empty() {
         // Writing to a String does not fail.
-        let _ = write_rows(&mut text, rows);
+        let _ = write_rows(&mut text, rows, devices);
     }
     text
 }
 
-fn write_rows(text: &mut String, rows: &[Compared]) -> std::fmt::Result {
+fn write_rows(text: &mut String, rows: &[Compared], devices: Option<u16>) -> std::fmt::Result {
+    let (title, [one, other], goal) = match devices {
+        None => ("an earlier build".to_owned(), ["before", "now"], GOAL),
+        Some(count) => (format!("one file, on {count}"), ["on one", "on several"], GOAL_OF_SEVERAL),
+    };
     writeln!(
         text,
-        "## Holdfast beside an earlier build\n\nBoth serve, and are loaded in turns; ratios are \
-         medians of those of neighbours.\n"
+        "## Holdfast beside {title}\n\nBoth serve, and are loaded in turns; ratios are medians of \
+         those of neighbours.\n"
     )?;
     writeln!(
         text,
-        "| row | before /s | p99 us | CPU | now /s | p99 us | CPU | rate | p99 | CPU | goal |"
+        "| row | {one} /s | p99 us | CPU | {other} /s | p99 us | CPU | rate | p99 | CPU | goal |"
     )?;
     writeln!(text, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")?;
     for Compared { row, before, now, rate, cpu, p99 } in rows {
@@ -89,8 +97,8 @@ fn write_rows(text: &mut String, rows: &[Compared]) -> std::fmt::Result {
             let Sample { iops, p99_us, cpu_s_per_million, .. } = sample;
             write!(text, " {iops:.0} | {p99_us:.0} | {cpu_s_per_million:.1} |")?;
         }
-        let verdict = if *rate >= GOAL { "met" } else { "MISSED" };
-        writeln!(text, " {rate:.3} | {p99:.2} | {cpu:.2} | {GOAL}: {verdict} |")?;
+        let verdict = if *rate >= goal { "met" } else { "MISSED" };
+        writeln!(text, " {rate:.3} | {p99:.2} | {cpu:.2} | {goal}: {verdict} |")?;
     }
     writeln!(text)
 }
@@ -117,10 +125,12 @@ mod tests {
         let found = compared(&ROWS[0], samples).unwrap();
         assert!((found.rate - 1.1).abs() < 1e-9 && (found.cpu - 1.0).abs() < 1e-9);
         assert!((found.p99 - 1.0 / 1.1).abs() < 1e-9);
-        assert!(render(&[found]).contains("| 1.100 | 0.91 | 1.00 | 0.97: met |"));
+        assert!(render(&[found], None).contains("| 1.100 | 0.91 | 1.00 | 0.97: met |"));
         let slower = compared(&ROWS[0], vec![rated(&[100.0]), rated(&[96.0])]).unwrap();
-        assert!(render(&[slower]).contains("MISSED"));
+        assert!(render(std::slice::from_ref(&slower), None).contains("MISSED"));
+        let several = render(&[slower], Some(6));
+        assert!(several.contains("on 6") && several.contains("0.8: met"), "{several}");
         assert!(compared(&ROWS[0], vec![Vec::new(), Vec::new()]).is_none());
-        assert_eq!(render(&[]), "");
+        assert_eq!(render(&[], None), "");
     }
 }

@@ -20,6 +20,8 @@ pub struct Plan {
     pub name: &'static str,
     /// What the pool holds.
     pub capacity_bytes: u64,
+    /// On how many files.
+    pub devices: u16,
     /// Its configuration; `None` for the defaults.
     pub config: Option<PathBuf>,
     /// Whether the whole file of the pool is written once first, as on a used device. Otherwise the
@@ -64,6 +66,9 @@ impl Array {
         let mut create = words("pool create");
         create.extend([place.clone(), String::from("--capacity")]);
         create.push(plan.capacity_bytes.to_string());
+        if plan.devices > 1 {
+            create.extend([String::from("--devices"), plan.devices.to_string()]);
+        }
         process::output(&programs.holdfast, &create)?;
         if plan.is_conditioned {
             condition(&pool.join("pool.data"))?;

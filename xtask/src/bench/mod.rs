@@ -70,6 +70,8 @@ struct Results {
     slow: Vec<slow::Row>,
     served: Vec<served::Table>,
     against: Vec<against::Compared>,
+    /// On how many files the second of those is, if that is what is compared.
+    devices: Option<u16>,
 }
 
 /// Runs the benchmark with the arguments after `cargo xtask bench`.
@@ -88,7 +90,8 @@ pub fn run(arguments: &[String]) -> Result<()> {
         Some(_) => Vec::new(),
         None => ROWS.iter().filter(|row| options.wants(row.id)).collect(),
     };
-    let is_alone = options.without_holdfast || options.against.is_some();
+    let is_beside_itself = options.against.is_some() || options.devices.is_some();
+    let is_alone = options.without_holdfast || is_beside_itself;
     let with_group = |only| !is_alone && options.only.is_none_or(|o| o == only);
     let with_reduction =
         with_group(options::Only::Reduction) && reduction::row_ids().any(|id| options.wants(id));
@@ -100,7 +103,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
         let ids = if of_group.is_empty() { ids.chain(slow::row_ids()).collect() } else { of_group };
         bail!("no row matches --rows; there are: {}", ids.join(" "));
     }
-    let is_beside_tgt = !rows.is_empty() && options.against.is_none();
+    let is_beside_tgt = !rows.is_empty() && !is_beside_itself;
     process::install_missing(
         is_beside_tgt || group.is_some_and(served::Group::has_tgt),
         options.raw || group.is_some_and(served::Group::has_fio),
@@ -118,6 +121,9 @@ pub fn run(arguments: &[String]) -> Result<()> {
     if let Some(before) = &options.against {
         let before = programs.with_holdfast(before)?;
         results.against = against::run(&options, &programs, &before, &rows)?;
+    } else if options.devices.is_some() {
+        results.devices = options.devices;
+        results.against = against::run(&options, &programs, &programs, &rows)?;
     } else if !rows.is_empty() {
         (results.targets, results.rows) = measure_rows(&options, &programs, &rows)?;
         results.served.extend(served::of_sessions(&results.targets, &results.rows));

@@ -61,6 +61,11 @@ pub struct Options {
     /// The `holdfast` of an earlier build, to be measured beside this one in place of tgt.
     #[arg(long, conflicts_with_all = ["only", "all", "without_holdfast"])]
     pub against: Option<PathBuf>,
+    /// Measure Holdfast on so many files beside itself on one, in place of tgt: the files are all
+    /// in the one directory.
+    #[arg(long, conflicts_with_all = ["only", "all", "without_holdfast", "against"],
+          value_parser = clap::value_parser!(u16).range(2..=18))]
+    pub devices: Option<u16>,
     /// Write all numbers here, as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,

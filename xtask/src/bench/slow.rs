@@ -93,8 +93,13 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Vec<Row>> {
 
 /// An array that has nothing to do but what is asked of it beside the other.
 fn prepare_other(options: &Options, programs: &Programs) -> Result<Array> {
-    let plan =
-        Plan { name: "slow-other", capacity_bytes: GIB, config: None, is_conditioned: false };
+    let plan = Plan {
+        name: "slow-other",
+        capacity_bytes: GIB,
+        devices: 1,
+        config: None,
+        is_conditioned: false,
+    };
     let array = Array::start(programs, &options.dir, &plan)?;
     let url = array.create_volume("hot", 64 << 20, 2, "")?;
     let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60 --compressible 0 --seed 2";
@@ -104,8 +109,13 @@ fn prepare_other(options: &Options, programs: &Programs) -> Result<Array> {
 
 /// A pool with its volumes, at the device's own speed; and the configuration for what follows.
 fn prepare(options: &Options, programs: &Programs) -> Result<(PathBuf, PathBuf)> {
-    let plan =
-        Plan { name: "slow", capacity_bytes: POOL_BYTES, config: None, is_conditioned: false };
+    let plan = Plan {
+        name: "slow",
+        capacity_bytes: POOL_BYTES,
+        devices: 1,
+        config: None,
+        is_conditioned: false,
+    };
     let array = Array::start(programs, &options.dir, &plan)?;
     for (name, bytes, lun) in [("cold", COLD_BYTES, 1), ("hot", 64 << 20, 2)] {
         eprintln!("slow: filling {} MiB", bytes >> 20);

@@ -19,7 +19,7 @@ fn write_report(text: &mut String, results: &Results) -> std::fmt::Result {
         write_peers(text, results)?;
     }
     write_raw(text, results)?;
-    text.write_str(&super::against::render(&results.against))?;
+    text.write_str(&super::against::render(&results.against, results.devices))?;
     if let Some(reduction) = &results.reduction {
         text.write_str(&super::reduction::render(reduction))?;
     }

@@ -11,7 +11,7 @@ use super::rows::{Kind, Row};
 
 /// What Holdfast is called, in the tables and as the directory of its pool.
 pub const HOLDFAST: &str = "Holdfast";
-/// An earlier build of it, and this one beside that.
+/// Another one of which each row is compared with this one: of an earlier build, or on one file.
 pub const BEFORE: &str = "before";
 pub const NOW: &str = "now";
 
@@ -66,7 +66,7 @@ impl Target {
 pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     let mut targets = Vec::new();
     if !options.without_holdfast {
-        targets.push(start_holdfast(options, programs, HOLDFAST)?);
+        targets.push(start_holdfast(options, programs, (HOLDFAST, 1))?);
     }
     let bytes = options.volume_bytes();
     targets.push(start_tgt(&options.dir, Mode::Durable, bytes)?);
@@ -99,7 +99,7 @@ pub fn clear(dir: &Path) -> Result<()> {
 pub fn start_holdfast(
     options: &Options,
     programs: &Programs,
-    name: &'static str,
+    (name, devices): (&'static str, u16),
 ) -> Result<Target> {
     let config = match &options.config {
         Some(path) => path.clone(),
@@ -112,6 +112,7 @@ pub fn start_holdfast(
     let plan = Plan {
         name,
         capacity_bytes: pool_bytes(options),
+        devices,
         config: Some(config),
         is_conditioned: false,
     };

@@ -60,7 +60,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Report> {
 pub fn freed_s(options: &Options, programs: &Programs, sizes: &[u64]) -> Result<Vec<f64>> {
     let config = options.config.clone();
     let name = "space-back";
-    let plan = Plan { name, capacity_bytes: POOL_BYTES, config, is_conditioned: false };
+    let plan = Plan { name, capacity_bytes: POOL_BYTES, devices: 1, config, is_conditioned: false };
     let array = Array::start(programs, &options.dir, &plan)?;
     let bench = Bench { options, lab: &programs.lab, array };
     let freed = |bytes: &u64| {
@@ -87,7 +87,7 @@ impl<'a> Bench<'a> {
         capacity_bytes: u64,
     ) -> Result<Self> {
         let config = options.config.clone();
-        let plan = Plan { name, capacity_bytes, config, is_conditioned: true };
+        let plan = Plan { name, capacity_bytes, devices: 1, config, is_conditioned: true };
         let array = Array::start(programs, &options.dir, &plan)?;
         Ok(Self { options, lab: &programs.lab, array })
     }

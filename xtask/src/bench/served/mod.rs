@@ -136,7 +136,7 @@ fn plan(options: &Options, name: &'static str, capacity_bytes: u64, config: &str
         Some(path) => path.clone(),
         None => write_config(options, name, config)?,
     };
-    Ok(Plan { name, capacity_bytes, config: Some(config), is_conditioned: false })
+    Ok(Plan { name, capacity_bytes, devices: 1, config: Some(config), is_conditioned: false })
 }
 
 /// Makes an array with [`plan`].
