@@ -179,6 +179,10 @@ impl World {
             let at = troubled.swap_remove(self.rng.below(troubled.len() as u64) as usize);
             self.drives[at].set_trouble(Trouble::None);
         }
+        if had_all.len() - troubled.len() < self.least() {
+            // What a failure of the power has put out in memory alone is in by its labels.
+            self.drives.iter().for_each(|drive| drive.set_trouble(Trouble::None));
+        }
         let gone = self.were_in.iter().filter(|at| self.drives[**at].trouble() == Trouble::Gone);
         self.seen.crashes[2] += gone.count() as u64;
     }
