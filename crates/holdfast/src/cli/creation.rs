@@ -1,7 +1,7 @@
 //! `pool create`: makes a pool on one device, or on several.
 
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use block::Frame;
 use format::geometry::POOL_BYTES_MIN;
 use segments::Device;
 use serde_json::json;
-use store::Store;
+use store::{Store, StoreError};
 use sys::{Disk, FileDisk, Persist};
 
 use super::args::Common;
@@ -271,14 +271,20 @@ impl Part {
 fn format(parts: &[Part]) -> Result<(), Failure> {
     let mut entropy = [0; 64];
     sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
-    match parts {
+    let made = match parts {
         [only] => Store::create(&*only.disk, &entropy),
         several => {
             let devices: Vec<Device> = several.iter().map(Part::device).collect();
             Store::create_on(&devices, &entropy)
         }
-    }
-    .map_err(Failure::from)
+    };
+    made.map_err(|error| match error {
+        // A library is missing: no device has failed.
+        StoreError::Io(error) if error.kind() == io::ErrorKind::Other => {
+            Failure::Refused(error.to_string())
+        }
+        error => error.into(),
+    })
 }
 
 /// The size of a pool that nobody sized, and a remark on it: what its smallest device can hold.
