@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use format::DeviceId;
 
@@ -91,9 +90,7 @@ impl Members {
                     let (state, instead) = (slots[at].state(), "take it out first");
                     return Err(DeviceError::State { number: replaced, state, instead });
                 }
-                // Of one number each attempt to catch up is another one.
-                let attempts = slots.remove(at).attempts.load(Ordering::Acquire);
-                slot.attempts.store(attempts, Ordering::Release);
+                slots.remove(at);
                 let at = slots.partition_point(|other| other.number < number);
                 slots.insert(at, slot.clone());
             }

@@ -49,6 +49,22 @@ fn devices_come_and_go() {
     assert!(matches!(mirrored.add(of(&short), [1; 16]), Err(DeviceError::Small { .. })));
 }
 
+/// Who gives a device what it lacks must not take it for another one that had its number.
+#[test]
+fn an_attempt_to_catch_up_is_none_of_another_device() {
+    let (_, mirrored) = made(2);
+    let add = |entropy: u8| {
+        let device = devices(&[Plain::new()]).remove(0);
+        mirrored.add(device, [entropy; 16]).unwrap();
+        mirrored.catching_up()
+    };
+    let first = add(1);
+    mirrored.remove(2).unwrap();
+    let second = add(2);
+    assert_eq!((first[0].0, second[0].0), (2, 2), "the highest number is free again");
+    assert_ne!(first, second);
+}
+
 #[test]
 fn one_that_is_kept_out_stays_out_when_the_pool_is_opened_again() {
     let (disks, mirrored) = made(3);

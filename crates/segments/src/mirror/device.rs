@@ -51,7 +51,7 @@ pub(super) struct Slot {
     /// `None` if it was not there when the pool was opened.
     pub(super) device: Option<Device>,
     state: AtomicU8,
-    /// Counts how often it has begun to catch up.
+    /// Which of all attempts of the pool's devices to catch up is its last; 0 before the first.
     pub(super) attempts: AtomicU64,
     /// Requests of channels that have not ended.
     pub(super) in_flight: AtomicU32,

@@ -34,6 +34,8 @@ pub(super) struct Members {
     /// Whether labels say who is in. Before the first write of a process they may not, and nothing
     /// is written for it: who only looks changes nothing. Set under `change`.
     has_begun: AtomicBool,
+    /// How often a device has begun to catch up.
+    attempts: AtomicU64,
     change: Mutex<Change>,
 }
 
@@ -63,6 +65,7 @@ impl Members {
             slots: RwLock::new(slots.into()),
             generation: AtomicU64::new(1),
             has_begun: AtomicBool::new(false),
+            attempts: AtomicU64::new(0),
             change: Mutex::new(change),
         };
         members.tell_redundancy();
@@ -219,7 +222,9 @@ impl Members {
         // What it had is worth nothing, its root first of all.
         device.disk.set_redundant(true);
         root::wipe(device.disk())?;
-        slot.attempts.fetch_add(1, Ordering::AcqRel);
+        // A number may be given again, so the attempts of all devices are counted together.
+        let attempt = 1 + self.attempts.fetch_add(1, Ordering::AcqRel);
+        slot.attempts.store(attempt, Ordering::Release);
         slot.note_flushes();
         self.commit(change, self.slots(), BTreeMap::from([(slot.number, DeviceState::CatchingUp)]))
     }
