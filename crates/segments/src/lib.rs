@@ -4,7 +4,7 @@
 //!   epoch, for who may wait; [`Shared`]: a handle to it,
 //! * [`Channel`]: one thread's way to them, which blocks nobody,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,
-//! * [`mirror`]: several of them, each of which has all of the pool, or which are in stripes,
+//! * [`device_set`]: several of them, each of which has all of the pool, or which are in stripes,
 //! * [`span`]: how a segment on some devices of many is addressed, and [`parts`]: which parts of
 //!   the devices are free, and which of them a segment takes; nothing uses them yet,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
@@ -12,12 +12,12 @@
 //! Nothing above knows an offset into a disk.
 
 pub mod channel;
+pub mod device_set;
 pub mod devices;
 mod first_segment;
 mod labels;
 mod layout;
 pub mod local;
-pub mod mirror;
 pub mod parts;
 mod root;
 pub mod segments;
@@ -25,10 +25,10 @@ pub mod slow;
 pub mod span;
 
 pub use channel::Channel;
+pub use device_set::{Device, DeviceSet, DeviceSetError, has_labels_of_several, least_in};
 pub use devices::{DeviceError, DeviceState, DeviceStatus};
 pub use format::SegmentKind;
 pub use local::Local;
-pub use mirror::{Device, MirrorError, Mirrored, has_labels_of_several, least_in};
 pub use parity::Stripe;
 pub use parts::{Part, Parts, Width};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};

@@ -20,7 +20,7 @@ mod turns;
 
 use std::sync::{Arc, Mutex};
 
-use segments::{Device, DeviceState, MirrorError, Mirrored, Segments as _};
+use segments::{Device, DeviceSet, DeviceSetError, DeviceState, Segments as _};
 use store::{Durability, Store};
 
 use crate::commits::Ground;
@@ -71,7 +71,7 @@ struct World {
 /// A pool that is open.
 #[derive(Clone)]
 struct Pool {
-    devices: Arc<Mirrored>,
+    devices: Arc<DeviceSet>,
     store: Arc<Store>,
 }
 
@@ -114,7 +114,7 @@ fn device_of(drive: &Arc<Drive>) -> Device {
 }
 
 /// The disks that are in a state, by their places.
-fn disks_of(devices: &Mirrored, state: DeviceState) -> Vec<usize> {
+fn disks_of(devices: &DeviceSet, state: DeviceState) -> Vec<usize> {
     let devices = devices.devices();
     let there = devices.iter().filter(|device| device.state == state);
     there.filter_map(|device| device.name.parse().ok()).collect()
@@ -131,7 +131,7 @@ impl World {
         entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
         let devices: Vec<_> = drives.iter().map(device_of).collect();
         Store::create_on_with_segments(&devices, &entropy, plan.segment_bytes).map_err(text)?;
-        let devices = Mirrored::open(devices, false).map_err(|error| error.to_string())?;
+        let devices = DeviceSet::open(devices, false).map_err(|error| error.to_string())?;
         let devices = Arc::new(devices);
         let store = Store::open(devices.clone(), options(&plan, 0)).map_err(text)?;
         let kept = Kept::of(&plan);
@@ -315,14 +315,14 @@ impl World {
 
     /// Opens the devices that are there; with a word of the administrator only if most of those are
     /// not that were in. Then those that are not there are lost, whatever they hold.
-    fn open_devices(&mut self) -> Result<Arc<Mirrored>, String> {
+    fn open_devices(&mut self) -> Result<Arc<DeviceSet>, String> {
         let devices: Vec<_> = self.drives.iter().map(device_of).collect();
-        let opened = match Mirrored::open(devices.clone(), false) {
-            Err(MirrorError::TooFew { .. }) => {
+        let opened = match DeviceSet::open(devices.clone(), false) {
+            Err(DeviceSetError::TooFew { .. }) => {
                 let gone = self.drives.iter().map(|drive| drive.trouble() == Trouble::Gone);
                 self.is_stale.iter_mut().zip(gone).for_each(|(is, gone)| *is |= gone);
                 self.seen.forced += 1;
-                Mirrored::open(devices, true)
+                DeviceSet::open(devices, true)
             }
             opened => opened,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use segments::{
-    Device, DeviceStatus, Local, Mirrored, Segments, Shared, has_labels_of_several, least_in,
+    Device, DeviceSet, DeviceStatus, Local, Segments, Shared, has_labels_of_several, least_in,
 };
 use sys::FileDisk;
 
@@ -29,7 +29,7 @@ pub enum Medium {
     /// One file or device.
     One(Arc<Local>, String),
     /// Several.
-    Several(Arc<Mirrored>, Vec<(String, Arc<FileDisk>)>),
+    Several(Arc<DeviceSet>, Vec<(String, Arc<FileDisk>)>),
 }
 
 impl Medium {
@@ -65,9 +65,9 @@ impl Medium {
                 let devices =
                     disks.into_iter().map(|(disk, name)| Device::of_file(disk, name)).collect();
                 let may_miss = purpose != Use::ToWrite { may_miss: false };
-                let mirrored = Mirrored::open(devices, may_miss)
+                let set = DeviceSet::open(devices, may_miss)
                     .map_err(|error| Failure::Refused(error.to_string()))?;
-                Ok(Self::Several(Arc::new(mirrored), files))
+                Ok(Self::Several(Arc::new(set), files))
             }
         }
     }
@@ -76,7 +76,7 @@ impl Medium {
     pub fn segments(&self) -> Shared {
         match self {
             Self::One(local, _) => local.clone().into(),
-            Self::Several(mirrored, _) => mirrored.clone().into(),
+            Self::Several(set, _) => set.clone().into(),
         }
     }
 
@@ -94,15 +94,15 @@ impl Medium {
     pub fn notices(&self) -> Vec<String> {
         match self {
             Self::One(local, _) => local.notices(),
-            Self::Several(mirrored, _) => mirrored.notices(),
+            Self::Several(set, _) => set.notices(),
         }
     }
 
     /// The devices of a pool on several; `None` if it is on one.
-    pub fn several(&self) -> Option<&Arc<Mirrored>> {
+    pub fn several(&self) -> Option<&Arc<DeviceSet>> {
         match self {
             Self::One(..) => None,
-            Self::Several(mirrored, _) => Some(mirrored),
+            Self::Several(set, _) => Some(set),
         }
     }
 
@@ -113,7 +113,7 @@ impl Medium {
                 let devices = local.devices().into_iter();
                 devices.map(|device| DeviceStatus { name: name.clone(), ..device }).collect()
             }
-            Self::Several(mirrored, _) => mirrored.devices(),
+            Self::Several(set, _) => set.devices(),
         }
     }
 }

@@ -10,7 +10,7 @@ use api::{CatchingUp, Device, DeviceAdd, DeviceChange, DeviceChanges, DeviceRefu
 use array::Kind;
 use block::FrameMut;
 use parking_lot::Mutex;
-use segments::{DeviceError, DeviceStatus, Local, Mirrored, Segments};
+use segments::{DeviceError, DeviceSet, DeviceStatus, Local, Segments};
 use store::Store;
 use sys::{Disk, FileDisk};
 
@@ -67,7 +67,7 @@ impl Members {
     /// How they are, by number, each with how far it is that catches up; none of a pool on one,
     /// which has no pool without it.
     pub fn statuses_of_several(&self) -> Vec<(DeviceStatus, Option<CatchingUp>)> {
-        let several = self.medium.several().map(|mirrored| mirrored.devices());
+        let several = self.medium.several().map(|set| set.devices());
         let several = several.unwrap_or_default().into_iter();
         several.map(|device| (device.clone(), self.progress(device.number))).collect()
     }
@@ -76,7 +76,7 @@ impl Members {
     pub fn statuses(&self) -> Vec<DeviceStatus> {
         match self.medium.several() {
             None => self.only.clone(),
-            Some(mirrored) => mirrored.devices(),
+            Some(set) => set.devices(),
         }
     }
 
@@ -113,7 +113,7 @@ impl Members {
     }
 
     /// Gives the pool a device, or one in the place of another.
-    fn add(&self, mirrored: &Mirrored, asked: &DeviceAdd) -> Result<u16, DeviceRefusal> {
+    fn add(&self, set: &DeviceSet, asked: &DeviceAdd) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
         let path = resolved(Path::new(&asked.place))?;
         let pool = self.store.pool_status();
@@ -121,7 +121,7 @@ impl Members {
         sys::entropy(&mut entropy).map_err(|error| fault(&error.to_string()))?;
         if let Some((name, file)) = returning(&path, pool.pool_id, &files)? {
             let device = segments::Device::of_file(file.clone(), name.clone());
-            let number = put(mirrored, device, asked.replaces, entropy)?;
+            let number = put(set, device, asked.replaces, entropy)?;
             files.insert(name, file);
             return Ok(number);
         }
@@ -129,11 +129,11 @@ impl Members {
         if place.is_device() && !asked.force {
             check_blank(&place.data).map_err(of_place)?;
         }
-        let mut part = Part::make(&place, wanted_bytes(mirrored)).map_err(of_place)?;
+        let mut part = Part::make(&place, wanted_bytes(set)).map_err(of_place)?;
         let (name, file) = (place.data.display().to_string(), part.file().clone());
         report_retries(&file, Some(name.clone()));
         let finished = part.finish().map_err(of_place);
-        match finished.and_then(|()| put(mirrored, part.device(), asked.replaces, entropy)) {
+        match finished.and_then(|()| put(set, part.device(), asked.replaces, entropy)) {
             Ok(number) => {
                 files.insert(name, file);
                 Ok(number)
@@ -146,10 +146,10 @@ impl Members {
     }
 
     /// Removes a device, which nobody holds open any more then.
-    fn remove(&self, mirrored: &Mirrored, number: u16) -> Result<u16, DeviceRefusal> {
+    fn remove(&self, set: &DeviceSet, number: u16) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
         let name = self.status(number)?.name;
-        mirrored.remove(number).map_err(refusal)?;
+        set.remove(number).map_err(refusal)?;
         files.remove(&name);
         Ok(number)
     }
@@ -195,16 +195,16 @@ impl DeviceChanges for Members {
         if let DeviceChange::Identify(number) = change {
             return self.identify(number);
         }
-        let mirrored = self.medium.several().ok_or_else(|| refusal(DeviceError::OnlyOne))?;
+        let set = self.medium.several().ok_or_else(|| refusal(DeviceError::OnlyOne))?;
         let of_number =
             |number: u16, done: Result<(), DeviceError>| done.map(|()| number).map_err(refusal);
         match change {
-            DeviceChange::Add(asked) => self.add(mirrored, &asked),
-            DeviceChange::Remove(number) => self.remove(mirrored, number),
+            DeviceChange::Add(asked) => self.add(set, &asked),
+            DeviceChange::Remove(number) => self.remove(set, number),
             DeviceChange::TakeOut(number) => {
-                of_number(number, mirrored.take_out(number, "an administrator took it out"))
+                of_number(number, set.take_out(number, "an administrator took it out"))
             }
-            DeviceChange::TakeBack(number) => of_number(number, mirrored.take_back(number)),
+            DeviceChange::TakeBack(number) => of_number(number, set.take_back(number)),
             DeviceChange::Identify(number) => self.identify(number),
         }
     }
@@ -221,21 +221,21 @@ pub fn state_of(state: segments::DeviceState) -> DeviceState {
 }
 
 /// How much of each device the pool has: as much is made of a file.
-fn wanted_bytes(mirrored: &Mirrored) -> u64 {
-    let labels = mirrored.labels();
+fn wanted_bytes(set: &DeviceSet) -> u64 {
+    let labels = set.labels();
     let members = labels.iter().flatten().flat_map(|label| &label.members);
     members.map(|member| member.bytes).max().unwrap_or_default()
 }
 
 fn put(
-    mirrored: &Mirrored,
+    set: &DeviceSet,
     device: segments::Device,
     replaces: Option<u16>,
     entropy: [u8; 16],
 ) -> Result<u16, DeviceRefusal> {
     let put = match replaces {
-        None => mirrored.add(device, entropy),
-        Some(old) => mirrored.replace(old, device, entropy),
+        None => set.add(device, entropy),
+        Some(old) => set.replace(old, device, entropy),
     };
     put.map_err(refusal)
 }

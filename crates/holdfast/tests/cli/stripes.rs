@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
-use segments::{Device, Mirrored};
+use segments::{Device, DeviceSet};
 use store::{OpenOptions, Store};
 use sys::FileDisk;
 
@@ -18,12 +18,12 @@ const BLOCKS_AT_ONCE: usize = 100;
 
 impl World {
     /// What the pool of an array that was stopped is on, as far as these of its places have it.
-    fn stopped(&self, names: &[&str]) -> Arc<Mirrored> {
+    fn stopped(&self, names: &[&str]) -> Arc<DeviceSet> {
         let device = |name: &&str| {
             let file = FileDisk::open(self.place(&format!("{name}/pool.data")).as_ref()).unwrap();
             Device::of_file(Arc::new(file), (*name).to_owned())
         };
-        Arc::new(Mirrored::open(names.iter().map(device).collect(), false).unwrap())
+        Arc::new(DeviceSet::open(names.iter().map(device).collect(), false).unwrap())
     }
 
     /// What was written is there, and all else is as its checksums say, with these places alone.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use segments::{Device, DeviceState, Mirrored};
+use segments::{Device, DeviceSet, DeviceState};
 use store::{CheckOptions, Store};
 
 use super::{World, disks_of};
@@ -66,7 +66,7 @@ impl World {
         disks
     }
 
-    fn holds_all(&self, devices: Arc<Mirrored>) -> Result<(), String> {
+    fn holds_all(&self, devices: Arc<DeviceSet>) -> Result<(), String> {
         let store = Store::open(devices, options(&self.plan, 1)).map_err(text)?;
         let mut model = locked(&self.desk).model_if_lost();
         let found = read_all(&store, &model, self.kept)?;
@@ -85,7 +85,7 @@ impl World {
             let is_there = |at: &usize| some >> at & 1 == 1 && !self.is_stale[*at];
             let there: Vec<_> = (0..self.drives.len()).filter(is_there).collect();
             let copies = there.iter().map(|at| self.copy(*at)).collect();
-            if let Ok(opened) = Mirrored::open(copies, false) {
+            if let Ok(opened) = DeviceSet::open(copies, false) {
                 let are_in = disks_of(&opened, DeviceState::In);
                 if are_in.iter().filter(|at| self.is_true(**at)).count() < self.least() {
                     continue;
@@ -103,8 +103,8 @@ impl World {
     }
 
     /// Copies of what is durable on some disks, opened without the others.
-    fn open_alone(&self, few: &[usize]) -> Result<Arc<Mirrored>, String> {
-        let opened = Mirrored::open(few.iter().map(|at| self.copy(*at)).collect(), true);
+    fn open_alone(&self, few: &[usize]) -> Result<Arc<DeviceSet>, String> {
+        let opened = DeviceSet::open(few.iter().map(|at| self.copy(*at)).collect(), true);
         opened.map(Arc::new).map_err(|error| error.to_string())
     }
 }

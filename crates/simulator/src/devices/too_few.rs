@@ -2,7 +2,7 @@
 //! read is right.
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
-use segments::{DeviceState, Mirrored};
+use segments::{DeviceSet, DeviceState};
 
 use super::drive::Trouble;
 use super::{Pool, World};
@@ -24,7 +24,7 @@ impl World {
         }
         let left = self.some_of(are_in, self.least() - 1);
         let copies = left.iter().map(|at| self.copy(*at)).collect();
-        if Mirrored::open(copies, true).is_ok() {
+        if DeviceSet::open(copies, true).is_ok() {
             return Err(format!("disks {left:?} open, and {} are needed", self.least()));
         }
         let is_lost = |at: &usize| !left.contains(at);

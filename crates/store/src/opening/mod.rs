@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 
 use format::geometry::PARITY_COLUMNS;
 use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
-use segments::{Device, Local, Mirrored, Shared};
+use segments::{Device, DeviceSet, Local, Shared};
 
 use crate::checkpoint::load::load_checkpoint;
 use crate::chunks::medium::Medium;
@@ -125,7 +125,7 @@ impl Store {
         let superblock = first_superblock(len_bytes, entropy, geometry, of)?;
         let mut random = [0; 16];
         random.copy_from_slice(&entropy[48..]);
-        Ok(Mirrored::make(devices, &superblock, &first_records(), random)?)
+        Ok(DeviceSet::make(devices, &superblock, &first_records(), random)?)
     }
 
     fn create_divided(

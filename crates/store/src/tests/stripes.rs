@@ -89,7 +89,7 @@ fn any_two_of_four_to_six_devices_may_be_lost() {
 fn with_a_third_device_lost_nothing_opens() {
     let (pool, ..) = filled(5);
     let left = pool.crashed().drain(..2).collect::<Vec<_>>();
-    let opened = segments::Mirrored::open(devices(&left), true);
+    let opened = segments::DeviceSet::open(devices(&left), true);
     assert!(opened.is_err(), "two of five columns give no third");
 }
 

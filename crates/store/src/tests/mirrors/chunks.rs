@@ -203,7 +203,7 @@ fn a_pool_that_is_looked_at_is_not_mended() {
     let place = pool.chunks()[1].1.place;
     pool.spoil(pool.first(place), place, 5);
     let disks = pool.crashed();
-    let mirrors = mirrored(&disks);
+    let mirrors = device_set(&disks);
     let store = Store::load(mirrors.clone(), COLD).unwrap();
     assert_sound(&store);
     assert!(!pool.is_alike(place));

@@ -6,7 +6,7 @@ mod garbage;
 pub(super) mod records;
 
 use format::{ChunkId, ChunkRow, Codec, Place};
-use segments::{Device, Mirrored, Segments};
+use segments::{Device, DeviceSet, Segments};
 
 use super::integrity::COLD;
 use super::reduction::prose;
@@ -15,7 +15,7 @@ use super::*;
 /// Several disks, and the pool on them.
 pub(super) struct Pool {
     pub(super) disks: Vec<Arc<MemoryDisk>>,
-    pub(super) mirrors: Arc<Mirrored>,
+    pub(super) mirrors: Arc<DeviceSet>,
     pub(super) store: Store,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn devices(disks: &[Arc<MemoryDisk>]) -> Vec<Device> {
     disks.iter().enumerate().map(|(at, disk)| Device::over(disk.clone(), name(at))).collect()
 }
 
-fn mirrored(disks: &[Arc<MemoryDisk>]) -> Arc<Mirrored> {
-    Arc::new(Mirrored::open(devices(disks), true).unwrap())
+fn device_set(disks: &[Arc<MemoryDisk>]) -> Arc<DeviceSet> {
+    Arc::new(DeviceSet::open(devices(disks), true).unwrap())
 }
 
 pub(super) fn make(count: usize) -> Pool {
@@ -40,7 +40,7 @@ pub(super) fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
 }
 
 fn open_as(disks: Vec<Arc<MemoryDisk>>, options: OpenOptions) -> Pool {
-    let mirrors = mirrored(&disks);
+    let mirrors = device_set(&disks);
     let store = Store::open(mirrors.clone(), options).unwrap();
     Pool { disks, mirrors, store }
 }

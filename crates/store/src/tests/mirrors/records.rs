@@ -129,7 +129,7 @@ fn who_only_looks_finds_such_a_record_and_leaves_it_as_it_is() {
     let first = pool.first(Place::of_block(last.segment, last.block));
     disks[first].overwrite(block, Frame::zeros());
     let before = disks[first].copy();
-    let store = Store::load(mirrored(&disks), COLD).unwrap();
+    let store = Store::load(device_set(&disks), COLD).unwrap();
     assert!(read(&store, id, 0, 128) == data);
     assert!(disks[first].same_as(&before));
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use sys::Persist;
 
 use super::tests::{Plain, devices, states};
-use super::{Device, MirrorError, Mirrored};
+use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceState::{In, Out};
 use crate::segments::Segments;
 
@@ -38,7 +38,7 @@ pub(super) type Written = BTreeMap<(u32, u32), Frame>;
 pub(super) struct Pool {
     pub(super) k: u8,
     pub(super) disks: Vec<Arc<Plain>>,
-    pub(super) pool: Mirrored,
+    pub(super) pool: DeviceSet,
     pub(super) written: Written,
     /// The next row of each segment of the log.
     rows: BTreeMap<u32, u32>,
@@ -49,7 +49,7 @@ impl Pool {
     pub(super) fn new(k: u8) -> Self {
         let disks: Vec<_> = (0..k + 2).map(|_| Plain::new()).collect();
         let wiped = [Place::of_block(1, 0)];
-        Mirrored::make(&devices(&disks), &root(k, 1), &wiped, [3; 16]).unwrap();
+        DeviceSet::make(&devices(&disks), &root(k, 1), &wiped, [3; 16]).unwrap();
         let pool = open(k, &disks, false).unwrap();
         pool.fence(1).unwrap();
         Self { k, disks, pool, written: Written::new(), rows: BTreeMap::new(), next: 0 }
@@ -141,21 +141,25 @@ impl Pool {
     }
 }
 
-pub(super) fn open(k: u8, disks: &[Arc<Plain>], may_miss: bool) -> Result<Mirrored, MirrorError> {
-    let pool = Mirrored::open(devices(disks), may_miss)?;
+pub(super) fn open(
+    k: u8,
+    disks: &[Arc<Plain>],
+    may_miss: bool,
+) -> Result<DeviceSet, DeviceSetError> {
+    let pool = DeviceSet::open(devices(disks), may_miss)?;
     pool.read_root().unwrap();
     pool.lay_out(geometry(k));
     Ok(pool)
 }
 
-fn read(pool: &Mirrored, place: Place, blocks: usize) -> io::Result<Vec<Frame>> {
+fn read(pool: &DeviceSet, place: Place, blocks: usize) -> io::Result<Vec<Frame>> {
     let mut frames: Vec<_> = (0..blocks).map(|_| FrameMut::stale()).collect();
     pool.read(place, &mut frames)?;
     Ok(frames.into_iter().map(FrameMut::freeze).collect())
 }
 
 /// All that was written is read, in pieces that cross the ends of columns.
-pub(super) fn check(written: &Written, k: u8, pool: &Mirrored) {
+pub(super) fn check(written: &Written, k: u8, pool: &DeviceSet) {
     for segment in LOG {
         let blocks = u32::from(k) * ROWS;
         for start in (0..blocks).step_by(21) {
@@ -374,7 +378,7 @@ proptest! {
                 }
                 Step::Reopen => {
                     let again = open(k, &pool.disks, false).unwrap();
-                    let are_in = |pool: &Mirrored| -> Vec<bool> {
+                    let are_in = |pool: &DeviceSet| -> Vec<bool> {
                         states(pool).iter().map(|state| *state == In).collect()
                     };
                     prop_assert_eq!(are_in(&again), are_in(&pool.pool));

@@ -13,7 +13,7 @@ use format::{Geometry, Place};
 use parity::{Code, Stripe};
 use smallvec::SmallVec;
 
-use super::opening::MirrorError;
+use super::opening::DeviceSetError;
 use crate::layout::Layout;
 
 /// The most devices of a pool each of which has all of it.
@@ -74,11 +74,11 @@ impl Placement {
     /// That of a pool on so many devices.
     ///
     /// # Errors
-    /// [`MirrorError::Unknown`] if no stripe has so many columns; if a library is missing.
-    pub(super) fn on(devices: usize) -> Result<Self, MirrorError> {
-        let code = |columns| -> Result<_, MirrorError> {
+    /// [`DeviceSetError::Unknown`] if no stripe has so many columns; if a library is missing.
+    pub(super) fn on(devices: usize) -> Result<Self, DeviceSetError> {
+        let code = |columns| -> Result<_, DeviceSetError> {
             let stripe = Stripe::new(columns, PARITY_COLUMNS as usize);
-            Ok(parity::code(stripe.map_err(|_| MirrorError::Unknown(devices))?)?)
+            Ok(parity::code(stripe.map_err(|_| DeviceSetError::Unknown(devices))?)?)
         };
         let stripes = columns_on(devices).map(code).transpose()?;
         Ok(Self { layout: Arc::default(), stripes })

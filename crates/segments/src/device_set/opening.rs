@@ -21,7 +21,7 @@ const FORCED_STEP: u64 = 1 << 32;
 
 /// Why a pool can't be opened on these devices.
 #[derive(Debug, thiserror::Error)]
-pub enum MirrorError {
+pub enum DeviceSetError {
     /// None of them has a label.
     #[error("{0} has no label of a pool on several devices")]
     NoLabel(String),
@@ -81,20 +81,23 @@ fn label_of(device: &Device) -> Option<Label> {
 /// have nothing of it.
 ///
 /// # Errors
-/// [`MirrorError`].
-pub(super) fn find_members(devices: Vec<Device>, may_miss: bool) -> Result<Members, MirrorError> {
+/// [`DeviceSetError`].
+pub(super) fn find_members(
+    devices: Vec<Device>,
+    may_miss: bool,
+) -> Result<Members, DeviceSetError> {
     let first_name = devices.first().map(|device| device.name.clone()).unwrap_or_default();
     let labelled = devices.into_iter().filter_map(|device| Some((label_of(&device)?, device)));
     let mut labelled: Vec<(Label, Device)> = labelled.collect();
     let newest = labelled.iter().max_by_key(|(label, _)| label.sequence).cloned();
-    let Some((newest, newest_on)) = newest else { return Err(MirrorError::NoLabel(first_name)) };
+    let Some((newest, newest_on)) = newest else { return Err(DeviceSetError::NoLabel(first_name)) };
     if let Some((_, other)) = labelled.iter().find(|(label, _)| label.pool_id != newest.pool_id) {
-        return Err(MirrorError::OtherPool(newest_on.name, other.name.clone()));
+        return Err(DeviceSetError::OtherPool(newest_on.name, other.name.clone()));
     }
     for (at, (label, device)) in labelled.iter().enumerate() {
         let same = labelled[..at].iter().find(|(before, _)| before.device == label.device);
         if let Some((_, before)) = same {
-            return Err(MirrorError::Twice(before.name.clone(), device.name.clone()));
+            return Err(DeviceSetError::Twice(before.name.clone(), device.name.clone()));
         }
     }
     let mut slot_of = |member: &Member| {
@@ -112,22 +115,22 @@ pub(super) fn find_members(devices: Vec<Device>, may_miss: bool) -> Result<Membe
     let are_in = newest.members.iter().filter(|member| member.state == MemberState::In).count();
     let there = slots.iter().filter(|slot| slot.is_in()).count();
     if there == 0 {
-        return Err(MirrorError::NoneIn(newest_on.name));
+        return Err(DeviceSetError::NoneIn(newest_on.name));
     }
     // More than half: then the others can't have gone on without these, unless two of three went
     // out in one change, and are back without the third.
     let placement = Placement::on(slots.len())?;
     let are_numbered = || slots.iter().zip(0..).all(|(slot, position)| slot.number == position);
     if placement.code().is_some() && !are_numbered() {
-        return Err(MirrorError::Unknown(slots.len()));
+        return Err(DeviceSetError::Unknown(slots.len()));
     }
     let least = placement.least_in();
     if there < least {
-        return Err(MirrorError::Lost { there, least });
+        return Err(DeviceSetError::Lost { there, least });
     }
     let is_sure = 2 * there > are_in;
     if !is_sure && !may_miss {
-        return Err(MirrorError::TooFew { there, are_in });
+        return Err(DeviceSetError::TooFew { there, are_in });
     }
     let step = if is_sure { 0 } else { FORCED_STEP };
     Ok(Members::new(newest.pool_id, placement, slots, newest.sequence + step))

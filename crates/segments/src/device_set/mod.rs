@@ -10,7 +10,7 @@
 //!   change of it, [`labelling`]: having all say so,
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`roots`]: the root on all of them,
-//! * [`mirrored`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
+//! * [`set`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
 //!   them, by [`lanes`], where none is waited for for long ([`late`]).
 //!
 //! Invariants:
@@ -32,16 +32,16 @@ mod labelling;
 mod lanes;
 mod late;
 mod members;
-mod mirrored;
 mod opening;
 mod placement;
 mod reads;
 mod roots;
+mod set;
 
 pub use device::Device;
-pub use mirrored::Mirrored;
-pub use opening::{MirrorError, has_labels_of_several};
+pub use opening::{DeviceSetError, has_labels_of_several};
 pub use placement::least_in;
+pub use set::DeviceSet;
 
 #[cfg(test)]
 mod coming_tests;

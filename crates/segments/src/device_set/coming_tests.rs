@@ -8,37 +8,37 @@ use format::{Place, Superblock};
 use super::tests::{
     GEOMETRY, Plain, devices, frame, made, made_in_stripes, opened, read, root, states,
 };
-use super::{Device, MirrorError, Mirrored};
+use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceError;
 use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
 use crate::segments::Segments;
 
 #[test]
 fn devices_come_and_go() {
-    let (disks, mirrored) = made(2);
+    let (disks, set) = made(2);
     let place = Place::of_block(2, 0);
-    mirrored.append(place, &[frame(1)]).unwrap();
+    set.append(place, &[frame(1)]).unwrap();
     let blank = Plain::new();
     let of = |disk: &Arc<Plain>| Device::over(disk.clone(), "new".into());
-    assert_eq!(mirrored.add(of(&blank), [1; 16]).unwrap(), 2);
-    assert_eq!(states(&mirrored), [In, In, CatchingUp]);
-    let full = mirrored.add(of(&Plain::new()), [2; 16]);
+    assert_eq!(set.add(of(&blank), [1; 16]).unwrap(), 2);
+    assert_eq!(states(&set), [In, In, CatchingUp]);
+    let full = set.add(of(&Plain::new()), [2; 16]);
     assert!(matches!(full, Err(DeviceError::Full(3))));
-    mirrored.copy_to(2, place, &[frame(1)]).unwrap();
-    mirrored.caught_up(2).unwrap();
+    set.copy_to(2, place, &[frame(1)]).unwrap();
+    set.caught_up(2).unwrap();
     // One that is in has to go out first, and its successor has another number.
     let other = Plain::new();
-    assert!(matches!(mirrored.replace(0, of(&other), [3; 16]), Err(DeviceError::State { .. })));
-    mirrored.take_out(0, "it is old").unwrap();
-    assert_eq!(states(&mirrored)[0], Kept);
-    assert_eq!(mirrored.replace(0, of(&other), [3; 16]).unwrap(), 3);
-    assert_eq!(mirrored.devices().iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2, 3]);
-    mirrored.copy_to(3, place, &[frame(1)]).unwrap();
-    mirrored.caught_up(3).unwrap();
-    mirrored.remove(1).unwrap();
-    mirrored.remove(2).unwrap();
-    assert!(matches!(mirrored.remove(3), Err(DeviceError::Last(3))));
-    assert!(matches!(mirrored.take_out(9, ""), Err(DeviceError::Unknown(9))));
+    assert!(matches!(set.replace(0, of(&other), [3; 16]), Err(DeviceError::State { .. })));
+    set.take_out(0, "it is old").unwrap();
+    assert_eq!(states(&set)[0], Kept);
+    assert_eq!(set.replace(0, of(&other), [3; 16]).unwrap(), 3);
+    assert_eq!(set.devices().iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2, 3]);
+    set.copy_to(3, place, &[frame(1)]).unwrap();
+    set.caught_up(3).unwrap();
+    set.remove(1).unwrap();
+    set.remove(2).unwrap();
+    assert!(matches!(set.remove(3), Err(DeviceError::Last(3))));
+    assert!(matches!(set.take_out(9, ""), Err(DeviceError::Unknown(9))));
     // What went is none of the pool's any more; what is left is all of it.
     let again = opened(std::slice::from_ref(&other), false).unwrap();
     assert_eq!((states(&again), read(&again, place).unwrap()), (vec![In], 1));
@@ -46,20 +46,20 @@ fn devices_come_and_go() {
     assert_eq!(newest.devices().len(), 1);
     let short = Plain::new();
     short.len_bytes.store(1 << 20, Ordering::Relaxed);
-    assert!(matches!(mirrored.add(of(&short), [1; 16]), Err(DeviceError::Small { .. })));
+    assert!(matches!(set.add(of(&short), [1; 16]), Err(DeviceError::Small { .. })));
 }
 
 /// Who gives a device what it lacks must not take it for another one that had its number.
 #[test]
 fn an_attempt_to_catch_up_is_none_of_another_device() {
-    let (_, mirrored) = made(2);
+    let (_, set) = made(2);
     let add = |entropy: u8| {
         let device = devices(&[Plain::new()]).remove(0);
-        mirrored.add(device, [entropy; 16]).unwrap();
-        mirrored.catching_up()
+        set.add(device, [entropy; 16]).unwrap();
+        set.catching_up()
     };
     let first = add(1);
-    mirrored.remove(2).unwrap();
+    set.remove(2).unwrap();
     let second = add(2);
     assert_eq!((first[0].0, second[0].0), (2, 2), "the highest number is free again");
     assert_ne!(first, second);
@@ -67,10 +67,10 @@ fn an_attempt_to_catch_up_is_none_of_another_device() {
 
 #[test]
 fn one_that_is_kept_out_stays_out_when_the_pool_is_opened_again() {
-    let (disks, mirrored) = made(3);
-    mirrored.take_out(2, "told so").unwrap();
+    let (disks, set) = made(3);
+    set.take_out(2, "told so").unwrap();
     disks[1].go();
-    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    set.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
     disks[1].come_back();
     let again = opened(&disks, false).unwrap();
     assert_eq!(states(&again), [In, Out, Kept]);
@@ -82,8 +82,8 @@ fn one_that_is_kept_out_stays_out_when_the_pool_is_opened_again() {
 
 #[test]
 fn a_device_that_is_too_short_or_missing_and_comes_later() {
-    let (disks, mirrored) = made(3);
-    drop(mirrored);
+    let (disks, set) = made(3);
+    drop(set);
     disks[0].len_bytes.store(GEOMETRY.pool_bytes() - 4096, Ordering::Relaxed);
     let short = opened(&disks, false).unwrap();
     assert_eq!(states(&short), [Out, In, In]);
@@ -100,12 +100,12 @@ fn devices_of_two_pools_and_the_same_twice_are_refused() {
     let (disks, _) = made(2);
     let others: Vec<_> = (0..2).map(|_| Plain::new()).collect();
     let other_root = Superblock { pool_id: [8; 16], ..root(1) };
-    Mirrored::make(&devices(&others), &other_root, &[], [4; 16]).unwrap();
+    DeviceSet::make(&devices(&others), &other_root, &[], [4; 16]).unwrap();
     let mixed = [disks[0].clone(), disks[1].clone(), others[0].clone()];
-    assert!(matches!(opened(&mixed, false), Err(MirrorError::OtherPool(..))));
+    assert!(matches!(opened(&mixed, false), Err(DeviceSetError::OtherPool(..))));
     let twice = [disks[0].clone(), disks[0].clone()];
-    assert!(matches!(opened(&twice, false), Err(MirrorError::Twice(..))));
-    assert!(matches!(opened(&[Plain::new()], false), Err(MirrorError::NoLabel(_))));
+    assert!(matches!(opened(&twice, false), Err(DeviceSetError::Twice(..))));
+    assert!(matches!(opened(&[Plain::new()], false), Err(DeviceSetError::NoLabel(_))));
     // A blank one beside enough others is left alone.
     let blank = Plain::new();
     let again = opened(&[disks[0].clone(), disks[1].clone(), blank.clone()], false).unwrap();
@@ -117,22 +117,22 @@ fn devices_of_two_pools_and_the_same_twice_are_refused() {
 /// A scrub finds nothing to mend in labels that were written before the root became another one.
 #[test]
 fn labels_are_right_until_the_next_change() {
-    let (disks, mirrored) = made(2);
-    mirrored.swap_root(2, &Superblock { epoch: 7, ..root(3) }).unwrap();
-    assert!(mirrored.mend_labels(&root(3)).is_empty());
+    let (disks, set) = made(2);
+    set.swap_root(2, &Superblock { epoch: 7, ..root(3) }).unwrap();
+    assert!(set.mend_labels(&root(3)).is_empty());
     disks[1].blocks.lock().unwrap().remove(&format::label::LABEL_OFFSETS_BYTES[0]);
-    assert_eq!(mirrored.mend_labels(&root(3)).len(), 1);
-    assert!(mirrored.mend_labels(&root(3)).is_empty());
+    assert_eq!(set.mend_labels(&root(3)).len(), 1);
+    assert!(set.mend_labels(&root(3)).is_empty());
 }
 
 /// The newest label is never on a device that does not count: if the power fails meanwhile, nothing
 /// would open.
 #[test]
 fn labels_of_devices_that_are_in_come_first() {
-    let (disks, mirrored) = made(2);
-    mirrored.take_out(0, "a test").unwrap();
+    let (disks, set) = made(2);
+    set.take_out(0, "a test").unwrap();
     disks[1].go();
-    assert!(mirrored.take_back(0).is_err());
+    assert!(set.take_back(0).is_err());
     disks[1].come_back();
     assert!(disks[0].label().sequence <= disks[1].label().sequence);
     let again = opened(&disks, false).unwrap();
@@ -141,26 +141,26 @@ fn labels_of_devices_that_are_in_come_first() {
 
 #[test]
 fn a_pool_in_stripes_keeps_its_devices() {
-    let (disks, mirrored) = made_in_stripes(4);
+    let (disks, set) = made_in_stripes(4);
     let of = |disk: &Arc<Plain>| Device::over(disk.clone(), "new".into());
     let blank = Plain::new();
-    assert!(matches!(mirrored.add(of(&blank), [1; 16]), Err(DeviceError::InStripes(4))));
-    assert!(matches!(mirrored.remove(1), Err(DeviceError::InStripes(4))));
-    mirrored.take_out(1, "a test").unwrap();
-    mirrored.take_out(3, "a test").unwrap();
-    let needed = mirrored.take_out(0, "a test");
+    assert!(matches!(set.add(of(&blank), [1; 16]), Err(DeviceError::InStripes(4))));
+    assert!(matches!(set.remove(1), Err(DeviceError::InStripes(4))));
+    set.take_out(1, "a test").unwrap();
+    set.take_out(3, "a test").unwrap();
+    let needed = set.take_out(0, "a test");
     assert!(matches!(needed, Err(DeviceError::Needed { number: 0, are_in: 2 })));
     // One that takes the place of another has its number, and the other is none of the pool's.
-    assert_eq!(mirrored.replace(3, of(&blank), [1; 16]).unwrap(), 3);
-    mirrored.caught_up(3).unwrap();
-    assert_eq!(states(&mirrored), [In, Kept, In, In]);
-    drop(mirrored);
-    let open = |disks: &[Arc<Plain>], may_miss| Mirrored::open(devices(disks), may_miss);
+    assert_eq!(set.replace(3, of(&blank), [1; 16]).unwrap(), 3);
+    set.caught_up(3).unwrap();
+    assert_eq!(states(&set), [In, Kept, In, In]);
+    drop(set);
+    let open = |disks: &[Arc<Plain>], may_miss| DeviceSet::open(devices(disks), may_miss);
     let [a, _, c, old] = <[Arc<Plain>; 4]>::try_from(disks).ok().unwrap();
     let again = open(&[a.clone(), old, c.clone()], false).unwrap();
     assert_eq!(states(&again)[3], Missing);
     // Two of three that are in are enough, and one is not.
     assert!(open(&[a.clone(), c], false).is_ok());
     let lost = open(&[a], true);
-    assert!(matches!(lost, Err(MirrorError::Lost { there: 1, least: 2 })));
+    assert!(matches!(lost, Err(DeviceSetError::Lost { there: 1, least: 2 })));
 }

@@ -6,7 +6,7 @@ use super::*;
 fn in_stripes() -> (World, Vec<Frame>) {
     let world = World::of(made_in_stripes(5));
     let frames: Vec<Frame> = (1..=6).map(frame).collect();
-    world.mirrored.append_as(Place::of_block(2, 3), &frames, Persist::Itself).unwrap();
+    world.set.append_as(Place::of_block(2, 3), &frames, Persist::Itself).unwrap();
     (world, frames)
 }
 
@@ -41,7 +41,7 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     world.end_reads(2);
     assert_eq!(found(&world.collect()), [3, 4]);
     // It is out: the others are asked at once.
-    world.mirrored.take_out(3, "a test").unwrap();
+    world.set.take_out(3, "a test").unwrap();
     read_two(&mut world, 1);
     assert_eq!(world.asked_to_read(), [0, 2, 4]);
     [4, 2, 0].into_iter().for_each(|number| world.end_reads(number));

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::channel::{MirrorChannel, TICK};
+use super::channel::{SetChannel, TICK};
 use super::lanes::{Lanes, ReadRun, Request};
 
 /// A device that has not taken an append so long after the others have is out.
@@ -13,7 +13,7 @@ const READ_LATE: Duration = Duration::from_millis(20);
 /// A device is out that was late with so many reads in a row.
 const LATE_READS_MAX: u32 = 16;
 
-impl MirrorChannel {
+impl SetChannel {
     /// Looks who is late. What has ended was collected before, so that a thread that was paused
     /// itself takes nobody for late.
     pub(super) fn look_for_late(&mut self) {

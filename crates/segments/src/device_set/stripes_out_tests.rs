@@ -11,7 +11,7 @@ use sys::{Buffers, FileDisk, Persist};
 
 use super::stripes_tests::{LOG, Pool, ROWS, check, geometry, open, root, segments_of};
 use super::tests::{Plain, devices, frame, states};
-use super::{Device, MirrorError, Mirrored};
+use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceError;
 use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
 use crate::labels;
@@ -99,11 +99,13 @@ fn a_device_that_fails_in_an_append_is_out_before_the_answer_and_a_third_stays()
     check(&pool.written, 2, &open(2, &pool.disks[2..], false).unwrap());
     for may_miss in [false, true] {
         let error = open(2, &pool.disks[3..], may_miss).unwrap_err();
-        assert!(matches!(error, MirrorError::Lost { there: 1, least: 2 }), "{error}");
+        assert!(matches!(error, DeviceSetError::Lost { there: 1, least: 2 }), "{error}");
         assert_eq!(error.to_string().lines().count(), 1);
         assert!(matches!(
             open(2, &pool.disks[..2], may_miss),
-            Err(MirrorError::TooFew { .. } | MirrorError::NoneIn(_) | MirrorError::Lost { .. })
+            Err(DeviceSetError::TooFew { .. }
+                | DeviceSetError::NoneIn(_)
+                | DeviceSetError::Lost { .. })
                 | Ok(_)
         ));
     }
@@ -163,7 +165,7 @@ fn half_of_the_devices_open_only_if_the_others_are_given_up() {
     let mut pool = Pool::new(2);
     pool.fill();
     let error = open(2, &pool.disks[..2], false).unwrap_err();
-    assert!(matches!(error, MirrorError::TooFew { there: 2, are_in: 4 }), "{error}");
+    assert!(matches!(error, DeviceSetError::TooFew { there: 2, are_in: 4 }), "{error}");
     check(&pool.written, 2, &open(2, &pool.disks[..2], true).unwrap());
     check(&pool.written, 2, &open(2, &pool.disks[1..], false).unwrap());
     let mut wide = Pool::new(4);
@@ -171,7 +173,7 @@ fn half_of_the_devices_open_only_if_the_others_are_given_up() {
     check(&wide.written, 4, &open(4, &wide.disks[2..], false).unwrap());
     assert!(matches!(
         open(4, &wide.disks[3..], true),
-        Err(MirrorError::Lost { there: 3, least: 4 })
+        Err(DeviceSetError::Lost { there: 3, least: 4 })
     ));
 }
 
@@ -201,10 +203,10 @@ fn a_root_of_other_columns_and_too_many_devices_are_refused() {
     let pool = Pool::new(3);
     let of_mirror = Superblock { geometry: geometry(4), ..root(3, 9) };
     pool.pool.swap_root(2, &of_mirror).unwrap();
-    let again = Mirrored::open(devices(&pool.disks), false).unwrap();
+    let again = DeviceSet::open(devices(&pool.disks), false).unwrap();
     assert!(matches!(again.read_root(), Err(RootError::None(text)) if text.contains("4 columns")));
     let disks: Vec<_> = (0..19).map(|_| Plain::new()).collect();
-    let made = Mirrored::make(&devices(&disks), &root(16, 1), &[], [3; 16]).unwrap_err();
+    let made = DeviceSet::make(&devices(&disks), &root(16, 1), &[], [3; 16]).unwrap_err();
     assert!(made.to_string().contains("19 devices"), "{made}");
     assert!(disks.iter().all(|disk| disk.blocks.lock().unwrap().is_empty()));
 }
@@ -218,7 +220,7 @@ fn labels_of_stripes_that_there_can_not_be_are_refused() {
         let mut label = Label { sequence: 99, ..right.clone() };
         change(&mut label);
         labels::write_both(&*pool.disks[0], &label).unwrap();
-        Mirrored::open(devices(&pool.disks), true).map(drop)
+        DeviceSet::open(devices(&pool.disks), true).map(drop)
     };
     let many = |label: &mut Label| {
         let last = *label.members.last().unwrap();
@@ -226,13 +228,13 @@ fn labels_of_stripes_that_there_can_not_be_are_refused() {
             (4..20).map(|number| Member { number, device: DeviceId([number as u8; 16]), ..last });
         label.members.extend(more);
     };
-    assert!(matches!(with(&many), Err(MirrorError::Unknown(20))));
+    assert!(matches!(with(&many), Err(DeviceSetError::Unknown(20))));
     let renumbered = |label: &mut Label| label.members[3].number = 7;
-    assert!(matches!(with(&renumbered), Err(MirrorError::Unknown(4))));
+    assert!(matches!(with(&renumbered), Err(DeviceSetError::Unknown(4))));
     // Three are a mirror, of which the root knows nothing.
     let three = |label: &mut Label| label.members.truncate(3);
     with(&three).unwrap();
-    let opened = Mirrored::open(devices(&pool.disks), true).unwrap();
+    let opened = DeviceSet::open(devices(&pool.disks), true).unwrap();
     assert!(matches!(opened.read_root(), Err(RootError::None(_))));
 }
 
@@ -284,9 +286,9 @@ fn files_are_written_and_read_through_rings() {
         Device::of_file(Arc::new(file.unwrap()), format!("d{number}"))
     };
     let made: Vec<_> = (0..4).map(file).collect();
-    Mirrored::make(&made, &root(2, 1), &[Place::of_block(1, 0)], [3; 16]).unwrap();
+    DeviceSet::make(&made, &root(2, 1), &[Place::of_block(1, 0)], [3; 16]).unwrap();
     drop(made);
-    let pool = Mirrored::open((0..4).map(file).collect(), false).unwrap();
+    let pool = DeviceSet::open((0..4).map(file).collect(), false).unwrap();
     pool.read_root().unwrap();
     pool.lay_out(geometry);
     assert_eq!(pool.fence(1).unwrap(), Fence::Lock);

@@ -8,7 +8,7 @@ use format::label::MemberState;
 use sys::Disk;
 
 use super::super::tests::{Plain, devices, frame, made, made_in_stripes};
-use super::super::{Device, Mirrored};
+use super::super::{Device, DeviceSet};
 use super::*;
 use crate::devices::DeviceState::{self, CatchingUp, In, Out};
 use crate::segments::Segments;
@@ -66,8 +66,8 @@ type Lines = Rc<RefCell<Vec<Rc<RefCell<Asked>>>>>;
 
 struct World {
     disks: Vec<Arc<Plain>>,
-    mirrored: Mirrored,
-    channel: MirrorChannel,
+    set: DeviceSet,
+    channel: SetChannel,
     lines: Lines,
 }
 
@@ -76,7 +76,7 @@ impl World {
         Self::of(made(count))
     }
 
-    fn of((disks, mirrored): (Vec<Arc<Plain>>, Mirrored)) -> Self {
+    fn of((disks, set): (Vec<Arc<Plain>>, DeviceSet)) -> Self {
         let lines = Lines::default();
         let laid = lines.clone();
         let lay = move |_: &Device| -> Option<Box<dyn Line>> {
@@ -85,9 +85,9 @@ impl World {
             Some(Box::new(TestLine(asked)))
         };
         let event = Arc::new(Event::new().unwrap());
-        let members = mirrored.members();
-        let channel = MirrorChannel::over(members, event, Box::new(lay));
-        Self { disks, mirrored, channel, lines }
+        let members = set.members();
+        let channel = SetChannel::over(members, event, Box::new(lay));
+        Self { disks, set, channel, lines }
     }
 
     fn line(&self, number: usize) -> Rc<RefCell<Asked>> {
@@ -154,7 +154,7 @@ impl World {
     }
 
     fn states(&self) -> Vec<DeviceState> {
-        self.mirrored.devices().iter().map(|device| device.state).collect()
+        self.set.devices().iter().map(|device| device.state).collect()
     }
 
     /// Which line was asked to read.
@@ -210,11 +210,11 @@ fn a_write_is_done_without_a_device_that_is_late_which_is_not_taken_back_before_
     let ended = world.wait();
     assert!(ended[0].result.is_ok());
     assert_eq!(world.states(), [In, Out, In]);
-    assert!(world.mirrored.devices()[1].why_out.as_ref().unwrap().contains("longer"));
-    assert!(world.mirrored.take_back(1).is_err(), "its write may land yet");
+    assert!(world.set.devices()[1].why_out.as_ref().unwrap().contains("longer"));
+    assert!(world.set.take_back(1).is_err(), "its write may land yet");
     world.end(1, true);
     assert!(world.collect().is_empty(), "it was answered");
-    world.mirrored.take_back(1).unwrap();
+    world.set.take_back(1).unwrap();
     assert_eq!(world.states(), [In, CatchingUp, In]);
     world.append(2);
     assert_eq!(world.line(1).borrow().writes.len(), 1);
@@ -245,7 +245,7 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
     let ended = world.collect();
     let Buffers::Read(frames) = &ended[0].buffers else { panic!("it was a read") };
     assert_eq!(frames[0][0], 2 - first as u8);
-    assert_eq!(world.mirrored.devices()[first].read_errors, 1);
+    assert_eq!(world.set.devices()[first].read_errors, 1);
     // Late: asked twice, and the first answer counts.
     world.read(2);
     while world.asked_to_read().len() < 2 {
@@ -297,7 +297,7 @@ fn a_device_that_comes_while_the_channel_is_used_gets_what_is_written() {
     let mut world = World::new(2);
     let device = devices(&[Plain::new()]).remove(0);
     world.append(1);
-    assert_eq!(world.mirrored.add(device, [9; 16]).unwrap(), 2);
+    assert_eq!(world.set.add(device, [9; 16]).unwrap(), 2);
     world.append(2);
     assert_eq!(world.line(2).borrow().writes.len(), 1);
     for number in 0..3 {
@@ -306,10 +306,10 @@ fn a_device_that_comes_while_the_channel_is_used_gets_what_is_written() {
     assert_eq!(world.collect().len(), 2);
     // One that goes and another that comes have the same lane, again and again.
     for entropy in 0..100 {
-        let number = world.mirrored.devices().last().unwrap().number;
-        world.mirrored.take_out(number, "it goes").unwrap();
+        let number = world.set.devices().last().unwrap().number;
+        world.set.take_out(number, "it goes").unwrap();
         let device = devices(&[Plain::new()]).remove(0);
-        world.mirrored.replace(number, device, [entropy; 16]).unwrap();
+        world.set.replace(number, device, [entropy; 16]).unwrap();
         world.append(u64::from(entropy) % 100);
         let last = world.lines.borrow().len() - 1;
         assert_eq!(world.line(last).borrow().writes.len(), 1);
@@ -324,8 +324,8 @@ fn a_device_that_comes_while_the_channel_is_used_gets_what_is_written() {
 #[test]
 fn a_device_that_must_stay_and_is_late_is_waited_for() {
     let mut world = World::new(2);
-    world.mirrored.take_out(1, "a test").unwrap();
-    world.mirrored.take_back(1).unwrap();
+    world.set.take_out(1, "a test").unwrap();
+    world.set.take_back(1).unwrap();
     world.append(1);
     world.end(1, true);
     let begun = Instant::now();
@@ -333,7 +333,7 @@ fn a_device_that_must_stay_and_is_late_is_waited_for() {
         assert!(world.collect().is_empty());
         world.channel.wait().unwrap();
     }
-    assert_eq!((world.states()[0], world.mirrored.devices()[0].write_errors), (In, 1));
+    assert_eq!((world.states()[0], world.set.devices()[0].write_errors), (In, 1));
     world.end(0, true);
     assert!(world.collect()[0].result.is_ok());
 }

@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 use sys::{Buffers, Completion};
 
 use super::access::is_out;
-use super::channel::MirrorChannel;
+use super::channel::SetChannel;
 use super::lanes::{Lanes, ReadRun, Request, name_of, parts_of};
 use super::placement::{Held, Run, made, position, shard_at};
 
-impl MirrorChannel {
+impl SetChannel {
     pub(super) fn begin_read(
         &mut self,
         user_data: u64,

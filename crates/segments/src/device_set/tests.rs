@@ -11,7 +11,7 @@ use format::superblock::SUPERBLOCK_OFFSETS_BYTES;
 use format::{Features, Geometry, Label, Place, Superblock};
 use sys::{Disk, Persist};
 
-use super::{Device, MirrorError, Mirrored, has_labels_of_several};
+use super::{Device, DeviceSet, DeviceSetError, has_labels_of_several};
 use crate::devices::{DeviceError, DeviceState};
 use crate::segments::{RootError, Segments};
 
@@ -125,44 +125,44 @@ pub(super) fn devices(disks: &[Arc<Plain>]) -> Vec<Device> {
     named.map(|(at, disk)| Device::over(disk.clone(), format!("d{at}"))).collect()
 }
 
-pub(super) fn opened(disks: &[Arc<Plain>], may_miss: bool) -> Result<Mirrored, MirrorError> {
-    let mirrored = Mirrored::open(devices(disks), may_miss)?;
-    mirrored.read_root().unwrap();
-    mirrored.lay_out(GEOMETRY);
-    Ok(mirrored)
+pub(super) fn opened(disks: &[Arc<Plain>], may_miss: bool) -> Result<DeviceSet, DeviceSetError> {
+    let set = DeviceSet::open(devices(disks), may_miss)?;
+    set.read_root().unwrap();
+    set.lay_out(GEOMETRY);
+    Ok(set)
 }
 
-pub(super) fn made(count: usize) -> (Vec<Arc<Plain>>, Mirrored) {
+pub(super) fn made(count: usize) -> (Vec<Arc<Plain>>, DeviceSet) {
     let disks: Vec<_> = (0..count).map(|_| Plain::new()).collect();
-    Mirrored::make(&devices(&disks), &root(1), &[Place::of_block(1, 0)], [3; 16]).unwrap();
-    let mirrored = opened(&disks, false).unwrap();
-    mirrored.fence(1).unwrap();
-    (disks, mirrored)
+    DeviceSet::make(&devices(&disks), &root(1), &[Place::of_block(1, 0)], [3; 16]).unwrap();
+    let set = opened(&disks, false).unwrap();
+    set.fence(1).unwrap();
+    (disks, set)
 }
 
 /// A pool in stripes: of more than three devices.
-pub(super) fn made_in_stripes(count: usize) -> (Vec<Arc<Plain>>, Mirrored) {
+pub(super) fn made_in_stripes(count: usize) -> (Vec<Arc<Plain>>, DeviceSet) {
     let disks: Vec<_> = (0..count).map(|_| Plain::new()).collect();
     let geometry = GEOMETRY.with_columns(count as u8 - 2).unwrap();
     let incompatible = Features::KNOWN.incompatible | Features::STRIPES;
     let features = Features { incompatible, ..Features::KNOWN };
     let root = Superblock { features, geometry, ..root(1) };
-    Mirrored::make(&devices(&disks), &root, &[Place::of_block(1, 0)], [3; 16]).unwrap();
-    let mirrored = Mirrored::open(devices(&disks), false).unwrap();
-    mirrored.read_root().unwrap();
-    mirrored.lay_out(geometry);
-    mirrored.fence(1).unwrap();
-    (disks, mirrored)
+    DeviceSet::make(&devices(&disks), &root, &[Place::of_block(1, 0)], [3; 16]).unwrap();
+    let set = DeviceSet::open(devices(&disks), false).unwrap();
+    set.read_root().unwrap();
+    set.lay_out(geometry);
+    set.fence(1).unwrap();
+    (disks, set)
 }
 
-pub(super) fn read(mirrored: &Mirrored, place: Place) -> io::Result<u8> {
+pub(super) fn read(set: &DeviceSet, place: Place) -> io::Result<u8> {
     let mut frames = [FrameMut::stale()];
-    mirrored.read(place, &mut frames)?;
+    set.read(place, &mut frames)?;
     Ok(frames[0][0])
 }
 
-pub(super) fn states(mirrored: &Mirrored) -> Vec<DeviceState> {
-    mirrored.devices().iter().map(|device| device.state).collect()
+pub(super) fn states(set: &DeviceSet) -> Vec<DeviceState> {
+    set.devices().iter().map(|device| device.state).collect()
 }
 
 use DeviceState::{CatchingUp, In, Missing, Out};
@@ -170,19 +170,19 @@ use DeviceState::{CatchingUp, In, Missing, Out};
 #[test]
 fn each_device_has_all() {
     for count in 1..=3 {
-        let (disks, mirrored) = made(count);
+        let (disks, set) = made(count);
         let (place, other) = (Place::of_block(2, 3), Place::of_block(9, 200));
-        mirrored.append_as(place, &[frame(1)], Persist::Itself).unwrap();
-        mirrored.append(other, &[frame(2), frame(3)]).unwrap();
-        mirrored.swap_root(2, &Superblock { epoch: 5, ..root(3) }).unwrap();
+        set.append_as(place, &[frame(1)], Persist::Itself).unwrap();
+        set.append(other, &[frame(2), frame(3)]).unwrap();
+        set.swap_root(2, &Superblock { epoch: 5, ..root(3) }).unwrap();
         for disk in &disks {
-            assert_eq!(disk.block(mirrored.locate(place))[0], 1);
-            assert_eq!(disk.block(mirrored.locate(other) + 4096)[0], 3);
+            assert_eq!(disk.block(set.locate(place))[0], 1);
+            assert_eq!(disk.block(set.locate(other) + 4096)[0], 3);
             assert!(has_labels_of_several(&**disk));
         }
         // In any order, and each has a root.
         let reversed: Vec<_> = disks.iter().rev().cloned().collect();
-        let again = Mirrored::open(devices(&reversed), false).unwrap();
+        let again = DeviceSet::open(devices(&reversed), false).unwrap();
         assert_eq!(again.read_root().unwrap().epoch, 5);
         assert_eq!(again.copies(), count as u32);
         again.lay_out(GEOMETRY);
@@ -197,24 +197,24 @@ fn each_device_has_all() {
 
 #[test]
 fn what_is_acknowledged_outlives_two_of_three_devices() {
-    let (disks, mirrored) = made(3);
+    let (disks, set) = made(3);
     let place = Place::of_block(2, 0);
-    mirrored.append(place, &[frame(1)]).unwrap();
+    set.append(place, &[frame(1)]).unwrap();
     for lost in [0, 2] {
         disks[lost].go();
-        mirrored.append(place.plus_blocks(lost as u32 + 1), &[frame(9)]).unwrap();
-        assert_eq!(states(&mirrored)[lost], Out);
+        set.append(place.plus_blocks(lost as u32 + 1), &[frame(9)]).unwrap();
+        assert_eq!(states(&set)[lost], Out);
         // The label was durable before.
         let member = disks[1].label().members[lost];
         assert_eq!(member.state, MemberState::Out);
     }
-    assert_eq!(read(&mirrored, place).unwrap(), 1);
+    assert_eq!(read(&set, place).unwrap(), 1);
     // The last one's error is that of the pool, and it stays in.
     disks[1].go();
-    assert!(mirrored.append(place, &[frame(1)]).is_err());
-    assert_eq!(states(&mirrored), [Out, In, Out]);
+    assert!(set.append(place, &[frame(1)]).is_err());
+    assert_eq!(states(&set), [Out, In, Out]);
     disks[1].come_back();
-    mirrored.append(place, &[frame(4)]).unwrap();
+    set.append(place, &[frame(4)]).unwrap();
     // It opens by itself, alone.
     let again = opened(&disks[1..2], false).unwrap();
     assert_eq!((states(&again), read(&again, place).unwrap()), (vec![Missing, In, Missing], 4));
@@ -223,26 +223,26 @@ fn what_is_acknowledged_outlives_two_of_three_devices() {
 /// The devices that went on without it are not connected, and it has no majority.
 #[test]
 fn a_device_that_was_left_behind_does_not_open_alone() {
-    let (disks, mirrored) = made(3);
+    let (disks, set) = made(3);
     disks[0].go();
-    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    set.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
     disks[0].come_back();
     let error = opened(&disks[..1], false).unwrap_err();
-    assert!(matches!(error, MirrorError::TooFew { there: 1, are_in: 3 }), "{error}");
+    assert!(matches!(error, DeviceSetError::TooFew { there: 1, are_in: 3 }), "{error}");
     // With one that knows, it is out.
     let again = opened(&disks, false).unwrap();
     assert_eq!(states(&again), [Out, In, In]);
     assert_eq!(read(&again, Place::of_block(2, 0)).unwrap(), 1);
     let error = opened(&disks[..2], false).unwrap_err();
-    assert!(matches!(error, MirrorError::TooFew { there: 1, are_in: 2 }), "{error}");
+    assert!(matches!(error, DeviceSetError::TooFew { there: 1, are_in: 2 }), "{error}");
 }
 
 #[test]
 fn one_of_two_opens_only_if_the_other_is_given_up_and_outranks_it_then() {
-    let (disks, mirrored) = made(2);
-    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
-    drop(mirrored);
-    assert!(matches!(opened(&disks[1..], false), Err(MirrorError::TooFew { .. })));
+    let (disks, set) = made(2);
+    set.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    drop(set);
+    assert!(matches!(opened(&disks[1..], false), Err(DeviceSetError::TooFew { .. })));
     let forced = opened(&disks[1..], true).unwrap();
     forced.append(Place::of_block(2, 0), &[frame(2)]).unwrap();
     assert_eq!(states(&forced), [Missing, In]);
@@ -256,8 +256,8 @@ fn one_of_two_opens_only_if_the_other_is_given_up_and_outranks_it_then() {
 
 #[test]
 fn who_only_looks_writes_nothing() {
-    let (disks, mirrored) = made(3);
-    drop(mirrored);
+    let (disks, set) = made(3);
+    drop(set);
     let before: Vec<_> = disks.iter().map(|disk| disk.blocks.lock().unwrap().clone()).collect();
     let looking = opened(&disks[..2], false).unwrap();
     assert_eq!(read(&looking, Place::of_block(5, 0)).unwrap(), 0);
@@ -271,72 +271,72 @@ fn who_only_looks_writes_nothing() {
 
 #[test]
 fn a_device_catches_up_before_it_is_believed() {
-    let (disks, mirrored) = made(2);
+    let (disks, set) = made(2);
     let (old, new) = (Place::of_block(2, 0), Place::of_block(3, 0));
-    mirrored.append(old, &[frame(1)]).unwrap();
+    set.append(old, &[frame(1)]).unwrap();
     disks[1].go();
-    mirrored.append(old, &[frame(2)]).unwrap();
-    assert!(matches!(mirrored.take_back(1), Err(DeviceError::Io(_))), "it is gone still");
+    set.append(old, &[frame(2)]).unwrap();
+    assert!(matches!(set.take_back(1), Err(DeviceError::Io(_))), "it is gone still");
     disks[1].come_back();
-    mirrored.take_back(1).unwrap();
-    assert_eq!(mirrored.catching_up(), [(1, 1)]);
-    mirrored.append(new, &[frame(3)]).unwrap();
-    assert_eq!(disks[1].block(mirrored.locate(new))[0], 3, "it gets what is new");
+    set.take_back(1).unwrap();
+    assert_eq!(set.catching_up(), [(1, 1)]);
+    set.append(new, &[frame(3)]).unwrap();
+    assert_eq!(disks[1].block(set.locate(new))[0], 3, "it gets what is new");
     // It has no root, and a crash finds it out.
     assert!(Superblock::decode(&disks[1].block(SUPERBLOCK_OFFSETS_BYTES[0])[..]).is_err());
     assert_eq!(states(&opened(&disks, false).unwrap()), [In, Out]);
-    mirrored.copy_to(1, old, &[frame(2)]).unwrap();
-    mirrored.caught_up(1).unwrap();
-    assert_eq!(states(&mirrored), [In, In]);
+    set.copy_to(1, old, &[frame(2)]).unwrap();
+    set.caught_up(1).unwrap();
+    assert_eq!(states(&set), [In, In]);
     // Now it is as good as the other, which says so.
     assert_eq!(disks[0].label().members[1].state, MemberState::In);
     disks[0].go();
-    mirrored.append(new, &[frame(4)]).unwrap();
+    set.append(new, &[frame(4)]).unwrap();
     let alone = opened(&disks[1..], false).unwrap();
     assert_eq!((read(&alone, old).unwrap(), read(&alone, new).unwrap()), (2, 4));
 }
 
 #[test]
 fn what_fails_while_it_catches_up_is_out_again() {
-    let (disks, mirrored) = made(3);
+    let (disks, set) = made(3);
     disks[2].go();
-    mirrored.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
+    set.append(Place::of_block(2, 0), &[frame(1)]).unwrap();
     disks[2].come_back();
-    mirrored.take_back(2).unwrap();
+    set.take_back(2).unwrap();
     disks[2].fails_flushes.store(true, Ordering::Relaxed);
-    mirrored.write_and_flush(&mut || mirrored.append(Place::of_block(2, 1), &[frame(1)])).unwrap();
-    assert_eq!(states(&mirrored), [In, In, Out]);
-    assert!(mirrored.copy_to(2, Place::of_block(2, 0), &[frame(1)]).is_err());
-    assert!(mirrored.caught_up(2).is_err());
+    set.write_and_flush(&mut || set.append(Place::of_block(2, 1), &[frame(1)])).unwrap();
+    assert_eq!(states(&set), [In, In, Out]);
+    assert!(set.copy_to(2, Place::of_block(2, 0), &[frame(1)]).is_err());
+    assert!(set.caught_up(2).is_err());
     disks[2].fails_flushes.store(false, Ordering::Relaxed);
-    mirrored.take_back(2).unwrap();
+    set.take_back(2).unwrap();
     // A flush of somebody else has failed: what it was given may be gone.
     disks[2].failures.fetch_add(1, Ordering::Relaxed);
-    assert!(mirrored.caught_up(2).is_err());
-    assert_eq!(states(&mirrored), [In, In, Out]);
+    assert!(set.caught_up(2).is_err());
+    assert_eq!(states(&set), [In, In, Out]);
 }
 
 #[test]
 fn a_flush_that_fails_costs_the_device_and_nothing_else() {
-    let (disks, mirrored) = made(2);
+    let (disks, set) = made(2);
     disks[0].fails_flushes.store(true, Ordering::Relaxed);
     let place = Place::of_block(4, 0);
-    mirrored.write_and_flush(&mut || mirrored.append(place, &[frame(1)])).unwrap();
-    assert_eq!(states(&mirrored), [Out, In]);
-    assert_eq!(mirrored.flush_failures(), 0);
+    set.write_and_flush(&mut || set.append(place, &[frame(1)])).unwrap();
+    assert_eq!(states(&set), [Out, In]);
+    assert_eq!(set.flush_failures(), 0);
     // That of the last is the pool's.
     disks[1].fails_flushes.store(true, Ordering::Relaxed);
-    assert!(mirrored.write_and_flush(&mut || mirrored.append(place, &[frame(1)])).is_err());
-    assert!(mirrored.flush_failures() > 0);
+    assert!(set.write_and_flush(&mut || set.append(place, &[frame(1)])).is_err());
+    assert!(set.flush_failures() > 0);
 }
 
 #[test]
 fn roots_go_on_where_a_device_is_lost() {
-    let (disks, mirrored) = made(3);
+    let (disks, set) = made(3);
     disks[1].go();
-    mirrored.swap_root(2, &root(3)).unwrap();
-    assert_eq!(states(&mirrored), [In, Out, In]);
-    assert!(matches!(mirrored.swap_root(2, &root(4)), Err(RootError::Overtaken { .. })));
+    set.swap_root(2, &root(3)).unwrap();
+    assert_eq!(states(&set), [In, Out, In]);
+    assert!(matches!(set.swap_root(2, &root(4)), Err(RootError::Overtaken { .. })));
     // What it had stands there still, and is not read.
     disks[1].come_back();
     let again = opened(&disks, false).unwrap();
@@ -353,26 +353,26 @@ fn roots_go_on_where_a_device_is_lost() {
 
 #[test]
 fn reads_go_on_elsewhere_and_wrong_places_are_mended() {
-    let (disks, mirrored) = made(2);
+    let (disks, set) = made(2);
     let place = Place::of_block(2, 0);
-    mirrored.append(place, &[frame(1)]).unwrap();
+    set.append(place, &[frame(1)]).unwrap();
     for disk in &disks {
         disk.go();
-        assert_eq!(read(&mirrored, place).unwrap(), 1);
+        assert_eq!(read(&set, place).unwrap(), 1);
         disk.come_back();
     }
-    assert_eq!(states(&mirrored), [In, In], "a read that fails takes nobody out");
-    let at = mirrored.locate(place);
+    assert_eq!(states(&set), [In, In], "a read that fails takes nobody out");
+    let at = set.locate(place);
     for wrong in &disks {
         wrong.put(at, 7);
         let mut frames = [FrameMut::stale()];
         let read_wrong = |copy: &u32| {
-            mirrored.read_copy(place, *copy, &mut frames).unwrap();
+            set.read_copy(place, *copy, &mut frames).unwrap();
             frames[0][0] == 7
         };
         let copy = (0..2).find(read_wrong).unwrap();
-        mirrored.mend(place, copy, &[frame(1)]).unwrap();
+        set.mend(place, copy, &[frame(1)]).unwrap();
         assert_eq!(wrong.block(at)[0], 1);
     }
-    assert_eq!(mirrored.devices().iter().map(|device| device.mended).sum::<u64>(), 2);
+    assert_eq!(set.devices().iter().map(|device| device.mended).sum::<u64>(), 2);
 }

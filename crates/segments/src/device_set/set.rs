@@ -10,10 +10,10 @@ use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use super::access::is_out;
-use super::channel::MirrorChannel;
+use super::channel::SetChannel;
 use super::device::{Device, Slot};
 use super::members::Members;
-use super::opening::{self, MirrorError};
+use super::opening::{self, DeviceSetError};
 use super::roots::{self, PoolRoots};
 use crate::channel::Channel;
 use crate::devices::{DeviceError, DeviceState, DeviceStatus};
@@ -21,21 +21,22 @@ use crate::labels;
 use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 
-/// A pool on several devices, each of which has all of it.
+/// The devices of a pool: each has all of it, or they are in stripes.
 #[derive(Debug)]
-pub struct Mirrored {
+pub struct DeviceSet {
     members: Arc<Members>,
     /// What is known of the root since it was read.
     roots: SinceRead<PoolRoots>,
     epoch: AtomicU64,
 }
 
-impl Mirrored {
-    /// Makes a pool on 1 to 3 devices, with its first root: see [`crate::Local::make`]. `entropy`
-    /// is random.
+impl DeviceSet {
+    /// Makes a pool on 1 to 18 devices, with its first root: see [`crate::Local::make`]. `entropy`
+    /// is random. From four on the root has stripes of as many columns as there are devices, less
+    /// two.
     ///
     /// # Errors
-    /// What the devices say; then there is no pool.
+    /// What the devices say, or that parity can't be made; then there is no pool.
     pub fn make(
         devices: &[Device],
         root: &Superblock,
@@ -49,8 +50,8 @@ impl Mirrored {
     /// also if others may have gone on without these.
     ///
     /// # Errors
-    /// [`MirrorError`].
-    pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, MirrorError> {
+    /// [`DeviceSetError`].
+    pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, DeviceSetError> {
         let members = Arc::new(opening::find_members(devices, may_miss)?);
         let (roots, epoch) = Default::default();
         Ok(Self { members, roots, epoch })
@@ -68,7 +69,7 @@ impl Mirrored {
     /// Has a blank device come in the place of one that is out.
     ///
     /// # Errors
-    /// As [`Mirrored::add`]; that the old one is not out.
+    /// As [`DeviceSet::add`]; that the old one is not out.
     pub fn replace(&self, old: u16, device: Device, entropy: [u8; 16]) -> Result<u16, DeviceError> {
         self.members.slot(old)?;
         self.members.add(device, Some(old), entropy)
@@ -112,7 +113,7 @@ impl Mirrored {
     }
 }
 
-impl Segments for Mirrored {
+impl Segments for DeviceSet {
     fn lay_out(&self, geometry: Geometry) {
         self.members.placement().lay_out(geometry);
     }
@@ -247,7 +248,7 @@ impl Segments for Mirrored {
     }
 
     fn channel(&self, entries: u32) -> io::Result<Box<dyn Channel>> {
-        let channel = MirrorChannel::new(self.members.clone(), entries)?;
+        let channel = SetChannel::new(self.members.clone(), entries)?;
         Ok(Box::new(channel))
     }
 
@@ -355,8 +356,8 @@ impl Segments for Mirrored {
     }
 }
 
-impl From<Arc<Mirrored>> for Shared {
-    fn from(mirrored: Arc<Mirrored>) -> Self {
-        Self::from(mirrored as Arc<dyn Segments>)
+impl From<Arc<DeviceSet>> for Shared {
+    fn from(set: Arc<DeviceSet>) -> Self {
+        Self::from(set as Arc<dyn Segments>)
     }
 }

@@ -28,7 +28,7 @@ pub(super) const TICK: Duration = Duration::from_millis(10);
 type Lay = Box<dyn Fn(&Device) -> Option<Box<dyn Line>>>;
 
 /// A thread's way to the devices of a pool.
-pub(super) struct MirrorChannel {
+pub(super) struct SetChannel {
     pub(super) members: Arc<Members>,
     lay: Lay,
     event: Arc<Event>,
@@ -43,7 +43,7 @@ pub(super) struct MirrorChannel {
     pub(super) looked: Instant,
 }
 
-impl MirrorChannel {
+impl SetChannel {
     pub(super) fn new(members: Arc<Members>, entries: u32) -> io::Result<Self> {
         let has_no_file =
             |slot: &Arc<Slot>| slot.device.as_ref().is_some_and(|device| device.file.is_none());
@@ -153,7 +153,7 @@ impl MirrorChannel {
     }
 }
 
-impl Channel for MirrorChannel {
+impl Channel for SetChannel {
     fn read(&mut self, user_data: u64, place: Place, frames: Vec<FrameMut>) -> io::Result<()> {
         self.begin_read(user_data, place, frames)
     }
