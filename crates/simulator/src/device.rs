@@ -136,17 +136,24 @@ impl Device {
     /// A flush that fails. The device may have lost what it should have kept: of the writes in its
     /// cache, each is there still, or is not, and the next flush does not tell.
     pub fn flush_failed(&mut self, rng: &mut Rng) {
-        let mut lost: Vec<u64> = Vec::new();
+        // What readers find where something is lost: there may be a whole segment of it.
+        let mut left: BTreeMap<u64, Option<Frame>> = BTreeMap::new();
         self.cached.retain(|write| {
             let stays = rng.chance(50);
             if !stays {
-                lost.extend(write.iter().map(|(number, _)| number));
+                let durable = |number: &u64| self.durable.get(number).cloned();
+                left.extend(write.iter().map(|(number, _)| (*number, durable(number))));
             }
             stays
         });
-        for number in lost {
-            let cached = self.cached.iter().flatten().rev().find(|(cached, _)| *cached == number);
-            match cached.map(|(_, frame)| frame).or_else(|| self.durable.get(&number)).cloned() {
+        // Of what stays in the cache the newest.
+        for (number, frame) in self.cached.iter().flatten() {
+            if let Some(left) = left.get_mut(number) {
+                *left = Some(frame.clone());
+            }
+        }
+        for (number, frame) in left {
+            match frame {
                 Some(frame) => self.seen.insert(number, frame),
                 None => self.seen.remove(&number),
             };

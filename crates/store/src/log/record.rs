@@ -307,25 +307,29 @@ impl Record {
     /// many blocks.
     pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
         let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
-        let first_units = header_blocks * UNITS_PER_BLOCK + base;
-        let groups: Vec<u16> = self.entries.iter().filter_map(group_units).collect();
         let mut pad_blocks = 0;
-        if columns > 1 && !groups.is_empty() {
-            let laid = columns::lay(u32::from(columns), first_units, &groups);
-            let bytes = |units: u32| units as usize * PLACE_UNIT_BYTES as usize;
-            let pieces = laid.starts.iter().zip(&groups);
-            self.packed
-                .spread(pieces.map(|(start, units)| (bytes(*start), bytes((*units).into()))));
-            let mut starts = laid.starts.into_iter();
-            for units in self.entries.iter_mut().filter_map(group_start) {
-                *units = starts.next().unwrap_or(*units);
-            }
+        if columns > 1 && self.packed.len_bytes() > 0 {
+            pad_blocks = self.spread(columns, header_blocks * UNITS_PER_BLOCK + base);
             self.header_blocks = Some(header_blocks);
-            pad_blocks = laid.pad_blocks;
         }
         self.frames.extend(self.packed.take());
         self.frames.extend((0..pad_blocks).map(|_| Frame::zeros()));
         self.entries.iter_mut().filter_map(group_start).for_each(|units| *units += base);
+    }
+
+    /// Moves compressed groups on, so that none is in two columns; how many blocks are to follow
+    /// them. `first_units` units of the record are before them.
+    fn spread(&mut self, columns: u8, first_units: u32) -> u32 {
+        let groups: Vec<u16> = self.entries.iter().filter_map(group_units).collect();
+        let laid = columns::lay(u32::from(columns), first_units, &groups);
+        let bytes = |units: u32| units as usize * PLACE_UNIT_BYTES as usize;
+        let pieces = laid.starts.iter().zip(&groups);
+        self.packed.spread(pieces.map(|(start, units)| (bytes(*start), bytes((*units).into()))));
+        let mut starts = laid.starts.into_iter();
+        for units in self.entries.iter_mut().filter_map(group_start) {
+            *units = starts.next().unwrap_or(*units);
+        }
+        laid.pad_blocks
     }
 
     /// How many blocks its header has if the record before is copied to it.
