@@ -38,7 +38,7 @@ impl RecordPlaces {
         Self { segment, row, rows, segment_rows, header_blocks }
     }
 
-    /// How many rows it has.
+    /// How many rows it has: so many of its first blocks are next to each other.
     pub fn rows(self) -> u32 {
         self.rows
     }
@@ -54,11 +54,6 @@ impl RecordPlaces {
     pub fn payload(self, units: u32) -> Place {
         let block = self.block(self.header_blocks + units / UNITS_PER_BLOCK);
         Place { offset_units: block.offset_units + units % UNITS_PER_BLOCK, ..block }
-    }
-
-    /// How many of its first blocks are next to each other.
-    pub fn in_first_column(self) -> u32 {
-        self.rows
     }
 
     /// How many blocks of payload, from there on, are next to each other.

@@ -12,7 +12,7 @@ use sys::{Disk, Persist};
 
 use super::device::Slot;
 use super::members::{Members, Slots};
-use super::placement::{Held, Run, Share, position, shard_at};
+use super::placement::{self, Held, Run, Share, position, shard_at};
 
 /// How something is read from a disk: patiently, or not.
 pub(super) type Read = fn(&dyn Disk, u64, &mut [FrameMut]) -> io::Result<()>;
@@ -129,12 +129,7 @@ impl Members {
         if left > 0 {
             return Err(failed.unwrap_or_else(is_out));
         }
-        let given: Vec<Option<&[Frame]>> = read_ones.iter().map(Option::as_deref).collect();
-        let made = code.reconstruct(&given, &[wanted]).map_err(io::Error::other)?;
-        for (frame, made) in frames.iter_mut().zip(made.iter().flatten()) {
-            frame.copy_from_slice(&made[..]);
-        }
-        Ok(())
+        placement::make(code, &read_ones, wanted, frames).map_err(io::Error::other)
     }
 
     /// Reads one of the copies, by its number: see [`crate::Segments::copies`].
@@ -229,19 +224,17 @@ impl Members {
             (self.slots(), |disk, at, frames| disk.read_patiently(at, frames));
         let own = slots.iter().position(|other| other.number == slot.number).ok_or_else(is_out)?;
         let shard = shard_at(segment, own, slots.len());
-        let offset_bytes = self.placement().row_offset_bytes(segment, rows.start);
+        let (geometry, offset_bytes) =
+            (self.placement().geometry(), self.placement().row_offset_bytes(segment, rows.start));
         let mut frames: Vec<FrameMut> = rows.clone().map(|_| FrameMut::stale()).collect();
         if is_metadata {
-            let copies = METADATA_COPIES as usize;
-            let column = shard / copies;
-            if column >= self.placement().geometry().metadata_columns() as usize {
+            let column = shard as u32 / METADATA_COPIES;
+            if column >= geometry.metadata_columns() {
                 return Ok(None);
             }
-            let others = (column * copies..(column + 1) * copies).filter(|other| *other != shard);
-            let positions = others.map(|other| position(segment, other, slots.len()) as u8);
-            let held = Held::Copies(positions.collect());
-            let run = Run { frames: 0..frames.len(), offset_bytes, held };
-            self.read_run(&slots, &run, &mut frames, read)?;
+            // Of the others: it is not in.
+            let block = geometry.first_metadata_block() + column * geometry.rows() + rows.start;
+            self.read(Place::of_block(segment, block), &mut frames, read)?;
         } else {
             self.make(&slots, (segment, shard, None), offset_bytes, &mut frames, read)?;
         }

@@ -10,7 +10,7 @@ use sys::Disk;
 
 use super::device::{Device, Slot};
 use super::members::Members;
-use super::placement::{Placement, columns_on};
+use super::placement::Placement;
 use crate::devices::DeviceState;
 use crate::labels;
 use crate::root;
@@ -150,8 +150,7 @@ pub(super) fn make(
 ) -> io::Result<()> {
     // What it needs is there before anything is written.
     let placement = Placement::on(devices.len()).map_err(io::Error::other)?;
-    let columns = columns_on(devices.len());
-    let has_feature = match columns {
+    let has_feature = match placement.code() {
         Some(_) => root.features.has_stripes(),
         None => root.features.has_mirrors(),
     };

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::{METADATA_COPIES, PARITY_COLUMNS, UNITS_PER_BLOCK};
 use format::{Geometry, Place};
-use parity::{Code, Stripe};
+use parity::{Code, ParityError, Stripe};
 use smallvec::SmallVec;
 
 use super::opening::DeviceSetError;
@@ -60,14 +60,9 @@ pub(super) struct Placement {
 }
 
 /// How many devices of a pool on so many must be in: with fewer, something can't be read. In
-/// stripes that is as many as have data.
+/// stripes that is as many as have data, and one where each of them has all.
 pub fn least_in(devices: usize) -> usize {
-    columns_on(devices).unwrap_or(1)
-}
-
-/// How many columns of data a pool on so many devices has; `None` if each of them has all.
-pub(super) fn columns_on(devices: usize) -> Option<usize> {
-    (devices > MIRRORS_MAX).then(|| devices - PARITY_COLUMNS as usize)
+    if devices > MIRRORS_MAX { devices - PARITY_COLUMNS as usize } else { 1 }
 }
 
 impl Placement {
@@ -76,11 +71,14 @@ impl Placement {
     /// # Errors
     /// [`DeviceSetError::Unknown`] if no stripe has so many columns; if a library is missing.
     pub(super) fn on(devices: usize) -> Result<Self, DeviceSetError> {
-        let code = |columns| -> Result<_, DeviceSetError> {
-            let stripe = Stripe::new(columns, PARITY_COLUMNS as usize);
-            Ok(parity::code(stripe.map_err(|_| DeviceSetError::Unknown(devices))?)?)
+        let stripes = match least_in(devices) {
+            1 => None,
+            columns => {
+                let stripe = Stripe::new(columns, PARITY_COLUMNS as usize);
+                let stripe = stripe.map_err(|_| DeviceSetError::Unknown(devices))?;
+                Some(parity::code(stripe)?)
+            }
         };
-        let stripes = columns_on(devices).map(code).transpose()?;
         Ok(Self { layout: Arc::default(), stripes })
     }
 
@@ -106,7 +104,7 @@ impl Placement {
 
     /// How many devices must be in: with fewer, something can't be read.
     pub(super) fn least_in(&self) -> usize {
-        self.code().map_or(1, |code| code.stripe().data())
+        self.columns().into()
     }
 
     /// Where so many blocks from a place on are. `devices`: how many there are now.
@@ -153,8 +151,8 @@ impl Placement {
         self.geometry().part_offset_bytes(segment) + u64::from(row) * BLOCK_BYTES
     }
 
-    /// What each device gets of an append; of none at all, nothing, which each is told to make
-    /// durable. In stripes, what is no metadata is a record of the log, with all of its rows.
+    /// The part of an append that each device gets. An append without frames has an empty part for
+    /// each of them, so that all are flushed. In stripes, an append to the log is a whole record.
     ///
     /// # Errors
     /// If parity can't be made.
@@ -218,16 +216,20 @@ pub(super) fn shard_at(segment: u32, position: usize, shards: usize) -> usize {
     (position + shards - segment as usize % shards) % shards
 }
 
-/// A column of data made of what others have of the same rows, once these are enough.
-pub(super) fn made(
+/// Fills `frames` with a shard, made of what others have of the same rows.
+///
+/// # Errors
+/// If these are too few.
+pub(super) fn make(
     code: &dyn Code,
     others: &[Option<Vec<Frame>>],
-    column: usize,
-) -> Option<Vec<FrameMut>> {
-    if others.iter().flatten().count() < code.stripe().data() {
-        return None;
-    }
+    wanted: usize,
+    frames: &mut [FrameMut],
+) -> Result<(), ParityError> {
     let given: Vec<Option<&[Frame]>> = others.iter().map(Option::as_deref).collect();
-    let made = code.reconstruct(&given, &[column]).ok()?;
-    Some(made.iter().flatten().map(|frame| FrameMut::from_bytes(&frame[..])).collect())
+    let made = code.reconstruct(&given, &[wanted])?;
+    for (frame, made) in frames.iter_mut().zip(made.iter().flatten()) {
+        frame.copy_from_slice(&made[..]);
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ use sys::{Buffers, Completion};
 use super::access::is_out;
 use super::channel::SetChannel;
 use super::lanes::{Lanes, ReadRun, Request, name_of, parts_of};
-use super::placement::{Held, Run, made, position, shard_at};
+use super::placement::{Held, Run, make, position, shard_at};
 
 impl SetChannel {
     pub(super) fn begin_read(
@@ -167,19 +167,19 @@ impl SetChannel {
             (None, _) => read.frames = Some(frames),
             (Some((_, column)), Some(shard)) if shard == column => read.frames = Some(frames),
             // What a device that was replaced since has read may be anything.
-            (Some(_), None) => {
-                let error = is_out();
-                return self.read_failed((index, number), frames, error);
-            }
+            (Some(_), None) => return self.read_failed((index, number), frames, is_out()),
             (Some((_, column)), Some(shard)) => {
                 let Some(others) = &mut read.others else { return };
+                let mut made = Vec::new();
+                made.resize_with(frames.len(), FrameMut::stale);
                 others[shard] = Some(frames.into_iter().map(FrameMut::freeze).collect());
-                match self.members.placement().code().map(|code| made(code, others, column)) {
-                    Some(Some(frames)) => read.frames = Some(frames),
+                let Some(code) = self.members.placement().code() else { return };
+                match make(code, others, column, &mut made) {
+                    Ok(()) => read.frames = Some(made),
                     // More of them are on their way.
-                    _ if read.under_way > 0 => return,
-                    _ => {
-                        let error = io::Error::other("too few devices give what it is made of");
+                    Err(_) if read.under_way > 0 => return,
+                    Err(error) => {
+                        let error = io::Error::other(error);
                         return self.read_failed((index, number), Vec::new(), error);
                     }
                 }

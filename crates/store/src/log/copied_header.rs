@@ -24,10 +24,10 @@ pub(super) fn header_in_copy(
     let header = RecordHeader::decode(&first.first()?[..]).ok()?;
     let places = places_of(medium.geometry(), (place.segment, row), &header)?;
     let count = u32::from(header.header_blocks);
-    let frames = match places.in_first_column() {
-        _ if count == 1 => first,
+    let frames = match count {
+        1 => first,
         // From the first block on, as only that says which device is meant.
-        in_first if count <= in_first => read(place, count)?,
+        _ if count <= places.rows() => read(place, count)?,
         _ => {
             let read = |number| read(places.block(number), 1)?.pop();
             (0..count).map(read).collect::<Option<_>>()?
@@ -40,7 +40,7 @@ pub(super) fn header_in_copy(
 
 /// Where the blocks of a record are that seems to begin in a row of a segment; `None` if it would
 /// not end in it.
-pub(super) fn places_of(
+pub(crate) fn places_of(
     geometry: Geometry,
     (segment, row): (u32, u32),
     header: &RecordHeader,

@@ -97,7 +97,7 @@ impl<'a> LogReader<'a> {
         let mut out = Vec::with_capacity(count as usize * FRAME_BYTES);
         for number in 0..count {
             let place = places.block(number);
-            if number < places.in_first_column() || self.is_in_window(place) {
+            if number < places.rows() || self.is_in_window(place) {
                 out.extend_from_slice(&self.frame(place)?[..]);
                 continue;
             }

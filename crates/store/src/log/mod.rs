@@ -17,7 +17,7 @@
 pub(crate) mod ahead;
 pub(crate) mod checkpointer;
 pub(crate) mod columns;
-mod copied_header;
+pub(crate) mod copied_header;
 pub(crate) mod in_flight;
 pub(crate) mod incarnation;
 pub(crate) mod log_reader;

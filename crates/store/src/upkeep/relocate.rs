@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use block::{Frame, FrameMut};
 use format::geometry::UNITS_PER_BLOCK;
-use format::{ChunkRow, Codec, Entry, LogPosition, PLACE_UNIT_BYTES, Place, RecordPlaces};
+use format::{ChunkRow, Codec, Entry, PLACE_UNIT_BYTES, Place};
 
 use crate::StoreError;
 use crate::chunks::groups::Image;
@@ -16,6 +16,7 @@ use crate::chunks::medium::Medium;
 use crate::chunks::pack::{Packed, leave, pack};
 use crate::chunks::verify::{Stored, read_chunks};
 use crate::log::ahead::WINDOW_BLOCKS;
+use crate::log::copied_header::places_of;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::relocation::Relocation;
 use crate::upkeep::Store;
@@ -125,9 +126,7 @@ fn live_chunks_in(
     let mut live = Vec::new();
     let mut row = 0;
     while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, row)? {
-        let at = LogPosition { segment, block: row, ..LogPosition::default() };
-        let blocks = (u32::from(header.header_blocks), header.payload_blocks);
-        let places = RecordPlaces::new(medium.geometry(), &at, blocks);
+        let Some(places) = places_of(medium.geometry(), (segment, row), &header) else { break };
         for brought in entries.iter().flat_map(Entry::brought) {
             let place = places.payload(brought.payload_units);
             // What can't be read stays where it is.

@@ -71,6 +71,18 @@ impl Writer {
             let (none, next) = (Sealed::default(), at);
             return InFlight::new(record, none, (at, None, next), at.lsn - 1, applied);
         }
+        self.seal_with(world, record, at, before, applied)
+    }
+
+    /// Makes a record that is to be written, whatever it says, what is written at a place.
+    pub(crate) fn seal_with(
+        &self,
+        world: &World,
+        record: Record,
+        at: LogPosition,
+        before: &[u8],
+        applied: bool,
+    ) -> InFlight {
         let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
         let blocks = (sealed.frames.len() as u32, record.frames.len() as u32);
         let places = RecordPlaces::new(world.medium.geometry(), &at, blocks);

@@ -187,17 +187,7 @@ impl Writer {
 
     /// A record that says nothing but how the log goes on.
     pub(crate) fn link(&self, world: &World, at: LogPosition, before: &[u8]) -> InFlight {
-        let record = Record::default();
-        let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
-        let blocks = (sealed.frames.len() as u32, 0);
-        let places = RecordPlaces::new(world.medium.geometry(), &at, blocks);
-        let next = LogPosition {
-            block: at.block + places.rows(),
-            lsn: at.lsn + 1,
-            previous: sealed.seal,
-            ..at
-        };
-        InFlight::new(record, sealed, (at, Some(places), next), at.lsn, self.early())
+        self.seal_with(world, Record::default(), at, before, self.early())
     }
 
     /// The beginning of the segment that follows. The one behind that may have been opened already.
