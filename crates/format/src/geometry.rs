@@ -380,4 +380,17 @@ mod tests {
         assert_eq!([2, 3, 4, 7, 16].map(columns), [Ok(1), Ok(1), Ok(2), Ok(3), Ok(6)]);
         assert!(columns(0).is_err() && columns(17).is_err());
     }
+
+    /// Parts lie on each device as the segments of a pool on one: no two share a block.
+    #[test]
+    fn parts_lie_one_behind_the_other() {
+        for bits in 16..=32 {
+            let geometry = Geometry { part_bytes: 1 << bits, segment_count: u32::MAX, columns: 4 };
+            let first_bytes = (16 << 20).max(geometry.part_bytes);
+            for part in [1, 2, 3, 999_999, u32::MAX - 1] {
+                let behind = u64::from(part - 1) * geometry.part_bytes;
+                assert_eq!(geometry.part_offset_bytes(part), first_bytes + behind);
+            }
+        }
+    }
 }

@@ -126,6 +126,31 @@ mod tests {
     }
 
     proptest! {
+        /// No two blocks of a record are at one place, and all are in rows of its own.
+        #[test]
+        fn blocks_are_each_in_a_row_of_the_record(
+            columns in 1..=16u8,
+            row in 0..16u32,
+            payload_blocks in 0..256u32,
+        ) {
+            let (k, room) = (u32::from(columns), 16 - row);
+            let payload_blocks = payload_blocks.min(k * room - 1);
+            let places = places(columns, row, (1, payload_blocks));
+            let rows = places.rows();
+            // As few as they can be.
+            prop_assert!(rows * k > payload_blocks && (rows - 1) * k <= payload_blocks);
+            let mut seen = std::collections::BTreeSet::new();
+            for number in 0..k * rows {
+                let block = places.block(number).offset_units / UNITS_PER_BLOCK;
+                prop_assert_eq!(block / 16, number / rows);
+                prop_assert!((row..row + rows).contains(&(block % 16)) && seen.insert(block));
+                // What is next to it in the record is below it, but at the end of a column.
+                if !(number + 1).is_multiple_of(rows) {
+                    prop_assert_eq!(places.block(number + 1), places.block(number).plus_blocks(1));
+                }
+            }
+        }
+
         #[test]
         fn what_fits_takes_no_more_rows_than_there_are(columns in 1..=16u32, rows in 0..5000u32) {
             let blocks = blocks_that_fit(columns, rows);

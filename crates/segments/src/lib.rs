@@ -5,8 +5,8 @@
 //! * [`Channel`]: one thread's way to them, which blocks nobody,
 //! * [`Local`]: one file or device, or any disk, such as a simulated one,
 //! * [`device_set`]: several of them, each of which has all of the pool, or which are in stripes,
-//! * [`span`]: how a segment on some devices of many is addressed, and [`parts`]: which parts of
-//!   the devices are free, and which of them a segment takes; nothing uses them yet,
+//! * [`parts`]: which parts of devices of any sizes are free, and which of them a segment takes;
+//!   nothing uses it yet,
 //! * [`slow`]: the same with a latency added to each request, for tests and benchmarks.
 //!
 //! Nothing above knows an offset into a disk.
@@ -22,7 +22,6 @@ pub mod parts;
 mod root;
 pub mod segments;
 pub mod slow;
-pub mod span;
 
 pub use channel::Channel;
 pub use device_set::{Device, DeviceSet, DeviceSetError, has_labels_of_several, least_in};
@@ -32,5 +31,4 @@ pub use local::Local;
 pub use parity::Stripe;
 pub use parts::{Part, Parts, Width};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};
-pub use span::{Shape, Span};
 pub use sys::{Buffers, Completion, Persist};
