@@ -67,6 +67,9 @@ impl Features {
     /// Incompatible: the pool is on four devices or more, in stripes of data and parity. Only a
     /// pool that was made on so many has it.
     pub const STRIPES: u64 = 1 << 4;
+    /// Incompatible: a map says where the columns of each segment are. Only a pool that was made in
+    /// stripes has it.
+    pub const PARTS: u64 = 1 << 5;
     /// Those that each new pool has, and each pool that is upgraded.
     pub const KNOWN: Self = Self {
         compatible: Self::LABELS,
@@ -90,6 +93,7 @@ impl Features {
             (self.has_segment_table(), "segment-table"),
             (self.has_mirrors(), "mirrors"),
             (self.has_stripes(), "stripes"),
+            (self.has_parts(), "parts"),
         ];
         named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
     }
@@ -119,6 +123,11 @@ impl Features {
         self.incompatible & Self::STRIPES != 0
     }
 
+    /// Whether a map says where the columns of each segment are.
+    pub fn has_parts(self) -> bool {
+        self.incompatible & Self::PARTS != 0
+    }
+
     /// Whether segments may be on several devices.
     pub fn has_devices(self) -> bool {
         self.incompatible & Self::DEVICES != 0
@@ -145,7 +154,7 @@ impl Features {
             compatible: 0,
             read_compatible: self.read_compatible & !Self::KNOWN.read_compatible,
             incompatible: self.incompatible
-                & !(Self::KNOWN.incompatible | Self::MIRRORS | Self::STRIPES),
+                & !(Self::KNOWN.incompatible | Self::MIRRORS | Self::STRIPES | Self::PARTS),
         }
     }
 }

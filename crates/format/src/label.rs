@@ -11,7 +11,9 @@
 //!         24  2  number
 //!         26  1  state: 1 in, 2 out, 3 out until it is taken back
 //!         27  5  zero
-//! 2112  1952 reserved, for wrapped keys and more: zero
+//! 2112  8 sequence of the map of parts that counts, 0 if there is none
+//! 2120 32 checksum of that map
+//! 2152  1912 reserved, for wrapped keys and more: zero
 //! 4064 32  BLAKE3 of the bytes before
 //! ```
 //!
@@ -32,13 +34,15 @@ use block::BLOCK_BYTES;
 use crate::FormatError;
 use crate::checksum::superblock_sum;
 use crate::codec::Reader;
+use crate::parts_map::PartsMapRef;
 use crate::superblock::Superblock;
 
 const MAGIC: [u8; 8] = *b"HOLDLABL";
 const VERSION: u32 = 1;
 const MEMBERS_AT: usize = 64;
 const MEMBER_BYTES: usize = 32;
-const RESERVED_AT: usize = MEMBERS_AT + DEVICES_MAX * MEMBER_BYTES;
+const PARTS_AT: usize = MEMBERS_AT + DEVICES_MAX * MEMBER_BYTES;
+const RESERVED_AT: usize = PARTS_AT + 40;
 const SUM_AT: usize = 4064;
 
 /// The most devices of a pool.
@@ -135,6 +139,8 @@ pub struct Label {
     pub epoch: u64,
     /// All devices of the pool, by number.
     pub members: Vec<Member>,
+    /// Which map of parts counts, in a pool that has one.
+    pub parts: PartsMapRef,
 }
 
 impl Label {
@@ -144,7 +150,8 @@ impl Label {
         let state = MemberState::In;
         let member = Member { device, bytes: root.capacity_bytes, number: 0, state };
         let Superblock { pool_id, epoch, .. } = *root;
-        Self { pool_id, device, number: 0, sequence: 1, epoch, members: vec![member] }
+        let (members, parts) = (vec![member], PartsMapRef::default());
+        Self { pool_id, device, number: 0, sequence: 1, epoch, members, parts }
     }
 
     /// The stored form: [`LABEL_BYTES`] bytes.
@@ -169,6 +176,9 @@ impl Label {
             out.extend_from_slice(&member.number.to_le_bytes());
             out.extend_from_slice(&[member.state.encode(), 0, 0, 0, 0, 0]);
         }
+        out.resize(PARTS_AT, 0);
+        out.extend_from_slice(&self.parts.sequence.to_le_bytes());
+        out.extend_from_slice(&self.parts.sum);
         out.resize(SUM_AT, 0);
         let sum = superblock_sum(&out);
         out.extend_from_slice(&sum);
@@ -200,11 +210,18 @@ impl Label {
             return Err(FormatError { what: "a label of too many devices", offset: 14 });
         }
         let members = (0..count).map(|_| Member::decode(&mut reader)).collect::<Result<_, _>>()?;
-        if bytes[reader.offset()..SUM_AT].iter().any(|byte| *byte != 0) {
-            let offset = reader.offset().max(RESERVED_AT);
-            return Err(FormatError { what: "a label with what is not known", offset });
+        for zeros in [reader.offset()..PARTS_AT, RESERVED_AT..SUM_AT] {
+            if bytes[zeros.clone()].iter().any(|byte| *byte != 0) {
+                let offset = zeros.start;
+                return Err(FormatError { what: "a label with what is not known", offset });
+            }
         }
-        let label = Self { pool_id, device, number, sequence, epoch, members };
+        let mut reader = Reader::new(&bytes[PARTS_AT..]);
+        let parts = PartsMapRef { sequence: reader.u64()?, sum: reader.array()? };
+        if parts.sequence == 0 && parts.sum != [0; 32] {
+            return Err(FormatError { what: "a label with the sum of no map", offset: PARTS_AT });
+        }
+        let label = Self { pool_id, device, number, sequence, epoch, members, parts };
         label.check()?;
         Ok(label)
     }
@@ -254,6 +271,7 @@ mod tests {
             sequence: 5,
             epoch: 0x0102_0304,
             members: vec![member(0), member(2), member(9)],
+            parts: PartsMapRef { sequence: 3, sum: [8; 32] },
         }
     }
 
@@ -266,7 +284,10 @@ mod tests {
         assert_eq!(bytes[64 + 32..64 + 48], [3; 16]);
         assert_eq!(bytes[64 + 48..64 + 64], [0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 1, 0, 0, 0, 0, 0]);
         assert_eq!(bytes[64 + 64 + 16..64 + 96], [0, 0, 0, 0, 0, 1, 0, 0, 9, 0, 2, 0, 0, 0, 0, 0]);
-        assert!(bytes[64 + 96..SUM_AT].iter().all(|byte| *byte == 0));
+        assert!(bytes[64 + 96..2112].iter().all(|byte| *byte == 0));
+        assert_eq!(bytes[2112..2120], [3, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes[2120..2152], [8; 32]);
+        assert!(bytes[2152..SUM_AT].iter().all(|byte| *byte == 0));
         assert_eq!(Label::decode(&bytes), Ok(label()));
     }
 
@@ -305,6 +326,7 @@ mod tests {
             (64 + 24, 2),     // two of one number
             (64 + 26, 4),     // a state
             (64 + 31, 1),     // a reserved byte of a member
+            (PARTS_AT, 0),    // the sum of no map
             (RESERVED_AT, 1), // reserved for keys
             (SUM_AT - 1, 1),
         ] {

@@ -2,23 +2,11 @@
 //!
 //! Devices may have different sizes. A segment takes a part of those that have the most free ones,
 //! so that devices are full at the same time as far as that can be: no other choice can open more
-//! segments of a width ([`segments_left`]). How much parity it has depends on how many devices
-//! there are, and never on how many of them have room: a pool that is nearly full protects as much
-//! as an empty one.
+//! segments ([`segments_left`]).
 
 use std::collections::BTreeMap;
 
 pub use format::Part;
-use parity::{DATA_SHARDS_MAX, PARITY_SHARDS_MAX, Stripe};
-
-/// On how many devices a segment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    /// As many columns of data as there can be.
-    Wide,
-    /// One column of data.
-    Narrow,
-}
 
 /// Why a part was not taken or given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,97 +121,50 @@ impl Parts {
         self.devices.iter().map(|(number, device)| (*number, device.free_count))
     }
 
-    /// The stripe of a segment that is opened now; `None` if there is no room for one.
-    pub fn stripe(&self, width: Width) -> Option<Stripe> {
-        let with_room = self.free().filter(|(_, free)| *free > 0).count();
-        stripe(self.devices.len(), with_room, width)
-    }
-
     /// Takes the parts of a new segment, one for each column: of the devices with the most free
     /// parts, of equals of those with the lowest numbers. `None`, and nothing is taken, if there is
     /// no room.
     ///
     /// Which device has which column changes with the number of the segment, or parity, which is
     /// never read while all is well, would always be on the same ones.
-    pub fn allot(&mut self, segment: u32, width: Width) -> Option<(Stripe, Vec<Part>)> {
-        let stripe = self.stripe(width)?;
-        let shards = stripe.shards();
-        let mut devices: Vec<(u8, u32)> = self.free().collect();
+    pub fn allot(&mut self, segment: u32, columns: usize) -> Option<Vec<Part>> {
+        let mut devices: Vec<(u8, u32)> = self.free().filter(|(_, free)| *free > 0).collect();
+        if columns == 0 || devices.len() < columns {
+            return None;
+        }
         // Stable, so that equals stay in the order of their numbers.
         devices.sort_by_key(|(_, free)| std::cmp::Reverse(*free));
-        devices.truncate(shards);
+        devices.truncate(columns);
         devices.sort_by_key(|(number, _)| *number);
-        devices.rotate_left(segment as usize % shards);
-        let take = |(number, _): (u8, u32)| {
-            let device = self.devices.get_mut(&number)?;
-            let part = Part { device: number, number: device.first_free()? };
-            device.set(part.number, false);
-            Some(part)
-        };
-        let parts: Vec<Part> = devices.into_iter().filter_map(take).collect();
-        assert_eq!(parts.len(), shards, "all of these have free parts");
-        Some((stripe, parts))
+        devices.rotate_left(segment as usize % columns);
+        let parts: Vec<Part> =
+            devices.into_iter().filter_map(|(number, _)| self.take_of(number)).collect();
+        assert_eq!(parts.len(), columns, "all of these have free parts");
+        Some(parts)
     }
 
-    /// How many segments of the width that a new one would have can still be opened.
-    pub fn room(&self, width: Width) -> u32 {
+    /// Takes a part for one more column of a segment that is on these devices: of the other one
+    /// with the most free parts. `None` if there is none.
+    pub fn allot_beside(&mut self, devices: &[u8]) -> Option<Part> {
+        let others = self.free().filter(|(number, free)| *free > 0 && !devices.contains(number));
+        let (number, _) =
+            others.max_by_key(|(number, free)| (*free, std::cmp::Reverse(*number)))?;
+        self.take_of(number)
+    }
+
+    /// Takes the free part of a device with the lowest number.
+    fn take_of(&mut self, number: u8) -> Option<Part> {
+        let device = self.devices.get_mut(&number)?;
+        let part = Part { device: number, number: device.first_free()? };
+        device.set(part.number, false);
+        Some(part)
+    }
+
+    /// How many segments of so many columns can still be opened.
+    pub fn room(&self, columns: usize) -> u32 {
         let free: Vec<u32> = self.free().map(|(_, free)| free).collect();
-        self.stripe(width).map_or(0, |stripe| segments_left(&free, stripe.shards()))
+        segments_left(&free, columns)
     }
-
-    /// How many parts of data can still be written if each segment is as wide as it can be then:
-    /// the space that is free. Segments become narrower as small devices are full, so that this is
-    /// more than [`Parts::room`] says if sizes differ.
-    ///
-    /// With more devices than a stripe has columns it may be too low, by less than a stripe.
-    pub fn data_parts_left(&self) -> u64 {
-        let mut free: Vec<u32> = self.free().map(|(_, free)| free).collect();
-        let mut data_parts = 0;
-        loop {
-            free.retain(|free| *free > 0);
-            let Some(stripe) = stripe(self.devices.len(), free.len(), Width::Wide) else {
-                return data_parts;
-            };
-            // Until there are fewer devices with room than the stripe has columns: then those are
-            // left that had more than one part for each segment.
-            let segments = segments_left(&free, stripe.shards());
-            data_parts += u64::from(segments) * stripe.data() as u64;
-            free.iter_mut().for_each(|free| *free = free.saturating_sub(segments));
-        }
-    }
-}
-
-/// How much parity a segment has, of a pool with so many devices: two of them may be lost, or one
-/// of two.
-const fn parity_of(devices: usize) -> usize {
-    match devices {
-        0 => 0,
-        _ if devices - 1 < PARITY_SHARDS_MAX => devices - 1,
-        _ => PARITY_SHARDS_MAX,
-    }
-}
-
-/// The stripe of a segment, of a pool with so many devices, of which so many have free parts.
-/// `None` if these are too few for its parity. Where all have some:
-///
-/// | devices | wide | narrow |
-/// |---|---|---|
-/// | 1 | 1 + 0 | 1 + 0 |
-/// | 2 | 1 + 1 | 1 + 1 |
-/// | 3 | 1 + 2 | 1 + 2 |
-/// | m from 4 on | min(16, m - 2) + 2 | 1 + 2 |
-///
-/// # Panics
-/// If more have free parts than there are.
-pub fn stripe(devices: usize, with_room: usize, width: Width) -> Option<Stripe> {
-    assert!(with_room <= devices, "{with_room} of {devices} devices");
-    let parity = parity_of(devices);
-    let data_max = match width {
-        Width::Wide => DATA_SHARDS_MAX,
-        Width::Narrow => 1,
-    };
-    // It is refused if that leaves no data at all.
-    Stripe::new(with_room.saturating_sub(parity).min(data_max), parity).ok()
 }
 
 /// How many segments can be opened on devices with so many `free` parts each, if each takes a part

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{Part, PartError, Parts, Width, segments_left, stripe};
+use super::{Part, PartError, Parts, segments_left};
 
 fn parts_of(counts: &[u32]) -> Parts {
     let mut parts = Parts::default();
@@ -39,47 +39,16 @@ fn opened_at_best(free: &mut [u32], shards: usize, from: usize, taken: usize) ->
     best
 }
 
-fn shape(devices: usize, with_room: usize, width: Width) -> Option<(usize, usize)> {
-    stripe(devices, with_room, width).map(|stripe| (stripe.data(), stripe.parity()))
-}
-
-#[test]
-fn stripes_are_as_wide_as_the_table_says() {
-    let all = |devices| [Width::Wide, Width::Narrow].map(|width| shape(devices, devices, width));
-    assert_eq!(all(0), [None, None]);
-    assert_eq!(all(1), [Some((1, 0)); 2]);
-    assert_eq!(all(2), [Some((1, 1)); 2]);
-    assert_eq!(all(3), [Some((1, 2)); 2]);
-    for devices in 4..=48 {
-        assert_eq!(all(devices), [Some(((devices - 2).min(16), 2)), Some((1, 2))]);
-    }
-}
-
-/// It is redundancy that a full device must not take.
-#[test]
-fn parity_is_as_many_devices_ask_for_however_few_have_room() {
-    for devices in 3..=48 {
-        assert_eq!(shape(devices, 2, Width::Wide), None);
-        assert_eq!(shape(devices, 2, Width::Narrow), None);
-        assert_eq!(shape(devices, 3, Width::Wide), Some((1, 2)));
-    }
-    assert_eq!(shape(2, 1, Width::Wide), None);
-    assert_eq!(shape(6, 5, Width::Wide), Some((3, 2)));
-    assert_eq!(shape(48, 19, Width::Wide), Some((16, 2)));
-}
-
 #[test]
 fn a_segment_takes_the_devices_with_the_most_free_parts() {
     let mut parts = parts_of(&[2, 9, 5, 9, 5]);
-    let (narrow, taken) = parts.allot(0, Width::Narrow).unwrap();
-    assert_eq!(narrow.shards(), 3);
+    let taken = parts.allot(0, 3).unwrap();
     let part = |device, number| Part { device, number };
     assert_eq!(taken, [part(1, 1), part(2, 1), part(3, 1)]);
     // Now devices 1 and 3 have 8 each, device 4 has 5, and columns are dealt from the next one on.
-    let (_, taken) = parts.allot(1, Width::Narrow).unwrap();
+    let taken = parts.allot(1, 3).unwrap();
     assert_eq!(taken, [part(3, 2), part(4, 1), part(1, 2)]);
-    let (wide, taken) = parts.allot(2, Width::Wide).unwrap();
-    assert_eq!((wide.data(), wide.parity()), (3, 2));
+    let taken = parts.allot(2, 5).unwrap();
     assert_eq!(taken, [part(2, 2), part(3, 3), part(4, 2), part(0, 1), part(1, 3)]);
     assert_eq!(parts.free().map(|(_, free)| free).collect::<Vec<_>>(), [1, 6, 3, 6, 3]);
 }
@@ -89,11 +58,11 @@ fn parity_goes_around_all_devices() {
     let mut parts = parts_of(&[60; 6]);
     let mut parity_on = [0; 6];
     for segment in 0..60 {
-        let (stripe, taken) = parts.allot(segment, Width::Wide).unwrap();
-        taken[stripe.data()..].iter().for_each(|part| parity_on[usize::from(part.device)] += 1);
+        let taken = parts.allot(segment, 6).unwrap();
+        taken[4..].iter().for_each(|part| parity_on[usize::from(part.device)] += 1);
     }
     assert_eq!(parity_on, [20; 6]);
-    assert_eq!(parts.allot(60, Width::Wide), None);
+    assert_eq!(parts.allot(60, 6), None);
 }
 
 #[test]
@@ -106,9 +75,9 @@ fn parts_are_taken_once_and_given_back_once() {
         assert_eq!(parts.take(part(number)), Err(PartError::Taken(part(number))));
     }
     assert_eq!(parts.free().collect::<Vec<_>>(), [(0, 126)]);
-    assert_eq!(parts.allot(0, Width::Wide).unwrap().1, [part(2)]);
+    assert_eq!(parts.allot(0, 1).unwrap(), [part(2)]);
     assert_eq!(parts.give_back(part(1)), Ok(()));
-    assert_eq!(parts.allot(0, Width::Wide).unwrap().1, [part(1)]);
+    assert_eq!(parts.allot(0, 1).unwrap(), [part(1)]);
     for number in [0, 131] {
         assert_eq!(parts.take(part(number)), Err(PartError::None(part(number))));
         assert_eq!(parts.give_back(part(number)), Err(PartError::None(part(number))));
@@ -126,20 +95,14 @@ fn parts_are_taken_once_and_given_back_once() {
     assert_eq!(parts.give_back(other), Err(PartError::None(other)));
 }
 
-/// Four large devices and two small ones: when the small ones are full the others have most of
-/// their room still.
+/// A column that is lost is made again where its segment has none yet.
 #[test]
-fn room_goes_on_in_narrower_segments() {
-    let parts = parts_of(&[10, 1, 10, 10, 1, 10]);
-    assert_eq!(parts.room(Width::Wide), 1);
-    assert_eq!(parts.room(Width::Narrow), 14);
-    assert_eq!(parts.data_parts_left(), 4 + 9 * 2);
-    // The largest one alone protects nothing.
-    assert_eq!(parts_of(&[9, 2, 2, 2]).data_parts_left(), 4);
-    assert_eq!(parts_of(&[9, 2, 1]).data_parts_left(), 1);
-    assert_eq!(parts_of(&[9, 2]).data_parts_left(), 2);
-    assert_eq!(parts_of(&[9]).data_parts_left(), 9);
-    assert_eq!(parts_of(&[]).data_parts_left(), 0);
+fn a_column_is_moved_to_a_device_without_one() {
+    let mut parts = parts_of(&[5, 0, 3, 5, 1]);
+    assert_eq!(parts.allot_beside(&[0, 1]), Some(Part { device: 3, number: 1 }));
+    assert_eq!(parts.allot_beside(&[1]), Some(Part { device: 0, number: 1 }));
+    assert_eq!(parts.allot_beside(&[0, 2, 3]), Some(Part { device: 4, number: 1 }));
+    assert_eq!(parts.allot_beside(&[0, 2, 3]), None);
 }
 
 #[test]
@@ -181,24 +144,19 @@ proptest! {
         prop_assert_eq!(segments_left(&free, shards), opened_greedily(&free, shards));
     }
 
-    /// Segments of one width, and the widest each time, until there is no room: no part is in two,
-    /// no segment has two of one device, and all that was promised was there.
+    /// No part is in two segments, no segment has two of one device, and all that was promised was
+    /// there.
     #[test]
     fn segments_are_opened_as_promised(
         counts in prop::collection::vec(0..40u32, 1..=24),
-        width in prop_oneof![Just(Width::Wide), Just(Width::Narrow)],
+        columns in 1..=18usize,
     ) {
         let mut parts = parts_of(&counts);
         let mut seen = std::collections::HashSet::new();
-        let (room, usual) = (parts.room(width), parts.stripe(width));
-        let left = parts.data_parts_left();
-        let parity = 2.min(counts.len() - 1);
-        let (mut as_usual, mut data_parts) = (0, 0);
-        for segment in 0.. {
-            let Some((stripe, taken)) = parts.allot(segment, width) else { break };
-            prop_assert_eq!((taken.len(), stripe.parity()), (stripe.shards(), parity));
-            as_usual += u32::from(Some(stripe) == usual);
-            data_parts += stripe.data() as u64;
+        let room = parts.room(columns);
+        for segment in 0..room {
+            let taken = parts.allot(segment, columns).unwrap();
+            prop_assert_eq!(taken.len(), columns);
             let devices: std::collections::HashSet<u8> =
                 taken.iter().map(|part| part.device).collect();
             prop_assert_eq!(devices.len(), taken.len());
@@ -207,12 +165,7 @@ proptest! {
                 prop_assert!(seen.insert(part));
             }
         }
-        prop_assert_eq!(as_usual, room);
-        if width == Width::Wide {
-            prop_assert!(left <= data_parts, "{} of {}", left, data_parts);
-            let short = if counts.len() > 18 { 18 } else { 0 };
-            prop_assert!(left + short >= data_parts, "{} of {}", left, data_parts);
-        }
+        prop_assert_eq!(parts.allot(room, columns), None);
     }
 
     /// Whatever is taken and given back, numbers are those of a set.

@@ -11,7 +11,7 @@ use super::{Finding, Tree};
 const DOCUMENT: &str = "docs/on-disk-format.md";
 
 /// The modules, in the order of the document, with their headings.
-const MODULES: [(&str, &str); 13] = [
+const MODULES: [(&str, &str); 14] = [
     ("lib.rs", "On-disk format"),
     ("geometry.rs", "Segments and places"),
     ("superblock.rs", "Superblock"),
@@ -20,6 +20,7 @@ const MODULES: [(&str, &str); 13] = [
     ("map.rs", "Map nodes"),
     ("row.rs", "Rows"),
     ("label.rs", "Labels of devices"),
+    ("parts_map.rs", "The map of parts"),
     ("segment_row.rs", "Rows of the segment table"),
     ("page.rs", "Pages and streams"),
     ("key_space.rs", "Key-value space"),

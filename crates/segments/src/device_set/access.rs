@@ -8,11 +8,14 @@ use std::sync::atomic::Ordering;
 use block::{Frame, FrameMut};
 use format::Place;
 use format::geometry::METADATA_COPIES;
+use parity::Code;
+use smallvec::SmallVec;
 use sys::{Disk, Persist};
 
-use super::device::Slot;
+use super::device::{Device, Slot};
 use super::members::{Members, Slots};
-use super::placement::{self, Held, Run, Share, position, shard_at};
+use super::placement::{self, At, Held, Rows, Run, Share};
+use super::table::Table;
 
 /// How something is read from a disk: patiently, or not.
 pub(super) type Read = fn(&dyn Disk, u64, &mut [FrameMut]) -> io::Result<()>;
@@ -29,23 +32,36 @@ impl Members {
         persist: Persist,
     ) -> io::Result<()> {
         self.begin()?;
-        let slots = self.slots();
-        let shares = self.placement().shares(place, frames, slots.len())?;
-        let write = |slot: &Arc<Slot>, share: &Share| {
+        let (slots, shares) = self.shares(place, frames)?;
+        let write = |slot: &Arc<Slot>, offset_bytes: u64, frames: &[Frame]| {
             let Some(device) = slot.written() else { return Ok(()) };
-            let written = device.disk.write_as(share.offset_bytes, &share.frames, persist);
+            let written = device.disk.write_as(offset_bytes, frames, persist);
             written.or_else(|error| self.fail(slot, error))
         };
         for share in &shares {
-            write(&slots[share.position], share)?;
+            write(&slots[share.at.position], share.at.offset_bytes, &share.frames)?;
         }
-        let has_none = |position: &usize| !shares.iter().any(|share| share.position == *position);
+        let has_none = |at: &usize| !shares.iter().any(|share| share.at.position == *at);
         if persist == Persist::All {
             for position in (0..slots.len()).filter(has_none) {
-                write(&slots[position], &Share { position, offset_bytes: 0, frames: Vec::new() })?;
+                write(&slots[position], 0, &[])?;
             }
         }
         Ok(())
+    }
+
+    /// What each device gets of an append, and the members that these are.
+    ///
+    /// # Errors
+    /// As [`placement::Placement::shares`].
+    fn shares(&self, place: Place, frames: &[Frame]) -> io::Result<(Slots, Vec<Share>)> {
+        loop {
+            let slots = self.slots();
+            let shares = self.placement().shares(place, frames, &slots)?;
+            if placement::are_known(&shares, &slots) {
+                return Ok((slots, shares));
+            }
+        }
     }
 
     /// Reads from the devices that have it, one after the other, or makes it of what others have.
@@ -54,7 +70,7 @@ impl Members {
     /// That of the last that was asked.
     pub(super) fn read(&self, place: Place, frames: &mut [FrameMut], read: Read) -> io::Result<()> {
         let slots = self.slots();
-        for run in self.placement().runs(place, frames.len(), slots.len()) {
+        for run in self.placement().runs(place, frames.len(), &slots) {
             self.read_run(&slots, &run, &mut frames[run.frames.clone()], read)?;
         }
         Ok(())
@@ -68,9 +84,9 @@ impl Members {
         read: Read,
     ) -> io::Result<()> {
         let mut failed = None;
-        let mut from = |slot: &Slot, frames: &mut [FrameMut]| {
-            let Some(device) = slot.readable() else { return false };
-            let result = read(device.disk(), run.offset_bytes, frames);
+        let mut from = |at: At, frames: &mut [FrameMut]| {
+            let Some((slot, device)) = readable(slots, at) else { return false };
+            let result = read(device.disk(), at.offset_bytes, frames);
             if let Err(error) = result {
                 slot.read_errors.fetch_add(1, Ordering::Relaxed);
                 failed = Some(error);
@@ -79,23 +95,23 @@ impl Members {
             true
         };
         match &run.held {
-            Held::Copies(positions) => {
-                if positions.iter().any(|position| from(&slots[usize::from(*position)], frames)) {
+            Held::Copies(copies) => {
+                if copies.iter().any(|at| from(*at, frames)) {
                     return Ok(());
                 }
                 Err(failed.unwrap_or_else(|| io::Error::other("no device is in")))
             }
-            Held::Column { segment, column } => {
-                let own = position(*segment, *column, slots.len());
-                if from(&slots[own], frames) {
+            Held::Column(rows, column) => {
+                let table = self.placement().table().ok_or_else(is_out)?;
+                if from(self.placement().at(&table, *rows, *column, slots), frames) {
                     return Ok(());
                 }
-                self.make(slots, (*segment, *column, None), run.offset_bytes, frames, read)
+                self.make(slots, (*rows, *column, None), frames, read)
             }
         }
     }
 
-    /// Makes a shard of a segment of those that others have, without one of these if that is
+    /// Makes a column of these rows of those that others have, without one of these if that is
     /// wanted.
     ///
     /// # Errors
@@ -103,21 +119,20 @@ impl Members {
     fn make(
         &self,
         slots: &Slots,
-        (segment, wanted, without): (u32, usize, Option<usize>),
-        offset_bytes: u64,
+        (rows, wanted, without): (Rows, usize, Option<usize>),
         frames: &mut [FrameMut],
         read: Read,
     ) -> io::Result<()> {
-        let code = self.placement().code().ok_or_else(is_out)?;
-        let (needed, shards) = (code.stripe().data(), slots.len());
+        let (code, table) = self.stripes()?;
+        let (needed, shards) = (code.stripe().data(), code.stripe().shards());
         let (mut read_ones, mut failed) = (vec![None; shards], None);
         let mut left = needed;
-        for shard in (0..shards).filter(|shard| *shard != wanted && Some(*shard) != without) {
-            let slot = &slots[position(segment, shard, shards)];
-            let Some(device) = slot.readable().filter(|_| left > 0) else { continue };
-            match read_frames(device.disk(), offset_bytes, frames.len(), read) {
+        for column in (0..shards).filter(|column| *column != wanted && Some(*column) != without) {
+            let at = self.placement().at(&table, rows, column, slots);
+            let Some((slot, device)) = readable(slots, at).filter(|_| left > 0) else { continue };
+            match read_frames(device.disk(), at.offset_bytes, frames.len(), read) {
                 Ok(found) => {
-                    read_ones[shard] = Some(found);
+                    read_ones[column] = Some(found);
                     left -= 1;
                 }
                 Err(error) => {
@@ -132,6 +147,14 @@ impl Members {
         placement::make(code, &read_ones, wanted, frames).map_err(io::Error::other)
     }
 
+    /// How parity is made, and where columns are.
+    ///
+    /// # Errors
+    /// If the pool is not in stripes.
+    fn stripes(&self) -> io::Result<(&dyn Code, Arc<Table>)> {
+        self.placement().code().zip(self.placement().table()).ok_or_else(is_out)
+    }
+
     /// Reads one of the copies, by its number: see [`crate::Segments::copies`].
     ///
     /// # Errors
@@ -144,28 +167,34 @@ impl Members {
     ) -> io::Result<()> {
         let (slots, copy) = (self.slots(), copy as usize);
         let read: Read = |disk, at, frames| disk.read_patiently(at, frames);
-        for run in self.placement().runs(place, frames.len(), slots.len()) {
+        for run in self.placement().runs(place, frames.len(), &slots) {
             let frames = &mut frames[run.frames.clone()];
             match &run.held {
-                Held::Column { segment, column } if copy > 0 => {
-                    let mut others = (0..slots.len()).filter(|shard| shard != column);
+                Held::Column(rows, column) if copy > 0 => {
+                    let shards = self.stripes()?.0.stripe().shards();
+                    let mut others = (0..shards).filter(|other| other != column);
                     let without = Some(others.nth(copy - 1).ok_or_else(no_copy)?);
-                    self.make(
-                        &slots,
-                        (*segment, *column, without),
-                        run.offset_bytes,
-                        frames,
-                        read,
-                    )?;
+                    self.make(&slots, (*rows, *column, without), frames, read)?;
                 }
                 held => {
-                    let slot = stored_copy(&slots, held, copy)?;
-                    let device = slot.readable().ok_or_else(is_out)?;
-                    read(device.disk(), run.offset_bytes, frames)?;
+                    let at = self.stored_copy(&slots, held, copy)?;
+                    let (_, device) = readable(&slots, at).ok_or_else(is_out)?;
+                    read(device.disk(), at.offset_bytes, frames)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Where a copy is that is stored.
+    fn stored_copy(&self, slots: &Slots, held: &Held, copy: usize) -> io::Result<At> {
+        match held {
+            Held::Copies(copies) => copies.get(copy).copied().ok_or_else(no_copy),
+            Held::Column(rows, column) if copy == 0 => {
+                Ok(self.placement().at(&self.stripes()?.1, *rows, *column, slots))
+            }
+            Held::Column(..) => Err(no_copy()),
+        }
     }
 
     /// Writes, durably, what a device should have of a copy.
@@ -174,15 +203,15 @@ impl Members {
     /// As [`crate::Segments::mend`].
     pub(super) fn mend(&self, place: Place, copy: u32, frames: &[Frame]) -> io::Result<()> {
         let slots = self.slots();
-        for run in self.placement().runs(place, frames.len(), slots.len()) {
-            if matches!(run.held, Held::Column { .. }) && copy > 0 {
+        for run in self.placement().runs(place, frames.len(), &slots) {
+            if matches!(run.held, Held::Column(..)) && copy > 0 {
                 let text = "it is made of what others have, and not stored";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
-            let slot = stored_copy(&slots, &run.held, copy as usize)?;
-            let device = slot.readable().ok_or_else(is_out)?;
+            let at = self.stored_copy(&slots, &run.held, copy as usize)?;
+            let (slot, device) = readable(&slots, at).ok_or_else(is_out)?;
             self.begin()?;
-            let written = device.disk.write_durable(run.offset_bytes, &frames[run.frames.clone()]);
+            let written = device.disk.write_durable(at.offset_bytes, &frames[run.frames.clone()]);
             written.map_err(|error| self.fail_with(slot, error))?;
             slot.mended.fetch_add(1, Ordering::Relaxed);
         }
@@ -196,49 +225,47 @@ impl Members {
     pub(super) fn copy_to(&self, slot: &Slot, place: Place, frames: &[Frame]) -> io::Result<()> {
         let Some(to) = slot.written() else { return Err(is_out()) };
         let slots = self.slots();
-        let is_it = |position: usize| slots[position].number == slot.number;
-        for run in self.placement().runs(place, frames.len(), slots.len()) {
-            let has_it = match &run.held {
-                Held::Copies(positions) => positions.iter().any(|at| is_it((*at).into())),
-                Held::Column { segment, column } => is_it(position(*segment, *column, slots.len())),
+        for run in self.placement().runs(place, frames.len(), &slots) {
+            let copies = match &run.held {
+                Held::Copies(copies) => copies.clone(),
+                held => SmallVec::from_iter([self.stored_copy(&slots, held, 0)?]),
             };
-            if has_it {
-                to.disk.write(run.offset_bytes, &frames[run.frames.clone()])?;
+            let is_its =
+                |at: &&At| slots.get(at.position).is_some_and(|it| it.number == slot.number);
+            if let Some(at) = copies.iter().find(is_its) {
+                to.disk.write(at.offset_bytes, &frames[run.frames.clone()])?;
             }
         }
         Ok(())
     }
 
-    /// What a device should have in these rows of a segment; `None` if that is nothing.
+    /// What a column has in these rows of a segment; `None` if that is nothing.
     ///
     /// # Errors
     /// If others don't have it.
-    pub(super) fn rows_for(
+    pub(super) fn rows_of(
         &self,
-        slot: &Slot,
-        segment: u32,
-        is_metadata: bool,
+        column: usize,
+        (segment, is_metadata): (u32, bool),
         rows: Range<u32>,
-    ) -> io::Result<Option<(u64, Vec<Frame>)>> {
+    ) -> io::Result<Option<Vec<Frame>>> {
         let (slots, read): (_, Read) =
             (self.slots(), |disk, at, frames| disk.read_patiently(at, frames));
-        let own = slots.iter().position(|other| other.number == slot.number).ok_or_else(is_out)?;
-        let shard = shard_at(segment, own, slots.len());
-        let (geometry, offset_bytes) =
-            (self.placement().geometry(), self.placement().row_offset_bytes(segment, rows.start));
+        let geometry = self.placement().geometry();
         let mut frames: Vec<FrameMut> = rows.clone().map(|_| FrameMut::stale()).collect();
         if is_metadata {
-            let column = shard as u32 / METADATA_COPIES;
-            if column >= geometry.metadata_columns() {
+            let copies_of = column as u32 / METADATA_COPIES;
+            if copies_of >= geometry.metadata_columns() {
                 return Ok(None);
             }
-            // Of the others: it is not in.
-            let block = geometry.first_metadata_block() + column * geometry.rows() + rows.start;
+            // Of the others, if this one is not in.
+            let block = geometry.first_metadata_block() + copies_of * geometry.rows() + rows.start;
             self.read(Place::of_block(segment, block), &mut frames, read)?;
         } else {
-            self.make(&slots, (segment, shard, None), offset_bytes, &mut frames, read)?;
+            let of = Rows { segment, first: rows.start };
+            self.make(&slots, (of, column, None), &mut frames, read)?;
         }
-        Ok(Some((offset_bytes, frames.into_iter().map(FrameMut::freeze).collect())))
+        Ok(Some(frames.into_iter().map(FrameMut::freeze).collect()))
     }
 
     /// Whether the parity of these rows of the log is that of the data.
@@ -246,18 +273,18 @@ impl Members {
     /// # Errors
     /// If a device is not in, or can't be read.
     pub(super) fn verify_rows(&self, segment: u32, rows: Range<u32>) -> io::Result<bool> {
-        let code = self.placement().code().ok_or_else(is_out)?;
+        let (code, table) = self.stripes()?;
         let (slots, read): (_, Read) =
             (self.slots(), |disk, at, frames| disk.read_patiently(at, frames));
-        let offset_bytes = self.placement().row_offset_bytes(segment, rows.start);
-        let shard = |shard| {
-            let slot = &slots[position(segment, shard, slots.len())];
-            let device = slot.readable().ok_or_else(is_out)?;
-            read_frames(device.disk(), offset_bytes, rows.len(), read)
+        let of = Rows { segment, first: rows.start };
+        let column = |column| {
+            let at = self.placement().at(&table, of, column, &slots);
+            let (_, device) = readable(&slots, at).ok_or_else(is_out)?;
+            read_frames(device.disk(), at.offset_bytes, rows.len(), read)
         };
-        let shards = (0..slots.len()).map(shard).collect::<io::Result<Vec<_>>>()?;
-        let shards: Vec<&[Frame]> = shards.iter().map(Vec::as_slice).collect();
-        code.verify(&shards).map_err(io::Error::other)
+        let columns = (0..code.stripe().shards()).map(column).collect::<io::Result<Vec<_>>>()?;
+        let columns: Vec<&[Frame]> = columns.iter().map(Vec::as_slice).collect();
+        code.verify(&columns).map_err(io::Error::other)
     }
 
     /// The only device that is written to, if it is one.
@@ -280,15 +307,10 @@ fn read_frames(
     Ok(frames.into_iter().map(FrameMut::freeze).collect())
 }
 
-/// The device that has a copy which is stored.
-fn stored_copy<'a>(slots: &'a Slots, held: &Held, copy: usize) -> io::Result<&'a Arc<Slot>> {
-    let at = match held {
-        Held::Copies(positions) => positions.get(copy).map(|position| usize::from(*position)),
-        Held::Column { segment, column } => {
-            (copy == 0).then(|| position(*segment, *column, slots.len()))
-        }
-    };
-    at.and_then(|at| slots.get(at)).ok_or_else(no_copy)
+/// The device at this position, if it may be read.
+fn readable(slots: &[Arc<Slot>], at: At) -> Option<(&Arc<Slot>, &Device)> {
+    let slot = slots.get(at.position)?;
+    Some((slot, slot.readable()?))
 }
 
 pub(super) fn is_out() -> io::Error {

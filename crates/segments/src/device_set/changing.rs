@@ -27,7 +27,7 @@ impl Members {
         let left = self.leave(&slot, io::Error::other(why.to_owned()), DeviceState::Kept);
         left.map_err(|error| {
             let are_in = self.slots().iter().filter(|slot| slot.is_in()).count();
-            match self.placement().least_in() {
+            match self.least_there() {
                 1 if are_in <= 1 => DeviceError::Last(number),
                 least if are_in <= least => DeviceError::Needed { number, are_in },
                 _ => error.into(),

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use block::{Frame, FrameMut};
 use format::Place;
+use smallvec::SmallVec;
 use sys::{Buffers, Completion, Event, Persist, Ring};
 
 use super::device::{Device, Slot};
 use super::lanes::{Lane, Lanes, Line, Request, Requests, name_of};
 use super::members::{Members, Slots};
-use super::placement::Share;
+use super::placement::{At, Held, Share, are_known};
 use crate::channel::Channel;
 
 /// How often it is looked who is late.
@@ -105,7 +106,7 @@ impl SetChannel {
     }
 
     pub(super) fn append_ended(&mut self, index: u32, bit: Lanes, result: io::Result<()>) {
-        let Some(Request::Append { under_way, owed, ended_well, taken, error, .. }) =
+        let Some(Request::Append { under_way, owed, ended_well, enough, taken, error, .. }) =
             self.requests.get(index)
         else {
             return;
@@ -118,7 +119,7 @@ impl SetChannel {
         match result {
             Ok(()) => {
                 *ended_well += 1;
-                if *ended_well == self.members.placement().least_in() {
+                if *ended_well == *enough {
                     *taken = Some(Instant::now());
                 }
             }
@@ -166,13 +167,19 @@ impl Channel for SetChannel {
         persist: Persist,
     ) -> io::Result<()> {
         self.members.begin()?;
-        self.look_at_members();
-        let shares = self.members.placement().shares(place, &frames, self.slots.len())?;
+        let shares = loop {
+            self.look_at_members();
+            let shares = self.members.placement().shares(place, &frames, &self.slots)?;
+            if are_known(&shares, &self.slots) {
+                break shares;
+            }
+        };
         let index = self.requests.keep(Request::Append {
             user_data,
             under_way: 0,
             owed: 0,
             ended_well: 0,
+            enough: self.members.placement().enough_of(shares.len()),
             taken: None,
             frames,
             error: None,
@@ -180,7 +187,7 @@ impl Channel for SetChannel {
         });
         let (mut asked, mut refused) = (0, None);
         let slots = self.slots.clone();
-        for Share { position, offset_bytes, frames } in shares {
+        for Share { at: At { position, offset_bytes }, frames } in shares {
             let slot = &slots[position];
             if slot.written().is_none() {
                 continue;
@@ -189,7 +196,7 @@ impl Channel for SetChannel {
             debug_assert!(lane.is_none_or(|lane| asked & (1 << lane) == 0), "one share for each");
             let written = match lane {
                 Some(lane) => {
-                    let name = name_of(index, lane, 0);
+                    let name = name_of(index, lane, (0, 0));
                     self.lanes[lane].write(name, offset_bytes, frames, persist)
                 }
                 None => Err(io::Error::other("there is no way to it")),
@@ -218,10 +225,19 @@ impl Channel for SetChannel {
         if frame_count == 0 {
             return Ok(());
         }
-        for run in self.members.placement().runs(place, frame_count, self.slots.len()) {
-            let mut readable = self.lanes.iter().filter(|lane| lane.slot.is_in());
-            let count = run.frames.len();
-            readable.try_for_each(|lane| lane.line.check_range(run.offset_bytes, count))?;
+        for run in self.members.placement().runs(place, frame_count, &self.slots) {
+            let copies = match &run.held {
+                Held::Copies(copies) => copies.clone(),
+                Held::Column(rows, column) => SmallVec::from_iter([self.at_column(*rows, *column)]),
+            };
+            for At { position, offset_bytes } in copies {
+                let Some(slot) = self.slots.get(position).filter(|slot| slot.is_in()) else {
+                    continue;
+                };
+                if let Some(lane) = self.lane_of(slot) {
+                    self.lanes[lane].line.check_range(offset_bytes, run.frames.len())?;
+                }
+            }
         }
         Ok(())
     }

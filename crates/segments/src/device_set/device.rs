@@ -51,6 +51,10 @@ pub(super) struct Slot {
     /// `None` if it was not there when the pool was opened.
     pub(super) device: Option<Device>,
     state: AtomicU8,
+    /// How much of it the pool has, in bytes, where there is a map of parts.
+    bytes: AtomicU64,
+    /// Which map of parts it has, as far as this process knows; 0 if that is none.
+    pub(super) map_sequence: AtomicU64,
     /// Which of all attempts of the pool's devices to catch up is its last; 0 before the first.
     pub(super) attempts: AtomicU64,
     /// Requests of channels that have not ended.
@@ -85,6 +89,8 @@ impl Slot {
             id,
             device,
             state: AtomicU8::default(),
+            bytes: AtomicU64::default(),
+            map_sequence: AtomicU64::default(),
             attempts: AtomicU64::default(),
             in_flight: AtomicU32::default(),
             flushes_failed: AtomicU64::default(),
@@ -148,6 +154,15 @@ impl Slot {
     /// Its device, if it may be read.
     pub(super) fn readable(&self) -> Option<&Device> {
         self.device.as_ref().filter(|_| self.is_in())
+    }
+
+    /// How much of it the pool has, in bytes, where there is a map of parts.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_bytes(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Release);
     }
 
     /// What labels say of it.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use format::label::{DEVICES_MAX, Member};
 use format::{DeviceId, Label};
 
 use super::device::{Device, Slot};
+use super::maps::Stored;
 use super::members::{Change, Members};
 use crate::devices::DeviceState;
 use crate::labels;
@@ -26,8 +28,14 @@ impl Members {
         state_of: impl Fn(&Slot) -> DeviceState,
     ) -> Label {
         let (epoch, bytes) = change.told;
-        let member =
-            |slot: &Arc<Slot>| Member { state: state_of(slot).of_member(), ..slot.member(bytes) };
+        let bytes_of = |slot: &Slot| match change.map.named.sequence {
+            0 => bytes,
+            _ => slot.bytes(),
+        };
+        let member = |slot: &Arc<Slot>| Member {
+            state: state_of(slot).of_member(),
+            ..slot.member(bytes_of(slot))
+        };
         debug_assert!(slots.len() <= DEVICES_MAX);
         Label {
             pool_id: self.pool_id(),
@@ -36,6 +44,7 @@ impl Members {
             sequence: change.sequence,
             epoch,
             members: slots.iter().map(member).collect(),
+            parts: change.map.named,
         }
     }
 
@@ -55,8 +64,13 @@ impl Members {
     }
 }
 
-/// Writes both copies on each device. Which of them did not take it, and why.
-pub(super) fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>, io::Error)> {
+/// Writes both copies on each device, and before that the map that they name, where it is not
+/// there. Which of them did not take it, and why.
+pub(super) fn write_labels(
+    slots: &[Arc<Slot>],
+    label: &Label,
+    map: &Stored,
+) -> Vec<(Arc<Slot>, io::Error)> {
     let asked = slots.iter().filter_map(|slot| {
         let label = labels::of_device(label, slot.number, slot.id);
         Some((slot.clone(), slot.device.clone()?, label))
@@ -64,7 +78,7 @@ pub(super) fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>
     let asked: Vec<_> = asked.collect();
     if asked.iter().any(|(_, device, _)| device.file.is_none()) {
         let write = |(slot, device, label): (Arc<Slot>, Device, Label)| {
-            labels::write_both(device.disk(), &label).err().map(|error| (slot, error))
+            write_one(&slot, &device, &label, map).err().map(|error| (slot, error))
         };
         return asked.into_iter().filter_map(write).collect();
     }
@@ -73,11 +87,11 @@ pub(super) fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>
     let (sender, receiver) = mpsc::channel();
     let mut waiting: BTreeMap<u16, Arc<Slot>> = BTreeMap::new();
     for (slot, device, label) in asked {
-        let (sender, number) = (sender.clone(), slot.number);
-        waiting.insert(number, slot);
+        let (sender, number, map) = (sender.clone(), slot.number, map.clone());
+        waiting.insert(number, slot.clone());
         std::thread::spawn(move || {
             // Nobody waits any more if it took too long.
-            let _ = sender.send((number, labels::write_both(device.disk(), &label)));
+            let _ = sender.send((number, write_one(&slot, &device, &label, &map)));
         });
     }
     let (start, mut failed) = (Instant::now(), Vec::new());
@@ -93,4 +107,12 @@ pub(super) fn write_labels(slots: &[Arc<Slot>], label: &Label) -> Vec<(Arc<Slot>
     let late = |slot| (slot, io::Error::new(io::ErrorKind::TimedOut, "it did not take a label"));
     failed.extend(waiting.into_values().map(late));
     failed
+}
+
+fn write_one(slot: &Slot, device: &Device, label: &Label, map: &Stored) -> io::Result<()> {
+    if slot.map_sequence.load(Ordering::Acquire) != map.named.sequence {
+        map.write(device.disk())?;
+        slot.map_sequence.store(map.named.sequence, Ordering::Release);
+    }
+    labels::write_both(device.disk(), label)
 }

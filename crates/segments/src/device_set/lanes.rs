@@ -104,8 +104,9 @@ pub(super) enum Request {
         under_way: Lanes,
         /// Those among them that the answer waits for.
         owed: Lanes,
-        /// How many have ended well, and since when these are so many that others are late.
+        /// How many have ended well, and since when these are enough, so that others are late.
         ended_well: usize,
+        enough: usize,
         taken: Option<Instant>,
         frames: Vec<Frame>,
         error: Option<io::Error>,
@@ -198,14 +199,16 @@ impl Requests {
     }
 }
 
-/// What a lane's part of a request is called in its ring: of a read, of which of its runs.
-pub(super) fn name_of(index: u32, lane: usize, run: usize) -> u64 {
-    debug_assert!(lane < 1 << 8 && run < 1 << 24);
-    u64::from(index) | (lane as u64) << 32 | (run as u64) << 40
+/// What a lane's part of a request is called in its ring: of a read, of which of its runs, and
+/// which column.
+pub(super) fn name_of(index: u32, lane: usize, (run, column): (usize, usize)) -> u64 {
+    debug_assert!(lane < 1 << 8 && column < 1 << 8 && run < 1 << 16);
+    u64::from(index) | (lane as u64) << 32 | (column as u64) << 40 | (run as u64) << 48
 }
 
-pub(super) fn parts_of(name: u64) -> (u32, usize, usize) {
-    (name as u32, (name >> 32) as usize & 0xff, (name >> 40) as usize)
+/// The request, the lane, the run and the column.
+pub(super) fn parts_of(name: u64) -> (u32, usize, usize, usize) {
+    (name as u32, (name >> 32) as usize & 0xff, (name >> 48) as usize, (name >> 40) as usize & 0xff)
 }
 
 impl Lane {

@@ -9,8 +9,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use format::Geometry;
+
 use super::device::Slot;
 use super::labelling::write_labels;
+use super::maps::Stored;
 use super::placement::Placement;
 use crate::devices::{DeviceError, DeviceState};
 use crate::root;
@@ -45,10 +48,12 @@ pub(super) struct Change {
     /// That of the newest labels.
     pub(super) sequence: u64,
     epoch: u64,
-    /// How much of each device the pool has, in bytes.
+    /// How much of each device the pool has, in bytes; where there is a map, each has its own.
     pub(super) bytes: u64,
     /// The same two, as the newest labels have them.
     pub(super) told: (u64, u64),
+    /// The map of parts that counts, in a pool that has one.
+    pub(super) map: Stored,
 }
 
 impl Members {
@@ -58,7 +63,10 @@ impl Members {
         slots: Vec<Arc<Slot>>,
         sequence: u64,
     ) -> Self {
-        let change = Change { sequence, epoch: 0, bytes: 0, told: (0, 0) };
+        let map = placement.table().map(|table| table.map().clone());
+        let map = map.filter(|map| map.sequence > 0).map(|map| Stored::of(&map));
+        let map = map.unwrap_or_default();
+        let change = Change { sequence, epoch: 0, bytes: 0, told: (0, 0), map };
         let members = Self {
             pool_id,
             placement,
@@ -164,8 +172,11 @@ impl Members {
         match slot.state() {
             DeviceState::In => {
                 let slots = self.slots();
-                let is_other = |other: &&Arc<Slot>| other.is_in() && other.number != slot.number;
-                if slots.iter().filter(is_other).count() < self.placement.least_in() {
+                let state_of = |other: &Slot| match other.number == slot.number {
+                    true => state,
+                    false => other.state(),
+                };
+                if !self.can_do_with(&slots, state_of) {
                     return Err(error);
                 }
                 if self.has_begun() {
@@ -215,8 +226,10 @@ impl Members {
             let text = "requests that it had before are on their way still";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
-        if device.disk.len_bytes() < change.bytes {
-            let text = format!("it has {} bytes, not {}", device.disk.len_bytes(), change.bytes);
+        let of = (self.placement.geometry(), change.bytes);
+        let needs_bytes = self.needed_bytes(of, slot.number);
+        if device.disk.len_bytes() < needs_bytes {
+            let text = format!("it has {} bytes, not {needs_bytes}", device.disk.len_bytes());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         // What it had is worth nothing, its root first of all.
@@ -261,12 +274,16 @@ impl Members {
             // Those that are in come first: a label is not newer on one that does not count.
             let (are_in, others): (Vec<_>, Vec<_>) =
                 asked.into_iter().partition(|slot| state_of(slot) == DeviceState::In);
-            let mut failed = write_labels(&are_in, &label);
-            if are_in.len() - failed.len() < self.placement.least_in() {
+            let mut failed = write_labels(&are_in, &label, &change.map);
+            let is_left = |slot: &Slot| match failed.iter().any(|it| it.0.number == slot.number) {
+                true => DeviceState::Out,
+                false => state_of(slot),
+            };
+            if !self.can_do_with(&slots, is_left) {
                 let first = failed.into_iter().next().map(|(_, error)| error);
                 return Err(first.unwrap_or_else(|| io::Error::other("no device is in")));
             }
-            failed.extend(write_labels(&others, &label));
+            failed.extend(write_labels(&others, &label, &change.map));
             let is_done = failed.is_empty();
             for (slot, error) in failed {
                 slot.write_errors.fetch_add(1, Ordering::Relaxed);
@@ -283,20 +300,59 @@ impl Members {
             }
         }
         *self.slots.write().unwrap_or_else(PoisonError::into_inner) = slots;
+        self.members_changed();
+        Ok(())
+    }
+
+    /// Something that follows from the map is another one now.
+    pub(super) fn members_changed(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.tell_redundancy();
-        Ok(())
     }
 
     /// While others have the same, a device is not asked for long.
     fn tell_redundancy(&self) {
         let slots = self.slots();
-        let are_in = slots.iter().filter(|slot| slot.is_in()).count();
         for slot in slots.iter() {
             if let Some(device) = slot.written() {
-                let is_spare = are_in > self.placement.least_in();
-                device.disk.set_redundant(is_spare || !slot.is_in());
+                let without = |other: &Slot| match other.number == slot.number {
+                    true => DeviceState::Out,
+                    false => other.state(),
+                };
+                device.disk.set_redundant(!slot.is_in() || self.can_do_with(&slots, without));
             }
+        }
+    }
+
+    /// Whether all can be read if members have these states.
+    pub(super) fn can_do_with(
+        &self,
+        slots: &[Arc<Slot>],
+        state_of: impl Fn(&Slot) -> DeviceState,
+    ) -> bool {
+        let table = self.placement.table();
+        let has_share =
+            |slot: &&Arc<Slot>| table.as_ref().is_none_or(|table| table.has_share(slot.number));
+        let is_in = |slot: &&Arc<Slot>| state_of(slot) == DeviceState::In;
+        let sharing = slots.iter().filter(has_share).count();
+        slots.iter().filter(has_share).filter(is_in).count() >= self.placement.least_in(sharing)
+            && slots.iter().any(|slot| is_in(&slot))
+    }
+
+    /// How many devices must be in at least.
+    pub(super) fn least_there(&self) -> usize {
+        let (slots, table) = (self.slots(), self.placement.table());
+        let has_share =
+            |slot: &&Arc<Slot>| table.as_ref().is_none_or(|table| table.has_share(slot.number));
+        self.placement.least_in(slots.iter().filter(has_share).count())
+    }
+
+    /// How many bytes a pool that is divided like this needs of a device, if it has so many of each
+    /// where there is no map.
+    pub(super) fn needed_bytes(&self, (geometry, bytes): (Geometry, u64), number: u16) -> u64 {
+        match self.placement.mapped_table() {
+            Some(table) => geometry.part_offset_bytes(table.last_part(number) + 1),
+            None => bytes,
         }
     }
 }

@@ -28,15 +28,18 @@ mod access;
 mod changing;
 mod channel;
 mod device;
+mod growing;
 mod labelling;
 mod lanes;
 mod late;
+mod maps;
 mod members;
 mod opening;
 mod placement;
 mod reads;
 mod roots;
 mod set;
+mod table;
 
 pub use device::Device;
 pub use opening::{DeviceSetError, has_labels_of_several};

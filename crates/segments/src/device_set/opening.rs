@@ -1,6 +1,7 @@
 //! Making a pool on several devices, and finding out from their labels who is in.
 
 use std::io;
+use std::sync::Arc;
 
 use block::Frame;
 use format::label::{Member, MemberState};
@@ -9,10 +10,12 @@ use parity::LibraryError;
 use sys::Disk;
 
 use super::device::{Device, Slot};
+use super::maps::{self, Stored};
 use super::members::Members;
 use super::placement::Placement;
 use crate::devices::DeviceState;
 use crate::labels;
+use crate::plan::StripePlan;
 use crate::root;
 
 /// By how much the sequence of labels goes up when a pool is opened although it is not known that
@@ -56,6 +59,9 @@ pub enum DeviceSetError {
     /// No pool is on so many devices, or they have other numbers.
     #[error("the pool is on {0} devices, in a way that this version does not know")]
     Unknown(usize),
+    /// The map says where all is, and no device has it.
+    #[error("none of the devices that are there has the map of parts that their labels name")]
+    NoMap,
     /// Parity can't be made.
     #[error(transparent)]
     Library(#[from] LibraryError),
@@ -109,7 +115,9 @@ pub(super) fn find_members(
             (_, MemberState::Out) => DeviceState::Out,
             (_, MemberState::Kept) => DeviceState::Kept,
         };
-        Slot::new(member.number, member.device, device, state)
+        let slot = Slot::new(member.number, member.device, device, state);
+        slot.set_bytes(member.bytes);
+        slot
     };
     let slots: Vec<_> = newest.members.iter().map(&mut slot_of).collect();
     let are_in = newest.members.iter().filter(|member| member.state == MemberState::In).count();
@@ -117,58 +125,92 @@ pub(super) fn find_members(
     if there == 0 {
         return Err(DeviceSetError::NoneIn(newest_on.name));
     }
+    let placement = placement_of(&newest, &slots)?;
+    let members = Members::new(newest.pool_id, placement, slots, newest.sequence);
+    if !members.can_do_with(&members.slots(), Slot::state) {
+        return Err(DeviceSetError::Lost { there, least: members.least_there() });
+    }
     // More than half: then the others can't have gone on without these, unless two of three went
     // out in one change, and are back without the third.
-    let placement = Placement::on(slots.len())?;
-    let are_numbered = || slots.iter().zip(0..).all(|(slot, position)| slot.number == position);
-    if placement.code().is_some() && !are_numbered() {
-        return Err(DeviceSetError::Unknown(slots.len()));
-    }
-    let least = placement.least_in();
-    if there < least {
-        return Err(DeviceSetError::Lost { there, least });
-    }
     let is_sure = 2 * there > are_in;
     if !is_sure && !may_miss {
         return Err(DeviceSetError::TooFew { there, are_in });
     }
-    let step = if is_sure { 0 } else { FORCED_STEP };
-    Ok(Members::new(newest.pool_id, placement, slots, newest.sequence + step))
+    if !is_sure {
+        members.change().sequence += FORCED_STEP;
+    }
+    Ok(members)
+}
+
+/// How segments are laid on the members that a label names.
+fn placement_of(newest: &Label, slots: &[Arc<Slot>]) -> Result<Placement, DeviceSetError> {
+    let unknown = || DeviceSetError::Unknown(slots.len());
+    if newest.parts.sequence == 0 {
+        let placement = Placement::on(newest.pool_id, slots.len())?;
+        let are_numbered = slots.iter().zip(0..).all(|(slot, position)| slot.number == position);
+        return match placement.code().is_some() && !are_numbered {
+            true => Err(unknown()),
+            false => Ok(placement),
+        };
+    }
+    let devices = slots.iter().filter(|slot| slot.is_in()).filter_map(|slot| slot.device.as_ref());
+    let map = devices.into_iter().find_map(|device| maps::read(device.disk(), newest.parts));
+    let map = map.ok_or(DeviceSetError::NoMap)?;
+    let is_known = |device: u8| slots.iter().any(|slot| slot.number == u16::from(device));
+    let are_known = map.pool_id == newest.pool_id
+        && (1..map.segment_count())
+            .flat_map(|segment| map.parts(segment))
+            .all(|part| is_known(part.device));
+    match are_known {
+        true => Placement::mapped(map),
+        false => Err(unknown()),
+    }
 }
 
 /// Makes a pool on devices that may bear anything, with its first root. The first blocks of `wiped`
 /// are made zeros, so that nothing that was there before is taken for a part of it. `entropy` is
-/// random.
+/// random. With a plan it has a map of parts.
 ///
 /// # Errors
 /// What the devices say; then there is no pool.
 pub(super) fn make(
     devices: &[Device],
     root: &Superblock,
-    wiped: &[Place],
-    entropy: [u8; 16],
+    (wiped, entropy): (&[Place], [u8; 16]),
+    plan: Option<&StripePlan>,
 ) -> io::Result<()> {
     // What it needs is there before anything is written.
-    let placement = Placement::on(devices.len()).map_err(io::Error::other)?;
+    let placement = match plan {
+        Some(plan) => Placement::mapped(plan.map(root.pool_id)),
+        None => Placement::on(root.pool_id, devices.len()),
+    };
+    let placement = placement.map_err(io::Error::other)?;
     let has_feature = match placement.code() {
-        Some(_) => root.features.has_stripes(),
+        Some(_) => root.features.has_stripes() && root.features.has_parts() == plan.is_some(),
         None => root.features.has_mirrors(),
     };
     assert!(has_feature && root.features.has_labels(), "the root is of another kind of pool");
-    assert_eq!(root.geometry.columns, placement.columns(), "columns are those of the devices");
-    let member = |number: usize| {
-        let number = number as u16;
+    placement.lay_out(root.geometry);
+    let member = |position: usize| {
+        let number = position as u16;
         let device = DeviceId::of_member(root.pool_id, number, entropy);
-        Member { device, bytes: root.capacity_bytes, number, state: MemberState::In }
+        let bytes = plan.map_or(root.capacity_bytes, |plan| plan.bytes_of(position));
+        Member { device, bytes, number, state: MemberState::In }
     };
     let members: Vec<Member> = (0..devices.len()).map(member).collect();
     // No root is there before all devices have their labels.
-    for device in devices {
+    for (number, device) in (0..).zip(devices) {
         for place in wiped {
-            device.disk.write(root.geometry.offset_bytes(*place), &[Frame::zeros()])?;
+            if let Some(offset_bytes) = placement.row_on(number, *place) {
+                device.disk.write(offset_bytes, &[Frame::zeros()])?;
+            }
         }
         root::wipe(device.disk())?;
     }
+    let map = match (plan, placement.table()) {
+        (Some(_), Some(table)) => Stored::of(table.map()),
+        _ => Stored::default(),
+    };
     for (device, member) in devices.iter().zip(&members) {
         let label = Label {
             pool_id: root.pool_id,
@@ -177,7 +219,9 @@ pub(super) fn make(
             sequence: 1,
             epoch: root.epoch,
             members: members.clone(),
+            parts: map.named,
         };
+        map.write(device.disk())?;
         labels::write_both(device.disk(), &label)?;
     }
     devices.iter().try_for_each(|device| root::write_first(device.disk(), root))

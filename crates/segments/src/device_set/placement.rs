@@ -1,19 +1,21 @@
 //! What of a segment is on which device.
 //!
-//! Devices are named by their *position*: their place among the members. In a pool in stripes that
-//! is their number, which never changes hands but to who replaces one.
+//! Devices are named by their *position*: their place among the members as somebody has looked at
+//! them. The map of a pool in stripes has their numbers instead, as members come and go.
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::{METADATA_COPIES, PARITY_COLUMNS, UNITS_PER_BLOCK};
-use format::{Geometry, Place};
+use format::{Geometry, PLACE_UNIT_BYTES, Part, PartsMap, Place};
 use parity::{Code, ParityError, Stripe};
 use smallvec::SmallVec;
 
+use super::device::Slot;
 use super::opening::DeviceSetError;
+use super::table::Table;
 use crate::layout::Layout;
 
 /// The most devices of a pool each of which has all of it.
@@ -21,16 +23,28 @@ pub(super) const MIRRORS_MAX: usize = 3;
 /// Reads of places that are so near to each other go to the same device, as long as it is well.
 const NEAR_BYTES: u64 = 256 << 10;
 
-/// Positions of devices, in the order in which they are asked.
-pub(super) type Positions = SmallVec<[u8; 4]>;
+/// Where something is on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct At {
+    /// Where the device is among the members; nowhere, if it has come since these were looked at.
+    pub(super) position: usize,
+    pub(super) offset_bytes: u64,
+}
 
 /// Which devices have something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// Each of these.
-    Copies(Positions),
-    /// The one with this column of this segment; others have what makes it.
-    Column { segment: u32, column: usize },
+    /// Each of these, in the order in which they are asked.
+    Copies(SmallVec<[At; 3]>),
+    /// The one with this column of data. Others have what makes it.
+    Column(Rows, usize),
+}
+
+/// Rows of a segment, from the first one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rows {
+    pub(super) segment: u32,
+    pub(super) first: u32,
 }
 
 /// Blocks that are one behind the other on their devices.
@@ -38,53 +52,81 @@ pub(super) enum Held {
 pub(super) struct Run {
     /// Which of the blocks that were asked for.
     pub(super) frames: Range<usize>,
-    /// Where they are on each device that has them, in bytes.
-    pub(super) offset_bytes: u64,
     pub(super) held: Held,
 }
 
 /// What a device gets of an append.
 #[derive(Debug)]
 pub(super) struct Share {
-    pub(super) position: usize,
-    pub(super) offset_bytes: u64,
+    pub(super) at: At,
     pub(super) frames: Vec<Frame>,
 }
 
 /// How segments are laid on the devices of a pool.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Placement {
-    layout: Arc<Layout>,
-    /// How many devices there are, and how parity is made, in a pool in stripes.
-    stripes: Option<Arc<dyn Code>>,
+    layout: Layout,
+    /// Where columns are, and how parity is made, in a pool in stripes.
+    stripes: Option<Stripes>,
 }
 
-/// How many devices of a pool on so many must be in: with fewer, something can't be read. In
-/// stripes that is as many as have data, and one where each of them has all.
+#[derive(Debug)]
+struct Stripes {
+    code: Arc<dyn Code>,
+    table: RwLock<Arc<Table>>,
+}
+
+/// How many devices of a pool on so many must be in, if all have a share of it: with fewer,
+/// something can't be read. In stripes that is all but two, and one where each of them has all.
 pub fn least_in(devices: usize) -> usize {
     if devices > MIRRORS_MAX { devices - PARITY_COLUMNS as usize } else { 1 }
 }
 
 impl Placement {
-    /// That of a pool on so many devices.
+    /// That of a pool on so many devices, which has no map of parts.
     ///
     /// # Errors
     /// [`DeviceSetError::Unknown`] if no stripe has so many columns; if a library is missing.
-    pub(super) fn on(devices: usize) -> Result<Self, DeviceSetError> {
-        let stripes = match least_in(devices) {
-            1 => None,
-            columns => {
-                let stripe = Stripe::new(columns, PARITY_COLUMNS as usize);
-                let stripe = stripe.map_err(|_| DeviceSetError::Unknown(devices))?;
-                Some(parity::code(stripe)?)
-            }
-        };
-        Ok(Self { layout: Arc::default(), stripes })
+    pub(super) fn on(pool_id: [u8; 16], devices: usize) -> Result<Self, DeviceSetError> {
+        if devices <= MIRRORS_MAX {
+            return Ok(Self { layout: Layout::default(), stripes: None });
+        }
+        let columns = u8::try_from(devices).map_err(|_| DeviceSetError::Unknown(devices))?;
+        // Before a stripe is there that has them: a map of impossibly many columns can't be.
+        let code = code_of(columns)?;
+        let map = PartsMap::over_all(pool_id, columns, 1);
+        Ok(Self::with(code, map))
+    }
+
+    /// That of a pool with this map.
+    ///
+    /// # Errors
+    /// If a library is missing.
+    pub(super) fn mapped(map: PartsMap) -> Result<Self, DeviceSetError> {
+        Ok(Self::with(code_of(map.columns() as u8)?, map))
+    }
+
+    fn with(code: Arc<dyn Code>, map: PartsMap) -> Self {
+        let table = RwLock::new(Arc::new(Table::new(map)));
+        Self { layout: Layout::default(), stripes: Some(Stripes { code, table }) }
     }
 
     /// Devices are divided like this from now on.
+    ///
+    /// # Panics
+    /// If the map does not have so many segments: who reads a root sees to that.
     pub(super) fn lay_out(&self, geometry: Geometry) {
         assert_eq!(geometry.columns, self.columns(), "columns are those of the devices");
+        if let Some(table) = self.table() {
+            let map = table.map();
+            if map.sequence == 0 {
+                let columns = map.columns() as u8;
+                let all = PartsMap::over_all(map.pool_id, columns, geometry.segment_count);
+                self.replace(Table::new(all));
+            } else {
+                assert!(map.segment_count() >= geometry.segment_count, "the map has all segments");
+            }
+        }
         self.layout.set(geometry);
     }
 
@@ -94,7 +136,26 @@ impl Placement {
 
     /// How parity is made, in a pool in stripes.
     pub(super) fn code(&self) -> Option<&dyn Code> {
-        self.stripes.as_deref()
+        self.stripes.as_ref().map(|stripes| &*stripes.code)
+    }
+
+    /// Where columns are, in a pool in stripes.
+    pub(super) fn table(&self) -> Option<Arc<Table>> {
+        let stripes = self.stripes.as_ref()?;
+        Some(stripes.table.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// The same, in a pool with a map of parts.
+    pub(super) fn mapped_table(&self) -> Option<Arc<Table>> {
+        self.table().filter(|table| table.map().sequence > 0)
+    }
+
+    /// Columns are there from now on. For [`super::members`], which has said so before, if it has
+    /// to.
+    pub(super) fn replace(&self, table: Table) {
+        let stripes = self.stripes.as_ref();
+        let known = stripes.map(|it| it.table.write().unwrap_or_else(PoisonError::into_inner));
+        *known.expect("it is a pool in stripes") = Arc::new(table);
     }
 
     /// How many columns of data a segment has.
@@ -102,53 +163,93 @@ impl Placement {
         self.code().map_or(1, |code| code.stripe().data() as u8)
     }
 
-    /// How many devices must be in: with fewer, something can't be read.
-    pub(super) fn least_in(&self) -> usize {
-        self.columns().into()
+    /// How many devices must be in, of so many that have a share of the pool: with fewer, something
+    /// can't be read.
+    pub(super) fn least_in(&self, devices: usize) -> usize {
+        match self.stripes {
+            Some(_) => devices.saturating_sub(PARITY_COLUMNS as usize),
+            None => devices.min(1),
+        }
     }
 
-    /// Where so many blocks from a place on are. `devices`: how many there are now.
-    pub(super) fn runs(&self, place: Place, count: usize, devices: usize) -> SmallVec<[Run; 1]> {
-        let Some(code) = self.code() else {
+    /// How many of those that an append goes to must have it before another one is late.
+    pub(super) fn enough_of(&self, shares: usize) -> usize {
+        self.least_in(shares).max(1)
+    }
+
+    /// Where so many blocks from a place on are, on these members.
+    pub(super) fn runs(
+        &self,
+        place: Place,
+        count: usize,
+        slots: &[Arc<Slot>],
+    ) -> SmallVec<[Run; 1]> {
+        let Some(table) = self.table() else {
             let offset_bytes = self.layout.offset_bytes(place, count);
-            let first = (offset_bytes / NEAR_BYTES) as usize;
-            let positions = (first..first + devices).map(|at| (at % devices.max(1)) as u8);
-            let held = Held::Copies(positions.collect());
-            return SmallVec::from_iter([Run { frames: 0..count, offset_bytes, held }]);
+            let (first, devices) = ((offset_bytes / NEAR_BYTES) as usize, slots.len());
+            let at = |at: usize| At { position: at % devices.max(1), offset_bytes };
+            let held = Held::Copies((first..first + devices).map(at).collect());
+            return SmallVec::from_iter([Run { frames: 0..count, held }]);
         };
-        let (geometry, shards) = (self.geometry(), code.stripe().shards());
+        let geometry = self.geometry();
         assert!(
             geometry.contains(place, (count * FRAME_BYTES) as u64)
                 && place.offset_units.is_multiple_of(UNITS_PER_BLOCK),
             "{count} blocks at {place:?} are not inside of {geometry:?}"
         );
-        let (segment, rows) = (place.segment, geometry.rows());
+        let rows = geometry.rows();
         let first = place.offset_units / UNITS_PER_BLOCK;
         let (mut runs, mut at) = (SmallVec::new(), 0);
         // Of no blocks at all too there is a run, which ends.
         while at < count || runs.is_empty() {
             let block = first + at as u32;
             let end = count.min(at + (rows - block % rows) as usize);
+            let of = Rows { segment: place.segment, first: block % rows };
             let held = match block.checked_sub(geometry.first_metadata_block()) {
-                None => Held::Column { segment, column: (block / rows) as usize },
+                None => Held::Column(of, (block / rows) as usize),
                 Some(block) => {
-                    let copies = (0..METADATA_COPIES as usize).map(|copy| {
-                        let shard = (block / rows * METADATA_COPIES) as usize + copy;
-                        position(segment, shard, shards) as u8
-                    });
-                    Held::Copies(copies.collect())
+                    let column = (block / rows * METADATA_COPIES) as usize;
+                    let copies = column..column + METADATA_COPIES as usize;
+                    let copy = |column| self.at(&table, of, column, slots);
+                    Held::Copies(copies.map(copy).collect())
                 }
             };
-            let offset_bytes = self.row_offset_bytes(segment, block % rows);
-            runs.push(Run { frames: at..end, offset_bytes, held });
+            runs.push(Run { frames: at..end, held });
             at = end;
         }
         runs
     }
 
-    /// Where a row of a segment is on each device, in bytes.
-    pub(super) fn row_offset_bytes(&self, segment: u32, row: u32) -> u64 {
-        self.geometry().part_offset_bytes(segment) + u64::from(row) * BLOCK_BYTES
+    /// Where rows of a column are.
+    pub(super) fn at(&self, table: &Table, rows: Rows, column: usize, slots: &[Arc<Slot>]) -> At {
+        self.in_part(table.map().part(rows.segment, column), rows.first, slots)
+    }
+
+    fn in_part(&self, part: Part, row: u32, slots: &[Arc<Slot>]) -> At {
+        let offset_bytes =
+            self.geometry().part_offset_bytes(part.number) + u64::from(row) * BLOCK_BYTES;
+        At { position: position_of(slots, part.device.into()), offset_bytes }
+    }
+
+    /// Where a device has the row of a place of the log, in bytes; `None` if it has none of it.
+    pub(super) fn row_on(&self, device: u16, place: Place) -> Option<u64> {
+        let Some(table) = self.table() else { return Some(self.layout.offset_bytes(place, 1)) };
+        let parts = table.map().parts(place.segment);
+        let part = parts.into_iter().find(|part| u16::from(part.device) == device)?;
+        let row = place.offset_units / UNITS_PER_BLOCK % self.geometry().rows();
+        Some(self.in_part(part, row, &[]).offset_bytes)
+    }
+
+    /// Where a place is on the device that is asked for it first, in bytes.
+    pub(super) fn locate(&self, place: Place, slots: &[Arc<Slot>]) -> u64 {
+        let in_block = u64::from(place.offset_units % UNITS_PER_BLOCK) * PLACE_UNIT_BYTES;
+        let start = match self.runs(place.block_start(), 1, slots)[0].held {
+            Held::Copies(ref copies) => copies.first().map_or(0, |at| at.offset_bytes),
+            Held::Column(rows, column) => {
+                self.table().map_or(0, |table| self.at(&table, rows, column, &[]).offset_bytes)
+            }
+        };
+        start + in_block
     }
 
     /// The part of an append that each device gets. An append without frames has an empty part for
@@ -160,60 +261,81 @@ impl Placement {
         &self,
         place: Place,
         frames: &[Frame],
-        devices: usize,
+        slots: &[Arc<Slot>],
     ) -> io::Result<Vec<Share>> {
-        let Some(code) = self.code().filter(|_| !frames.is_empty()) else {
+        let stripes = self.stripes.as_ref().zip(self.table()).filter(|_| !frames.is_empty());
+        let Some((Stripes { code, .. }, table)) = stripes else {
             let offset_bytes = self.layout.offset_or_start(place, frames.len());
-            let share = |position| Share { position, offset_bytes, frames: frames.to_vec() };
-            return Ok((0..devices).map(share).collect());
+            let at = |position| At { position, offset_bytes };
+            let share = |position| Share { at: at(position), frames: frames.to_vec() };
+            return Ok((0..slots.len()).map(share).collect());
         };
-        if self.geometry().is_of_metadata(place) {
-            return Ok(self.copies_of(place, frames, devices));
+        let (geometry, block) = (self.geometry(), place.offset_units / UNITS_PER_BLOCK);
+        let (of, columns) = if geometry.is_of_metadata(place) {
+            (Rows { segment: place.segment, first: 0 }, self.copies_of(place, frames))
+        } else {
+            let columns = code.stripe().data();
+            let rows = frames.len() / columns;
+            assert!(
+                frames.len() == rows * columns && block as usize + rows <= geometry.rows() as usize,
+                "{} blocks at {place:?} are no rows of {columns} columns",
+                frames.len()
+            );
+            let data: Vec<&[Frame]> = frames.chunks_exact(rows).collect();
+            let parity = code.encode(&data).map_err(io::Error::other)?;
+            let all = data.into_iter().map(<[Frame]>::to_vec).chain(parity).enumerate();
+            let all = all.map(|(column, frames)| (column, block, frames)).collect();
+            (Rows { segment: place.segment, first: block }, all)
+        };
+        let mut shares = Vec::with_capacity(columns.len());
+        for (column, row, frames) in columns {
+            let parts = table.written(of.segment, column);
+            let share =
+                |part: &Part| Share { at: self.in_part(*part, row, slots), frames: frames.clone() };
+            shares.extend(parts.iter().map(share));
         }
-        let (columns, shards) = (code.stripe().data(), code.stripe().shards());
-        let rows = frames.len() / columns;
-        let row = place.offset_units / UNITS_PER_BLOCK;
-        assert!(
-            frames.len() == rows * columns
-                && row as usize + rows <= self.geometry().rows() as usize,
-            "{} blocks at {place:?} are no rows of {columns} columns",
-            frames.len()
-        );
-        let data: Vec<&[Frame]> = frames.chunks_exact(rows).collect();
-        let parity = code.encode(&data).map_err(io::Error::other)?;
-        let offset_bytes = self.row_offset_bytes(place.segment, row);
-        let columns = data.into_iter().map(<[Frame]>::to_vec).chain(parity);
-        let share = |(shard, frames)| {
-            let position = position(place.segment, shard, shards);
-            Share { position, offset_bytes, frames }
-        };
-        Ok((0..).zip(columns).map(share).collect())
+        Ok(shares)
     }
 
-    /// What each device gets of metadata, in a pool in stripes.
-    fn copies_of(&self, place: Place, frames: &[Frame], devices: usize) -> Vec<Share> {
-        let runs = self.runs(place, frames.len(), devices);
-        let shares = runs.into_iter().flat_map(|run| {
-            let Held::Copies(positions) = run.held else { return Vec::new() };
-            let share = |position: u8| Share {
-                position: position.into(),
-                offset_bytes: run.offset_bytes,
-                frames: frames[run.frames.clone()].to_vec(),
-            };
-            positions.into_iter().map(share).collect()
-        });
-        shares.collect()
+    /// What each column gets of metadata, in a pool in stripes, and from which row on.
+    fn copies_of(&self, place: Place, frames: &[Frame]) -> Vec<(usize, u32, Vec<Frame>)> {
+        let (geometry, mut at) = (self.geometry(), 0);
+        let first = place.offset_units / UNITS_PER_BLOCK - geometry.first_metadata_block();
+        assert!(geometry.contains(place, (frames.len() * FRAME_BYTES) as u64), "{place:?}");
+        let mut columns = Vec::new();
+        while at < frames.len() {
+            let block = first + at as u32;
+            let row = block % geometry.rows();
+            let end = frames.len().min(at + (geometry.rows() - row) as usize);
+            let column = (block / geometry.rows() * METADATA_COPIES) as usize;
+            let copies = column..column + METADATA_COPIES as usize;
+            columns.extend(copies.map(|column| (column, row, frames[at..end].to_vec())));
+            at = end;
+        }
+        columns
     }
 }
 
-/// The device with a shard of a segment.
-pub(super) fn position(segment: u32, shard: usize, shards: usize) -> usize {
-    (segment as usize + shard) % shards
+/// Whether all shares are of these members: none of a device that has come since they were looked
+/// at.
+pub(super) fn are_known(shares: &[Share], slots: &[Arc<Slot>]) -> bool {
+    shares.iter().all(|share| share.at.position < slots.len())
 }
 
-/// The shard of a segment that a device has.
-pub(super) fn shard_at(segment: u32, position: usize, shards: usize) -> usize {
-    (position + shards - segment as usize % shards) % shards
+fn code_of(columns: u8) -> Result<Arc<dyn Code>, DeviceSetError> {
+    let data = usize::from(columns).saturating_sub(PARITY_COLUMNS as usize);
+    let stripe = Stripe::new(data, PARITY_COLUMNS as usize);
+    Ok(parity::code(stripe.map_err(|_| DeviceSetError::Unknown(columns.into()))?)?)
+}
+
+/// Where the device with this number is among the members.
+fn position_of(slots: &[Arc<Slot>], number: u16) -> usize {
+    // Mostly numbers are positions, as none is missing in between.
+    let near = slots.get(usize::from(number)).filter(|slot| slot.number == number);
+    match near {
+        Some(_) => number.into(),
+        None => slots.iter().position(|slot| slot.number == number).unwrap_or(usize::MAX),
+    }
 }
 
 /// Fills `frames` with a shard, made of what others have of the same rows.
@@ -235,69 +357,5 @@ pub(super) fn make(
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn of(columns: u8, part_bytes: u64) -> Placement {
-        let placement = Placement::on(usize::from(columns) + 2).unwrap();
-        placement.lay_out(Geometry { part_bytes, segment_count: 16, columns });
-        placement
-    }
-
-    #[test]
-    fn a_read_is_cut_where_a_column_ends() {
-        let placement = of(4, 64 << 10);
-        let cut = |block, count: usize| -> Vec<(usize, u64, usize)> {
-            let runs = placement.runs(Place::of_block(1, block), count, 6).into_iter();
-            let cut = runs.map(|run| {
-                let Held::Column { column, .. } = run.held else { panic!("it is of the log") };
-                (column, (run.offset_bytes - (16 << 20)) / BLOCK_BYTES, run.frames.len())
-            });
-            cut.collect()
-        };
-        assert_eq!(cut(0, 16), [(0, 0, 16)]);
-        assert_eq!(cut(15, 2), [(0, 15, 1), (1, 0, 1)]);
-        assert_eq!(cut(20, 40), [(1, 4, 12), (2, 0, 16), (3, 0, 12)]);
-        assert_eq!(cut(63, 1), [(3, 15, 1)]);
-    }
-
-    #[test]
-    fn what_is_outside_is_stopped() {
-        let placement = of(3, 64 << 10);
-        let stopped = |place, count| {
-            let call = std::panic::AssertUnwindSafe(|| placement.runs(place, count, 5));
-            assert!(std::panic::catch_unwind(call).is_err());
-        };
-        stopped(Place::of_block(1, 40), 9);
-        stopped(Place { segment: 1, offset_units: 1 }, 1);
-        stopped(Place::of_block(16, 0), 1);
-    }
-
-    proptest! {
-        #[test]
-        fn runs_are_all_blocks_once_and_in_order(
-            (columns, bits) in (2..=16u8, 16..=24u32),
-            (first, count) in (any::<u32>(), 1..20_000usize),
-        ) {
-            let placement = of(columns, 1 << bits);
-            let (all, rows) =
-                (placement.geometry().blocks_per_segment(), placement.geometry().rows());
-            let first = first % all;
-            let count = count.min((all - first) as usize);
-            let mut at = 0;
-            for run in placement.runs(Place::of_block(3, first), count, columns.into()) {
-                let block = first + at as u32;
-                prop_assert!(!run.frames.is_empty() && run.frames.start == at);
-                let column = (block / rows) as usize;
-                prop_assert_eq!(run.held, Held::Column { segment: 3, column });
-                prop_assert_eq!(run.offset_bytes, placement.row_offset_bytes(3, block % rows));
-                at = run.frames.end;
-                // It ends where it has to, and nowhere else.
-                prop_assert!(at == count || (first + at as u32).is_multiple_of(rows));
-            }
-            prop_assert_eq!(at, count);
-        }
-    }
-}
+#[path = "placement_tests.rs"]
+mod tests;

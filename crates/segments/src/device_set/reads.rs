@@ -13,7 +13,8 @@ use sys::{Buffers, Completion};
 use super::access::is_out;
 use super::channel::SetChannel;
 use super::lanes::{Lanes, ReadRun, Request, name_of, parts_of};
-use super::placement::{Held, Run, make, position, shard_at};
+use super::placement::{At, Held, Rows, make};
+use super::table::Table;
 
 impl SetChannel {
     pub(super) fn begin_read(
@@ -23,7 +24,7 @@ impl SetChannel {
         frames: Vec<FrameMut>,
     ) -> io::Result<()> {
         self.look_at_members();
-        let runs = self.members.placement().runs(place, frames.len(), self.slots.len());
+        let runs = self.members.placement().runs(place, frames.len(), &self.slots);
         let counts: SmallVec<[usize; 1]> = runs.iter().map(|run| run.frames.len()).collect();
         let runs = runs.into_iter().map(ReadRun::new).collect();
         let index = self.requests.keep(Request::Read { user_data, runs, is_answered: false });
@@ -57,39 +58,50 @@ impl SetChannel {
         let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return Ok(false) };
         let (run, tried) = (runs[number].run.clone(), runs[number].tried);
         match &run.held {
-            Held::Copies(positions) => {
-                let mut positions = positions.iter().map(|position| usize::from(*position));
-                match positions.find_map(|position| self.lane_to_read(position, tried)) {
-                    Some(lane) => self.ask_lane((index, number), lane, &run, frames).map(|()| true),
-                    None => Ok(false),
-                }
+            Held::Copies(copies) => {
+                let found =
+                    copies.iter().find_map(|at| Some((*at, self.lane_to_read(*at, tried)?)));
+                let Some((at, lane)) = found else { return Ok(false) };
+                self.ask_lane((index, number), (lane, at, 0), frames).map(|()| true)
             }
-            Held::Column { segment, column } => {
-                let own = position(*segment, *column, self.slots.len());
-                match self.lane_to_read(own, tried) {
-                    Some(lane) => self.ask_lane((index, number), lane, &run, frames).map(|()| true),
-                    None => self.ask_others((index, number), (*segment, *column), &run),
+            Held::Column(rows, column) => {
+                let at = self.at_column(*rows, *column);
+                match self.lane_to_read(at, tried) {
+                    Some(lane) => {
+                        let own = (lane, at, *column);
+                        self.ask_lane((index, number), own, frames).map(|()| true)
+                    }
+                    None => self.ask_others((index, number), (*rows, *column)),
                 }
             }
         }
+    }
+
+    /// Where rows of a column are now.
+    pub(super) fn at_column(&self, rows: Rows, column: usize) -> At {
+        let placement = self.members.placement();
+        let at = |table: Arc<Table>| placement.at(&table, rows, column, &self.slots);
+        placement.table().map_or(At { position: usize::MAX, offset_bytes: 0 }, at)
     }
 
     /// Asks as many other lanes as it takes, or one more.
     fn ask_others(
         &mut self,
         (index, number): (u32, usize),
-        (segment, column): (u32, usize),
-        run: &Run,
+        (rows, column): (Rows, usize),
     ) -> io::Result<bool> {
         let Some(code) = self.members.placement().code() else { return Ok(false) };
-        let (needed, shards) = (code.stripe().data(), self.slots.len());
+        let (needed, shards) = (code.stripe().data(), code.stripe().shards());
         let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return Ok(false) };
         let read = &mut runs[number];
         let (tried, is_begun) = (read.tried, read.others.is_some());
-        let others = (0..shards).filter(|shard| *shard != column);
-        let positions = others.map(|shard| position(segment, shard, shards));
-        let lanes: Vec<usize> =
-            positions.filter_map(|position| self.lane_to_read(position, tried)).collect();
+        let others = (0..shards).filter(|other| *other != column);
+        let lanes: Vec<(usize, At, usize)> = others
+            .filter_map(|other| {
+                let at = self.at_column(rows, other);
+                Some((self.lane_to_read(at, tried)?, at, other))
+            })
+            .collect();
         let wanted = if is_begun { 1 } else { needed };
         if lanes.len() < wanted {
             return Ok(false);
@@ -98,7 +110,7 @@ impl SetChannel {
             runs[number].others.get_or_insert_with(|| vec![None; shards]);
         }
         for lane in lanes.into_iter().take(wanted) {
-            self.ask_lane((index, number), lane, run, Vec::new())?;
+            self.ask_lane((index, number), lane, Vec::new())?;
         }
         Ok(true)
     }
@@ -106,12 +118,13 @@ impl SetChannel {
     fn ask_lane(
         &mut self,
         (index, number): (u32, usize),
-        lane: usize,
-        run: &Run,
+        (lane, at, column): (usize, At, usize),
         mut frames: Vec<FrameMut>,
     ) -> io::Result<()> {
-        frames.resize_with(run.frames.len(), FrameMut::stale);
-        self.lanes[lane].read(name_of(index, lane, number), run.offset_bytes, frames)?;
+        let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return Ok(()) };
+        frames.resize_with(runs[number].run.frames.len(), FrameMut::stale);
+        let name = name_of(index, lane, (number, column));
+        self.lanes[lane].read(name, at.offset_bytes, frames)?;
         if let Some(Request::Read { runs, .. }) = self.requests.get(index) {
             let read = &mut runs[number];
             read.under_way |= 1 << lane;
@@ -122,14 +135,14 @@ impl SetChannel {
     }
 
     /// The lane to a device, if it may be read and was not asked already.
-    fn lane_to_read(&self, position: usize, tried: Lanes) -> Option<usize> {
-        let slot = self.slots.get(position).filter(|slot| slot.readable().is_some())?;
+    fn lane_to_read(&self, at: At, tried: Lanes) -> Option<usize> {
+        let slot = self.slots.get(at.position).filter(|slot| slot.readable().is_some())?;
         self.lane_of(slot).filter(|lane| tried & (1 << lane) == 0)
     }
 
     /// One lane has ended its part of a request.
     pub(super) fn part_ended(&mut self, completion: Completion) {
-        let (index, lane, run) = parts_of(completion.user_data);
+        let (index, lane, run, column) = parts_of(completion.user_data);
         self.lanes[lane].ended_one();
         match (self.requests.get(index), completion.buffers) {
             (Some(Request::Append { .. }), Buffers::Write(_)) => {
@@ -139,7 +152,7 @@ impl SetChannel {
                 runs[run].under_way &= !(1 << lane);
                 match completion.result {
                     _ if *is_answered || runs[run].frames.is_some() => {}
-                    Ok(()) => self.part_read((index, run), lane, frames),
+                    Ok(()) => self.part_read((index, run), (lane, column), frames),
                     Err(error) => {
                         self.lanes[lane].slot.read_errors.fetch_add(1, Ordering::Relaxed);
                         self.read_failed((index, run), frames, error);
@@ -151,30 +164,28 @@ impl SetChannel {
         self.requests.forget_if_ended(index);
     }
 
-    /// A lane has read what was asked of it.
-    fn part_read(&mut self, (index, number): (u32, usize), lane: usize, frames: Vec<FrameMut>) {
+    /// A lane has read what was asked of it: of which column, if it is of the log.
+    fn part_read(
+        &mut self,
+        (index, number): (u32, usize),
+        (lane, column): (usize, usize),
+        frames: Vec<FrameMut>,
+    ) {
         self.lanes[lane].late_reads = 0;
-        let at = self.slots.iter().position(|slot| Arc::ptr_eq(slot, &self.lanes[lane].slot));
-        let shards = self.slots.len();
+        // What a device that was replaced since has read may be anything.
+        if !self.slots.iter().any(|slot| Arc::ptr_eq(slot, &self.lanes[lane].slot)) {
+            return self.read_failed((index, number), frames, is_out());
+        }
         let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return };
         let read = &mut runs[number];
-        let own = match &read.run.held {
-            Held::Column { segment, column } => Some((*segment, *column)),
-            Held::Copies(_) => None,
-        };
-        let shard = own.zip(at).map(|((segment, _), at)| shard_at(segment, at, shards));
-        match (own, shard) {
-            (None, _) => read.frames = Some(frames),
-            (Some((_, column)), Some(shard)) if shard == column => read.frames = Some(frames),
-            // What a device that was replaced since has read may be anything.
-            (Some(_), None) => return self.read_failed((index, number), frames, is_out()),
-            (Some((_, column)), Some(shard)) => {
-                let Some(others) = &mut read.others else { return };
+        match &read.run.held {
+            Held::Column(_, wanted) if *wanted != column => {
+                let (Some(others), wanted) = (&mut read.others, *wanted) else { return };
                 let mut made = Vec::new();
                 made.resize_with(frames.len(), FrameMut::stale);
-                others[shard] = Some(frames.into_iter().map(FrameMut::freeze).collect());
+                others[column] = Some(frames.into_iter().map(FrameMut::freeze).collect());
                 let Some(code) = self.members.placement().code() else { return };
-                match make(code, others, column, &mut made) {
+                match make(code, others, wanted, &mut made) {
                     Ok(()) => read.frames = Some(made),
                     // More of them are on their way.
                     Err(_) if read.under_way > 0 => return,
@@ -184,6 +195,7 @@ impl SetChannel {
                     }
                 }
             }
+            _ => read.frames = Some(frames),
         }
         self.answer_read(index);
     }

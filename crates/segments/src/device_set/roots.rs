@@ -47,10 +47,18 @@ impl PoolRoots {
             let text = format!("it has {columns} columns of data, and its devices have {expected}");
             return Err(RootError::None(text));
         }
+        let (table, geometry) = (members.placement().mapped_table(), newest.geometry);
+        let has_map = table.is_some();
+        let mapped_count = table.map_or(u32::MAX, |table| table.map().segment_count());
+        if newest.features.has_parts() != has_map || mapped_count < geometry.segment_count {
+            let text = "it has other segments than the map of its devices";
+            return Err(RootError::None(text.into()));
+        }
         members.note_root(newest.capacity_bytes, newest.epoch);
         for (slot, _) in &found {
             let has_bytes = slot.device.as_ref().map_or(0, |device| device.disk.len_bytes());
-            let wants_bytes = newest.capacity_bytes;
+            let of = (geometry, newest.capacity_bytes);
+            let wants_bytes = members.needed_bytes(of, slot.number);
             if has_bytes < wants_bytes {
                 let text = format!("it has {has_bytes} bytes, and the pool {wants_bytes}");
                 let short = |_| RootError::Short { wants_bytes, has_bytes };

@@ -18,6 +18,7 @@ use super::roots::{self, PoolRoots};
 use crate::channel::Channel;
 use crate::devices::{DeviceError, DeviceState, DeviceStatus};
 use crate::labels;
+use crate::plan::StripePlan;
 use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
 
@@ -33,7 +34,7 @@ pub struct DeviceSet {
 impl DeviceSet {
     /// Makes a pool on 1 to 18 devices, with its first root: see [`crate::Local::make`]. `entropy`
     /// is random. From four on the root has stripes of as many columns as there are devices, less
-    /// two.
+    /// two, and each segment is on all of them.
     ///
     /// # Errors
     /// What the devices say, or that parity can't be made; then there is no pool.
@@ -43,7 +44,20 @@ impl DeviceSet {
         wiped: &[Place],
         entropy: [u8; 16],
     ) -> io::Result<()> {
-        opening::make(devices, root, wiped, entropy)
+        opening::make(devices, root, (wiped, entropy), None)
+    }
+
+    /// Makes a pool on devices that this plan was made for, with a map of parts.
+    ///
+    /// # Errors
+    /// As [`DeviceSet::make`].
+    pub fn make_planned(
+        devices: &[Device],
+        root: &Superblock,
+        (wiped, entropy): (&[Place], [u8; 16]),
+        plan: &StripePlan,
+    ) -> io::Result<()> {
+        opening::make(devices, root, (wiped, entropy), Some(plan))
     }
 
     /// Opens a pool on devices, in any order. Those that are not there are missing; with `may_miss`
@@ -118,14 +132,22 @@ impl Segments for DeviceSet {
         self.members.placement().lay_out(geometry);
     }
 
-    /// As long as the shortest that is in.
+    /// As long as the shortest that is in; where there is a map, as long as that is.
     fn len_bytes(&self) -> u64 {
+        if let Some(table) = self.members.placement().mapped_table() {
+            let geometry = self.members.placement().geometry();
+            return geometry.part_offset_bytes(table.map().segment_count());
+        }
         let slots = self.members.slots();
         let devices = slots.iter().filter_map(|slot| slot.readable());
         devices.map(|device| device.disk.len_bytes()).min().unwrap_or(0)
     }
 
     fn grow(&self, capacity_bytes: u64) -> io::Result<()> {
+        if self.members.placement().mapped_table().is_some() {
+            self.members.begin()?;
+            return self.members.grow_map(capacity_bytes);
+        }
         let slots = self.members.slots();
         let devices = slots.iter().filter_map(|slot| slot.written());
         let mut short = devices.filter(|device| device.disk.len_bytes() < capacity_bytes);
@@ -152,10 +174,12 @@ impl Segments for DeviceSet {
     fn free(&self, segment: u32) -> io::Result<bool> {
         let geometry = self.members.placement().geometry();
         assert!((1..geometry.segment_count).contains(&segment), "there is no segment {segment}");
-        let (offset_bytes, part_bytes) = (geometry.part_offset_bytes(segment), geometry.part_bytes);
         let (mut can, slots) = (false, self.members.slots());
-        for device in slots.iter().filter_map(|slot| slot.written()) {
-            can |= device.disk.discard(offset_bytes, part_bytes)?;
+        for slot in slots.iter() {
+            let start = self.members.placement().row_on(slot.number, Place::of_block(segment, 0));
+            if let (Some(device), Some(offset_bytes)) = (slot.written(), start) {
+                can |= device.disk.discard(offset_bytes, geometry.part_bytes)?;
+            }
         }
         Ok(can)
     }
@@ -253,7 +277,10 @@ impl Segments for DeviceSet {
     }
 
     fn copies(&self) -> u32 {
-        self.members.slots().len() as u32
+        match self.members.placement().code() {
+            Some(code) => code.stripe().shards() as u32,
+            None => self.members.slots().len() as u32,
+        }
     }
 
     fn read_copy(&self, place: Place, copy: u32, frames: &mut [FrameMut]) -> io::Result<()> {
@@ -292,10 +319,16 @@ impl Segments for DeviceSet {
         rows: Range<u32>,
     ) -> io::Result<bool> {
         let slot = self.coming(device)?;
-        let Ok(made) = self.members.rows_for(&slot, segment, is_metadata, rows) else {
+        let start = Place::of_block(segment, rows.start);
+        let Some(offset_bytes) = self.members.placement().row_on(device, start) else {
+            return Ok(true);
+        };
+        let Some(table) = self.members.placement().table() else { return Ok(false) };
+        let Some(column) = table.map().column_on(segment, device) else { return Ok(true) };
+        let Ok(made) = self.members.rows_of(column, (segment, is_metadata), rows) else {
             return Ok(false);
         };
-        let Some((offset_bytes, frames)) = made else { return Ok(true) };
+        let Some(frames) = made else { return Ok(true) };
         let Some(to) = slot.written() else { return Err(is_out()) };
         let written = to.disk.write(offset_bytes, &frames);
         written.map_err(|error| self.members.fail_with(&slot, error)).map(|()| true)
@@ -352,7 +385,7 @@ impl Segments for DeviceSet {
     }
 
     fn locate(&self, place: Place) -> u64 {
-        self.members.placement().geometry().offset_bytes(place)
+        self.members.placement().locate(place, &self.members.slots())
     }
 }
 

@@ -21,9 +21,8 @@ pub(crate) mod replay;
 
 use std::sync::atomic::Ordering;
 
-use format::geometry::PARITY_COLUMNS;
 use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
-use segments::{Device, DeviceSet, Local, Shared};
+use segments::{Device, DeviceSet, Local, Shared, StripePlan};
 
 use crate::checkpoint::load::load_checkpoint;
 use crate::chunks::medium::Medium;
@@ -91,11 +90,14 @@ impl Store {
         Self::create_divided(disk, entropy, geometry, of)
     }
 
-    /// Makes a pool on 1 to 18 devices, with as much of each as the shortest of them holds. Up to
-    /// three each have all of it; from four on all but two of them have data, in stripes, and two
-    /// parity. `entropy` as for [`Store::create`].
+    /// Makes a pool on 1 to 48 devices. Up to three each have all of it, so that it has as much of
+    /// each as the shortest holds; from four on it is in stripes, with all that there is of each.
+    /// `entropy` as for [`Store::create`].
     pub fn create_on(devices: &[Device], entropy: &[u8; 64]) -> Result<(), StoreError> {
-        Self::create_on_several(devices, entropy, Geometry::for_capacity)
+        match devices.len() {
+            ..=3 => Self::create_mirrored(devices, entropy, Geometry::for_capacity),
+            _ => Self::create_in_stripes(devices, entropy, (0, None, None)),
+        }
     }
 
     /// As [`Store::create_on`], of segments of this size: for tests.
@@ -105,27 +107,41 @@ impl Store {
         segment_bytes: u64,
     ) -> Result<(), StoreError> {
         let geometry = |len_bytes| Geometry::of_segments(segment_bytes, len_bytes);
-        Self::create_on_several(devices, entropy, geometry)
+        match devices.len() {
+            ..=3 => Self::create_mirrored(devices, entropy, geometry),
+            _ => Self::create_in_stripes(devices, entropy, (0, None, Some(segment_bytes))),
+        }
     }
 
-    fn create_on_several(
+    /// Makes a pool in stripes on 4 to 48 devices, with room to make the columns of so many lost
+    /// ones again, the capacity, and parts of the size that [`StripePlan::new`] is to be given.
+    ///
+    /// # Errors
+    /// If there can't be such a plan; what the devices say.
+    pub fn create_in_stripes(
+        devices: &[Device],
+        entropy: &[u8; 64],
+        (spares, capacity_bytes, part_bytes): (usize, Option<u64>, Option<u64>),
+    ) -> Result<(), StoreError> {
+        let len_bytes: Vec<u64> = devices.iter().map(|it| it.disk().len_bytes()).collect();
+        let plan = StripePlan::new(&len_bytes, spares, capacity_bytes, part_bytes);
+        let plan = plan.map_err(|error| StoreError::Size(error.to_string()))?;
+        let of = of_several(Features::STRIPES | Features::PARTS);
+        let pool_bytes = plan.geometry.pool_bytes();
+        let superblock = first_superblock(pool_bytes, entropy, Ok(plan.geometry), of)?;
+        let with = (&first_records()[..], random_of(entropy));
+        Ok(DeviceSet::make_planned(devices, &superblock, with, &plan)?)
+    }
+
+    fn create_mirrored(
         devices: &[Device],
         entropy: &[u8; 64],
         geometry: impl FnOnce(u64) -> Result<Geometry, FormatError>,
     ) -> Result<(), StoreError> {
         let len_bytes = devices.iter().map(|device| device.disk().len_bytes()).min().unwrap_or(0);
-        let (feature, columns) = match devices.len() {
-            count @ 4.. => (Features::STRIPES, count - PARITY_COLUMNS as usize),
-            _ => (Features::MIRRORS, 1),
-        };
-        let incompatible = Features::KNOWN.incompatible | feature;
-        let of = (FormatVersion::default(), Features { incompatible, ..Features::KNOWN });
-        let columns = u8::try_from(columns).unwrap_or(u8::MAX);
-        let geometry = geometry(len_bytes).and_then(|geometry| geometry.with_columns(columns));
-        let superblock = first_superblock(len_bytes, entropy, geometry, of)?;
-        let mut random = [0; 16];
-        random.copy_from_slice(&entropy[48..]);
-        Ok(DeviceSet::make(devices, &superblock, &first_records(), random)?)
+        let of = of_several(Features::MIRRORS);
+        let superblock = first_superblock(len_bytes, entropy, geometry(len_bytes), of)?;
+        Ok(DeviceSet::make(devices, &superblock, &first_records(), random_of(entropy))?)
     }
 
     fn create_divided(
@@ -258,6 +274,19 @@ fn first_superblock(
     root_key.copy_from_slice(&entropy[16..48]);
     let first = Superblock::of_new_pool(pool_id, root_key, len_bytes, geometry);
     Ok(Superblock { version, features, ..first })
+}
+
+/// The version and features of a pool on several devices, which is laid on them like this.
+fn of_several(feature: u64) -> (FormatVersion, Features) {
+    let incompatible = Features::KNOWN.incompatible | feature;
+    (FormatVersion::default(), Features { incompatible, ..Features::KNOWN })
+}
+
+/// What of the entropy ids of devices are made of.
+fn random_of(entropy: &[u8; 64]) -> [u8; 16] {
+    let mut random = [0; 16];
+    random.copy_from_slice(&entropy[48..]);
+    random
 }
 
 /// Where the first record must not be found by accident: what was there before is wiped.

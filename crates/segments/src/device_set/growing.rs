@@ -1,0 +1,142 @@
+//! The map of parts grows: more segments, in parts that are free.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use format::parts_map::COLUMNS_IN_MAP_MAX;
+use format::{Geometry, PartsMap};
+
+use super::device::Slot;
+use super::maps::Stored;
+use super::members::{Change, Members};
+use super::table::{Moves, Table};
+use crate::parts::Parts;
+use crate::plan::segments_in;
+
+impl Members {
+    /// Has the map name so many segments as a pool has that is as long as this on each of as many
+    /// devices as there are columns. Files become longer, if it takes that.
+    ///
+    /// # Errors
+    /// `StorageFull` if the devices have no room for them; that of a device.
+    pub(super) fn grow_map(&self, capacity_bytes: u64) -> io::Result<()> {
+        let mut change = self.change();
+        let Some(table) = self.placement().mapped_table() else { return Ok(()) };
+        let (geometry, map) = (self.placement().geometry(), table.map());
+        let wanted = geometry.count_in(capacity_bytes);
+        let Some(more) = wanted.checked_sub(map.segment_count().into()).filter(|more| *more > 0)
+        else {
+            return Ok(());
+        };
+        if wanted * map.columns() as u64 > COLUMNS_IN_MAP_MAX {
+            let text = "the map of parts has no place for so many segments";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, text));
+        }
+        let slots = self.slots();
+        let (bytes, grown) = self.room_for(&slots, &table, geometry, more as u32)?;
+        let mut parts = free_parts(&table, &bytes, geometry);
+        let mut next = map.successor();
+        for segment in map.segment_count()..wanted as u32 {
+            let taken = parts.allot(segment, map.columns());
+            next.push(&taken.ok_or_else(|| no_room(grown))?);
+        }
+        for slot in slots.iter() {
+            if let Some(bytes) = bytes.get(&slot.number) {
+                slot.set_bytes(*bytes);
+            }
+        }
+        self.commit_map(&mut change, next, table.moves().clone())
+    }
+
+    /// How much of each device that is in the pool may have, so that so many more segments fit; and
+    /// how many segments fit then.
+    fn room_for(
+        &self,
+        slots: &[Arc<Slot>],
+        table: &Table,
+        geometry: Geometry,
+        more: u32,
+    ) -> io::Result<(BTreeMap<u16, u64>, u32)> {
+        let map = table.map();
+        let usable = || slots.iter().filter(|slot| slot.is_in() && !table.is_emptied(slot.number));
+        let count = |bytes: &BTreeMap<u16, u64>| {
+            let parts: Vec<u32> =
+                bytes.values().map(|bytes| geometry.count_in(*bytes) as u32 - 1).collect();
+            let all = segments_in(&parts, map.columns(), map.spares.into());
+            let room = free_parts(table, bytes, geometry).room(map.columns());
+            room.min((1 + all).saturating_sub(map.segment_count()))
+        };
+        let has: BTreeMap<u16, u64> = usable().map(|slot| (slot.number, slot.bytes())).collect();
+        if count(&has) >= more {
+            return Ok((has, more));
+        }
+        // Each of n devices has a share of the new columns, and the spare ones have parts too.
+        let shares = has.len().saturating_sub(map.spares.into()).max(1) as u64;
+        let parts_each = (u64::from(more) * map.columns() as u64).div_ceil(shares);
+        let long = |slot: &Arc<Slot>| {
+            let device = slot.device.as_ref()?;
+            let wanted = slot.bytes() + parts_each * geometry.part_bytes;
+            if device.disk.len_bytes() < wanted {
+                // One that can't become longer has what it has.
+                let _ = device.disk.grow(wanted);
+            }
+            let bytes = device.disk.len_bytes().min(wanted).max(slot.bytes());
+            let whole = geometry.part_offset_bytes(geometry.count_in(bytes) as u32);
+            Some((slot.number, whole.max(slot.bytes())))
+        };
+        let longer: BTreeMap<u16, u64> = usable().filter_map(long).collect();
+        match count(&longer) {
+            fit if fit >= more => Ok((longer, fit)),
+            fit => Err(no_room(fit)),
+        }
+    }
+
+    /// Makes this the map, with these moves under way.
+    ///
+    /// # Errors
+    /// As [`Members::commit`]; the map is what it was then.
+    pub(super) fn commit_map(
+        &self,
+        change: &mut Change,
+        map: PartsMap,
+        moves: Moves,
+    ) -> io::Result<()> {
+        let before = std::mem::replace(&mut change.map, Stored::of(&map));
+        let committed = self.commit(change, self.slots(), BTreeMap::new());
+        match committed {
+            Ok(()) => {
+                self.placement().replace(Table::moving(map, moves));
+                self.members_changed();
+                Ok(())
+            }
+            Err(error) => {
+                change.map = before;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn no_room(fit: u32) -> io::Error {
+    let text = format!(
+        "the devices have room for {fit} more segments only: add a device, or have those return \
+         that are out"
+    );
+    io::Error::new(io::ErrorKind::StorageFull, text)
+}
+
+/// The free parts of devices of which the pool has so many bytes each.
+pub(super) fn free_parts(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Parts {
+    let mut parts = Parts::default();
+    for (number, bytes) in bytes {
+        parts.add(*number as u8, (geometry.count_in(*bytes) as u32).saturating_sub(1));
+    }
+    let map = table.map();
+    let used = (1..map.segment_count()).flat_map(|segment| map.parts(segment));
+    for part in used.chain(table.moves().values().copied()) {
+        // Of a device that is none of these nothing is free.
+        let _ = parts.take(part);
+    }
+    parts
+}

@@ -1,0 +1,73 @@
+//! Where the columns of the segments of a pool in stripes are, and where they are moved to.
+
+use std::collections::BTreeMap;
+
+use format::parts_map::MAPPED_DEVICES_MAX;
+use format::{Part, PartsMap};
+use smallvec::SmallVec;
+
+/// Columns that are moved: of a segment, which one, and the part that it goes to.
+pub(super) type Moves = BTreeMap<(u32, usize), Part>;
+
+/// The map of parts, and what is being changed of it. It never changes itself: another one takes
+/// its place.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    map: PartsMap,
+    moves: Moves,
+    /// How many columns each device has, by its number, and the highest of their parts.
+    used: [u32; MAPPED_DEVICES_MAX as usize],
+    last: [u32; MAPPED_DEVICES_MAX as usize],
+}
+
+impl Table {
+    pub(super) fn new(map: PartsMap) -> Self {
+        Self::moving(map, Moves::new())
+    }
+
+    /// These columns are being moved: what is written to them goes to both parts.
+    pub(super) fn moving(map: PartsMap, moves: Moves) -> Self {
+        let mut used = [0; MAPPED_DEVICES_MAX as usize];
+        let mut last = used;
+        for part in (1..map.segment_count()).flat_map(|segment| map.parts(segment)) {
+            let device = usize::from(part.device);
+            used[device] += 1;
+            last[device] = part.number.max(last[device]);
+        }
+        Self { map, moves, used, last }
+    }
+
+    pub(super) fn map(&self) -> &PartsMap {
+        &self.map
+    }
+
+    pub(super) fn moves(&self) -> &Moves {
+        &self.moves
+    }
+
+    /// The parts that what is written to a column goes to.
+    pub(super) fn written(&self, segment: u32, column: usize) -> SmallVec<[Part; 2]> {
+        let other = self.moves.get(&(segment, column)).copied();
+        std::iter::once(self.map.part(segment, column)).chain(other).collect()
+    }
+
+    /// Whether something of the pool is on this device. Without a map all are on all devices.
+    pub(super) fn has_share(&self, device: u16) -> bool {
+        self.map.sequence == 0 || self.used(device) > 0
+    }
+
+    /// Whether a device is to be without columns.
+    pub(super) fn is_emptied(&self, device: u16) -> bool {
+        device < MAPPED_DEVICES_MAX && self.map.emptied & 1 << device != 0
+    }
+
+    /// The highest number of a part that a device has a column in; 0 if it has none.
+    pub(super) fn last_part(&self, device: u16) -> u32 {
+        self.last.get(usize::from(device)).copied().unwrap_or_default()
+    }
+
+    /// How many columns a device has.
+    pub(super) fn used(&self, device: u16) -> u32 {
+        self.used.get(usize::from(device)).copied().unwrap_or_default()
+    }
+}
