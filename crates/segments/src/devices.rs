@@ -31,6 +31,15 @@ impl DeviceState {
     }
 }
 
+/// Who lacks something that others have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// A device that catches up, by its number.
+    Device(u16),
+    /// The parts that columns are being moved to.
+    Parts,
+}
+
 /// A device of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceStatus {
@@ -54,6 +63,19 @@ pub struct DeviceStatus {
     pub mended: u64,
     /// How often a write or a flush was retried that it had refused.
     pub retries: u64,
+    /// In a pool with a map of parts: how many it has, and how many of them columns are in.
+    pub parts: Option<PartsUse>,
+}
+
+/// The parts of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartsUse {
+    /// How many there are.
+    pub all: u32,
+    /// How many columns are in.
+    pub used: u32,
+    /// Whether it is emptied: what it has is moved elsewhere, and then it is no member any more.
+    pub is_emptied: bool,
 }
 
 /// Why devices can't be changed so.
@@ -76,9 +98,19 @@ pub enum DeviceError {
         /// How many are in.
         are_in: usize,
     },
-    /// None comes to a pool in stripes, and none goes, but for another.
-    #[error("the pool is in stripes over {0} devices, and keeps as many: replace one that is out")]
+    /// None comes to a pool in stripes without a map of parts, and none goes, but for another.
+    #[error("the pool has no map of parts, and keeps its {0} devices: replace one that is out")]
     InStripes(usize),
+    /// The others have too few free parts for what it has.
+    #[error("device {number} has {needs} parts of the pool, and the others have {has} free ones")]
+    NoRoom {
+        /// The number of the device.
+        number: u16,
+        /// How many parts of it are in use.
+        needs: u32,
+        /// How many others have free.
+        has: u32,
+    },
     /// It is what is asked for already, or can't be from where it is.
     #[error("device {number} is {state:?}: {instead}")]
     State {

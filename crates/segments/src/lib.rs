@@ -26,7 +26,7 @@ pub mod slow;
 
 pub use channel::Channel;
 pub use device_set::{Device, DeviceSet, DeviceSetError, has_labels_of_several, least_in};
-pub use devices::{DeviceError, DeviceState, DeviceStatus};
+pub use devices::{DeviceError, DeviceState, DeviceStatus, Lacking, PartsUse};
 pub use format::SegmentKind;
 pub use local::Local;
 pub use parity::Stripe;

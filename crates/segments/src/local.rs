@@ -223,6 +223,7 @@ impl Segments for Local {
             write_errors: 0,
             mended: 0,
             retries: self.disk.retry_count(),
+            parts: None,
         }]
     }
 

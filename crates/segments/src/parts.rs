@@ -138,7 +138,7 @@ impl Parts {
         devices.sort_by_key(|(number, _)| *number);
         devices.rotate_left(segment as usize % columns);
         let parts: Vec<Part> =
-            devices.into_iter().filter_map(|(number, _)| self.take_of(number)).collect();
+            devices.into_iter().filter_map(|(number, _)| self.take_on(number)).collect();
         assert_eq!(parts.len(), columns, "all of these have free parts");
         Some(parts)
     }
@@ -149,11 +149,11 @@ impl Parts {
         let others = self.free().filter(|(number, free)| *free > 0 && !devices.contains(number));
         let (number, _) =
             others.max_by_key(|(number, free)| (*free, std::cmp::Reverse(*number)))?;
-        self.take_of(number)
+        self.take_on(number)
     }
 
-    /// Takes the free part of a device with the lowest number.
-    fn take_of(&mut self, number: u8) -> Option<Part> {
+    /// Takes the free part of a device with the lowest number; `None` if there is none.
+    pub fn take_on(&mut self, number: u8) -> Option<Part> {
         let device = self.devices.get_mut(&number)?;
         let part = Part { device: number, number: device.first_free()? };
         device.set(part.number, false);

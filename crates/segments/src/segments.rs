@@ -10,7 +10,7 @@ use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
-use crate::devices::{DeviceError, DeviceStatus};
+use crate::devices::{DeviceError, DeviceStatus, Lacking};
 
 /// Where the segments of a pool live, and its root.
 ///
@@ -162,33 +162,39 @@ pub trait Segments: Send + Sync {
     /// The devices of the pool, by number.
     fn devices(&self) -> Vec<DeviceStatus>;
 
-    /// Devices that get all that is written from now on, but lack what was written before, each
-    /// with a number that is another one each time it begins to.
-    fn catching_up(&self) -> Vec<(u16, u64)> {
+    /// Who gets all that is written from now on, but lacks what was written before, each with a
+    /// number that is another one each time it begins to.
+    fn lacking(&self) -> Vec<(Lacking, u64)> {
         Vec::new()
     }
 
-    /// Devices that failed a while ago, and may be well again, begin to catch up.
-    fn take_back_departed(&self) {}
+    /// Whether something of this segment is lacking there.
+    fn lacks(&self, _who: Lacking, _segment: u32) -> bool {
+        true
+    }
 
-    /// Writes to a device that is catching up, and to no other, what others have at `place`. Not
-    /// durable before [`Segments::caught_up`].
+    /// Who should lack nothing any more begins to be given it: devices that failed a while ago and
+    /// may be well again, and parts that columns of lost devices go to.
+    fn begin_to_give(&self) {}
+
+    /// Writes to those who lack something, and to no other, what others have at `place`. Not
+    /// durable before [`Segments::given`].
     ///
     /// # Errors
-    /// What the device says: it is out then. That it is not catching up (any more).
-    fn copy_to(&self, _device: u16, _place: Place, _frames: &[Frame]) -> io::Result<()> {
+    /// What a device says: it is out then. That it does not lack anything (any more).
+    fn copy_to(&self, _who: Lacking, _place: Place, _frames: &[Frame]) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
     }
 
-    /// Writes to a device that is catching up what it should have in these rows of a segment, in a
-    /// pool in stripes: its column of the log, made of those of others, or its copy of metadata.
-    /// Not durable before [`Segments::caught_up`]. `false`: too few of the others can be read.
+    /// Writes to those who lack something what they should have in these rows of a segment, in a
+    /// pool in stripes: columns of the log, made of those of others, or copies of metadata. Not
+    /// durable before [`Segments::given`]. `false`: too few of the others can be read.
     ///
     /// # Errors
     /// As [`Segments::copy_to`].
     fn rebuild(
         &self,
-        _device: u16,
+        _who: Lacking,
         _segment: u32,
         _is_metadata: bool,
         _rows: Range<u32>,
@@ -204,11 +210,12 @@ pub trait Segments: Send + Sync {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
     }
 
-    /// A device has all that the others have. It is in when this returns, and they all say so.
+    /// They have all that they lacked. A device is in when this returns, and columns are where they
+    /// were moved to; all devices that are in say so.
     ///
     /// # Errors
     /// As [`Segments::copy_to`].
-    fn caught_up(&self, _device: u16) -> io::Result<()> {
+    fn given(&self, _who: Lacking) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there is one device"))
     }
 

@@ -9,7 +9,6 @@ use block::{Frame, FrameMut};
 use format::Place;
 use format::geometry::METADATA_COPIES;
 use parity::Code;
-use smallvec::SmallVec;
 use sys::{Disk, Persist};
 
 use super::device::{Device, Slot};
@@ -187,7 +186,7 @@ impl Members {
     }
 
     /// Where a copy is that is stored.
-    fn stored_copy(&self, slots: &Slots, held: &Held, copy: usize) -> io::Result<At> {
+    pub(super) fn stored_copy(&self, slots: &Slots, held: &Held, copy: usize) -> io::Result<At> {
         match held {
             Held::Copies(copies) => copies.get(copy).copied().ok_or_else(no_copy),
             Held::Column(rows, column) if copy == 0 => {
@@ -218,27 +217,6 @@ impl Members {
         Ok(())
     }
 
-    /// Writes to one device what it should have of these frames.
-    ///
-    /// # Errors
-    /// What it says.
-    pub(super) fn copy_to(&self, slot: &Slot, place: Place, frames: &[Frame]) -> io::Result<()> {
-        let Some(to) = slot.written() else { return Err(is_out()) };
-        let slots = self.slots();
-        for run in self.placement().runs(place, frames.len(), &slots) {
-            let copies = match &run.held {
-                Held::Copies(copies) => copies.clone(),
-                held => SmallVec::from_iter([self.stored_copy(&slots, held, 0)?]),
-            };
-            let is_its =
-                |at: &&At| slots.get(at.position).is_some_and(|it| it.number == slot.number);
-            if let Some(at) = copies.iter().find(is_its) {
-                to.disk.write(at.offset_bytes, &frames[run.frames.clone()])?;
-            }
-        }
-        Ok(())
-    }
-
     /// What a column has in these rows of a segment; `None` if that is nothing.
     ///
     /// # Errors
@@ -262,8 +240,9 @@ impl Members {
             let block = geometry.first_metadata_block() + copies_of * geometry.rows() + rows.start;
             self.read(Place::of_block(segment, block), &mut frames, read)?;
         } else {
-            let of = Rows { segment, first: rows.start };
-            self.make(&slots, (of, column, None), &mut frames, read)?;
+            let (of, count) = (Rows { segment, first: rows.start }, frames.len());
+            let run = Run { frames: 0..count, held: Held::Column(of, column) };
+            self.read_run(&slots, &run, &mut frames, read)?;
         }
         Ok(Some(frames.into_iter().map(FrameMut::freeze).collect()))
     }

@@ -11,6 +11,7 @@ use super::members::Members;
 use super::placement::MIRRORS_MAX;
 use crate::devices::{DeviceError, DeviceState};
 use crate::labels;
+use crate::plan::DEVICES_MAX;
 
 impl Members {
     /// An administrator takes a device out.
@@ -40,6 +41,9 @@ impl Members {
         self.begin()?;
         let mut change = self.change();
         let slot = self.slot(number)?;
+        if self.keep(&mut change, number)? && slot.written().is_some() {
+            return Ok(());
+        }
         let instead = match slot.state() {
             DeviceState::In => "it has all that it should have",
             DeviceState::CatchingUp => "it is being given what it lacks",
@@ -61,27 +65,39 @@ impl Members {
     ) -> Result<u16, DeviceError> {
         self.begin()?;
         let mut change = self.change();
-        let (has_bytes, needs_bytes) = (device.disk.len_bytes(), change.bytes);
-        if has_bytes < needs_bytes {
-            return Err(DeviceError::Small { has_bytes, needs_bytes });
-        }
         let mut slots = self.slots().to_vec();
         let known = labels::read(device.disk()).into_iter().flatten();
         let known = known.filter(|label| label.pool_id == self.pool_id()).last();
         let returns = |slot: &&Arc<Slot>| known.as_ref().is_some_and(|is| is.device == slot.id);
         let returning = slots.iter().find(returns).map(|slot| (slot.number, slot.id));
         let replaced = old.or(returning.map(|(number, _)| number));
-        let has_stripes = self.placement().code().is_some();
+        let (has_stripes, table) =
+            (self.placement().code().is_some(), self.placement().mapped_table());
         let next = match replaced.filter(|_| has_stripes) {
             // It has the place of the other in each segment.
             Some(replaced) => replaced,
+            None if table.is_some() => free_number(&slots),
             None => slots.last().map_or(0, |slot| slot.number + 1),
         };
+        let geometry = self.placement().geometry();
+        let has_bytes = device.disk.len_bytes();
+        let needs_bytes = match table {
+            // One that comes as one more has to have a part at least.
+            Some(_) => {
+                let least = geometry.part_offset_bytes(2);
+                least.max(self.needed_bytes((geometry, change.bytes), next))
+            }
+            None => change.bytes,
+        };
+        if has_bytes < needs_bytes {
+            return Err(DeviceError::Small { has_bytes, needs_bytes });
+        }
         let (number, id) = match returning.filter(|_| old.is_none()) {
             Some(found) => found,
             None => (next, DeviceId::of_member(self.pool_id(), next, entropy)),
         };
         let slot = Slot::new(number, id, Some(device), DeviceState::Out);
+        slot.set_bytes(geometry.part_offset_bytes(geometry.count_in(has_bytes) as u32));
         match replaced {
             Some(replaced) => {
                 let at = slots.iter().position(|slot| slot.number == replaced);
@@ -91,6 +107,13 @@ impl Members {
                     return Err(DeviceError::State { number: replaced, state, instead });
                 }
                 slots.remove(at);
+                let at = slots.partition_point(|other| other.number < number);
+                slots.insert(at, slot.clone());
+            }
+            None if table.is_some() => {
+                if slots.len() >= DEVICES_MAX {
+                    return Err(DeviceError::Full(slots.len()));
+                }
                 let at = slots.partition_point(|other| other.number < number);
                 slots.insert(at, slot.clone());
             }
@@ -107,7 +130,7 @@ impl Members {
     pub(super) fn remove(&self, number: u16) -> Result<(), DeviceError> {
         let slot = self.slot(number)?;
         if self.placement().code().is_some() {
-            return Err(DeviceError::InStripes(self.slots().len()));
+            return self.empty(number);
         }
         if slot.written().is_some() {
             self.take_out(number, "it is removed")?;
@@ -117,4 +140,10 @@ impl Members {
         let rest = self.slots().iter().filter(|slot| slot.number != number).cloned().collect();
         Ok(self.commit(&mut change, rest, BTreeMap::new())?)
     }
+}
+
+/// The lowest number that no device has.
+fn free_number(slots: &[Arc<Slot>]) -> u16 {
+    let taken = |number: &u16| slots.iter().any(|slot| slot.number == *number);
+    (0..).find(|number| !taken(number)).unwrap_or_default()
 }

@@ -9,8 +9,8 @@ use super::tests::{
     GEOMETRY, Plain, devices, frame, made, made_in_stripes, opened, read, root, states,
 };
 use super::{Device, DeviceSet, DeviceSetError};
-use crate::devices::DeviceError;
 use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
+use crate::devices::{DeviceError, Lacking};
 use crate::segments::Segments;
 
 #[test]
@@ -24,8 +24,8 @@ fn devices_come_and_go() {
     assert_eq!(states(&set), [In, In, CatchingUp]);
     let full = set.add(of(&Plain::new()), [2; 16]);
     assert!(matches!(full, Err(DeviceError::Full(3))));
-    set.copy_to(2, place, &[frame(1)]).unwrap();
-    set.caught_up(2).unwrap();
+    set.copy_to(Lacking::Device(2), place, &[frame(1)]).unwrap();
+    set.given(Lacking::Device(2)).unwrap();
     // One that is in has to go out first, and its successor has another number.
     let other = Plain::new();
     assert!(matches!(set.replace(0, of(&other), [3; 16]), Err(DeviceError::State { .. })));
@@ -33,8 +33,8 @@ fn devices_come_and_go() {
     assert_eq!(states(&set)[0], Kept);
     assert_eq!(set.replace(0, of(&other), [3; 16]).unwrap(), 3);
     assert_eq!(set.devices().iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2, 3]);
-    set.copy_to(3, place, &[frame(1)]).unwrap();
-    set.caught_up(3).unwrap();
+    set.copy_to(Lacking::Device(3), place, &[frame(1)]).unwrap();
+    set.given(Lacking::Device(3)).unwrap();
     set.remove(1).unwrap();
     set.remove(2).unwrap();
     assert!(matches!(set.remove(3), Err(DeviceError::Last(3))));
@@ -56,12 +56,13 @@ fn an_attempt_to_catch_up_is_none_of_another_device() {
     let add = |entropy: u8| {
         let device = devices(&[Plain::new()]).remove(0);
         set.add(device, [entropy; 16]).unwrap();
-        set.catching_up()
+        set.lacking()
     };
     let first = add(1);
     set.remove(2).unwrap();
     let second = add(2);
-    assert_eq!((first[0].0, second[0].0), (2, 2), "the highest number is free again");
+    let device = Lacking::Device(2);
+    assert_eq!((first[0].0, second[0].0), (device, device), "the highest number is free again");
     assert_ne!(first, second);
 }
 
@@ -152,7 +153,7 @@ fn a_pool_in_stripes_keeps_its_devices() {
     assert!(matches!(needed, Err(DeviceError::Needed { number: 0, are_in: 2 })));
     // One that takes the place of another has its number, and the other is none of the pool's.
     assert_eq!(set.replace(3, of(&blank), [1; 16]).unwrap(), 3);
-    set.caught_up(3).unwrap();
+    set.given(Lacking::Device(3)).unwrap();
     assert_eq!(states(&set), [In, Kept, In, In]);
     drop(set);
     let open = |disks: &[Arc<Plain>], may_miss| DeviceSet::open(devices(disks), may_miss);

@@ -62,7 +62,11 @@ pub(super) struct Slot {
     /// Flushes of it that had failed when it began to catch up.
     flushes_failed: AtomicU64,
     why_out: Mutex<Option<String>>,
-    /// When it went out, each time.
+    /// How often it went from being in to anything else.
+    exits: AtomicU64,
+    /// Since when it is in this state.
+    since: Mutex<Instant>,
+    /// When it went out by failing, each time.
     pub(super) departures: Mutex<Vec<Instant>>,
     pub(super) read_errors: AtomicU64,
     pub(super) write_errors: AtomicU64,
@@ -95,6 +99,8 @@ impl Slot {
             in_flight: AtomicU32::default(),
             flushes_failed: AtomicU64::default(),
             why_out: Mutex::default(),
+            exits: AtomicU64::default(),
+            since: Mutex::new(Instant::now()),
             departures: Mutex::default(),
             read_errors: AtomicU64::default(),
             write_errors: AtomicU64::default(),
@@ -112,7 +118,24 @@ impl Slot {
     pub(super) fn set(&self, state: DeviceState, why_out: Option<String>) {
         let code = STATES.iter().position(|known| *known == state);
         *self.why_out.lock().unwrap_or_else(PoisonError::into_inner) = why_out;
-        self.state.store(code.unwrap_or_default() as u8, Ordering::Release);
+        let code = code.unwrap_or_default() as u8;
+        let before = self.state.swap(code, Ordering::AcqRel);
+        if before != code {
+            *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+        if STATES[usize::from(before)] == DeviceState::In && before != code {
+            self.exits.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// How often it went from being in to anything else.
+    pub(super) fn exits(&self) -> u64 {
+        self.exits.load(Ordering::Acquire)
+    }
+
+    /// Since when it is in the state that it has.
+    pub(super) fn since(&self) -> Instant {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why it goes out, before it is.
@@ -185,6 +208,7 @@ impl Slot {
             write_errors: count(&self.write_errors),
             mended: count(&self.mended),
             retries: disk.map_or(0, |disk| disk.retry_count()),
+            parts: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use format::{Geometry, PartsMap};
 
 use super::device::Slot;
 use super::maps::Stored;
-use super::members::{Change, Members};
+use super::members::{Change, Members, Slots};
 use super::table::{Moves, Table};
 use crate::parts::Parts;
 use crate::plan::segments_in;
@@ -46,7 +46,7 @@ impl Members {
                 slot.set_bytes(*bytes);
             }
         }
-        self.commit_map(&mut change, next, table.moves().clone())
+        self.commit_map(&mut change, slots.clone(), next, table.moves().clone())
     }
 
     /// How much of each device that is in the pool may have, so that so many more segments fit; and
@@ -92,18 +92,19 @@ impl Members {
         }
     }
 
-    /// Makes this the map, with these moves under way.
+    /// Makes this the map of these members, with these moves under way.
     ///
     /// # Errors
     /// As [`Members::commit`]; the map is what it was then.
     pub(super) fn commit_map(
         &self,
         change: &mut Change,
+        slots: Slots,
         map: PartsMap,
         moves: Moves,
     ) -> io::Result<()> {
         let before = std::mem::replace(&mut change.map, Stored::of(&map));
-        let committed = self.commit(change, self.slots(), BTreeMap::new());
+        let committed = self.commit(change, slots, BTreeMap::new());
         match committed {
             Ok(()) => {
                 self.placement().replace(Table::moving(map, moves));

@@ -14,8 +14,9 @@ use format::Geometry;
 use super::device::Slot;
 use super::labelling::write_labels;
 use super::maps::Stored;
+use super::moving::Batch;
 use super::placement::Placement;
-use crate::devices::{DeviceError, DeviceState};
+use crate::devices::{DeviceError, DeviceState, DeviceStatus, PartsUse};
 use crate::root;
 
 /// How long a device stays out before it is taken back by itself.
@@ -23,6 +24,10 @@ const OUT_AT_LEAST: Duration = Duration::from_secs(5);
 /// One that went out so often within [`DEPARTURES_WITHIN`] is left to an administrator.
 const DEPARTURES_MAX: usize = 3;
 const DEPARTURES_WITHIN: Duration = Duration::from_secs(600);
+
+/// A device that is out for so long is taken for lost, if nobody says otherwise: its columns are
+/// made again on others, where there is room.
+const LOST_AFTER: Duration = Duration::from_secs(600);
 
 pub(super) type Slots = Arc<[Arc<Slot>]>;
 
@@ -40,6 +45,10 @@ pub(super) struct Members {
     /// How often a device has begun to catch up.
     attempts: AtomicU64,
     change: Mutex<Change>,
+    /// Columns that are moved.
+    batch: Mutex<Batch>,
+    /// How long a device is out before its columns are made again on others, in milliseconds.
+    lost_after_ms: AtomicU64,
 }
 
 /// What labels say, beside the members.
@@ -75,6 +84,8 @@ impl Members {
             has_begun: AtomicBool::new(false),
             attempts: AtomicU64::new(0),
             change: Mutex::new(change),
+            batch: Mutex::default(),
+            lost_after_ms: AtomicU64::new(LOST_AFTER.as_millis() as u64),
         };
         members.tell_redundancy();
         members
@@ -111,6 +122,25 @@ impl Members {
 
     pub(super) fn change(&self) -> MutexGuard<'_, Change> {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a device is out before its columns are made again on others.
+    pub(super) fn lost_after(&self) -> Duration {
+        Duration::from_millis(self.lost_after_ms.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_lost_after(&self, after: Duration) {
+        let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        self.lost_after_ms.store(after_ms, Ordering::Relaxed);
+    }
+
+    /// The number of one more attempt to give somebody what he lacks.
+    pub(super) fn next_attempt(&self) -> u64 {
+        1 + self.attempts.fetch_add(1, Ordering::AcqRel)
     }
 
     /// The pool has so much of each device, and this epoch.
@@ -236,8 +266,7 @@ impl Members {
         device.disk.set_redundant(true);
         root::wipe(device.disk())?;
         // A number may be given again, so the attempts of all devices are counted together.
-        let attempt = 1 + self.attempts.fetch_add(1, Ordering::AcqRel);
-        slot.attempts.store(attempt, Ordering::Release);
+        slot.attempts.store(self.next_attempt(), Ordering::Release);
         slot.note_flushes();
         self.commit(change, self.slots(), BTreeMap::from([(slot.number, DeviceState::CatchingUp)]))
     }
@@ -337,6 +366,20 @@ impl Members {
         let sharing = slots.iter().filter(has_share).count();
         slots.iter().filter(has_share).filter(is_in).count() >= self.placement.least_in(sharing)
             && slots.iter().any(|slot| is_in(&slot))
+    }
+
+    /// How all are, by number.
+    pub(super) fn statuses(&self) -> Vec<DeviceStatus> {
+        let (table, geometry) = (self.placement.mapped_table(), self.placement.geometry());
+        let status = |slot: &Arc<Slot>| {
+            let parts = table.as_ref().filter(|_| geometry.part_bytes > 0).map(|table| PartsUse {
+                all: geometry.count_in(slot.bytes()).saturating_sub(1) as u32,
+                used: table.used(slot.number),
+                is_emptied: table.is_emptied(slot.number),
+            });
+            DeviceStatus { parts, ..slot.status() }
+        };
+        self.slots().iter().map(status).collect()
     }
 
     /// How many devices must be in at least.

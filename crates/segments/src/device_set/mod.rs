@@ -9,6 +9,8 @@
 //! * [`members`]: which devices are in, and how that changes, [`changing`]: what administrators
 //!   change of it, [`labelling`]: having all say so,
 //! * [`opening`]: making a pool, and finding out from labels who is in,
+//! * [`table`] and [`maps`]: where the columns of a pool in stripes are, in memory and on devices;
+//!   [`growing`]: more of them, [`moving`]: in other parts, [`giving`]: what was there before,
 //! * [`roots`]: the root on all of them,
 //! * [`set`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
 //!   them, by [`lanes`], where none is waited for for long ([`late`]).
@@ -28,12 +30,14 @@ mod access;
 mod changing;
 mod channel;
 mod device;
+mod giving;
 mod growing;
 mod labelling;
 mod lanes;
 mod late;
 mod maps;
 mod members;
+mod moving;
 mod opening;
 mod placement;
 mod reads;
@@ -48,6 +52,8 @@ pub use set::DeviceSet;
 
 #[cfg(test)]
 mod coming_tests;
+#[cfg(test)]
+mod moving_tests;
 #[cfg(test)]
 mod stripes_out_tests;
 #[cfg(test)]

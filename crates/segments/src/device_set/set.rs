@@ -4,19 +4,19 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use block::{Frame, FrameMut};
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
-use super::access::is_out;
 use super::channel::SetChannel;
 use super::device::{Device, Slot};
 use super::members::Members;
 use super::opening::{self, DeviceSetError};
 use super::roots::{self, PoolRoots};
 use crate::channel::Channel;
-use crate::devices::{DeviceError, DeviceState, DeviceStatus};
+use crate::devices::{DeviceError, DeviceState, DeviceStatus, Lacking};
 use crate::labels;
 use crate::plan::StripePlan;
 use crate::root::SinceRead;
@@ -89,12 +89,19 @@ impl DeviceSet {
         self.members.add(device, Some(old), entropy)
     }
 
-    /// Has a device go for good.
+    /// Has a device go for good. Where there is a map of parts, and it has some, what they have is
+    /// moved to others first; [`Segments::take_back`] has it stay.
     ///
     /// # Errors
-    /// If there is none such, or no other has all of the pool.
+    /// If there is none such, or no other has all of the pool, or room for what it has.
     pub fn remove(&self, number: u16) -> Result<(), DeviceError> {
         self.members.remove(number)
+    }
+
+    /// From here on a device that is out for so long is taken for lost: its columns are made again
+    /// on others, where there is room. Ten minutes, if this is not called.
+    pub fn set_lost_after(&self, after: Duration) {
+        self.members.set_lost_after(after);
     }
 
     /// What an administrator should know about the devices, one sentence each; mostly nothing.
@@ -110,15 +117,6 @@ impl DeviceSet {
             )
         });
         notices.chain(missing).collect()
-    }
-
-    /// A device that is catching up.
-    fn coming(&self, device: u16) -> io::Result<Arc<Slot>> {
-        let slot = self.members.slot(device).map_err(io::Error::other)?;
-        match slot.state() {
-            DeviceState::CatchingUp => Ok(slot),
-            _ => Err(io::Error::other("it is not catching up (any more)")),
-        }
     }
 
     #[cfg(test)]
@@ -292,53 +290,46 @@ impl Segments for DeviceSet {
     }
 
     fn devices(&self) -> Vec<DeviceStatus> {
-        self.members.slots().iter().map(|slot| slot.status()).collect()
+        self.members.statuses()
     }
 
-    fn take_back_departed(&self) {
+    fn begin_to_give(&self) {
         self.members.take_back_departed();
+        self.members.begin_moves();
     }
 
-    fn catching_up(&self) -> Vec<(u16, u64)> {
+    fn lacking(&self) -> Vec<(Lacking, u64)> {
         let slots = self.members.slots();
-        let catching_up = slots.iter().filter(|slot| slot.state() == DeviceState::CatchingUp);
-        catching_up.map(|slot| (slot.number, slot.attempts.load(Ordering::Acquire))).collect()
+        let devices = slots.iter().filter(|slot| slot.state() == DeviceState::CatchingUp);
+        let attempt = |slot: &Arc<Slot>| slot.attempts.load(Ordering::Acquire);
+        let devices = devices.map(|slot| (Lacking::Device(slot.number), attempt(slot)));
+        devices.chain(self.members.moving().map(|batch| (Lacking::Parts, batch))).collect()
     }
 
-    fn copy_to(&self, device: u16, place: Place, frames: &[Frame]) -> io::Result<()> {
-        let slot = self.coming(device)?;
-        let written = self.members.copy_to(&slot, place, frames);
-        written.map_err(|error| self.members.fail_with(&slot, error))
+    fn lacks(&self, who: Lacking, segment: u32) -> bool {
+        self.members.lacks(who, segment)
+    }
+
+    fn copy_to(&self, who: Lacking, place: Place, frames: &[Frame]) -> io::Result<()> {
+        self.members.copy_to(who, place, frames)
     }
 
     fn rebuild(
         &self,
-        device: u16,
+        who: Lacking,
         segment: u32,
         is_metadata: bool,
         rows: Range<u32>,
     ) -> io::Result<bool> {
-        let slot = self.coming(device)?;
-        let start = Place::of_block(segment, rows.start);
-        let Some(offset_bytes) = self.members.placement().row_on(device, start) else {
-            return Ok(true);
-        };
-        let Some(table) = self.members.placement().table() else { return Ok(false) };
-        let Some(column) = table.map().column_on(segment, device) else { return Ok(true) };
-        let Ok(made) = self.members.rows_of(column, (segment, is_metadata), rows) else {
-            return Ok(false);
-        };
-        let Some(frames) = made else { return Ok(true) };
-        let Some(to) = slot.written() else { return Err(is_out()) };
-        let written = to.disk.write(offset_bytes, &frames);
-        written.map_err(|error| self.members.fail_with(&slot, error)).map(|()| true)
+        self.members.rebuild(who, (segment, is_metadata), rows)
     }
 
     fn verify_rows(&self, segment: u32, rows: Range<u32>) -> io::Result<bool> {
         self.members.verify_rows(segment, rows)
     }
 
-    fn caught_up(&self, device: u16) -> io::Result<()> {
+    fn given(&self, who: Lacking) -> io::Result<()> {
+        let Lacking::Device(device) = who else { return self.members.end_moves() };
         let slot = self.members.slot(device).map_err(io::Error::other)?;
         let flushed = slot.flush_all().and_then(|()| {
             // No root is replaced between that this one is written and that the device is in.

@@ -12,8 +12,8 @@ use sys::{Buffers, FileDisk, Persist};
 use super::stripes_tests::{LOG, Pool, ROWS, check, geometry, open, root, segments_of};
 use super::tests::{Plain, devices, frame, states};
 use super::{Device, DeviceSet, DeviceSetError};
-use crate::devices::DeviceError;
 use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
+use crate::devices::{DeviceError, Lacking};
 use crate::labels;
 use crate::segments::{Fence, RootError, Segments};
 
@@ -30,7 +30,8 @@ fn a_device_that_is_replaced_gets_what_the_old_one_had() {
             pool.pool.take_out(number as u16, "it is not new any more").unwrap();
             let before = pool.disks[number].clone();
             let attempts = (2 * number + 2) as u64;
-            assert_eq!(pool.come(number), [(number as u16, attempts)], "another attempt");
+            let device = Lacking::Device(number as u16);
+            assert_eq!(pool.come(number), [(device, attempts)], "another attempt");
             assert!(!Arc::ptr_eq(&before, &pool.disks[number]));
             pool.catch_up(number as u16);
             assert!(states(&pool.pool).iter().all(|state| *state == In));
@@ -58,7 +59,11 @@ fn a_device_gets_by_copies_what_is_its_own() {
     pool.disks[2].blocks.lock().unwrap().retain(|at, _| *at < begin);
     for ((segment, block), frame) in &pool.written {
         pool.pool
-            .copy_to(2, Place::of_block(*segment, *block), std::slice::from_ref(frame))
+            .copy_to(
+                Lacking::Device(2),
+                Place::of_block(*segment, *block),
+                std::slice::from_ref(frame),
+            )
             .unwrap();
     }
     let after = pool.disks[2].blocks.lock().unwrap().clone();

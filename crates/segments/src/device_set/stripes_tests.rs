@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use block::{Frame, FrameMut};
 use format::{Features, Geometry, Place, Superblock};
 use proptest::prelude::*;
-use sys::Persist;
+use sys::{Disk, Persist};
 
 use super::tests::{Plain, devices, states};
 use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceState::{In, Out};
+use crate::devices::Lacking;
+use crate::plan::StripePlan;
 use crate::segments::Segments;
 
 /// Rows of a segment.
 pub(super) const ROWS: u32 = 16;
 /// Segments of the log, of which the last is empty at first, and of metadata.
 pub(super) const LOG: [u32; 6] = [1, 2, 3, 4, 9, 11];
-const METADATA: [u32; 4] = [5, 6, 7, 10];
+pub(super) const METADATA: [u32; 4] = [5, 6, 7, 10];
 
 pub(super) fn geometry(k: u8) -> Geometry {
     Geometry { part_bytes: 64 << 10, segment_count: 16, columns: k }
@@ -50,6 +53,29 @@ impl Pool {
         let disks: Vec<_> = (0..k + 2).map(|_| Plain::new()).collect();
         let wiped = [Place::of_block(1, 0)];
         DeviceSet::make(&devices(&disks), &root(k, 1), &wiped, [3; 16]).unwrap();
+        Self::of(k, disks)
+    }
+
+    /// One with a map of parts, on devices with so many of them, of which some are spare.
+    pub(super) fn planned(parts: &[u64], spares: usize) -> Self {
+        let disks: Vec<_> = parts.iter().map(|_| Plain::new()).collect();
+        for (disk, parts) in disks.iter().zip(parts) {
+            disk.len_bytes.store((16 << 20) + parts * (64 << 10), Ordering::Relaxed);
+        }
+        let bytes: Vec<u64> = disks.iter().map(|disk| disk.len_bytes()).collect();
+        let capacity_bytes = Some(geometry(2).pool_bytes());
+        let plan = StripePlan::new(&bytes, spares, capacity_bytes, Some(64 << 10)).unwrap();
+        let k = plan.geometry.columns;
+        assert_eq!(plan.geometry, geometry(k));
+        let mut root = root(k, 1);
+        root.features.incompatible |= Features::PARTS;
+        let wiped = [Place::of_block(1, 0)];
+        let with = (&wiped[..], [3; 16]);
+        DeviceSet::make_planned(&devices(&disks), &root, with, &plan).unwrap();
+        Self::of(k, disks)
+    }
+
+    fn of(k: u8, disks: Vec<Arc<Plain>>) -> Self {
         let pool = open(k, &disks, false).unwrap();
         pool.fence(1).unwrap();
         Self { k, disks, pool, written: Written::new(), rows: BTreeMap::new(), next: 0 }
@@ -84,7 +110,7 @@ impl Pool {
     }
 
     /// Writes a run of metadata.
-    fn metadata(&mut self, segment: u32, at: u32, blocks: u32) -> io::Result<()> {
+    pub(super) fn metadata(&mut self, segment: u32, at: u32, blocks: u32) -> io::Result<()> {
         let geometry = geometry(self.k);
         let at = at % geometry.metadata_blocks();
         let blocks = blocks.min(ROWS - at % ROWS);
@@ -114,13 +140,13 @@ impl Pool {
     }
 
     /// Has a blank device come in the place of one that is out. Who catches up then.
-    pub(super) fn come(&mut self, number: usize) -> Vec<(u16, u64)> {
+    pub(super) fn come(&mut self, number: usize) -> Vec<(Lacking, u64)> {
         self.disks[number] = Plain::new();
         let device = Device::over(self.disks[number].clone(), "new".into());
         self.next += 1;
         let entropy = [self.next as u8; 16];
         assert_eq!(self.pool.replace(number as u16, device, entropy).unwrap(), number as u16);
-        self.pool.catching_up()
+        self.pool.lacking()
     }
 
     /// The same, and gives it all.
@@ -133,11 +159,15 @@ impl Pool {
         for (is_metadata, segments) in [(false, &LOG[..]), (true, &METADATA[..])] {
             for segment in segments {
                 for rows in [0..5, 5..ROWS] {
-                    assert!(self.pool.rebuild(number, *segment, is_metadata, rows).unwrap());
+                    assert!(
+                        self.pool
+                            .rebuild(Lacking::Device(number), *segment, is_metadata, rows)
+                            .unwrap()
+                    );
                 }
             }
         }
-        self.pool.caught_up(number).unwrap();
+        self.pool.given(Lacking::Device(number)).unwrap();
     }
 }
 

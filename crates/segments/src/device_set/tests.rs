@@ -12,7 +12,7 @@ use format::{Features, Geometry, Label, Place, Superblock};
 use sys::{Disk, Persist};
 
 use super::{Device, DeviceSet, DeviceSetError, has_labels_of_several};
-use crate::devices::{DeviceError, DeviceState};
+use crate::devices::{DeviceError, DeviceState, Lacking};
 use crate::segments::{RootError, Segments};
 
 pub(super) const GEOMETRY: Geometry =
@@ -279,14 +279,14 @@ fn a_device_catches_up_before_it_is_believed() {
     assert!(matches!(set.take_back(1), Err(DeviceError::Io(_))), "it is gone still");
     disks[1].come_back();
     set.take_back(1).unwrap();
-    assert_eq!(set.catching_up(), [(1, 1)]);
+    assert_eq!(set.lacking(), [(Lacking::Device(1), 1)]);
     set.append(new, &[frame(3)]).unwrap();
     assert_eq!(disks[1].block(set.locate(new))[0], 3, "it gets what is new");
     // It has no root, and a crash finds it out.
     assert!(Superblock::decode(&disks[1].block(SUPERBLOCK_OFFSETS_BYTES[0])[..]).is_err());
     assert_eq!(states(&opened(&disks, false).unwrap()), [In, Out]);
-    set.copy_to(1, old, &[frame(2)]).unwrap();
-    set.caught_up(1).unwrap();
+    set.copy_to(Lacking::Device(1), old, &[frame(2)]).unwrap();
+    set.given(Lacking::Device(1)).unwrap();
     assert_eq!(states(&set), [In, In]);
     // Now it is as good as the other, which says so.
     assert_eq!(disks[0].label().members[1].state, MemberState::In);
@@ -306,13 +306,13 @@ fn what_fails_while_it_catches_up_is_out_again() {
     disks[2].fails_flushes.store(true, Ordering::Relaxed);
     set.write_and_flush(&mut || set.append(Place::of_block(2, 1), &[frame(1)])).unwrap();
     assert_eq!(states(&set), [In, In, Out]);
-    assert!(set.copy_to(2, Place::of_block(2, 0), &[frame(1)]).is_err());
-    assert!(set.caught_up(2).is_err());
+    assert!(set.copy_to(Lacking::Device(2), Place::of_block(2, 0), &[frame(1)]).is_err());
+    assert!(set.given(Lacking::Device(2)).is_err());
     disks[2].fails_flushes.store(false, Ordering::Relaxed);
     set.take_back(2).unwrap();
     // A flush of somebody else has failed: what it was given may be gone.
     disks[2].failures.fetch_add(1, Ordering::Relaxed);
-    assert!(set.caught_up(2).is_err());
+    assert!(set.given(Lacking::Device(2)).is_err());
     assert_eq!(states(&set), [In, In, Out]);
 }
 

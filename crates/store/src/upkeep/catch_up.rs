@@ -1,7 +1,7 @@
 //! Giving a device what it lacks: all that was written while it was not in.
 //!
 //! From when it begins to catch up all that is written goes to it too
-//! ([`segments::Segments::catching_up`]). So a *plan* is made after that, of what there is to be
+//! ([`segments::Segments::lacking`]), and so it is with the parts that columns are moved to. So a *plan* is made after that, of what there is to be
 //! copied, and no more comes to it:
 //!
 //! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is
@@ -14,7 +14,7 @@
 //!    end is from before it went out, and may be a record that was never answered, and was given up
 //!    without it. Behind a record of this epoch it is none of the log. Where there is no place for
 //!    one, that device gets zeros where the next one may be.
-//! 5. The device is in.
+//! 5. The device is in, or the columns are where they were moved to.
 //!
 //! A plan is in memory only: after a restart it is made anew.
 
@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::{Place, SegmentRow, SegmentState};
+use segments::Lacking;
 
 use crate::log::log_reader::entry_blocks;
 use crate::sync::Mutex;
@@ -54,10 +55,10 @@ pub(crate) struct CatchUp {
     is_under_way: AtomicBool,
 }
 
-/// What a device is to be given.
+/// What somebody is to be given.
 struct Plan {
-    device: u16,
-    /// Which of its attempts to catch up this is.
+    who: Lacking,
+    /// Which of all attempts to give somebody something this is.
     attempt: u64,
     /// The first record that was not sealed yet.
     end_lsn: u64,
@@ -104,10 +105,13 @@ impl CatchUp {
     }
 
     fn tell(&self, plans: &[Plan]) {
-        let told = plans.iter().map(|plan| CatchingUp {
-            device: plan.device,
-            done_bytes: plan.done_blocks * BLOCK_BYTES,
-            all_bytes: plan.all_blocks * BLOCK_BYTES,
+        let told = plans.iter().filter_map(|plan| match plan.who {
+            Lacking::Device(device) => Some(CatchingUp {
+                device,
+                done_bytes: plan.done_blocks * BLOCK_BYTES,
+                all_bytes: plan.all_blocks * BLOCK_BYTES,
+            }),
+            Lacking::Parts => None,
         });
         *self.told.lock() = told.collect();
         self.is_under_way.store(!plans.is_empty(), Ordering::Relaxed);
@@ -129,12 +133,12 @@ impl Store {
         }
         // Whoever has a turn now does it.
         let Some(mut plans) = self.catch_up.plans.try_lock() else { return false };
-        disk.take_back_departed();
-        let catching_up = disk.catching_up();
-        plans.retain(|plan| catching_up.contains(&(plan.device, plan.attempt)));
-        for (device, attempt) in catching_up {
-            if !plans.iter().any(|plan| plan.device == device) {
-                plans.push(self.plan_for(device, attempt));
+        disk.begin_to_give();
+        let lacking = disk.lacking();
+        plans.retain(|plan| lacking.contains(&(plan.who, plan.attempt)));
+        for (who, attempt) in lacking {
+            if !plans.iter().any(|plan| plan.who == who) {
+                plans.push(self.plan_for(who, attempt));
             }
         }
         if let Some(plan) = plans.first_mut() {
@@ -148,7 +152,7 @@ impl Store {
         !plans.is_empty()
     }
 
-    fn plan_for(&self, device: u16, attempt: u64) -> Plan {
+    fn plan_for(&self, who: Lacking, attempt: u64) -> Plan {
         let rows = self.world.medium.geometry().rows();
         let writer = self.writer.lock();
         let end = writer.log.end();
@@ -162,9 +166,10 @@ impl Store {
         };
         let rows = writer.state.segments.rows();
         let in_use = rows.filter(|(segment, row)| *segment > 0 && row.state != SegmentState::Free);
+        let in_use = in_use.filter(|(segment, _)| self.world.medium.disk.lacks(who, *segment));
         let parts: VecDeque<Part> = in_use.map(part).collect();
         let all_blocks = parts.iter().map(|part| u64::from(part.end_block)).sum();
-        Plan { device, attempt, end_lsn: end.lsn, parts, done_blocks: 0, all_blocks }
+        Plan { who, attempt, end_lsn: end.lsn, parts, done_blocks: 0, all_blocks }
     }
 
     fn go_on_with(&self, plan: &mut Plan) -> io::Result<Turn> {
@@ -192,25 +197,32 @@ impl Store {
             }
             let count = part.left_blocks().min(TURN_BLOCKS);
             let rows = part.next_block..part.next_block + count;
-            if !self.give_rows(plan.device, part.segment, is_metadata, rows)? {
+            if !self.give_rows(plan.who, part.segment, is_metadata, rows)? {
                 return Ok(Turn::Waits);
             }
             part.next_block += count;
             plan.done_blocks += u64::from(count);
             return Ok(Turn::More);
         }
-        if position_lsn == plan.end_lsn && self.write_behind(plan)? {
+        if position_lsn == plan.end_lsn && self.is_at_end(plan.who) && self.write_behind(plan)? {
             return Ok(Turn::Waits);
         }
-        self.world.medium.disk.caught_up(plan.device)?;
+        self.world.medium.disk.given(plan.who)?;
         Ok(Turn::Done)
     }
 
-    /// Gives a device what it should have in some rows of a segment. `false`: the others can't read
+    /// Whether something of the segment that the log ends in, or goes on in, is lacking.
+    fn is_at_end(&self, who: Lacking) -> bool {
+        let end = self.writer.lock().log.end();
+        let disk = &self.world.medium.disk;
+        disk.lacks(who, end.segment) || disk.lacks(who, end.next_segment)
+    }
+
+    /// Gives them what they should have in some rows of a segment. `false`: the others can't read
     /// anything, for now.
     fn give_rows(
         &self,
-        device: u16,
+        who: Lacking,
         segment: u32,
         is_metadata: bool,
         rows: Range<u32>,
@@ -221,16 +233,16 @@ impl Store {
             let Some(frames) = self.read_for_copy(place, rows.end - rows.start) else {
                 return Ok(false);
             };
-            return disk.copy_to(device, place, &frames).map(|()| true);
+            return disk.copy_to(who, place, &frames).map(|()| true);
         }
-        if disk.rebuild(device, segment, is_metadata, rows.clone())? {
+        if disk.rebuild(who, segment, is_metadata, rows.clone())? {
             return Ok(true);
         }
         // A row that can't be had is lost: what stands there is older, and nobody takes it for
         // anything else.
         let mut is_any = false;
         for row in rows {
-            is_any |= disk.rebuild(device, segment, is_metadata, row..row + 1)?;
+            is_any |= disk.rebuild(who, segment, is_metadata, row..row + 1)?;
         }
         Ok(is_any || self.world.medium.answers().is_ok())
     }
@@ -278,7 +290,7 @@ impl Store {
         let here = (end.block < rows).then(|| Place::of_block(end.segment, end.block));
         let next = entry_blocks(rows).map(|block| Place::of_block(end.next_segment, block));
         for place in here.into_iter().chain(next) {
-            self.world.medium.disk.copy_to(plan.device, place, &[Frame::zeros()])?;
+            self.world.medium.disk.copy_to(plan.who, place, &[Frame::zeros()])?;
         }
         match self.writer.lock().log.end().lsn == plan.end_lsn {
             true => Ok(false),

@@ -1,0 +1,333 @@
+//! Columns are moved to free parts of other devices: those of a device that was lost, or that is to
+//! go, and some to one that has come.
+//!
+//! Some columns are moved at a time, a *batch*. From when it begins what is written to one of them
+//! goes to both parts; what was written before is copied by the store
+//! ([`crate::Segments::rebuild`]); then another map counts, in which they are where they were
+//! moved to. Before that nothing durable has changed, so a batch that is given up costs nothing but
+//! time, and the map is all that a restart has to know.
+//!
+//! Invariants:
+//! 1. A device that a column is moved to was in all the time since the batch began, or the batch is
+//!    given up: it lacks nothing that was written meanwhile.
+//! 2. A part that a batch has left is not used by the next one: a write that was under way when
+//!    that one began may still land there. The plan of the one after it waits for those.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use format::{Geometry, Part};
+
+use super::device::Slot;
+use super::growing::free_parts;
+use super::members::{Change, Members};
+use super::table::{Moves, Table};
+use crate::devices::{DeviceError, DeviceState};
+use crate::parts::Parts;
+
+/// Columns that are moved at a time. Each batch ends with a map on all devices.
+const BATCH: usize = 64;
+/// Parts that were left are not used for so long, if no other batch is ended before.
+const RESTS_AT_LEAST: Duration = Duration::from_secs(60);
+/// Devices are even enough if they differ by so many parts, or by a sixty-fourth of what one has.
+const UNEVEN_PARTS_MIN: u64 = 2;
+const UNEVEN_DIVISOR: u64 = 64;
+/// So many of the fullest and of the emptiest devices are looked at.
+const UNEVEN_TRIED: usize = 3;
+const PPM: u64 = 1_000_000;
+
+/// The batch that is under way.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Which of all attempts to give somebody something it is.
+    attempt: u64,
+    /// The devices that columns go to, with how often each had gone out, and flushes of it that had
+    /// failed, when the batch began.
+    targets: Vec<(Arc<Slot>, u64, u64)>,
+    /// Parts that the batches before have left since the last one that was ended, and since when.
+    resting: Vec<Part>,
+    ended: Option<Instant>,
+}
+
+impl Members {
+    /// Begins to move some columns, if any has to be elsewhere and there is room, and none is moved
+    /// already.
+    pub(super) fn begin_moves(&self) {
+        if !self.has_begun() {
+            return;
+        }
+        let change = self.change();
+        let Some(table) = self.placement().mapped_table() else { return };
+        if !table.moves().is_empty() {
+            return;
+        }
+        let slots = self.slots();
+        let mut batch = self.batch();
+        let moves = self.plan_moves(&slots, &table, &batch.resting);
+        if moves.is_empty() {
+            // Nothing that was under way when the last batch ended takes so long.
+            if batch.ended.is_some_and(|ended| ended.elapsed() >= RESTS_AT_LEAST) {
+                batch.resting.clear();
+            }
+            return;
+        }
+        let is_target =
+            |slot: &&Arc<Slot>| moves.values().any(|part| u16::from(part.device) == slot.number);
+        let targets = slots.iter().filter(is_target).map(|slot| {
+            let device = slot.device.as_ref();
+            let failures = device.map_or(0, |device| device.disk.flush_failures());
+            (slot.clone(), slot.exits(), failures)
+        });
+        batch.targets = targets.collect();
+        batch.attempt = self.next_attempt();
+        self.placement().replace(Table::moving(table.map().clone(), moves));
+        drop(change);
+    }
+
+    /// The batch that is under way, by its attempt.
+    pub(super) fn moving(&self) -> Option<u64> {
+        let table = self.placement().mapped_table()?;
+        (!table.moves().is_empty()).then(|| self.batch().attempt)
+    }
+
+    /// The moves of this segment.
+    pub(super) fn moves_of(&self, segment: u32) -> Vec<(usize, Part)> {
+        let Some(table) = self.placement().mapped_table() else { return Vec::new() };
+        let moves = table.moves().range((segment, 0)..(segment + 1, 0));
+        moves.map(|((_, column), part)| (*column, *part)).collect()
+    }
+
+    /// All that the columns of the batch had was copied: from here on they are where they were
+    /// moved to. A device that is emptied, and has none any more, is no member any more.
+    ///
+    /// # Errors
+    /// If one of the devices that they were moved to was not in all the time, or fails: the batch
+    /// is given up.
+    pub(super) fn end_moves(&self) -> io::Result<()> {
+        let flushed = self.flush_targets();
+        let mut change = self.change();
+        let ended = flushed.and_then(|()| self.check_targets()).and_then(|()| {
+            let table = self.placement().mapped_table().filter(|table| !table.moves().is_empty());
+            let table = table.ok_or_else(|| io::Error::other("nothing is moved (any more)"))?;
+            let mut map = table.map().successor();
+            let mut left = Vec::new();
+            for ((segment, column), part) in table.moves() {
+                left.push(map.part(*segment, *column));
+                map.set(*segment, *column, *part);
+            }
+            let next = Table::new(map.clone());
+            let is_gone = |number: u16| next.is_emptied(number) && next.used(number) == 0;
+            let slots = self.slots();
+            let rest: Vec<_> = slots.iter().filter(|slot| !is_gone(slot.number)).cloned().collect();
+            for slot in slots.iter().filter(|slot| is_gone(slot.number)) {
+                map.emptied &= !(1 << slot.number);
+            }
+            self.commit_map(&mut change, rest.into(), map, Moves::new())?;
+            let mut batch = self.batch();
+            (batch.resting, batch.ended) = (left, Some(Instant::now()));
+            Ok(())
+        });
+        if ended.is_err() {
+            self.give_up_moves();
+        }
+        ended
+    }
+
+    /// Nothing is moved any more.
+    pub(super) fn give_up_moves(&self) {
+        if let Some(table) = self.placement().mapped_table() {
+            // What was begun in those parts may still land there.
+            let mut batch = self.batch();
+            batch.resting.extend(table.moves().values().copied());
+            batch.ended = Some(Instant::now());
+            self.placement().replace(Table::new(table.map().clone()));
+        }
+    }
+
+    fn flush_targets(&self) -> io::Result<()> {
+        let targets: Vec<_> = self.batch().targets.iter().map(|(slot, ..)| slot.clone()).collect();
+        for slot in targets {
+            let Some(device) = slot.readable() else { return Err(not_in_all_the_time()) };
+            if let Err(error) = device.disk.flush() {
+                return Err(self.fail_with(&slot, error));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_targets(&self) -> io::Result<()> {
+        let were_in = self.batch().targets.iter().all(|(slot, departed, failures)| {
+            slot.readable().is_some_and(|device| device.disk.flush_failures() == *failures)
+                && slot.exits() == *departed
+        });
+        if were_in { Ok(()) } else { Err(not_in_all_the_time()) }
+    }
+
+    /// Which columns go where next: first of segments that lack most.
+    fn plan_moves(&self, slots: &[Arc<Slot>], table: &Table, resting: &[Part]) -> Moves {
+        let geometry = self.placement().geometry();
+        let is_target = |slot: &&Arc<Slot>| slot.is_in() && !table.is_emptied(slot.number);
+        let bytes: BTreeMap<u16, u64> =
+            slots.iter().filter(is_target).map(|slot| (slot.number, slot.bytes())).collect();
+        let leaves = |number: u16| {
+            let slot = slots.iter().find(|slot| slot.number == number);
+            table.is_emptied(number) || slot.is_none_or(|slot| slot.is_lost(self.lost_after()))
+        };
+        let has_columns = |slot: &&Arc<Slot>| table.used(slot.number) > 0;
+        let is_any_left = slots.iter().filter(has_columns).any(|slot| leaves(slot.number));
+        let uneven = if is_any_left { Vec::new() } else { uneven(table, &bytes, geometry) };
+        if !is_any_left && uneven.is_empty() {
+            return Moves::new();
+        }
+        let mut free = free_parts(table, &bytes, geometry);
+        for part in resting {
+            // Of a device that has gone since nothing is free.
+            let _ = free.take(*part);
+        }
+        if is_any_left {
+            return replace_lost(table, leaves, &mut free);
+        }
+        let moves = uneven.into_iter().map(|pair| even_out(table, pair, &mut free));
+        moves.into_iter().find(|moves| !moves.is_empty()).unwrap_or_default()
+    }
+
+    /// An administrator has a device go: what it has is moved elsewhere, and then it is no member
+    /// any more. Of one that has nothing it is none at once.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoRoom`] if the others have too few free parts.
+    pub(super) fn empty(&self, number: u16) -> Result<(), DeviceError> {
+        self.begin()?;
+        let mut change = self.change();
+        let slot = self.slot(number)?;
+        let Some(table) = self.placement().mapped_table() else {
+            return Err(DeviceError::InStripes(self.slots().len()));
+        };
+        let slots = self.slots();
+        let needs = table.used(number);
+        if needs == 0 {
+            let rest = slots.iter().filter(|slot| slot.number != number).cloned().collect();
+            let mut map = table.map().successor();
+            map.emptied &= !(1 << number);
+            return Ok(self.commit_map(&mut change, rest, map, table.moves().clone())?);
+        }
+        let is_other = |other: &&Arc<Slot>| {
+            other.is_in() && other.number != slot.number && !table.is_emptied(other.number)
+        };
+        let others: BTreeMap<u16, u64> =
+            slots.iter().filter(is_other).map(|slot| (slot.number, slot.bytes())).collect();
+        let free = free_parts(&table, &others, self.placement().geometry());
+        let has = free.free().map(|(_, free)| free).sum();
+        if has < needs || others.len() < table.map().columns() {
+            return Err(DeviceError::NoRoom { number, needs, has });
+        }
+        self.mark_emptied(&mut change, &table, number, true)
+    }
+
+    /// A device that was to go stays.
+    pub(super) fn keep(&self, change: &mut Change, number: u16) -> Result<bool, DeviceError> {
+        match self.placement().mapped_table() {
+            Some(table) if table.is_emptied(number) => {
+                self.mark_emptied(change, &table, number, false).map(|()| true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn mark_emptied(
+        &self,
+        change: &mut Change,
+        table: &Table,
+        number: u16,
+        is_emptied: bool,
+    ) -> Result<(), DeviceError> {
+        let mut map = table.map().successor();
+        map.emptied = map.emptied & !(1 << number) | u64::from(is_emptied) << number;
+        Ok(self.commit_map(change, self.slots(), map, table.moves().clone())?)
+    }
+}
+
+fn not_in_all_the_time() -> io::Error {
+    io::Error::other("a device that columns are moved to was not in all the time")
+}
+
+/// Where the columns go that are on devices which leave.
+fn replace_lost(table: &Table, leaves: impl Fn(u16) -> bool, free: &mut Parts) -> Moves {
+    let map = table.map();
+    let lost = |segment: u32| {
+        let lost = map.parts(segment).enumerate();
+        lost.filter(|(_, part)| leaves(part.device.into())).map(|(column, _)| column)
+    };
+    let mut segments: Vec<(usize, u32)> =
+        (1..map.segment_count()).map(|segment| (lost(segment).count(), segment)).collect();
+    segments.retain(|(count, _)| *count > 0);
+    segments.sort_by_key(|(count, segment)| (std::cmp::Reverse(*count), *segment));
+    let mut moves = Moves::new();
+    for (_, segment) in segments {
+        let mut devices: Vec<u8> = map.parts(segment).map(|part| part.device).collect();
+        for column in lost(segment) {
+            if moves.len() >= BATCH {
+                return moves;
+            }
+            if let Some(part) = free.allot_beside(&devices) {
+                devices.push(part.device);
+                moves.insert((segment, column), part);
+            }
+        }
+    }
+    moves
+}
+
+/// Two devices of which one is much fuller than the other, and how many parts make them even.
+struct Uneven {
+    full: u16,
+    empty: u16,
+    parts: u64,
+}
+
+/// Those of the fullest and the emptiest ones that differ by much, by what of each is in use.
+fn uneven(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Vec<Uneven> {
+    let all = |number: u16| geometry.count_in(bytes[&number]).saturating_sub(1).max(1);
+    let fill = |number: u16| u64::from(table.used(number)) * PPM / all(number);
+    let mut devices: Vec<u16> = bytes.keys().copied().collect();
+    devices.sort_by_key(|number| (fill(*number), *number));
+    let empty = devices.iter().copied().take(UNEVEN_TRIED);
+    let pairs = empty.flat_map(|empty| {
+        let full = devices.iter().copied().rev().take(UNEVEN_TRIED);
+        full.map(move |full| (full, empty))
+    });
+    let pairs = pairs.filter_map(|(full, empty)| {
+        let differs = fill(full).saturating_sub(fill(empty));
+        let parts = differs * all(empty).min(all(full)) / (2 * PPM);
+        let least = UNEVEN_PARTS_MIN.max(all(empty) / UNEVEN_DIVISOR);
+        (parts >= least).then_some(Uneven { full, empty, parts })
+    });
+    pairs.collect()
+}
+
+/// Columns of the fuller device that go to the emptier one.
+fn even_out(table: &Table, pair: Uneven, free: &mut Parts) -> Moves {
+    let map = table.map();
+    let mut moves = Moves::new();
+    for segment in 1..map.segment_count() {
+        if moves.len() as u64 >= pair.parts.min(BATCH as u64) {
+            break;
+        }
+        let on = |number| map.column_on(segment, number);
+        let (Some(column), None) = (on(pair.full), on(pair.empty)) else { continue };
+        let Some(part) = free.take_on(pair.empty as u8) else { break };
+        moves.insert((segment, column), part);
+    }
+    moves
+}
+
+impl Slot {
+    /// Whether it has been away for so long.
+    fn is_lost(&self, after: Duration) -> bool {
+        let is_away =
+            matches!(self.state(), DeviceState::Out | DeviceState::Kept | DeviceState::Missing);
+        is_away && self.since().elapsed() >= after
+    }
+}

@@ -1,0 +1,274 @@
+//! Columns of pools in stripes that are moved: to free parts, off devices that go, to one that
+//! comes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sys::Persist;
+
+use super::stripes_tests::{LOG, METADATA, Pool, ROWS, check, open};
+use super::tests::{Plain, devices};
+use super::{Device, DeviceSet};
+use crate::devices::DeviceState::{In, Out};
+use crate::devices::{DeviceError, Lacking};
+use crate::segments::Segments;
+
+/// Copies what the batch that is under way lacks.
+fn copy(set: &DeviceSet) {
+    for (is_metadata, segments) in [(false, &LOG[..]), (true, &METADATA[..])] {
+        for segment in segments.iter().filter(|segment| set.lacks(Lacking::Parts, **segment)) {
+            for rows in [0..7, 7..ROWS] {
+                assert!(set.rebuild(Lacking::Parts, *segment, is_metadata, rows).unwrap());
+            }
+        }
+    }
+}
+
+fn is_moving(set: &DeviceSet) -> bool {
+    set.begin_to_give();
+    set.lacking().iter().any(|(who, _)| *who == Lacking::Parts)
+}
+
+/// Moves all that has to be moved; how many batches it took.
+fn move_all(set: &DeviceSet) -> usize {
+    let mut batches = 0;
+    while is_moving(set) {
+        copy(set);
+        set.given(Lacking::Parts).unwrap();
+        batches += 1;
+        assert!(batches < 50);
+    }
+    batches
+}
+
+fn used(set: &DeviceSet) -> Vec<u32> {
+    set.devices().iter().map(|device| device.parts.unwrap().used).collect()
+}
+
+/// Whichever two devices are lost, all is read.
+fn survives_two(pool: &Pool) {
+    for a in 0..pool.disks.len() {
+        for b in a + 1..pool.disks.len() {
+            let left = pool.disks.iter().enumerate().filter(|(at, _)| *at != a && *at != b);
+            let left: Vec<_> = left.map(|(_, disk)| disk.clone()).collect();
+            check(&pool.written, pool.k, &open(pool.k, &left, true).unwrap());
+        }
+    }
+}
+
+#[test]
+fn devices_of_any_sizes_hold_a_pool() {
+    for (parts, k) in [(&[15, 15, 40, 90, 15][..], 3), (&[30; 30][..], 16), (&[9; 48][..], 16)] {
+        let mut pool = Pool::planned(parts, 0);
+        assert_eq!(pool.k, k);
+        pool.fill();
+        pool.check();
+        if parts.len() < 10 {
+            survives_two(&pool);
+        }
+        let again = open(pool.k, &pool.disks, false).unwrap();
+        check(&pool.written, pool.k, &again);
+    }
+}
+
+#[test]
+fn columns_of_a_lost_device_are_made_again_on_the_others() {
+    let mut pool = Pool::planned(&[20; 6], 1);
+    pool.fill();
+    pool.disks[2].go();
+    pool.record(1, 1, Persist::Itself).unwrap();
+    pool.metadata(5, 1, 2).unwrap();
+    for segment in LOG {
+        pool.record(segment, 1, Persist::Itself).unwrap();
+    }
+    assert_eq!(pool.pool.devices()[2].state, Out);
+    assert!(!is_moving(&pool.pool), "it may come back");
+    pool.pool.set_lost_after(Duration::ZERO);
+    assert_eq!(move_all(&pool.pool), 1);
+    assert_eq!((used(&pool.pool)[2], used(&pool.pool).iter().sum()), (0, 15 * 5));
+    pool.check();
+    // Now two more may go, and the lost one can be forgotten.
+    pool.pool.remove(2).unwrap();
+    pool.disks.remove(2);
+    assert_eq!(pool.pool.devices().len(), 5);
+    survives_two(&pool);
+}
+
+/// With two devices lost, what lacks two columns comes first.
+#[test]
+fn what_lacks_most_is_made_again_first() {
+    let mut pool = Pool::planned(&[60; 8], 2);
+    pool.fill();
+    for lost in [1, 4] {
+        pool.disks[lost].go();
+    }
+    pool.pool.append_as(format::Place::NONE, &[], Persist::All).unwrap();
+    pool.pool.set_lost_after(Duration::ZERO);
+    assert!(is_moving(&pool.pool));
+    let table = pool.pool.members().placement().table().unwrap();
+    let moves = |segment| pool.pool.members().moves_of(segment).len();
+    for segment in 1..table.map().segment_count() {
+        let lost = table.map().parts(segment).filter(|part| [1, 4].contains(&part.device));
+        assert_eq!(moves(segment), lost.count());
+    }
+    move_all(&pool.pool);
+    pool.check();
+    assert_eq!((used(&pool.pool)[1], used(&pool.pool)[4]), (0, 0));
+}
+
+#[test]
+fn a_device_that_is_removed_is_emptied_first() {
+    let mut pool = Pool::planned(&[20; 6], 1);
+    pool.fill();
+    pool.pool.remove(1).unwrap();
+    assert!(pool.pool.devices()[1].parts.unwrap().is_emptied);
+    // It goes on after a restart, and one that is to stay after all stays.
+    pool.pool = open(pool.k, &pool.disks, false).unwrap();
+    pool.pool.fence(2).unwrap();
+    pool.pool.take_back(1).unwrap();
+    assert!(!is_moving(&pool.pool));
+    pool.pool.remove(1).unwrap();
+    move_all(&pool.pool);
+    assert_eq!(pool.pool.devices().iter().map(|it| it.number).collect::<Vec<_>>(), [0, 2, 3, 4, 5]);
+    pool.check();
+    pool.disks.remove(1);
+    survives_two(&pool);
+    // Another one has no room for its columns.
+    let refused = pool.pool.remove(3).unwrap_err();
+    assert!(matches!(refused, DeviceError::NoRoom { number: 3, .. }), "{refused}");
+}
+
+#[test]
+fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
+    let mut pool = Pool::planned(&[20; 5], 0);
+    pool.fill();
+    let disk = Plain::new();
+    disk.len_bytes.store((16 << 20) + (40 << 16), Ordering::Relaxed);
+    let device = devices(&[disk.clone()]).remove(0);
+    assert_eq!(pool.pool.add(device, [8; 16]).unwrap(), 5);
+    pool.disks.push(disk);
+    // It lacks nothing, and is in at once.
+    pool.pool.given(Lacking::Device(5)).unwrap();
+    assert_eq!(pool.pool.devices()[5].state, In);
+    move_all(&pool.pool);
+    let now = used(&pool.pool);
+    assert_eq!(now.iter().sum::<u32>(), 15 * 5);
+    // No more than there are segments, of which each has one of it at most.
+    assert!((13..=15).contains(&now[5]), "{now:?}");
+    assert!(now[..5].iter().all(|used| (10..=14).contains(used)), "{now:?}");
+    pool.check();
+    survives_two(&pool);
+    // Most of the parts that are free, in stripes of five.
+    let more = format::Geometry { segment_count: 25, ..super::stripes_tests::geometry(3) };
+    pool.pool.grow(more.pool_bytes()).unwrap();
+    assert_eq!(pool.pool.len_bytes(), more.pool_bytes());
+    assert_eq!(used(&pool.pool).iter().sum::<u32>(), 24 * 5);
+    pool.check();
+}
+
+#[test]
+fn what_is_written_while_columns_are_moved_is_where_they_go() {
+    let mut pool = Pool::planned(&[20; 6], 1);
+    pool.fill();
+    pool.pool.remove(0).unwrap();
+    assert!(is_moving(&pool.pool));
+    for at in 0..6 {
+        pool.record(LOG[at % 6], 1, Persist::Itself).unwrap();
+        pool.metadata(METADATA[at % 4], at as u32 * 5, 2).unwrap();
+    }
+    copy(&pool.pool);
+    for at in 0..6 {
+        pool.record(LOG[at % 6], 1, Persist::Itself).unwrap();
+        pool.metadata(METADATA[at % 4], at as u32 * 7, 2).unwrap();
+    }
+    pool.pool.given(Lacking::Parts).unwrap();
+    pool.disks.remove(0);
+    pool.check();
+    survives_two(&pool);
+}
+
+/// Until the map says so columns are where they were.
+#[test]
+fn a_batch_that_is_not_ended_changes_nothing() {
+    let mut pool = Pool::planned(&[20; 6], 1);
+    pool.fill();
+    pool.pool.remove(0).unwrap();
+    assert!(is_moving(&pool.pool));
+    copy(&pool.pool);
+    let again = open(pool.k, &pool.disks, false).unwrap();
+    assert_eq!(used(&again)[0], used(&pool.pool)[0]);
+    check(&pool.written, pool.k, &again);
+}
+
+/// A device that columns go to goes out, and perhaps is back before the batch ends: it lacks what
+/// was written meanwhile.
+#[test]
+fn a_batch_whose_target_was_out_is_given_up() {
+    for returns in [false, true] {
+        let mut pool = Pool::planned(&[20; 6], 1);
+        pool.fill();
+        pool.pool.remove(0).unwrap();
+        assert!(is_moving(&pool.pool));
+        copy(&pool.pool);
+        let moves = pool.pool.members().moves_of(LOG[0]);
+        let target = moves.first().map_or(1, |(_, part)| u16::from(part.device));
+        pool.pool.take_out(target, "a test").unwrap();
+        for segment in LOG {
+            pool.record(segment, 1, Persist::Itself).unwrap();
+        }
+        if returns {
+            pool.pool.take_back(target).unwrap();
+            pool.catch_up(target);
+        }
+        assert!(pool.pool.given(Lacking::Parts).is_err());
+        assert!(pool.pool.lacking().is_empty());
+        pool.check();
+        if !returns {
+            pool.pool.take_back(target).unwrap();
+            pool.catch_up(target);
+        }
+        move_all(&pool.pool);
+        pool.disks.remove(0);
+        survives_two(&pool);
+    }
+}
+
+/// The map is read from any device that is in; without it nothing is opened.
+#[test]
+fn a_map_that_is_wrong_on_one_device_is_read_from_another() {
+    let mut pool = Pool::planned(&[20; 5], 0);
+    pool.fill();
+    let spoil = |disk: &Arc<Plain>| {
+        for at in format::parts_map::PARTS_MAP_OFFSETS_BYTES {
+            disk.put(at, 1);
+        }
+    };
+    pool.disks[..4].iter().for_each(spoil);
+    check(&pool.written, pool.k, &open(pool.k, &pool.disks, false).unwrap());
+    spoil(&pool.disks[4]);
+    let refused = DeviceSet::open(devices(&pool.disks), false).unwrap_err();
+    assert!(matches!(refused, super::DeviceSetError::NoMap), "{refused}");
+}
+
+/// A part that was left may still get what was under way when it was.
+#[test]
+fn parts_that_a_batch_has_left_rest_for_one_more() {
+    let mut pool = Pool::planned(&[20; 6], 1);
+    pool.fill();
+    pool.pool.remove(0).unwrap();
+    assert!(is_moving(&pool.pool));
+    let table = pool.pool.members().placement().table().unwrap();
+    let left: Vec<_> =
+        table.moves().keys().map(|(segment, column)| table.map().part(*segment, *column)).collect();
+    copy(&pool.pool);
+    pool.pool.given(Lacking::Parts).unwrap();
+    pool.disks.remove(0);
+    let device = Device::over(Plain::new(), "new".into());
+    assert_eq!(pool.pool.add(device, [4; 16]).unwrap(), 0);
+    pool.pool.given(Lacking::Device(0)).unwrap();
+    assert!(is_moving(&pool.pool));
+    let table = pool.pool.members().placement().table().unwrap();
+    assert!(table.moves().values().all(|part| !left.contains(part)));
+    assert!(!left.is_empty() && !table.moves().is_empty());
+}
