@@ -31,6 +31,6 @@ pub use format::SegmentKind;
 pub use local::Local;
 pub use parity::Stripe;
 pub use parts::{Part, Parts};
-pub use plan::{DEVICES_MAX, StripePlan};
+pub use plan::{DEVICES_MAX, StripePlan, stripe_columns};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};
 pub use sys::{Buffers, Completion, Persist};

@@ -38,7 +38,7 @@ impl StripePlan {
         part_bytes: Option<u64>,
     ) -> Result<Self, FormatError> {
         let count = device_bytes.len();
-        let columns = count.saturating_sub(spares).min(SHARDS_MAX);
+        let columns = stripe_columns(count, spares);
         if columns < 4 || count > DEVICES_MAX {
             let what = "stripes take 4 to 48 devices, without the spare ones";
             return Err(FormatError { what, offset: 0 });
@@ -110,6 +110,11 @@ impl StripePlan {
         }
         map
     }
+}
+
+/// How many columns stripes over so many devices have, data and parity, of which some are spare.
+pub fn stripe_columns(devices: usize, spares: usize) -> usize {
+    devices.saturating_sub(spares).min(SHARDS_MAX)
 }
 
 /// How many segments of so many columns a pool may have on devices with so many parts, if so many

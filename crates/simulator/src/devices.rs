@@ -7,12 +7,16 @@
 //! that are in are well as it takes to have all (one, or all but two of those in stripes), no
 //! request may fail, and nothing may be lost.
 //!
+//! Some pools in stripes have room to spare, and disks of different sizes: there the columns of a
+//! disk that was lost are made again on the others, and disks are removed and added ([`members`]).
+//!
 //! What must hold after each step is the *promise* ([`promise`]): so few of the disks that are in
 //! hold, by themselves and durably, all that was acknowledged; and one that is catching up is not
 //! taken for one of them. In the end more are lost than a pool in stripes can lose ([`too_few`]).
 
 mod drive;
 mod faults;
+mod members;
 mod promise;
 mod seen;
 mod too_few;
@@ -65,6 +69,13 @@ struct World {
     /// Disks that were catching up when they were last looked at.
     catching_up: Vec<usize>,
     openings: u64,
+    /// Disks that may be lost and made again on the others.
+    spares: usize,
+    /// How many disks something of the pool is on, or was when it was last open; and how many it
+    /// may be on after what is under way.
+    sharing: [usize; 2],
+    /// The batch of columns that was being moved when that was last looked at.
+    moving: Option<u64>,
     seen: Seen,
 }
 
@@ -124,15 +135,28 @@ impl World {
     fn new(plan: Plan, power: Arc<Power>) -> Result<Self, String> {
         let mut rng = Rng::new(plan.seed);
         let count = 2 + plan.seed % 5;
-        let drive =
-            |at: u64| Drive::new(at.to_string(), plan.pool_bytes, plan.seed ^ at << 32, &power);
+        let spares = usize::from(count >= 5 && plan.seed / 5 % 2 == 1);
+        let drive = |at: u64| {
+            // Where all have all of it, what is more is not used.
+            let more = if count > 3 { plan.seed.rotate_right(3 * at as u32 + 2) % 40 } else { 0 };
+            let len_bytes = plan.pool_bytes + more * plan.segment_bytes;
+            Drive::new(at.to_string(), len_bytes, plan.seed ^ at << 32, &power)
+        };
         let drives: Vec<_> = (0..count).map(drive).collect();
         let mut entropy = [0; 64];
         entropy.iter_mut().for_each(|byte| *byte = rng.draw() as u8);
         let devices: Vec<_> = drives.iter().map(device_of).collect();
-        Store::create_on_with_segments(&devices, &entropy, plan.segment_bytes).map_err(text)?;
+        let made = match count {
+            ..=3 => Store::create_on_with_segments(&devices, &entropy, plan.segment_bytes),
+            _ => {
+                let sizes = (spares, Some(plan.pool_bytes), Some(plan.segment_bytes));
+                Store::create_in_stripes(&devices, &entropy, sizes)
+            }
+        };
+        made.map_err(text)?;
         let devices = DeviceSet::open(devices, false).map_err(|error| error.to_string())?;
         let devices = Arc::new(devices);
+        members::set_patience(&devices, plan.seed);
         let store = Store::open(devices.clone(), options(&plan, 0)).map_err(text)?;
         let kept = Kept::of(&plan);
         kept.begin(&store).map_err(text)?;
@@ -157,6 +181,9 @@ impl World {
             is_stale: vec![false; count as usize],
             catching_up: Vec::new(),
             openings: 0,
+            spares,
+            sharing: [count as usize; 2],
+            moving: None,
             seen: Seen::default(),
         })
     }
@@ -168,26 +195,6 @@ impl World {
     /// The disks that are in a state, by their places in `drives`.
     fn disks(&self, state: DeviceState) -> Vec<usize> {
         self.pool.as_ref().map(|pool| disks_of(&pool.devices, state)).unwrap_or_default()
-    }
-
-    /// How many disks it takes to have all of the pool.
-    fn least(&self) -> usize {
-        match self.drives.len() {
-            0..=3 => 1,
-            count => count - 2,
-        }
-    }
-
-    /// Whether without this disk enough are well.
-    fn can_spare(&self, at: usize) -> bool {
-        self.well().iter().filter(|other| **other != at).count() >= self.least()
-    }
-
-    /// Disks that have what they should have, and are well.
-    fn well(&self) -> Vec<usize> {
-        let mut well = self.disks(DeviceState::In);
-        well.retain(|at| self.is_true(*at) && self.drives[*at].trouble() == Trouble::None);
-        well
     }
 
     /// Whether a disk holds what was written to it, and was given that by such.
@@ -210,7 +217,7 @@ impl World {
         }
         self.note_troubled();
         let pool = self.pool()?;
-        match self.rng.weighted(&[180, 4, 6, 2, 6, 5, 2, 2]) {
+        match self.rng.weighted(&[180, 4, 6, 2, 6, 5, 2, 8, 2]) {
             0 if pool.store.checkpoint_due() && self.rng.chance(20) => self.checkpoint(&pool)?,
             0 if pool.store.maintenance_due() && self.rng.chance(15) => self.maintain(&pool)?,
             0 => locked(&self.desk).step(&pool.store)?,
@@ -220,6 +227,7 @@ impl World {
             4 => self.fault(&pool)?,
             5 => self.recovers(&pool)?,
             6 => self.power.set_fuse(Some(self.rng.between(1, 120))),
+            7 if self.spares > 0 => self.change_members(&pool)?,
             _ => self.promise()?,
         }
         self.look_at_states()
@@ -244,6 +252,7 @@ impl World {
 
     /// What became of disks that were catching up: one that has caught up holds all.
     fn look_at_states(&mut self) -> Result<(), String> {
+        self.note_sharing();
         self.note_departures();
         if self.power.has_failed() {
             return Ok(());
@@ -309,6 +318,7 @@ impl World {
         desk.sink = store.register_sink(desk.mailbox.clone());
         drop(desk);
         self.pool = Some(Pool { devices: opened, store: Arc::new(store) });
+        self.note_sharing();
         self.note_doubt();
         self.promise()
     }
@@ -326,7 +336,9 @@ impl World {
             }
             opened => opened,
         };
-        opened.map(Arc::new).map_err(|error| format!("the devices: {error}"))
+        let opened = opened.map_err(|error| format!("the devices: {error}"))?;
+        members::set_patience(&opened, self.plan.seed);
+        Ok(Arc::new(opened))
     }
 
     fn end(mut self) -> Result<Seen, String> {

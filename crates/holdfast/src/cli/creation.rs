@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use block::Frame;
-use format::geometry::POOL_BYTES_MIN;
-use segments::Device;
+use format::geometry::{PARITY_COLUMNS, POOL_BYTES_MIN, SEGMENT_BYTES_MIN};
+use segments::{Device, StripePlan, stripe_columns};
 use serde_json::json;
 use store::{Store, StoreError};
 use sys::{Disk, FileDisk, Persist};
@@ -37,8 +37,58 @@ pub struct Asked<'a> {
     pub capacity: Option<u64>,
     /// How many files to make in the one directory, to try several devices out.
     pub devices: Option<u16>,
+    /// How many lost devices there is to be room for on the others, in stripes.
+    pub spares: usize,
     /// Whether devices that are not blank are overwritten.
     pub force: bool,
+}
+
+/// How large a pool was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// What it holds, in bytes.
+    pub capacity_bytes: u64,
+    /// How much of each device it has, in bytes.
+    each_bytes: Vec<u64>,
+    /// A remark on why it has this size.
+    notice: String,
+    /// How many lost devices there is room for on the others.
+    spares: usize,
+}
+
+impl Size {
+    /// How many of its devices may fail at once.
+    pub fn may_fail(&self) -> usize {
+        let devices = self.each_bytes.len();
+        devices.saturating_sub(segments::least_in(devices))
+    }
+
+    /// In one line.
+    pub fn text(&self) -> String {
+        let (devices, notice) = (self.each_bytes.len(), &self.notice);
+        let all = human(self.capacity_bytes);
+        let least = self.each_bytes.iter().min().copied().unwrap_or_default();
+        let most = self.each_bytes.iter().max().copied().unwrap_or_default();
+        let each = match least == most {
+            true => format!("{} on each of {devices} devices", human(least)),
+            false => format!("{} to {} on each of {devices} devices", human(least), human(most)),
+        };
+        let size = match devices {
+            ..=1 => format!("{all}{notice}"),
+            2 | 3 => format!("{each}{notice}"),
+            _ => format!("{all}: {each}{notice}"),
+        };
+        let spare = match self.spares {
+            0 => String::new(),
+            1 => "; one that is lost is made again on the others".into(),
+            spares => format!("; {spares} that are lost are made again on the others"),
+        };
+        match self.may_fail() {
+            0 => size,
+            1 => format!("{size}, of which one may fail"),
+            may_fail => format!("{size}, of which any {may_fail} may fail{spare}"),
+        }
+    }
 }
 
 /// Makes a pool, and its directories where there are none.
@@ -55,24 +105,29 @@ pub fn make(common: &Common, asked: &Asked) -> Result<(), Failure> {
     let made = make_directories(asked.places, &mut directories)
         .and_then(|found| places(&found, asked.devices))
         .and_then(|places| {
-            create(&places, asked.capacity, asked.force)
-                .map(|(bytes, notice)| (places, bytes, notice))
+            let of = (asked.capacity, asked.spares);
+            create(&places, of, asked.force).map(|size| (places, size))
         });
     if made.is_err() {
         // Only directories that were just made, and only if they are still empty.
         directories.iter().for_each(|directory| drop(fs::remove_dir(directory)));
     }
-    let (places, bytes, notice) = made?;
-    let (first, all_bytes) = (&places[0], capacity_bytes(places.len(), bytes));
-    let mut told = json!({ "pool": first.pool, "data": first.data, "capacity_bytes": all_bytes });
+    let (places, size) = made?;
+    let first = &places[0];
+    let mut told = json!({
+        "pool": first.pool,
+        "data": first.data,
+        "capacity_bytes": size.capacity_bytes,
+    });
     if places.len() > 1 {
         told["devices"] = places.iter().map(|place| json!(place.data)).collect();
-        told["may_fail"] = json!(places.len() - segments::least_in(places.len()));
+        told["may_fail"] = json!(size.may_fail());
+        told["spares"] = json!(size.spares);
     }
-    show(common.form, &told, || text_of(&places, bytes, &notice))
+    show(common.form, &told, || text_of(&places, &size))
 }
 
-fn text_of(places: &[Place], bytes: u64, notice: &str) -> String {
+fn text_of(places: &[Place], size: &Size) -> String {
     let list = |path: fn(&Place) -> &PathBuf, before: &str, between: &str| {
         let mut paths: Vec<&PathBuf> = places.iter().map(path).collect();
         paths.dedup();
@@ -83,30 +138,9 @@ fn text_of(places: &[Place], bytes: u64, notice: &str) -> String {
         "Pool made: {}, {}.\nServe it: holdfast serve {} --iscsi 127.0.0.1:3260 \
          --api 127.0.0.1:3280\n",
         list(|place| &place.data, "", ", "),
-        size_of(places.len(), bytes, notice),
+        size.text(),
         list(|place| &place.pool, "--pool ", " "),
     )
-}
-
-/// How large a pool is that has so many bytes of each of so many devices, and what it survives.
-pub fn size_of(devices: usize, bytes: u64, notice: &str) -> String {
-    let (each, may_fail) = (human(bytes), devices.saturating_sub(segments::least_in(devices)));
-    let all = match capacity_bytes(devices, bytes) {
-        all if all == bytes => String::new(),
-        all => format!("{}: ", human(all)),
-    };
-    match may_fail {
-        0 => format!("{each}{notice}"),
-        1 => format!("{each} on each of {devices} devices{notice}, of which one may fail"),
-        _ => format!(
-            "{all}{each} on each of {devices} devices{notice}, of which any {may_fail} may fail"
-        ),
-    }
-}
-
-/// How much a pool holds that has so many bytes of each of so many devices.
-pub fn capacity_bytes(devices: usize, bytes: u64) -> u64 {
-    bytes * columns(devices)
 }
 
 /// Makes the directories that do not exist, of which it tells at once; returns the paths without
@@ -138,48 +172,94 @@ fn places(paths: &[PathBuf], devices: Option<u16>) -> Result<Vec<Place>, Failure
     }
 }
 
-/// How many of so many devices have data: in stripes all but two, and one where each has the same.
-fn columns(devices: usize) -> u64 {
-    segments::least_in(devices) as u64
-}
-
-/// Makes the pool; returns how much of each device it has, and a remark on that. What was made is
-/// removed if a part fails.
+/// Makes the pool, which holds so much, if that was said, and has room for so many lost devices.
+/// What was made is removed if a part fails.
 pub fn create(
     places: &[Place],
-    capacity: Option<u64>,
+    (capacity, spares): (Option<u64>, usize),
     force: bool,
-) -> Result<(u64, String), Failure> {
+) -> Result<Size, Failure> {
     check_distinct(places)?;
     for place in places {
         check_free(place, force)?;
     }
-    let columns = columns(places.len());
-    let (bytes, notice) = match capacity {
-        Some(bytes) => (bytes.div_ceil(columns), String::new()),
-        None => default_size(places)?,
-    };
-    let bytes = bytes / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
-    let least = CAPACITY_BYTES_MIN.max(columns * POOL_BYTES_MIN);
-    if bytes * columns < least {
-        let (least, has) = (human(least), human(bytes * columns));
-        let on = if columns > 1 { " on so many devices" } else { "" };
-        let text = format!("a pool{on} needs at least {least}; this would have {has}");
-        return Err(Failure::Refused(text));
-    }
+    let size = size_of(places, capacity, spares)?;
     let mut parts = Vec::new();
     let made = places
         .iter()
-        .try_for_each(|place| Part::make(place, bytes).map(|part| parts.push(part)))
-        .and_then(|()| format(&parts))
+        .zip(&size.each_bytes)
+        .try_for_each(|(place, bytes)| Part::make(place, *bytes).map(|part| parts.push(part)))
+        .and_then(|()| format(&parts, &size))
         .and_then(|()| parts.iter_mut().try_for_each(Part::finish));
     match made {
-        Ok(()) => Ok((bytes, notice)),
+        Ok(()) => Ok(size),
         Err(failure) => {
             parts.into_iter().for_each(Part::undo);
             Err(failure)
         }
     }
+}
+
+/// How large a pool becomes on these places.
+fn size_of(places: &[Place], capacity: Option<u64>, spares: usize) -> Result<Size, Failure> {
+    if spares > 0 && places.len().saturating_sub(spares) < 4 {
+        let text = "--spares is for pools in stripes: name at least four devices more than it says";
+        return Err(Failure::Usage(text.into()));
+    }
+    let columns = columns(places.len(), spares);
+    let step = |bytes: u64| bytes / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
+    let (mut each_bytes, notice) = match capacity {
+        // A device that is longer than it takes has free parts.
+        Some(bytes) => {
+            let each = bytes.div_ceil(columns);
+            (sizes_for(places, (step(each), spares))?, String::new())
+        }
+        None => default_sizes(places)?,
+    };
+    each_bytes.iter_mut().for_each(|bytes| *bytes = step(*bytes));
+    let capacity_bytes = match (columns, capacity) {
+        (1, _) => each_bytes.iter().min().copied().unwrap_or_default(),
+        (_, Some(bytes)) => step(bytes.div_ceil(columns)) * columns,
+        (_, None) => StripePlan::new(&each_bytes, spares, None, None)
+            .map_or(0, |plan| plan.geometry.pool_bytes() * columns),
+    };
+    let least = CAPACITY_BYTES_MIN.max(columns * POOL_BYTES_MIN);
+    if capacity_bytes < least {
+        let (least, has) = (human(least), human(capacity_bytes));
+        let on = if columns > 1 { " on so many devices" } else { "" };
+        let text = format!("a pool{on} needs at least {least}; this would have {has}");
+        return Err(Failure::Refused(text));
+    }
+    Ok(Size { capacity_bytes, each_bytes, notice, spares })
+}
+
+/// How many devices of each stripe have data, and one where each has the same.
+fn columns(devices: usize, spares: usize) -> u64 {
+    match devices {
+        ..=3 => 1,
+        _ => stripe_columns(devices, spares) as u64 - u64::from(PARITY_COLUMNS),
+    }
+}
+
+/// How much of each place a pool has that would have so much of each column.
+fn sizes_for(places: &[Place], (column_bytes, spares): (u64, usize)) -> Result<Vec<u64>, Failure> {
+    // Of more devices than a stripe has columns each has a share, and room for what is lost.
+    let shares = (places.len() - spares) as u64;
+    let each = match places.len() {
+        ..=3 => column_bytes,
+        _ => {
+            let shards = columns(places.len(), spares) + u64::from(PARITY_COLUMNS);
+            let behind = column_bytes.saturating_sub(SEGMENT_BYTES_MIN);
+            // A part more, as they are whole.
+            let rest = if shares > shards { SEGMENT_BYTES_MIN } else { 0 };
+            SEGMENT_BYTES_MIN + behind * shards / shares + rest
+        }
+    };
+    let of = |place: &Place| match place.is_device() && places.len() > 3 {
+        true => device_bytes(&place.data),
+        false => Ok(each),
+    };
+    places.iter().map(of).collect()
 }
 
 /// Refuses a place that has a pool, or something else.
@@ -268,14 +348,21 @@ impl Part {
     }
 }
 
-fn format(parts: &[Part]) -> Result<(), Failure> {
+fn format(parts: &[Part], size: &Size) -> Result<(), Failure> {
     let mut entropy = [0; 64];
     sys::entropy(&mut entropy).map_err(|error| Failure::Machine(error.to_string()))?;
     let made = match parts {
         [only] => Store::create(&*only.disk, &entropy),
         several => {
             let devices: Vec<Device> = several.iter().map(Part::device).collect();
-            Store::create_on(&devices, &entropy)
+            match columns(devices.len(), size.spares) {
+                1 => Store::create_on(&devices, &entropy),
+                columns => {
+                    let column_bytes = Some(size.capacity_bytes.div_ceil(columns));
+                    let of = (size.spares, column_bytes, None);
+                    Store::create_in_stripes(&devices, &entropy, of)
+                }
+            }
         }
     };
     made.map_err(|error| match error {
@@ -287,8 +374,9 @@ fn format(parts: &[Part]) -> Result<(), Failure> {
     })
 }
 
-/// The size of a pool that nobody sized, and a remark on it: what its smallest device can hold.
-fn default_size(places: &[Place]) -> Result<(u64, String), Failure> {
+/// How much of each place a pool has that nobody sized, and a remark on it: in stripes what each
+/// can hold, and where each has all, what the smallest can.
+fn default_sizes(places: &[Place]) -> Result<(Vec<u64>, String), Failure> {
     let mut sizes = Vec::new();
     for place in places {
         sizes.push(match place.is_device() {
@@ -300,10 +388,11 @@ fn default_size(places: &[Place]) -> Result<(u64, String), Failure> {
         });
     }
     let most = sizes.iter().map(|(bytes, _)| *bytes).max();
-    let (bytes, notice) = sizes.into_iter().min_by_key(|(bytes, _)| *bytes).unwrap_or_default();
-    Ok(match most == Some(bytes) {
-        true => (bytes, notice.to_owned()),
-        false => (bytes, " (as much as the smallest)".to_owned()),
+    let (bytes, notice) = sizes.iter().copied().min_by_key(|(bytes, _)| *bytes).unwrap_or_default();
+    Ok(match (most == Some(bytes), places.len()) {
+        (true, count) => (vec![bytes; count], notice.to_owned()),
+        (false, ..=3) => (vec![bytes; places.len()], " (as much as the smallest)".to_owned()),
+        (false, _) => (sizes.into_iter().map(|(bytes, _)| bytes).collect(), String::new()),
     })
 }
 
@@ -363,14 +452,43 @@ mod tests {
 
     #[test]
     fn of_several_devices_it_is_said_how_much_they_hold_and_how_many_may_fail() {
-        for (devices, told) in [
-            (1, "1 GiB (x)"),
-            (2, "1 GiB on each of 2 devices (x), of which one may fail"),
-            (3, "1 GiB on each of 3 devices (x), of which any 2 may fail"),
-            (6, "4 GiB: 1 GiB on each of 6 devices (x), of which any 2 may fail"),
+        for (devices, spares, told) in [
+            (1, 0, "1 GiB (x)"),
+            (2, 0, "1 GiB on each of 2 devices (x), of which one may fail"),
+            (3, 0, "1 GiB on each of 3 devices (x), of which any 2 may fail"),
+            (6, 0, "4 GiB: 1 GiB on each of 6 devices (x), of which any 2 may fail"),
+            (
+                7,
+                1,
+                "4 GiB: 1 GiB on each of 7 devices (x), of which any 2 may fail; one that is lost \
+                 is made again on the others",
+            ),
         ] {
-            assert_eq!(size_of(devices, 1 << 30, " (x)"), told);
+            let size = Size {
+                capacity_bytes: columns(devices, spares) << 30,
+                each_bytes: vec![1 << 30; devices],
+                notice: " (x)".into(),
+                spares,
+            };
+            assert_eq!(size.text(), told);
         }
+    }
+
+    #[test]
+    fn files_are_as_long_as_it_takes() {
+        let places = |count: usize| -> Vec<Place> {
+            let one = tempfile::tempdir().unwrap();
+            (0..count).map(|number| Place::numbered(one.path(), number).unwrap()).collect()
+        };
+        for (count, spares) in [(4, 0), (6, 1), (18, 0), (19, 0), (20, 2), (30, 0), (48, 3)] {
+            let size = size_of(&places(count), Some(64 << 30), spares).unwrap();
+            let columns = columns(count, spares);
+            let each = Some(size.capacity_bytes.div_ceil(columns));
+            let plan = StripePlan::new(&size.each_bytes, spares, each, None).unwrap();
+            let asked = plan.geometry.count_in(each.unwrap());
+            assert_eq!(u64::from(plan.geometry.segment_count), asked, "{count} {spares}");
+        }
+        assert!(size_of(&places(4), Some(64 << 30), 1).is_err());
     }
 
     #[test]

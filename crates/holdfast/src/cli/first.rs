@@ -11,7 +11,7 @@ use array::{Array, NewToken, TokenName};
 use serde::Serialize;
 
 use super::args::ServeArgs;
-use super::creation;
+use super::creation::{self, Size};
 use super::failure::Failure;
 use super::mounting;
 use super::place::Places;
@@ -26,9 +26,7 @@ const VOLUME: &str = "data";
 pub struct First {
     pool: PathBuf,
     data: Vec<PathBuf>,
-    /// Of each device.
-    device_bytes: u64,
-    notice: String,
+    size: Size,
 }
 
 /// What a first start prints, once.
@@ -40,9 +38,7 @@ pub struct Beginning {
     devices: Vec<PathBuf>,
     capacity_bytes: u64,
     #[serde(skip)]
-    device_bytes: u64,
-    #[serde(skip)]
-    notice: String,
+    size: String,
     user: &'static str,
     /// `None` if the system's log would keep it.
     token: Option<String>,
@@ -59,10 +55,10 @@ impl First {
                 Failure::Machine(format!("can't listen on {address} (--iscsi): {error}"))
             })?;
         }
-        let (device_bytes, notice) = creation::create(&places.all, options.capacity, false)?;
+        let size = creation::create(&places.all, (options.capacity, 0), false)?;
         let pool = places.first().pool.clone();
         let data = places.all.iter().map(|place| place.data.clone()).collect();
-        Ok(Self { pool, data, device_bytes, notice })
+        Ok(Self { pool, data, size })
     }
 
     /// Makes the first token, and the next commands.
@@ -83,9 +79,8 @@ impl First {
         Ok(Beginning {
             data: self.data[0].clone(),
             devices: if self.data.len() > 1 { self.data.clone() } else { Vec::new() },
-            capacity_bytes: creation::capacity_bytes(self.data.len(), self.device_bytes),
-            device_bytes: self.device_bytes,
-            notice: self.notice.clone(),
+            capacity_bytes: self.size.capacity_bytes,
+            size: self.size.text(),
             user: BUILT_IN_USER,
             token,
             commands,
@@ -97,8 +92,8 @@ impl Beginning {
     /// The first line: what was made.
     pub fn made(&self) -> String {
         let more = self.devices.iter().skip(1).map(|data| format!(", {}", data.display()));
-        let size = creation::size_of(self.devices.len().max(1), self.device_bytes, &self.notice);
-        format!("Pool made: {}{}, {size}.\n", self.data.display(), more.collect::<String>())
+        let (data, more) = (self.data.display(), more.collect::<String>());
+        format!("Pool made: {data}{more}, {}.\n", self.size)
     }
 
     /// The last lines: how to go on.

@@ -328,6 +328,7 @@ fn refusal(error: DeviceError) -> DeviceRefusal {
             return DeviceRefusal { kind: Kind::Conflict, code: "device_state", message };
         }
         DeviceError::Small { .. } => (Kind::Invalid, "device_too_small", "name a larger one"),
+        DeviceError::NoRoom { .. } => (Kind::Conflict, "no_room_for_parts", "add one first"),
         DeviceError::Full(_) => {
             (Kind::Conflict, "too_many_devices", "remove one first, or replace it")
         }

@@ -11,7 +11,7 @@ use sys::FileDisk;
 use super::failure::Failure;
 
 /// The most devices of a pool.
-pub const DEVICES_MAX: usize = 18;
+pub use segments::DEVICES_MAX;
 
 /// The files that hold a pool, in the pool's directory, from 0 on; those behind the first only
 /// where several devices are tried out in one.

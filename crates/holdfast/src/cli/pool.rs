@@ -24,9 +24,10 @@ pub const CAPACITY_STEP_BYTES: u64 = 1 << 20;
 /// Runs a verb.
 pub fn run(common: &Common, verb: &PoolVerb) -> Result<(), Failure> {
     match verb {
-        PoolVerb::Create { places, capacity, devices, force } => {
+        PoolVerb::Create { places, capacity, devices, spares, force } => {
             let (capacity, devices, force) = (*capacity, *devices, *force);
-            creation::make(common, &Asked { places, capacity, devices, force })
+            let spares = usize::from(*spares);
+            creation::make(common, &Asked { places, capacity, devices, spares, force })
         }
         PoolVerb::Grow { places, capacity } if places.is_empty() => grow(common, *capacity),
         PoolVerb::Grow { places, capacity } => grow_stopped(common, places, *capacity),

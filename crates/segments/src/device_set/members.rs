@@ -265,6 +265,7 @@ impl Members {
         // What it had is worth nothing, its root first of all.
         device.disk.set_redundant(true);
         root::wipe(device.disk())?;
+        slot.map_sequence.store(0, Ordering::Release);
         // A number may be given again, so the attempts of all devices are counted together.
         slot.attempts.store(self.next_attempt(), Ordering::Release);
         slot.note_flushes();

@@ -4,6 +4,7 @@
 //! trouble.
 
 use segments::{DeviceError, DeviceState};
+use sys::Disk as _;
 
 use super::drive::{Drive, Trouble};
 use super::{Pool, World, device_of};
@@ -26,7 +27,11 @@ impl World {
             5 => Trouble::ReadErrors(times),
             6 => Trouble::Full(times),
             // What is not in is not read, and what catches up is given what was read.
-            7 if is_in && self.liar.is_none() && self.catching_up.is_empty() => {
+            7 if is_in
+                && self.liar.is_none()
+                && self.catching_up.is_empty()
+                && self.spares == 0 =>
+            {
                 self.lie(at);
                 return Ok(());
             }
@@ -137,7 +142,8 @@ impl World {
                 self.seen.changed[2] += 1;
                 let seed = self.rng.draw();
                 let name = at.to_string();
-                let blank = Drive::new(name, self.plan.pool_bytes, seed, &self.power);
+                let len_bytes = self.drives[at].len_bytes();
+                let blank = Drive::new(name, len_bytes, seed, &self.power);
                 self.drives[at] = blank.clone();
                 if self.drives.len() <= 3 && self.rng.chance(50) {
                     let removed = pool.devices.remove(number);
@@ -175,11 +181,11 @@ impl World {
             self.were_in.iter().copied().filter(|at| self.is_true(*at)).collect();
         let is_troubled = |at: &usize| self.drives[*at].trouble() != Trouble::None;
         let mut troubled: Vec<usize> = had_all.iter().copied().filter(is_troubled).collect();
-        while had_all.len() - troubled.len() < self.least() && !troubled.is_empty() {
+        while had_all.len() - troubled.len() < self.least_after_crash() && !troubled.is_empty() {
             let at = troubled.swap_remove(self.rng.below(troubled.len() as u64) as usize);
             self.drives[at].set_trouble(Trouble::None);
         }
-        if had_all.len() - troubled.len() < self.least() {
+        if had_all.len() - troubled.len() < self.least_after_crash() {
             // What a failure of the power has put out in memory alone is in by its labels.
             self.drives.iter().for_each(|drive| drive.set_trouble(Trouble::None));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use segments::{Device, DeviceSet, DeviceState};
 use store::{CheckOptions, Store};
 
-use super::{World, disks_of};
+use super::World;
 use crate::commits::Ground;
 use crate::history::{Kept, locked, options, read_state, text};
 use crate::model::{Model, State};
@@ -34,13 +34,13 @@ impl World {
             return Ok(());
         }
         for at in self.disks(DeviceState::CatchingUp) {
-            let mut few = self.some_of(self.disks(DeviceState::In), self.least() - 1);
+            let mut few = self.some_of(self.sharing_in(), self.least() - 1);
             few.push(at);
             if self.open_alone(&few).is_ok() {
                 return Err(format!("disks {few:?} open while {at} is catching up"));
             }
         }
-        let mut are_in = self.disks(DeviceState::In);
+        let mut are_in = self.sharing_in();
         are_in.retain(|at| self.is_true(*at));
         let least = self.least();
         // Of disks in stripes there are many choices.
@@ -86,13 +86,13 @@ impl World {
             let there: Vec<_> = (0..self.drives.len()).filter(is_there).collect();
             let copies = there.iter().map(|at| self.copy(*at)).collect();
             if let Ok(opened) = DeviceSet::open(copies, false) {
-                let are_in = disks_of(&opened, DeviceState::In);
-                if are_in.iter().filter(|at| self.is_true(**at)).count() < self.least() {
+                let opened = Arc::new(opened);
+                if !self.is_enough(&opened) {
                     continue;
                 }
                 self.seen.promises[1] += 1;
                 let told = |reason: String| format!("disks {there:?} by themselves: {reason}");
-                self.holds_all(Arc::new(opened)).map_err(told)?;
+                self.holds_all(opened).map_err(told)?;
             }
         }
         Ok(())

@@ -22,6 +22,10 @@ pub struct Seen {
     pub changed: [u64; 3],
     /// How often a disk began to catch up, and had caught up.
     pub caught_up: [u64; 2],
+    /// How often a disk was removed, and was to stay after all.
+    pub members: [u64; 2],
+    /// How often columns began to be moved, and how often that had ended without a crash.
+    pub batches: [u64; 2],
     /// Checkpoints.
     pub checkpoints: u64,
     /// How often the promise was looked at, by a disk each time; and how often by those that open
@@ -45,6 +49,8 @@ impl std::ops::AddAssign for Seen {
         add(&mut self.faults, &other.faults);
         add(&mut self.changed, &other.changed);
         add(&mut self.caught_up, &other.caught_up);
+        add(&mut self.members, &other.members);
+        add(&mut self.batches, &other.batches);
         self.checkpoints += other.checkpoints;
         add(&mut self.promises, &other.promises);
         add(&mut self.too_few, &other.too_few);
@@ -74,6 +80,12 @@ impl std::fmt::Display for Seen {
             changed[2],
             caught_up[0],
             caught_up[1]
+        )?;
+        let ([removed, kept], [began, ended]) = (self.members, self.batches);
+        writeln!(
+            f,
+            "{removed} removed, {kept} kept after all; {began} times columns began to be moved, \
+             {ended} times that had an end"
         )?;
         write!(
             f,

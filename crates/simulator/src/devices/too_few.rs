@@ -2,7 +2,7 @@
 //! read is right.
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
-use segments::{DeviceSet, DeviceState};
+use segments::DeviceSet;
 
 use super::drive::Trouble;
 use super::{Pool, World};
@@ -17,7 +17,7 @@ impl World {
     /// Nothing is under way. One disk less is left than it takes, and everything is read; then the
     /// others are back.
     pub(super) fn lose_too_many(&mut self, pool: &Pool) -> Result<(), String> {
-        let are_in = self.disks(DeviceState::In);
+        let are_in = self.sharing_in();
         let is_sure = are_in.iter().all(|at| self.is_true(*at));
         if self.least() == 1 || !is_sure || self.power.has_failed() {
             return Ok(());

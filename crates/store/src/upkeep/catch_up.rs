@@ -13,7 +13,7 @@
 //! 4. A record is written behind the plan, where none was. What this device has behind the log's
 //!    end is from before it went out, and may be a record that was never answered, and was given up
 //!    without it. Behind a record of this epoch it is none of the log. Where there is no place for
-//!    one, that device gets zeros where the next one may be.
+//!    one, nothing is left of the old ones that could be found: see [`Store::write_behind`].
 //! 5. The device is in, or the columns are where they were moved to.
 //!
 //! A plan is in memory only: after a restart it is made anew.
@@ -269,11 +269,11 @@ impl Store {
     }
 
     /// Writes a record, if none follows the plan yet. `false`: there is no place for one of its own
-    /// now, and the device has nothing where the next one may be.
+    /// now, and nothing is left behind the log's end of what they had there.
     ///
     /// # Errors
-    /// If the device fails; if a record was written meanwhile, which may have been zeroed there:
-    /// all up to its end is copied once more then.
+    /// If a device fails; if a record was written meanwhile, which may have been written over: all
+    /// up to its end is copied once more then.
     fn write_behind(&self, plan: &Plan) -> io::Result<bool> {
         let end = {
             let mut writer = self.writer.lock();
@@ -286,15 +286,38 @@ impl Store {
             self.commit_here();
             return Ok(true);
         };
-        let rows = self.world.medium.geometry().rows();
-        let here = (end.block < rows).then(|| Place::of_block(end.segment, end.block));
-        let next = entry_blocks(rows).map(|block| Place::of_block(end.next_segment, block));
-        for place in here.into_iter().chain(next) {
-            self.world.medium.disk.copy_to(plan.who, place, &[Frame::zeros()])?;
+        // A record whose header is bad is found by the one behind it, so that one row is not enough.
+        let geometry = self.world.medium.geometry();
+        let (rows, most) = (geometry.rows(), self.world.medium.tuning.record_rows_max(geometry));
+        let here = end.block..rows.min(end.block.saturating_add(most).saturating_add(1));
+        let next = 0..rows.min(most.saturating_add(1));
+        let entries = entry_blocks(rows).map(|block| (end.next_segment, block..block + 1));
+        for (segment, rows) in
+            [(end.segment, here), (end.next_segment, next)].into_iter().chain(entries)
+        {
+            self.leave_nothing(plan.who, segment, rows)?;
         }
         match self.writer.lock().log.end().lsn == plan.end_lsn {
             true => Ok(false),
             false => Err(io::Error::other("a record was written meanwhile")),
         }
+    }
+
+    /// What they have in rows behind the log's end tells nothing that others do not tell: zeros, or
+    /// in stripes what those make of it.
+    fn leave_nothing(&self, who: Lacking, segment: u32, rows: Range<u32>) -> io::Result<()> {
+        let turns = |from: u32| from..rows.end.min(from.saturating_add(TURN_BLOCKS));
+        for turn in rows.clone().step_by(TURN_BLOCKS as usize).map(turns) {
+            if self.world.medium.geometry().has_stripes() {
+                if !self.give_rows(who, segment, false, turn)? {
+                    return Err(io::Error::other("too few devices can be read"));
+                }
+            } else {
+                let zeros = vec![Frame::zeros(); turn.len()];
+                let place = Place::of_block(segment, turn.start);
+                self.world.medium.disk.copy_to(who, place, &zeros)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -13,18 +13,22 @@ pub enum PoolVerb {
     /// them. Two or three each have all of it. From four on it is in stripes, and any two may be
     /// lost.
     Create {
-        /// The directory or the block device; up to 18.
+        /// The directory or the block device; up to 48.
         #[arg(value_name = "DIR-OR-DEVICE", required = true)]
         places: Vec<PathBuf>,
         /// How much it holds, at least 1G; a file of this size is reserved, or in stripes files
         /// that hold it together. Default: a quarter of the free space, 64G at most; of a device
-        /// all of it; of several as much of each as the smallest has.
+        /// all of it; of two or three as much of each as the smallest has.
         #[arg(long, value_name = "SIZE", value_parser = size::parse)]
         capacity: Option<u64>,
         /// To try out what several devices are: make so many files in the one directory. They share
         /// a disk, and end with it.
-        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=18))]
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=48))]
         devices: Option<u16>,
+        /// Of five and more: keep room free to make what so many lost devices had again on the
+        /// others, without a new one.
+        #[arg(long, value_name = "COUNT", default_value_t = 0)]
+        spares: u16,
         /// Overwrite a device that is not blank.
         #[arg(long)]
         force: bool,

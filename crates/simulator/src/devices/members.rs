@@ -1,0 +1,147 @@
+//! Which disks have something of the pool, and how that changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use segments::{DeviceError, DeviceSet, DeviceState, DeviceStatus, Lacking, Segments as _};
+
+use super::drive::Trouble;
+use super::{Pool, World, disks_of};
+use crate::commits::Ground;
+
+/// In every other world a disk that is out is taken for lost at once, in the others never.
+pub(super) fn set_patience(devices: &DeviceSet, seed: u64) {
+    let never = Duration::from_secs(u64::from(u32::MAX));
+    devices.set_lost_after(if seed / 10 % 2 == 0 { Duration::ZERO } else { never });
+}
+
+fn has_share(device: &DeviceStatus) -> bool {
+    device.parts.is_none_or(|parts| parts.used > 0)
+}
+
+/// How many disks it takes to have all of a pool that is on so many.
+fn least_of(sharing: usize) -> usize {
+    match sharing {
+        0..=3 => 1,
+        count => count - 2,
+    }
+}
+
+/// How many disks it takes to have all of this pool.
+pub(super) fn least_in(devices: &DeviceSet) -> usize {
+    least_of(devices.devices().iter().filter(|device| has_share(device)).count())
+}
+
+/// Disks that are in and have something of the pool.
+pub(super) fn sharing_in(devices: &DeviceSet) -> Vec<usize> {
+    let statuses = devices.devices();
+    let sharing = statuses.iter().filter(|device| has_share(device));
+    let names: Vec<usize> = sharing.filter_map(|device| device.name.parse().ok()).collect();
+    disks_of(devices, DeviceState::In).into_iter().filter(|at| names.contains(at)).collect()
+}
+
+/// The batch of columns that is being moved.
+fn moving(devices: &DeviceSet) -> Option<u64> {
+    let lacking = devices.lacking();
+    lacking.iter().find(|(who, _)| *who == Lacking::Parts).map(|(_, batch)| *batch)
+}
+
+impl World {
+    /// How many disks it takes to have all of the pool.
+    pub(super) fn least(&self) -> usize {
+        least_of(self.sharing[0])
+    }
+
+    /// The same after a failure of the power, when what was under way may have happened.
+    pub(super) fn least_after_crash(&self) -> usize {
+        least_of(self.sharing[1])
+    }
+
+    /// Disks that are in and have something of the pool.
+    pub(super) fn sharing_in(&self) -> Vec<usize> {
+        self.pool.as_ref().map(|pool| sharing_in(&pool.devices)).unwrap_or_default()
+    }
+
+    pub(super) fn note_sharing(&mut self) {
+        let Some(pool) = &self.pool else { return };
+        let devices = pool.devices.devices();
+        let may_share =
+            |device: &&DeviceStatus| has_share(device) || device.state == DeviceState::In;
+        let counts = [
+            devices.iter().filter(|device| has_share(device)).count(),
+            devices.iter().filter(may_share).count(),
+        ];
+        self.sharing = counts;
+        let moving = moving(&pool.devices);
+        if self.moving != moving {
+            self.seen.batches[0] += u64::from(moving.is_some());
+            self.seen.batches[1] += u64::from(self.moving.is_some());
+        }
+        self.moving = moving;
+    }
+
+    /// Whether without this disk enough are well.
+    pub(super) fn can_spare(&self, at: usize) -> bool {
+        self.well().iter().filter(|other| **other != at).count() >= self.least()
+    }
+
+    /// Disks that have what they should have, and are well.
+    fn well(&self) -> Vec<usize> {
+        let mut well = self.sharing_in();
+        well.retain(|at| self.is_true(*at) && self.drives[*at].trouble() == Trouble::None);
+        well
+    }
+
+    /// A disk is removed, or one that is being emptied stays after all; or what is moved comes to
+    /// an end.
+    pub(super) fn change_members(&mut self, pool: &Pool) -> Result<(), String> {
+        let devices = pool.devices.devices();
+        let emptied = devices.iter().find(|it| it.parts.is_some_and(|parts| parts.is_emptied));
+        let is_moving = pool.devices.lacking().iter().any(|(who, _)| *who == Lacking::Parts);
+        if is_moving && self.rng.chance(70) {
+            for _ in 0..self.rng.between(1, 12) {
+                self.maintain(pool)?;
+            }
+            return Ok(());
+        }
+        if let Some(device) = emptied {
+            // One that is out would have to catch up as well.
+            if device.state == DeviceState::In && self.rng.chance(20) {
+                self.seen.members[1] += 1;
+                return self.not_refused(pool.devices.take_back(device.number));
+            }
+            return Ok(());
+        }
+        let at = self.rng.below(self.drives.len() as u64) as usize;
+        let number = devices.iter().find(|it| it.name == at.to_string()).map(|it| it.number);
+        match number.filter(|_| self.can_spare(at)) {
+            Some(number) => {
+                self.seen.members[0] += 1;
+                self.were_troubled.push(at);
+                self.not_refused(pool.devices.remove(number))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Others may have no room, it may be in a state that has to end first, and one that something
+    /// is wrong with refuses.
+    fn not_refused(&self, result: Result<(), DeviceError>) -> Result<(), String> {
+        match result {
+            Err(DeviceError::Io(error)) if !self.power.has_failed() && self.all_are_well() => {
+                Err(format!("members: {error}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn all_are_well(&self) -> bool {
+        self.drives.iter().all(|drive| drive.trouble() == Trouble::None)
+    }
+
+    /// Whether enough of the disks that this pool is on hold what was written.
+    pub(super) fn is_enough(&self, opened: &Arc<DeviceSet>) -> bool {
+        let true_ones = sharing_in(opened).into_iter().filter(|at| self.is_true(*at)).count();
+        true_ones >= least_in(opened)
+    }
+}
