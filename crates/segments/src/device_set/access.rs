@@ -11,13 +11,12 @@ use format::geometry::METADATA_COPIES;
 use parity::Code;
 use sys::{Disk, Persist};
 
-use super::device::{Device, Slot};
+use super::device::Slot;
+use super::gather::{Blocks, Gathered, PATIENTLY, Read, Sources, Stand};
 use super::members::{Members, Slots};
 use super::placement::{self, At, Held, Rows, Run, Share};
 use super::table::Table;
-
-/// How something is read from a disk: patiently, or not.
-pub(super) type Read = fn(&dyn Disk, u64, &mut [FrameMut]) -> io::Result<()>;
+use super::workers::{ALONE, FLUSH, TRANSFER, Terms, each, timed_out};
 
 impl Members {
     /// Writes to each device what it gets of an append. One that refuses is out.
@@ -32,21 +31,20 @@ impl Members {
     ) -> io::Result<()> {
         self.begin()?;
         let (slots, shares) = self.shares(place, frames)?;
-        let write = |slot: &Arc<Slot>, offset_bytes: u64, frames: &[Frame]| {
-            let Some(device) = slot.written() else { return Ok(()) };
-            let written = device.disk.write_as(offset_bytes, frames, persist);
-            written.or_else(|error| self.fail(slot, error))
-        };
-        for share in &shares {
-            write(&slots[share.at.position], share.at.offset_bytes, &share.frames)?;
-        }
         let has_none = |at: &usize| !shares.iter().any(|share| share.at.position == *at);
-        if persist == Persist::All {
-            for position in (0..slots.len()).filter(has_none) {
-                write(&slots[position], 0, &[])?;
-            }
-        }
-        Ok(())
+        let (flushed, limit): (Vec<_>, _) = match persist {
+            Persist::All => ((0..slots.len()).filter(has_none).collect(), FLUSH),
+            Persist::Nothing | Persist::Itself => (Vec::new(), TRANSFER),
+        };
+        let empty = |position| (At { position, offset_bytes: 0 }, Vec::new());
+        let written = shares.into_iter().map(|share| (share.at, share.frames));
+        let calls = written.chain(flushed.into_iter().map(empty)).map(|(at, frames)| {
+            let write = move |disk: &dyn Disk| disk.write_as(at.offset_bytes, &frames, persist);
+            (slots[at.position].clone(), write)
+        });
+        self.each(calls, Slot::written, limit, |slot, written| {
+            written.or_else(|error| self.fail(slot, error))
+        })
     }
 
     /// What each device gets of an append, and the members that these are.
@@ -63,11 +61,16 @@ impl Members {
         }
     }
 
-    /// Reads from the devices that have it, one after the other, or makes it of what others have.
+    /// Reads from a device that has it, or makes it of what others have.
     ///
     /// # Errors
     /// That of the last that was asked.
-    pub(super) fn read(&self, place: Place, frames: &mut [FrameMut], read: Read) -> io::Result<()> {
+    pub(super) fn read(
+        self: &Arc<Self>,
+        place: Place,
+        frames: &mut [FrameMut],
+        read: Read,
+    ) -> io::Result<()> {
         let slots = self.slots();
         for run in self.placement().runs(place, frames.len(), &slots) {
             self.read_run(&slots, &run, &mut frames[run.frames.clone()], read)?;
@@ -76,74 +79,69 @@ impl Members {
     }
 
     fn read_run(
-        &self,
+        self: &Arc<Self>,
         slots: &Slots,
         run: &Run,
         frames: &mut [FrameMut],
         read: Read,
     ) -> io::Result<()> {
-        let mut failed = None;
-        let mut from = |at: At, frames: &mut [FrameMut]| {
-            let Some((slot, device)) = readable(slots, at) else { return false };
-            let result = read(device.disk(), at.offset_bytes, frames);
-            if let Err(error) = result {
-                slot.read_errors.fetch_add(1, Ordering::Relaxed);
-                failed = Some(error);
-                return false;
-            }
-            true
-        };
         match &run.held {
             Held::Copies(copies) => {
-                if copies.iter().any(|at| from(*at, frames)) {
-                    return Ok(());
-                }
-                Err(failed.unwrap_or_else(|| io::Error::other("no device is in")))
+                let stands = copies.iter().filter_map(|at| stand(slots, *at));
+                let others = (0..).zip(stands).collect();
+                self.read_one(Sources { own: None, others, needed: 1 }, frames, read)
             }
             Held::Column(rows, column) => {
                 let table = self.placement().table().ok_or_else(is_out)?;
-                if from(self.placement().at(&table, *rows, *column, slots), frames) {
-                    return Ok(());
-                }
-                self.make(slots, (*rows, *column, None), frames, read)
+                let own = stand(slots, self.placement().at(&table, *rows, *column, slots));
+                self.make(slots, own, (*rows, *column, None), frames, read)
             }
         }
     }
 
-    /// Makes a column of these rows of those that others have, without one of these if that is
-    /// wanted.
+    /// Reads from one of several that have it.
+    fn read_one(
+        self: &Arc<Self>,
+        sources: Sources,
+        frames: &mut [FrameMut],
+        read: Read,
+    ) -> io::Result<()> {
+        let mut found = match self.gather(sources, Blocks { count: frames.len(), read })? {
+            Gathered::Own(found) => found,
+            Gathered::Others(mut found) => found.pop().map(|(_, found)| found).unwrap_or_default(),
+        };
+        frames.swap_with_slice(&mut found);
+        Ok(())
+    }
+
+    /// Reads a column of these rows from where it is, if that is to be asked, or makes it of those
+    /// that others have, without one of these if that is wanted.
     ///
     /// # Errors
     /// If there are too few, `NotConnected` where that is because of devices that are not in.
     fn make(
-        &self,
+        self: &Arc<Self>,
         slots: &Slots,
+        own: Option<Stand>,
         (rows, wanted, without): (Rows, usize, Option<usize>),
         frames: &mut [FrameMut],
         read: Read,
     ) -> io::Result<()> {
         let (code, table) = self.stripes()?;
-        let (needed, shards) = (code.stripe().data(), code.stripe().shards());
-        let (mut read_ones, mut failed) = (vec![None; shards], None);
-        let mut left = needed;
-        for column in (0..shards).filter(|column| *column != wanted && Some(*column) != without) {
-            let at = self.placement().at(&table, rows, column, slots);
-            let Some((slot, device)) = readable(slots, at).filter(|_| left > 0) else { continue };
-            match read_frames(device.disk(), at.offset_bytes, frames.len(), read) {
-                Ok(found) => {
-                    read_ones[column] = Some(found);
-                    left -= 1;
-                }
-                Err(error) => {
-                    slot.read_errors.fetch_add(1, Ordering::Relaxed);
-                    failed = Some(error);
-                }
+        let (needed, columns) = (code.stripe().data(), code.stripe().shards());
+        let others = (0..columns).filter(|other| *other != wanted && Some(*other) != without);
+        let others = others.filter_map(|column| {
+            Some((column, stand(slots, self.placement().at(&table, rows, column, slots))?))
+        });
+        let sources = Sources { own, others: others.collect(), needed };
+        match self.gather(sources, Blocks { count: frames.len(), read })? {
+            Gathered::Own(mut found) => {
+                frames.swap_with_slice(&mut found);
+                Ok(())
             }
+            others => placement::make(code, &others.by_column(columns), wanted, frames)
+                .map_err(io::Error::other),
         }
-        if left > 0 {
-            return Err(failed.unwrap_or_else(is_out));
-        }
-        placement::make(code, &read_ones, wanted, frames).map_err(io::Error::other)
     }
 
     /// How parity is made, and where columns are.
@@ -159,13 +157,12 @@ impl Members {
     /// # Errors
     /// What the device says; `NotFound` and `NotConnected` if there is none such (any more).
     pub(super) fn read_copy(
-        &self,
+        self: &Arc<Self>,
         place: Place,
         copy: u32,
         frames: &mut [FrameMut],
     ) -> io::Result<()> {
         let (slots, copy) = (self.slots(), copy as usize);
-        let read: Read = |disk, at, frames| disk.read_patiently(at, frames);
         for run in self.placement().runs(place, frames.len(), &slots) {
             let frames = &mut frames[run.frames.clone()];
             match &run.held {
@@ -173,12 +170,12 @@ impl Members {
                     let shards = self.stripes()?.0.stripe().shards();
                     let mut others = (0..shards).filter(|other| other != column);
                     let without = Some(others.nth(copy - 1).ok_or_else(no_copy)?);
-                    self.make(&slots, (*rows, *column, without), frames, read)?;
+                    self.make(&slots, None, (*rows, *column, without), frames, PATIENTLY)?;
                 }
                 held => {
                     let at = self.stored_copy(&slots, held, copy)?;
-                    let (_, device) = readable(&slots, at).ok_or_else(is_out)?;
-                    read(device.disk(), at.offset_bytes, frames)?;
+                    let own = stand(&slots, at);
+                    self.read_one(Sources { own, ..Sources::default() }, frames, PATIENTLY)?;
                 }
             }
         }
@@ -208,10 +205,12 @@ impl Members {
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
             let at = self.stored_copy(&slots, &run.held, copy as usize)?;
-            let (slot, device) = readable(&slots, at).ok_or_else(is_out)?;
+            let (slot, offset_bytes) = stand(&slots, at).ok_or_else(is_out)?;
+            slot.readable().ok_or_else(is_out)?;
             self.begin()?;
-            let written = device.disk.write_durable(at.offset_bytes, &frames[run.frames.clone()]);
-            written.map_err(|error| self.fail_with(slot, error))?;
+            let frames = frames[run.frames.clone()].to_vec();
+            let write = move |disk: &dyn Disk| disk.write_durable(offset_bytes, &frames);
+            self.one(&slot, TRANSFER, write)?;
             slot.mended.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -222,13 +221,12 @@ impl Members {
     /// # Errors
     /// If others don't have it.
     pub(super) fn rows_of(
-        &self,
+        self: &Arc<Self>,
         column: usize,
         (segment, is_metadata): (u32, bool),
         rows: Range<u32>,
     ) -> io::Result<Option<Vec<Frame>>> {
-        let (slots, read): (_, Read) =
-            (self.slots(), |disk, at, frames| disk.read_patiently(at, frames));
+        let slots = self.slots();
         let geometry = self.placement().geometry();
         let mut frames: Vec<FrameMut> = rows.clone().map(|_| FrameMut::stale()).collect();
         if is_metadata {
@@ -238,11 +236,11 @@ impl Members {
             }
             // Of the others, if this one is not in.
             let block = geometry.first_metadata_block() + copies_of * geometry.rows() + rows.start;
-            self.read(Place::of_block(segment, block), &mut frames, read)?;
+            self.read(Place::of_block(segment, block), &mut frames, PATIENTLY)?;
         } else {
             let (of, count) = (Rows { segment, first: rows.start }, frames.len());
             let run = Run { frames: 0..count, held: Held::Column(of, column) };
-            self.read_run(&slots, &run, &mut frames, read)?;
+            self.read_run(&slots, &run, &mut frames, PATIENTLY)?;
         }
         Ok(Some(frames.into_iter().map(FrameMut::freeze).collect()))
     }
@@ -251,19 +249,45 @@ impl Members {
     ///
     /// # Errors
     /// If a device is not in, or can't be read.
-    pub(super) fn verify_rows(&self, segment: u32, rows: Range<u32>) -> io::Result<bool> {
+    pub(super) fn verify_rows(
+        self: &Arc<Self>,
+        segment: u32,
+        rows: Range<u32>,
+    ) -> io::Result<bool> {
         let (code, table) = self.stripes()?;
-        let (slots, read): (_, Read) =
-            (self.slots(), |disk, at, frames| disk.read_patiently(at, frames));
+        let slots = self.slots();
         let of = Rows { segment, first: rows.start };
-        let column = |column| {
-            let at = self.placement().at(&table, of, column, &slots);
-            let (_, device) = readable(&slots, at).ok_or_else(is_out)?;
-            read_frames(device.disk(), at.offset_bytes, rows.len(), read)
-        };
-        let columns = (0..code.stripe().shards()).map(column).collect::<io::Result<Vec<_>>>()?;
-        let columns: Vec<&[Frame]> = columns.iter().map(Vec::as_slice).collect();
+        let needed = code.stripe().shards();
+        let others = (0..needed).filter_map(|column| {
+            Some((column, stand(&slots, self.placement().at(&table, of, column, &slots))?))
+        });
+        let sources = Sources { own: None, others: others.collect(), needed };
+        let columns = self.gather(sources, Blocks { count: rows.len(), read: PATIENTLY })?;
+        let columns = columns.by_column(needed);
+        let columns: Vec<&[Frame]> = columns.iter().flatten().map(Vec::as_slice).collect();
         code.verify(&columns).map_err(io::Error::other)
+    }
+
+    /// Makes all longer that are written to, where they are shorter.
+    ///
+    /// # Errors
+    /// What they say: one that can't is none that has failed, and nothing grows.
+    pub(super) fn grow(&self, capacity_bytes: u64) -> io::Result<()> {
+        let is_short = |slot: &&Arc<Slot>| {
+            let device = slot.written();
+            device.is_some_and(|device| device.disk.len_bytes() < capacity_bytes)
+        };
+        let slots = self.slots();
+        let grow =
+            |slot: &Arc<Slot>| (slot.clone(), move |disk: &dyn Disk| disk.grow(capacity_bytes));
+        let terms = Terms { of: Slot::written, limit: ALONE, spare: usize::MAX };
+        let mut late = Ok(());
+        let gives_up = |_: &Arc<Slot>, limit| {
+            late = Err(timed_out(limit));
+            true
+        };
+        each(slots.iter().filter(is_short).map(grow), terms, gives_up, |_, grown| grown)?;
+        late
     }
 
     /// The only device that is written to, if it is one.
@@ -275,21 +299,9 @@ impl Members {
     }
 }
 
-fn read_frames(
-    disk: &dyn Disk,
-    offset_bytes: u64,
-    count: usize,
-    read: Read,
-) -> io::Result<Vec<Frame>> {
-    let mut frames: Vec<FrameMut> = (0..count).map(|_| FrameMut::stale()).collect();
-    read(disk, offset_bytes, &mut frames)?;
-    Ok(frames.into_iter().map(FrameMut::freeze).collect())
-}
-
-/// The device at this position, if it may be read.
-fn readable(slots: &[Arc<Slot>], at: At) -> Option<(&Arc<Slot>, &Device)> {
-    let slot = slots.get(at.position)?;
-    Some((slot, slot.readable()?))
+/// The device at this position, and where something is on it.
+fn stand(slots: &[Arc<Slot>], at: At) -> Option<Stand> {
+    Some((slots.get(at.position)?.clone(), at.offset_bytes))
 }
 
 pub(super) fn is_out() -> io::Error {

@@ -9,6 +9,7 @@ use format::DeviceId;
 use super::device::{Device, Slot};
 use super::members::Members;
 use super::placement::MIRRORS_MAX;
+use super::workers::{OPENING, ask};
 use crate::devices::{DeviceError, DeviceState};
 use crate::labels;
 use crate::plan::DEVICES_MAX;
@@ -64,9 +65,10 @@ impl Members {
         entropy: [u8; 16],
     ) -> Result<u16, DeviceError> {
         self.begin()?;
+        let known = ask(&device, (), OPENING, |disk| Ok(labels::read(disk)))?;
         let mut change = self.change();
         let mut slots = self.slots().to_vec();
-        let known = labels::read(device.disk()).into_iter().flatten();
+        let known = known.into_iter().flatten();
         let known = known.filter(|label| label.pool_id == self.pool_id()).last();
         let returns = |slot: &&Arc<Slot>| known.as_ref().is_some_and(|is| is.device == slot.id);
         let returning = slots.iter().find(returns).map(|slot| (slot.number, slot.id));

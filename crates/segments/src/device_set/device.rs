@@ -9,6 +9,7 @@ use format::DeviceId;
 use format::label::Member;
 use sys::{Disk, FileDisk};
 
+use super::workers::{Limits, Workers};
 use crate::devices::{DeviceState, DeviceStatus};
 
 /// A device to make a pool on, or to open one with.
@@ -17,18 +18,27 @@ pub struct Device {
     pub(super) disk: Arc<dyn Disk>,
     /// The same, if it is a file or a block device: then there are channels to it.
     pub(super) file: Option<Arc<FileDisk>>,
+    /// Threads that call it, if a call may take long; else that is done on the spot.
+    pub(super) workers: Option<Arc<Workers>>,
     pub(super) name: String,
 }
 
 impl Device {
     /// A file or a block device; `name` is what people are told, such as its path.
     pub fn of_file(file: Arc<FileDisk>, name: String) -> Self {
-        Self { disk: file.clone(), file: Some(file), name }
+        let workers = Some(Workers::new(Limits::OF_FILES));
+        Self { disk: file.clone(), file: Some(file), workers, name }
     }
 
     /// Any disk, such as a simulated one.
     pub fn over(disk: Arc<dyn Disk>, name: String) -> Self {
-        Self { disk, file: None, name }
+        Self { disk, file: None, workers: None, name }
+    }
+
+    /// The same disk, which is called on threads, as if it were a file.
+    #[cfg(test)]
+    pub(super) fn with_workers(self, limits: Limits) -> Self {
+        Self { workers: Some(Workers::new(limits)), ..self }
     }
 
     /// The disk.
@@ -57,8 +67,11 @@ pub(super) struct Slot {
     pub(super) map_sequence: AtomicU64,
     /// Which of all attempts of the pool's devices to catch up is its last; 0 before the first.
     pub(super) attempts: AtomicU64,
-    /// Requests of channels that have not ended.
+    /// Requests that have not ended.
     pub(super) in_flight: AtomicU32,
+    /// The sequence of the newest label that it was given. Held while one is written, so that one
+    /// which took long is not over a newer one in the end.
+    pub(super) label: Mutex<u64>,
     /// Flushes of it that had failed when it began to catch up.
     flushes_failed: AtomicU64,
     why_out: Mutex<Option<String>>,
@@ -97,6 +110,7 @@ impl Slot {
             map_sequence: AtomicU64::default(),
             attempts: AtomicU64::default(),
             in_flight: AtomicU32::default(),
+            label: Mutex::default(),
             flushes_failed: AtomicU64::default(),
             why_out: Mutex::default(),
             exits: AtomicU64::default(),
@@ -155,10 +169,9 @@ impl Slot {
     }
 
     /// Flushes what it was given while it was catching up.
-    pub(super) fn flush_all(&self) -> std::io::Result<()> {
-        let Some(device) = &self.device else { return Ok(()) };
-        device.disk.flush()?;
-        match device.disk.flush_failures() == self.flushes_failed.load(Ordering::Acquire) {
+    pub(super) fn flush_all(&self, disk: &dyn Disk) -> std::io::Result<()> {
+        disk.flush()?;
+        match disk.flush_failures() == self.flushes_failed.load(Ordering::Acquire) {
             true => Ok(()),
             false => Err(std::io::Error::other("a flush has failed since it began to catch up")),
         }
@@ -166,6 +179,11 @@ impl Slot {
 
     pub(super) fn is_in(&self) -> bool {
         self.state() == DeviceState::In
+    }
+
+    /// Its device, if it is there.
+    pub(super) fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
     }
 
     /// Its device, if all that is written goes to it.

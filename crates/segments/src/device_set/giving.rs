@@ -8,10 +8,10 @@ use block::{BLOCK_BYTES, Frame};
 use format::geometry::UNITS_PER_BLOCK;
 use format::{Part, Place};
 
-use super::access::is_out;
 use super::device::Slot;
 use super::members::Members;
 use super::placement::{At, Held};
+use super::workers::TRANSFER;
 use crate::devices::{DeviceState, Lacking};
 
 impl Members {
@@ -63,7 +63,7 @@ impl Members {
     /// # Errors
     /// As [`crate::Segments::rebuild`].
     pub(super) fn rebuild(
-        &self,
+        self: &Arc<Self>,
         who: Lacking,
         (segment, is_metadata): (u32, bool),
         rows: Range<u32>,
@@ -103,10 +103,9 @@ impl Members {
         }
     }
 
-    fn give(&self, slot: &Slot, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
-        let Some(device) = slot.written() else { return Err(is_out()) };
-        let written = device.disk.write(offset_bytes, frames);
-        written.map_err(|error| self.fail_with(slot, error))
+    fn give(&self, slot: &Arc<Slot>, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
+        let frames = frames.to_vec();
+        self.one(slot, TRANSFER, move |disk| disk.write(offset_bytes, &frames))
     }
 
     /// The same, to a part that a column is moved to, from a row of it on. If that fails, all that

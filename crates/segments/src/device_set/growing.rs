@@ -8,9 +8,11 @@ use format::parts_map::COLUMNS_IN_MAP_MAX;
 use format::{Geometry, PartsMap};
 
 use super::device::Slot;
+use super::lanes::UnderWay;
 use super::maps::Stored;
 use super::members::{Change, Members, Slots};
 use super::table::{Moves, Table};
+use super::workers::{FLUSH, ask};
 use crate::parts::Parts;
 use crate::plan::segments_in;
 
@@ -79,7 +81,7 @@ impl Members {
             let wanted = slot.bytes() + parts_each * geometry.part_bytes;
             if device.disk.len_bytes() < wanted {
                 // One that can't become longer has what it has.
-                let _ = device.disk.grow(wanted);
+                let _ = ask(device, UnderWay::one(slot), FLUSH, move |disk| disk.grow(wanted));
             }
             let bytes = device.disk.len_bytes().min(wanted).max(slot.bytes());
             let whole = geometry.part_offset_bytes(geometry.count_in(bytes) as u32);

@@ -1,23 +1,25 @@
 //! Having devices say who is in.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
 
 use format::label::{DEVICES_MAX, Member};
-use format::{DeviceId, Label};
+use format::{DeviceId, FormatError, Label};
+use sys::Disk;
 
-use super::device::{Device, Slot};
+use super::device::Slot;
 use super::maps::Stored;
 use super::members::{Change, Members};
+use super::workers::{TRANSFER, Terms, each, timed_out};
 use crate::devices::DeviceState;
 use crate::labels;
 use crate::segments::BadLabel;
 
-/// A device that has not taken a label by then has failed too.
-const LABEL_DEADLINE: Duration = Duration::from_secs(2);
+/// A device that has not taken a label by then has failed too, whatever others have done.
+const TERMS: Terms = Terms { of: Slot::device, limit: TRANSFER, spare: usize::MAX };
 
 impl Members {
     /// What labels say, of no device in particular.
@@ -48,19 +50,55 @@ impl Members {
         }
     }
 
+    /// What each device says, in all copies, by number.
+    pub(super) fn read_labels(&self) -> Vec<Result<Label, FormatError>> {
+        let slots = self.slots();
+        let silent = || Err(FormatError { what: "the device does not answer", offset: 0 });
+        let there = slots.iter().filter(|slot| slot.device.is_some());
+        let mut labels: BTreeMap<_, _> =
+            there.map(|slot| (slot.number, [silent(), silent()])).collect();
+        let calls =
+            slots.iter().map(|slot| (slot.clone(), move |disk: &dyn Disk| Ok(labels::read(disk))));
+        let read = each(
+            calls,
+            TERMS,
+            |_, _| true,
+            |slot, read| {
+                labels.insert(slot.number, read?);
+                Ok::<_, io::Error>(())
+            },
+        );
+        debug_assert!(read.is_ok(), "nothing in it fails");
+        labels.into_values().flatten().collect()
+    }
+
     /// Writes the copies of labels anew that are not what they have to be.
     pub(super) fn mend_labels(&self) -> Vec<BadLabel> {
-        let change = self.change();
+        let mut change = self.change();
         if !self.has_begun() {
             return Vec::new();
         }
         let slots = self.slots();
         let label = self.label(&change, &slots, Slot::state);
-        let readable = slots.iter().filter_map(|slot| Some((slot, slot.readable()?)));
-        let mended = readable.flat_map(|(slot, device)| {
-            labels::mend_as(device.disk(), &labels::of_device(&label, slot.number, slot.id))
+        let mut all = Vec::new();
+        let calls = slots.iter().map(|slot| {
+            let (it, label) = (slot.clone(), labels::of_device(&label, slot.number, slot.id));
+            let mend =
+                move |disk: &dyn Disk| it.newer_label(&label, || Ok(labels::mend_as(disk, &label)));
+            (slot.clone(), mend)
         });
-        mended.collect()
+        let gives_up = |slot: &Arc<Slot>, limit| {
+            let why = timed_out(limit);
+            self.can_do_without(&slots, slot)
+                && self.leave_in(&mut change, slot, why, DeviceState::Out).is_ok()
+        };
+        let terms = Terms { of: Slot::readable, spare: self.spare(), ..TERMS };
+        let mended = each(calls, terms, gives_up, |_, mended| {
+            all.extend(mended?);
+            Ok::<_, io::Error>(())
+        });
+        debug_assert!(mended.is_ok(), "nothing in it fails");
+        all
     }
 }
 
@@ -71,48 +109,48 @@ pub(super) fn write_labels(
     label: &Label,
     map: &Stored,
 ) -> Vec<(Arc<Slot>, io::Error)> {
-    let asked = slots.iter().filter_map(|slot| {
+    let failed = RefCell::<Vec<_>>::default();
+    let fails = |slot: &Arc<Slot>, error| failed.borrow_mut().push((slot.clone(), error));
+    let calls = slots.iter().map(|slot| {
+        let (it, map) = (slot.clone(), map.clone());
         let label = labels::of_device(label, slot.number, slot.id);
-        Some((slot.clone(), slot.device.clone()?, label))
-    });
-    let asked: Vec<_> = asked.collect();
-    if asked.iter().any(|(_, device, _)| device.file.is_none()) {
-        let write = |(slot, device, label): (Arc<Slot>, Device, Label)| {
-            write_one(&slot, &device, &label, map).err().map(|error| (slot, error))
+        let write = move |disk: &dyn Disk| {
+            it.newer_label(&label, || {
+                if it.map_sequence.load(Ordering::Acquire) != map.named.sequence {
+                    map.write(disk)?;
+                    it.map_sequence.store(map.named.sequence, Ordering::Release);
+                }
+                labels::write_both(disk, &label)
+            })
         };
-        return asked.into_iter().filter_map(write).collect();
-    }
-    // Side by side, and waited for as long as a device may take: one that hangs holds up its own
-    // thread only.
-    let (sender, receiver) = mpsc::channel();
-    let mut waiting: BTreeMap<u16, Arc<Slot>> = BTreeMap::new();
-    for (slot, device, label) in asked {
-        let (sender, number, map) = (sender.clone(), slot.number, map.clone());
-        waiting.insert(number, slot.clone());
-        std::thread::spawn(move || {
-            // Nobody waits any more if it took too long.
-            let _ = sender.send((number, write_one(&slot, &device, &label, &map)));
-        });
-    }
-    let (start, mut failed) = (Instant::now(), Vec::new());
-    while !waiting.is_empty() {
-        match receiver.recv_timeout(LABEL_DEADLINE.saturating_sub(start.elapsed())) {
-            Ok((number, result)) => {
-                let slot = waiting.remove(&number);
-                failed.extend(slot.zip(result.err()));
-            }
-            Err(_) => break,
+        (slot.clone(), write)
+    });
+    let gives_up = |slot: &Arc<Slot>, limit| {
+        fails(slot, timed_out(limit));
+        true
+    };
+    let written = each(calls, TERMS, gives_up, |slot, written| {
+        if let Err(error) = written {
+            fails(slot, error);
         }
-    }
-    let late = |slot| (slot, io::Error::new(io::ErrorKind::TimedOut, "it did not take a label"));
-    failed.extend(waiting.into_values().map(late));
-    failed
+        Ok::<_, io::Error>(())
+    });
+    debug_assert!(written.is_ok(), "nothing in it fails");
+    failed.into_inner()
 }
 
-fn write_one(slot: &Slot, device: &Device, label: &Label, map: &Stored) -> io::Result<()> {
-    if slot.map_sequence.load(Ordering::Acquire) != map.named.sequence {
-        map.write(device.disk())?;
-        slot.map_sequence.store(map.named.sequence, Ordering::Release);
+impl Slot {
+    /// Writes a label, unless it was given a newer one meanwhile.
+    fn newer_label<R: Default>(
+        &self,
+        label: &Label,
+        write: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let mut newest = self.label.lock().unwrap_or_else(PoisonError::into_inner);
+        if *newest > label.sequence {
+            return Ok(R::default());
+        }
+        *newest = label.sequence;
+        write()
     }
-    labels::write_both(device.disk(), label)
 }

@@ -89,9 +89,9 @@ pub(super) struct Lane {
     pub(super) late_reads: u32,
 }
 
-/// Requests of one lane that have not ended: they keep a device that went out from being taken
-/// back.
-struct UnderWay {
+/// Requests of one lane that have not ended, or a call that waits: they keep a device that went out
+/// from being taken back.
+pub(super) struct UnderWay {
     slot: Arc<Slot>,
     count: u32,
 }
@@ -252,6 +252,13 @@ impl Lane {
 }
 
 impl UnderWay {
+    /// One, until it is dropped.
+    pub(super) fn one(slot: &Arc<Slot>) -> Self {
+        let mut under_way = Self { slot: slot.clone(), count: 0 };
+        under_way.began_one();
+        under_way
+    }
+
     fn began_one(&mut self) {
         self.count += 1;
         self.slot.in_flight.fetch_add(1, Ordering::AcqRel);

@@ -13,9 +13,11 @@ use format::Geometry;
 
 use super::device::Slot;
 use super::labelling::write_labels;
+use super::lanes::UnderWay;
 use super::maps::Stored;
 use super::moving::Batch;
 use super::placement::Placement;
+use super::workers::{TRANSFER, ask};
 use crate::devices::{DeviceError, DeviceState, DeviceStatus, PartsUse};
 use crate::root;
 
@@ -197,25 +199,31 @@ impl Members {
         error: io::Error,
         state: DeviceState,
     ) -> io::Result<()> {
-        let mut change = self.change();
+        self.leave_in(&mut self.change(), slot, error, state)
+    }
+
+    /// The same, within a change.
+    pub(super) fn leave_in(
+        &self,
+        change: &mut Change,
+        slot: &Slot,
+        error: io::Error,
+        state: DeviceState,
+    ) -> io::Result<()> {
         let why = Some(error.to_string());
         match slot.state() {
             DeviceState::In => {
                 let slots = self.slots();
-                let state_of = |other: &Slot| match other.number == slot.number {
-                    true => state,
-                    false => other.state(),
-                };
-                if !self.can_do_with(&slots, state_of) {
+                if !self.can_do_without(&slots, slot) {
                     return Err(error);
                 }
                 if self.has_begun() {
-                    self.commit(&mut change, slots, BTreeMap::from([(slot.number, state)]))?;
+                    self.commit(change, slots, BTreeMap::from([(slot.number, state)]))?;
                 }
             }
             DeviceState::CatchingUp if state == DeviceState::Kept => {
                 let plan = BTreeMap::from([(slot.number, state)]);
-                self.commit(&mut change, self.slots(), plan)?;
+                self.commit(change, self.slots(), plan)?;
             }
             // Labels say already that it is out.
             DeviceState::CatchingUp => {}
@@ -264,7 +272,7 @@ impl Members {
         }
         // What it had is worth nothing, its root first of all.
         device.disk.set_redundant(true);
-        root::wipe(device.disk())?;
+        ask(device, UnderWay::one(slot), TRANSFER, root::wipe)?;
         slot.map_sequence.store(0, Ordering::Release);
         // A number may be given again, so the attempts of all devices are counted together.
         slot.attempts.store(self.next_attempt(), Ordering::Release);
@@ -345,11 +353,7 @@ impl Members {
         let slots = self.slots();
         for slot in slots.iter() {
             if let Some(device) = slot.written() {
-                let without = |other: &Slot| match other.number == slot.number {
-                    true => DeviceState::Out,
-                    false => other.state(),
-                };
-                device.disk.set_redundant(!slot.is_in() || self.can_do_with(&slots, without));
+                device.disk.set_redundant(!slot.is_in() || self.can_do_without(&slots, slot));
             }
         }
     }

@@ -5,6 +5,8 @@
 //! Two devices survive the loss of one, and three and more that of two.
 //!
 //! * [`placement`]: what is on which device, [`access`]: reading and writing it, for who may wait,
+//!   [`gather`]: of others where one is late, [`workers`]: the threads on which devices are asked
+//!   that may take long,
 //! * [`device`]: a device, and what is known of it,
 //! * [`members`]: which devices are in, and how that changes, [`changing`]: what administrators
 //!   change of it, [`labelling`]: having all say so,
@@ -30,6 +32,7 @@ mod access;
 mod changing;
 mod channel;
 mod device;
+mod gather;
 mod giving;
 mod growing;
 mod labelling;
@@ -44,6 +47,7 @@ mod reads;
 mod roots;
 mod set;
 mod table;
+mod workers;
 
 pub use device::Device;
 pub use opening::{DeviceSetError, has_labels_of_several};
@@ -52,6 +56,10 @@ pub use set::DeviceSet;
 
 #[cfg(test)]
 mod coming_tests;
+#[cfg(test)]
+mod hang_tests;
+#[cfg(test)]
+mod hanging;
 #[cfg(test)]
 mod moving_tests;
 #[cfg(test)]

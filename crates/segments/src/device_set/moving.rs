@@ -19,11 +19,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use format::{Geometry, Part};
+use sys::Disk;
 
 use super::device::Slot;
 use super::growing::free_parts;
 use super::members::{Change, Members};
 use super::table::{Moves, Table};
+use super::workers::FLUSH;
 use crate::devices::{DeviceError, DeviceState};
 use crate::parts::Parts;
 
@@ -148,13 +150,10 @@ impl Members {
 
     fn flush_targets(&self) -> io::Result<()> {
         let targets: Vec<_> = self.batch().targets.iter().map(|(slot, ..)| slot.clone()).collect();
-        for slot in targets {
-            let Some(device) = slot.readable() else { return Err(not_in_all_the_time()) };
-            if let Err(error) = device.disk.flush() {
-                return Err(self.fail_with(&slot, error));
-            }
-        }
-        Ok(())
+        let calls = targets.into_iter().map(|slot| (slot, |disk: &dyn Disk| disk.flush()));
+        self.each(calls, Slot::readable, FLUSH, |slot, flushed| {
+            flushed.map_err(|error| self.fail_with(slot, error))
+        })
     }
 
     fn check_targets(&self) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Making a pool on several devices, and finding out from their labels who is in.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::device::{Device, Slot};
 use super::maps::{self, Stored};
 use super::members::Members;
 use super::placement::Placement;
+use super::workers::{Asked, OPENING, ask};
 use crate::devices::DeviceState;
 use crate::labels;
 use crate::plan::StripePlan;
@@ -28,6 +30,9 @@ pub enum DeviceSetError {
     /// None of them has a label.
     #[error("{0} has no label of a pool on several devices")]
     NoLabel(String),
+    /// None of them answers.
+    #[error("{0} does not answer")]
+    Silent(String),
     /// They are not of one pool.
     #[error("{0} and {1} are devices of two different pools")]
     OtherPool(String, String),
@@ -79,8 +84,34 @@ pub fn has_labels_of_several(disk: &dyn Disk) -> bool {
 
 /// The label of a device that counts.
 fn label_of(device: &Device) -> Option<Label> {
-    let labels = labels::read(device.disk()).into_iter().flatten();
-    labels.max_by_key(|label| label.sequence)
+    let labels = ask(device, (), OPENING, |disk| Ok(labels::read(disk))).ok()?;
+    labels.into_iter().flatten().max_by_key(|label| label.sequence)
+}
+
+/// Those of these that answer, and the names of the others: they count as missing.
+///
+/// # Errors
+/// [`DeviceSetError::Silent`] if none does.
+pub(super) fn answering(
+    devices: Vec<Device>,
+) -> Result<(Vec<Device>, Vec<String>), DeviceSetError> {
+    let mut asked = Asked::new();
+    for (at, device) in devices.iter().enumerate() {
+        asked.begin(at, device, (), OPENING, |disk| Ok(labels::read(disk)));
+    }
+    let mut silent = BTreeSet::new();
+    while asked.waiting().next().is_some() {
+        if asked.next().is_none() {
+            asked.give_up(|at, _| silent.insert(*at));
+        }
+    }
+    let (devices, silent): (Vec<_>, Vec<_>) =
+        devices.into_iter().enumerate().partition(|(at, _)| !silent.contains(at));
+    let names: Vec<_> = silent.into_iter().map(|(_, device)| device.name).collect();
+    match (devices.is_empty(), names.first()) {
+        (true, Some(name)) => Err(DeviceSetError::Silent(name.clone())),
+        _ => Ok((devices.into_iter().map(|(_, device)| device).collect(), names)),
+    }
 }
 
 /// Who is in a pool, by the labels of these devices. Those without a label are left alone, as they
@@ -154,7 +185,9 @@ fn placement_of(newest: &Label, slots: &[Arc<Slot>]) -> Result<Placement, Device
         };
     }
     let devices = slots.iter().filter(|slot| slot.is_in()).filter_map(|slot| slot.device.as_ref());
-    let map = devices.into_iter().find_map(|device| maps::read(device.disk(), newest.parts));
+    let named = newest.parts;
+    let read = |device| ask(device, (), OPENING, move |disk| Ok(maps::read(disk, named))).ok()?;
+    let map = devices.into_iter().find_map(read);
     let map = map.ok_or(DeviceSetError::NoMap)?;
     let is_known = |device: u8| slots.iter().any(|slot| slot.number == u16::from(device));
     let are_known = map.pool_id == newest.pool_id

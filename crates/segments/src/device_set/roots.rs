@@ -1,13 +1,16 @@
 //! The root of a pool on several devices: one on each of those that are in.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use format::{FormatError, Superblock};
+use sys::Disk;
 
 use super::device::Slot;
 use super::members::Members;
+use super::workers::TRANSFER;
 use crate::root::{self, Found, Roots};
 use crate::segments::RootError;
 
@@ -26,16 +29,18 @@ impl PoolRoots {
     /// If there is none, or no device is as long as it says. One that is too short is out.
     pub(super) fn read(members: &Members) -> Result<Self, RootError> {
         let (mut found, mut none) = (Vec::new(), None);
-        for slot in members.slots().iter() {
-            let Some(device) = slot.readable() else { continue };
-            let on_device = Found::on(device.disk());
+        let slots = members.slots();
+        let calls = slots.iter().map(|slot| (slot.clone(), |disk: &dyn Disk| Ok(Found::on(disk))));
+        members.each(calls, Slot::readable, TRANSFER, |slot, on_device| {
+            let on_device = on_device?;
             match on_device.newest() {
                 Ok(newest) if newest.pool_id == members.pool_id() => {}
                 Ok(_) => none = Some(RootError::None("it is the root of another pool".into())),
                 Err(error) => none = Some(error),
             }
             found.push((slot.clone(), on_device));
-        }
+            Ok::<_, RootError>(())
+        })?;
         let of_pool = |found: &&Superblock| found.pool_id == members.pool_id();
         let whole = found.iter().filter_map(|(_, found)| found.newest().ok()).filter(of_pool);
         let Some(newest) = whole.max_by_key(|root| root.sequence).cloned() else {
@@ -78,18 +83,27 @@ impl PoolRoots {
     fn on_each(
         &mut self,
         members: &Members,
-        mut call: impl FnMut(&mut Roots, &dyn sys::Disk) -> Result<(), RootError>,
+        call: impl FnOnce(&mut Roots, &dyn Disk) -> Result<(), RootError> + Clone + Send + 'static,
     ) -> Result<(), RootError> {
-        for slot in members.slots().iter() {
-            let Some(device) = slot.written() else { continue };
-            let newest = &self.newest;
-            let roots = self.of.entry(key(slot)).or_insert_with(|| Roots::none_of(newest));
-            match call(roots, device.disk()) {
-                Err(RootError::Io(error)) => members.fail(slot, error)?,
-                result => result?,
+        let slots = members.slots();
+        let calls = slots.iter().filter(|slot| slot.written().is_some()).map(|slot| {
+            let known = self.of.get(&key(slot)).copied();
+            let (mut roots, call) = (known.unwrap_or(Roots::none_of(&self.newest)), call.clone());
+            let call = move |disk: &dyn Disk| {
+                let called = call(&mut roots, disk);
+                Ok((roots, called))
+            };
+            (slot.clone(), call)
+        });
+        let calls: Vec<_> = calls.collect();
+        members.each(calls, Slot::written, TRANSFER, |slot, ended| {
+            let (roots, called) = ended?;
+            self.of.insert(key(slot), roots);
+            match called {
+                Err(RootError::Io(error)) => Ok(members.fail(slot, error)?),
+                called => called,
             }
-        }
-        Ok(())
+        })
     }
 
     pub(super) fn swap(
@@ -101,7 +115,8 @@ impl PoolRoots {
         if self.newest.sequence != expected {
             return Err(RootError::Overtaken { expected, found: self.newest.sequence });
         }
-        self.on_each(members, |roots, disk| roots.replace(disk, next))?;
+        let root = next.clone();
+        self.on_each(members, move |roots, disk| roots.replace(disk, &root))?;
         self.newest = next.clone();
         Ok(())
     }
@@ -120,18 +135,26 @@ impl PoolRoots {
         copy: usize,
         root: &Superblock,
     ) -> Result<(), RootError> {
-        self.on_each(members, |roots, disk| roots.mend(disk, copy, root))?;
+        let mended = root.clone();
+        self.on_each(members, move |roots, disk| roots.mend(disk, copy, &mended))?;
         self.newest = root.clone();
         Ok(())
     }
 
     /// Writes the root to a device that has caught up.
-    pub(super) fn write_to(&mut self, slot: &Slot) -> Result<(), RootError> {
-        let Some(device) = slot.written() else {
-            return Err(RootError::None("the device is out".into()));
+    pub(super) fn write_to(
+        &mut self,
+        members: &Members,
+        slot: &Arc<Slot>,
+    ) -> Result<(), RootError> {
+        let newest = self.newest.clone();
+        let write = move |disk: &dyn Disk| {
+            let mut roots = Roots::none_of(&newest);
+            let written = roots.write_newest(disk, &newest);
+            Ok((roots, written))
         };
-        let mut roots = Roots::none_of(&self.newest);
-        roots.write_newest(device.disk(), &self.newest)?;
+        let (roots, written) = members.one(slot, TRANSFER, write)?;
+        written?;
         self.of.insert(key(slot), roots);
         Ok(())
     }
@@ -145,27 +168,39 @@ fn key(slot: &Slot) -> (u16, u64) {
 /// what stands in for one.
 pub(super) fn copies(members: &Members) -> Vec<Result<Superblock, FormatError>> {
     let slots = members.slots();
-    let readable = |slot: &Arc<Slot>| slot.readable().cloned();
-    let mut best: Option<Vec<Result<Superblock, FormatError>>> = None;
-    for device in slots.iter().filter_map(readable) {
-        let copies = root::read_copies(device.disk());
-        let stand_in = root::read_stand_in(device.disk(), &copies).map(Ok);
-        let found: Vec<_> = copies.into_iter().chain(stand_in).collect();
-        let Some(best) = &mut best else {
-            best = Some(found);
-            continue;
+    let calls = slots.iter().map(|slot| {
+        let read = |disk: &dyn Disk| {
+            let copies = root::read_copies(disk);
+            let stand_in = root::read_stand_in(disk, &copies).map(Ok);
+            Ok(copies.into_iter().chain(stand_in).collect::<Vec<_>>())
         };
-        for (at, copy) in found.into_iter().enumerate() {
-            let rank = |copy: &Result<Superblock, FormatError>| {
-                copy.as_ref().map_or(0, |copy| copy.sequence)
-            };
-            match best.get_mut(at) {
-                Some(known) if rank(&copy) > rank(known) => *known = copy,
-                Some(_) => {}
-                None => best.push(copy),
-            }
+        (slot.clone(), read)
+    });
+    let mut best: Option<Vec<Result<Superblock, FormatError>>> = None;
+    let read = members.each(calls, Slot::readable, TRANSFER, |_, found| {
+        match &mut best {
+            Some(best) => better(best, found?),
+            None => best = Some(found?),
         }
-    }
+        Ok::<_, io::Error>(())
+    });
+    debug_assert!(read.is_ok(), "nothing in it fails");
     let none = || Err(FormatError { what: "no device is in", offset: 0 });
     best.unwrap_or_else(|| vec![none(), none()])
+}
+
+/// Of each copy the newer one.
+fn better(
+    best: &mut Vec<Result<Superblock, FormatError>>,
+    found: Vec<Result<Superblock, FormatError>>,
+) {
+    for (at, copy) in found.into_iter().enumerate() {
+        let rank =
+            |copy: &Result<Superblock, FormatError>| copy.as_ref().map_or(0, |copy| copy.sequence);
+        match best.get_mut(at) {
+            Some(known) if rank(&copy) > rank(known) => *known = copy,
+            Some(_) => {}
+            None => best.push(copy),
+        }
+    }
 }

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use block::{Frame, FrameMut};
 use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
-use sys::Persist;
+use sys::{Disk, Persist};
 
 use super::channel::SetChannel;
 use super::device::{Device, Slot};
 use super::members::Members;
 use super::opening::{self, DeviceSetError};
 use super::roots::{self, PoolRoots};
+use super::workers::{ALONE, FLUSH};
 use crate::channel::Channel;
 use crate::devices::{DeviceError, DeviceState, DeviceStatus, Lacking};
-use crate::labels;
 use crate::plan::StripePlan;
 use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
@@ -29,6 +29,8 @@ pub struct DeviceSet {
     /// What is known of the root since it was read.
     roots: SinceRead<PoolRoots>,
     epoch: AtomicU64,
+    /// Devices that did not answer when it was opened.
+    silent: Vec<String>,
 }
 
 impl DeviceSet {
@@ -66,9 +68,10 @@ impl DeviceSet {
     /// # Errors
     /// [`DeviceSetError`].
     pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, DeviceSetError> {
+        let (devices, silent) = opening::answering(devices)?;
         let members = Arc::new(opening::find_members(devices, may_miss)?);
         let (roots, epoch) = Default::default();
-        Ok(Self { members, roots, epoch })
+        Ok(Self { members, roots, epoch, silent })
     }
 
     /// Has a device come, which catches up: a blank one, or one of this pool that was not there.
@@ -116,7 +119,9 @@ impl DeviceSet {
                 slot.number, slot.id
             )
         });
-        notices.chain(missing).collect()
+        let silent =
+            self.silent.iter().map(|name| format!("{name} does not answer: it is missing"));
+        notices.chain(silent).chain(missing).collect()
     }
 
     #[cfg(test)]
@@ -146,11 +151,7 @@ impl Segments for DeviceSet {
             self.members.begin()?;
             return self.members.grow_map(capacity_bytes);
         }
-        let slots = self.members.slots();
-        let devices = slots.iter().filter_map(|slot| slot.written());
-        let mut short = devices.filter(|device| device.disk.len_bytes() < capacity_bytes);
-        // One that can't is none that has failed: nothing grows.
-        short.try_for_each(|device| device.disk.grow(capacity_bytes))
+        self.members.grow(capacity_bytes)
     }
 
     fn describe(&self, segment: u32) -> SegmentKind {
@@ -173,12 +174,16 @@ impl Segments for DeviceSet {
         let geometry = self.members.placement().geometry();
         assert!((1..geometry.segment_count).contains(&segment), "there is no segment {segment}");
         let (mut can, slots) = (false, self.members.slots());
-        for slot in slots.iter() {
-            let start = self.members.placement().row_on(slot.number, Place::of_block(segment, 0));
-            if let (Some(device), Some(offset_bytes)) = (slot.written(), start) {
-                can |= device.disk.discard(offset_bytes, geometry.part_bytes)?;
-            }
-        }
+        let calls = slots.iter().filter_map(|slot| {
+            let start =
+                self.members.placement().row_on(slot.number, Place::of_block(segment, 0))?;
+            let discard = move |disk: &dyn Disk| disk.discard(start, geometry.part_bytes);
+            Some((slot.clone(), discard))
+        });
+        self.members.each(calls, Slot::written, FLUSH, |_, discarded| {
+            can |= discarded?;
+            Ok::<_, io::Error>(())
+        })?;
         Ok(can)
     }
 
@@ -200,21 +205,28 @@ impl Segments for DeviceSet {
             |slot: &Arc<Slot>| Some((slot.clone(), slot.written()?.disk.flush_failures()));
         let before: Vec<_> = self.members.slots().iter().filter_map(failures).collect();
         write()?;
-        for (slot, failed) in before {
-            let Some(device) = slot.written() else { continue };
-            let flushed = device.disk.flush().and_then(|()| {
-                let has_failed = device.disk.flush_failures() != failed;
-                if has_failed { Err(io::Error::other("a flush has failed")) } else { Ok(()) }
-            });
-            if let Err(error) = flushed
-                && self.members.fail(&slot, error).is_err()
-            {
+        let calls = before.into_iter().map(|(slot, failed)| {
+            let flush = move |disk: &dyn Disk| {
+                disk.flush()?;
+                match disk.flush_failures() == failed {
+                    true => Ok(()),
+                    false => Err(io::Error::other("a flush has failed")),
+                }
+            };
+            (slot, flush)
+        });
+        let flushed = self.members.each(calls, Slot::written, FLUSH, |slot, flushed| {
+            let gone = flushed.or_else(|error| self.members.fail(slot, error));
+            gone.map_err(|_| slot.clone())
+        });
+        match flushed.map_err(|slot| slot.device.clone()) {
+            Err(Some(device)) => {
                 // It must stay: what it has not kept is written once more, to all of them.
                 device.disk.write_and_flush(write)?;
-                return self.write_and_flush(&mut || Ok(()));
+                self.write_and_flush(&mut || Ok(()))
             }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Of those that are in: one that is out has lost nothing that others do not have.
@@ -250,9 +262,7 @@ impl Segments for DeviceSet {
     }
 
     fn labels(&self) -> Vec<Result<Label, FormatError>> {
-        let slots = self.members.slots();
-        let devices = slots.iter().filter_map(|slot| slot.device.clone());
-        devices.flat_map(|device| labels::read(device.disk())).collect()
+        self.members.read_labels()
     }
 
     fn mend_labels(&self, _root: &Superblock) -> Vec<BadLabel> {
@@ -331,10 +341,12 @@ impl Segments for DeviceSet {
     fn given(&self, who: Lacking) -> io::Result<()> {
         let Lacking::Device(device) = who else { return self.members.end_moves() };
         let slot = self.members.slot(device).map_err(io::Error::other)?;
-        let flushed = slot.flush_all().and_then(|()| {
+        let it = slot.clone();
+        let flush = move |disk: &dyn Disk| it.flush_all(disk);
+        let flushed = self.members.one(&slot, ALONE, flush).and_then(|()| {
             // No root is replaced between that this one is written and that the device is in.
             let admitted = self.roots.with(|roots| {
-                roots.write_to(&slot)?;
+                roots.write_to(&self.members, &slot)?;
                 Ok(self.members.admit(&slot)?)
             });
             admitted.map_err(io::Error::other)
