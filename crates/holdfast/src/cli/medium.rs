@@ -1,7 +1,7 @@
 //! Opening what a pool is on: one file or device, or several.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use segments::{
     Device, DeviceSet, DeviceStatus, Local, Segments, Shared, has_labels_of_several, least_in,
@@ -10,6 +10,10 @@ use sys::FileDisk;
 
 use super::failure::Failure;
 use super::place::{Place, Places, open_disk, open_disk_to_read};
+
+/// A device that has not said by then what it is counts as missing. A disk that stands still has to
+/// spin up.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a pool is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +50,7 @@ impl Medium {
         latency: Option<Duration>,
     ) -> Result<Self, Failure> {
         let is_alone = places.all.len() == 1 && places.missing.is_empty();
-        let (disks, mut failed) = open_all(places, purpose, is_alone)?;
-        let is_of_several = disks.iter().any(|(disk, _)| has_labels_of_several(&**disk));
+        let Opened { disks, is_of_several, mut failed } = open_all(places, purpose, is_alone)?;
         match (&disks[..], is_of_several) {
             ([(disk, name)], false) if places.all.len() + places.missing.len() == 1 => {
                 let local = match latency {
@@ -118,39 +121,79 @@ impl Medium {
     }
 }
 
-/// What could be opened, with its name; and why others could not.
-type Opened = (Vec<(Arc<FileDisk>, String)>, Vec<Failure>);
+/// What could be opened.
+struct Opened {
+    /// With their names.
+    disks: Vec<(Arc<FileDisk>, String)>,
+    /// Whether one of them is one of several.
+    is_of_several: bool,
+    /// Why others could not.
+    failed: Vec<Failure>,
+}
 
-/// Opens all that can be opened. One of several that can't be is as good as missing, unless
-/// somebody else has it.
+/// Opens all that can be opened. One of several that can't be, or does not answer, is as good as
+/// missing, unless somebody else has it.
 fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Failure> {
-    let (mut disks, mut failed) = (Vec::new(), Vec::new());
-    for place in &places.all {
-        match open(place, purpose) {
-            Ok(disk) => {
+    let mut opened = Opened { disks: Vec::new(), is_of_several: false, failed: Vec::new() };
+    for (place, answer) in open_each(places, purpose, is_alone) {
+        match answer {
+            Ok((disk, is_of_several)) => {
                 let name = place.data.display().to_string();
                 report_retries(&disk, (!is_alone).then(|| name.clone()));
-                disks.push((Arc::new(disk), name));
+                opened.disks.push((Arc::new(disk), name));
+                opened.is_of_several |= is_of_several;
             }
             Err(failure @ Failure::Refused(_)) => return Err(failure),
             Err(failure) if is_alone => return Err(failure),
             Err(failure) => {
                 tracing::warn!("{failure}: the pool is opened without it");
-                failed.push(failure);
+                opened.failed.push(failure);
             }
         }
     }
     for path in &places.missing {
         tracing::warn!("nothing of a pool is at {}: it is opened without it", path.display());
     }
-    Ok((disks, failed))
+    Ok(opened)
 }
 
-fn open(place: &Place, purpose: Use) -> Result<FileDisk, Failure> {
-    match purpose {
+/// A device that was opened, and whether it is one of several.
+type Answer = Result<(FileDisk, bool), Failure>;
+
+/// Opens all, side by side, as one that hangs must not keep the others from it. One that is alone
+/// is waited for as long as it takes.
+fn open_each(places: &Places, purpose: Use, is_alone: bool) -> Vec<(&Place, Answer)> {
+    if is_alone {
+        return places.all.iter().map(|place| (place, open(place, purpose))).collect();
+    }
+    let begin = |place: &Place| {
+        let ((sender, receiver), place) = (mpsc::channel(), place.clone());
+        // Nobody waits any more if it took too long.
+        std::thread::spawn(move || drop(sender.send(open(&place, purpose))));
+        receiver
+    };
+    let opening: Vec<_> = places.all.iter().map(|place| (place, begin(place))).collect();
+    let begun = Instant::now();
+    let wait = |(place, receiver): (_, mpsc::Receiver<Answer>)| {
+        let answer = receiver.recv_timeout(ANSWERS_WITHIN.saturating_sub(begun.elapsed()));
+        (place, answer.unwrap_or_else(|_| Err(does_not_answer(place))))
+    };
+    opening.into_iter().map(wait).collect()
+}
+
+fn open(place: &Place, purpose: Use) -> Answer {
+    let disk = match purpose {
         Use::ToWrite { .. } => open_disk(place),
         Use::ToRead => open_disk_to_read(place),
-    }
+    }?;
+    let is_of_several = has_labels_of_several(&disk);
+    Ok((disk, is_of_several))
+}
+
+fn does_not_answer(place: &Place) -> Failure {
+    let seconds = ANSWERS_WITHIN.as_secs();
+    let text = format!("{} has not answered for {seconds} s", place.data.display());
+    Failure::Machine(text)
 }
 
 /// Has told in the log what a device refuses, and takes when it is asked again; of several, which.
