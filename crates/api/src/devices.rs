@@ -122,6 +122,23 @@ pub struct Device {
     pub reads: DeviceTransfers,
     /// Commits of the log, with their flushes. They are counted in the same way.
     pub commits: DeviceTransfers,
+    /// What this device was asked by whomever since the start; of all together it is nothing.
+    #[serde(default)]
+    pub calls: DeviceCalls,
+}
+
+/// What one device was asked since the start, background work and what was tried again included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceCalls {
+    /// Reads.
+    pub reads: DeviceTransfers,
+    /// Writes, those that carry their flush among them.
+    pub writes: DeviceTransfers,
+    /// Flushes by themselves.
+    pub flushes: DeviceTransfers,
+    /// Reads of what it should have that were answered with what other devices have: it was late,
+    /// had failed them, or was not in.
+    pub reads_elsewhere: u64,
 }
 
 /// What hosts' commands asked of a device since the start. Background work, such as checkpoints and
@@ -138,6 +155,9 @@ pub struct DeviceTransfers {
     pub bytes: u64,
     /// The sum of the latencies of the successful ones, in microseconds.
     pub ok_latency_us: u64,
+    /// The longest of these latencies, in microseconds.
+    #[serde(default)]
+    pub ok_latency_us_max: u64,
     /// How many of the successful ones took how long: a histogram, from the shortest latencies to
     /// the longest.
     #[serde(default)]
@@ -159,6 +179,19 @@ impl DeviceTransfers {
     pub fn longer_than(&self, us: u64) -> u64 {
         let is_longer = |bucket: &&LatencyBucket| bucket.up_to_us.is_none_or(|up_to| up_to > us);
         self.latencies.iter().filter(is_longer).map(|bucket| bucket.count).sum()
+    }
+
+    /// A latency in microseconds that so many percent of the successful ones took at most: where
+    /// their bucket ends, or the longest latency. `None` if there were none.
+    pub fn percentile_us(&self, percent: u8) -> Option<u64> {
+        let counted: u64 = self.latencies.iter().map(|bucket| bucket.count).sum();
+        let wanted = (u128::from(counted) * u128::from(percent)).div_ceil(100) as u64;
+        let mut so_far = 0;
+        let found = self.latencies.iter().find(|bucket| {
+            so_far += bucket.count;
+            bucket.count > 0 && so_far >= wanted
+        })?;
+        Some(found.up_to_us.unwrap_or(u64::MAX).min(self.ok_latency_us_max))
     }
 }
 

@@ -59,11 +59,12 @@ mod turn;
 mod wires;
 
 pub use counters::Counters;
-pub use device::{DeviceSnapshot, LATENCY_BOUNDS_US, Latencies, TransferSnapshot};
+pub use device::DeviceSnapshot;
 pub use front_end::FrontEnd;
 pub use kept::{LoadError, TargetRecords};
 pub use mailbox::Mailbox;
 pub use managed::LunMaps;
+pub use segments::{LATENCY_BOUNDS_US, Latencies, TransferSnapshot};
 pub use shared::{Options, Shared};
 pub use transport::PortOptions;
 pub use wires::{Clock, Wake, Wires};

@@ -4,6 +4,7 @@ use std::io;
 
 use format::DeviceId;
 use format::label::MemberState;
+use sys::DiskSnapshot;
 
 /// What a device does in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,11 @@ pub struct DeviceStatus {
     pub retries: u64,
     /// In a pool with a map of parts: how many it has, and how many of them columns are in.
     pub parts: Option<PartsUse>,
+    /// What it was asked by whomever, since it was opened.
+    pub counts: DiskSnapshot,
+    /// Reads of what it should have that were made of others instead, or read from another one, as
+    /// it was late, had failed them, or was not in; since the pool was opened.
+    pub reads_elsewhere: u64,
 }
 
 /// The parts of a device.

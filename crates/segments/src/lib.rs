@@ -33,4 +33,7 @@ pub use parity::Stripe;
 pub use parts::{Part, Parts};
 pub use plan::{DEVICES_MAX, StripePlan, stripe_columns};
 pub use segments::{BadLabel, Fence, RootError, Segments, Shared};
-pub use sys::{Buffers, Completion, Persist};
+pub use sys::{
+    Buffers, Completion, DiskSnapshot, LATENCY_BOUNDS_US, Latencies, Persist, TransferCounters,
+    TransferSnapshot,
+};

@@ -224,6 +224,8 @@ impl Segments for Local {
             mended: 0,
             retries: self.disk.retry_count(),
             parts: None,
+            counts: self.disk.counts(),
+            reads_elsewhere: 0,
         }]
     }
 

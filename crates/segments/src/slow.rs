@@ -239,6 +239,10 @@ impl Disk for SlowDisk {
         self.below.retry_count()
     }
 
+    fn counts(&self) -> sys::DiskSnapshot {
+        self.below.counts()
+    }
+
     fn write_durable(&self, offset_bytes: u64, frames: &[Frame]) -> io::Result<()> {
         self.wait().write_durable(offset_bytes, frames)
     }

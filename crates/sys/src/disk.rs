@@ -4,6 +4,8 @@ use std::io;
 
 use block::{Frame, FrameMut};
 
+use crate::counts::DiskSnapshot;
+
 /// How often a read is tried before it has failed. A device that is asked for a bad block takes its
 /// time over each, so these are few.
 pub const READ_TRIES_MAX: u32 = 4;
@@ -112,6 +114,11 @@ pub trait Disk: Send + Sync {
     /// How often a write or a flush was retried that the device had refused.
     fn retry_count(&self) -> u64 {
         0
+    }
+
+    /// What it was asked since it was opened, as far as that is counted.
+    fn counts(&self) -> DiskSnapshot {
+        DiskSnapshot::default()
     }
 
     /// Writes, and makes durable what it wrote, in one step where the disk can. Says nothing of

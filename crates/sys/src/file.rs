@@ -155,13 +155,16 @@ impl FileDisk {
                 })
                 .collect();
             let offset = (offset_bytes + done) as i64;
-            // SAFETY: each vector names bytes of a static that never changes; the kernel only
-            // reads them.
-            let result = unsafe {
-                let count = iovecs.len() as i32;
-                libc::pwritev2(self.raw_fd(), iovecs.as_ptr(), count, offset, 0)
+            let write = || {
+                // SAFETY: each vector names bytes of a static that never changes; the kernel only
+                // reads them.
+                let result = unsafe {
+                    let count = iovecs.len() as i32;
+                    libc::pwritev2(self.raw_fd(), iovecs.as_ptr(), count, offset, 0)
+                };
+                moved(result, "the device took no bytes")
             };
-            match moved(result, "the device took no bytes") {
+            match self.core().counters.writes.count(write) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => done += result? as u64,
             }

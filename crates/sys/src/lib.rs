@@ -7,11 +7,13 @@
 //!   [`RetryingDisk`] and the same [`Transfers`],
 //! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,
 //! * [`entropy()`]: random bytes from the kernel,
+//! * [`counts`]: what a disk was asked, counted,
 //! * [`allocations`]: what a thread allocates, counted, for tests.
 
 pub mod allocations;
 pub mod calls;
 pub mod clock;
+pub mod counts;
 pub mod disk;
 pub mod entropy;
 pub mod event;
@@ -32,6 +34,7 @@ mod units;
 
 pub use calls::Calls;
 pub use clock::Clock;
+pub use counts::{DiskSnapshot, LATENCY_BOUNDS_US, Latencies, TransferCounters, TransferSnapshot};
 pub use disk::{Disk, Persist, READ_TRIES_MAX};
 pub use entropy::entropy;
 pub use event::Event;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::calls::Calls;
+use crate::counts::DiskSnapshot;
 use crate::disk::{Disk, Persist};
 use crate::flushes::Overlap;
 use crate::retry::Patience;
@@ -103,7 +104,7 @@ impl<C: Calls> RetryingDisk<C> {
     pub(crate) fn flush_since(&self, before: u64) -> io::Result<()> {
         let flushes = &self.core.flushes;
         let ticket = flushes.begin();
-        let result = self.calls.sync();
+        let result = self.core.counters.flushes.count(|| self.calls.sync().map(|()| 0));
         #[cfg(test)]
         let result = match self.core.retries.fault_of(Some(Step::Sync)) {
             Some(fault) => Err(io::Error::from_raw_os_error(fault)),
@@ -234,6 +235,10 @@ impl<C: Calls> Disk for RetryingDisk<C> {
 
     fn retry_count(&self) -> u64 {
         self.core.retries.count()
+    }
+
+    fn counts(&self) -> DiskSnapshot {
+        self.core.counters.snapshot()
     }
 
     fn write_and_flush(&self, write: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {

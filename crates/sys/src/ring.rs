@@ -337,7 +337,7 @@ impl Drop for Ring {
                 }
             }
             while let Some((index, result)) = uring.next_ended() {
-                self.transfers.abandon(&self.disk, index, result.map(drop));
+                self.transfers.abandon(&self.disk, index, result);
             }
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use block::FRAME_BYTES;
 
+use crate::counts::{DiskCounters, Timed, TransferCounters};
 use crate::disk::Persist;
 use crate::flushes::{Flushes, Overlap, Ticket};
 use crate::iovec::IOVECS_MAX;
@@ -18,14 +19,15 @@ use crate::retry::{Patience, Retries};
 pub(crate) struct Core {
     pub(crate) retries: Retries,
     pub(crate) flushes: Flushes,
+    pub(crate) counters: DiskCounters,
     /// Whether a write can carry its own flush (`RWF_DSYNC`).
     dsync: AtomicBool,
 }
 
 impl Default for Core {
     fn default() -> Self {
-        let (retries, flushes) = (Retries::default(), Flushes::default());
-        Self { retries, flushes, dsync: AtomicBool::new(true) }
+        let (retries, flushes, counters) = Default::default();
+        Self { retries, flushes, counters, dsync: AtomicBool::new(true) }
     }
 }
 
@@ -56,6 +58,8 @@ pub(crate) struct Transfer {
     flushes_failed: u64,
     /// The call under way, if it flushes.
     ticket: Option<Ticket>,
+    /// The call under way, as it is counted.
+    timed: Option<Timed>,
 }
 
 /// The next call of a transfer.
@@ -105,6 +109,7 @@ impl Transfer {
             patience,
             flushes_failed: 0,
             ticket: None,
+            timed: None,
         }
     }
 
@@ -154,6 +159,7 @@ impl Transfer {
         if matches!(self.step(), Some(Step::Write { dsync: true } | Step::Sync)) {
             self.ticket = Some(core.flushes.begin());
         }
+        self.timed = self.counters(core).map(TransferCounters::start);
     }
 
     /// It has ended: with how many bytes it has moved, or with an error.
@@ -164,6 +170,7 @@ impl Transfer {
             Some(fault) => Err(io::Error::from_raw_os_error(fault)),
             None => result,
         };
+        self.count(&result, core);
         let after = self.after(step, result, core);
         let error = after.as_ref().and_then(|result| result.as_ref().err());
         let ticket = self.ticket.take();
@@ -179,6 +186,22 @@ impl Transfer {
                 self.conclude(result, Patience::Device, core)
             }
             (Some(result), _) => self.conclude(result, self.patience, core),
+        }
+    }
+
+    /// What counts the next call.
+    fn counters<'a>(&self, core: &'a Core) -> Option<&'a TransferCounters> {
+        Some(match self.step()? {
+            Step::Read => &core.counters.reads,
+            Step::Write { .. } => &core.counters.writes,
+            Step::Sync => &core.counters.flushes,
+        })
+    }
+
+    /// The call under way has ended: with how many bytes, or with an error.
+    fn count(&mut self, result: &io::Result<usize>, core: &Core) {
+        if let (Some(timed), Some(counters)) = (self.timed.take(), self.counters(core)) {
+            counters.stop(timed, result);
         }
     }
 
@@ -247,7 +270,8 @@ impl Transfer {
     }
 
     /// Nobody waits for it any more, and the call under way has ended, if it was heard of.
-    pub(crate) fn abandon(&mut self, result: io::Result<()>, core: &Core) {
+    pub(crate) fn abandon(&mut self, result: io::Result<usize>, core: &Core) {
+        self.count(&result, core);
         if let Some(ticket) = self.ticket.take() {
             core.flushes.end(ticket, result.as_ref().err());
         }

@@ -217,7 +217,7 @@ impl Transfers {
         &mut self,
         disk: &RetryingDisk<C>,
         index: u32,
-        result: io::Result<()>,
+        result: io::Result<usize>,
     ) {
         if let Some(under_way) = &mut self.slots[index as usize] {
             under_way.transfer.abandon(result, disk.core());

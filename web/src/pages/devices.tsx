@@ -17,6 +17,15 @@ interface DeviceTransfers {
   failed: number;
   bytes: number;
   ok_latency_us: number;
+  ok_latency_us_max: number;
+}
+
+/** What a device was asked by whomever since the start. */
+interface DeviceCalls {
+  reads: DeviceTransfers;
+  writes: DeviceTransfers;
+  flushes: DeviceTransfers;
+  reads_elsewhere: number;
 }
 
 interface Device {
@@ -31,6 +40,7 @@ interface Device {
   mended: number;
   reads: DeviceTransfers;
   commits: DeviceTransfers;
+  calls: DeviceCalls;
 }
 
 interface Found {
@@ -45,7 +55,7 @@ interface Row {
   transfers: DeviceTransfers;
 }
 
-const COLUMNS: Column<Row>[] = [
+const TRANSFERS: Column<Row>[] = [
   { head: "Device", cell: (row) => <code>{row.device.name}</code> },
   { head: "Transfers", cell: (row) => row.kind },
   { head: "Done", number: true, cell: (row) => count(row.transfers.ok) },
@@ -65,6 +75,23 @@ const COLUMNS: Column<Row>[] = [
     ),
   },
 ];
+
+const LONGEST: Column<Row> = {
+  head: "Longest",
+  number: true,
+  minor: true,
+  cell: ({ transfers }) => latency(transfers.ok > 0 ? transfers.ok_latency_us_max : undefined),
+};
+
+/** Reads that others answered, in the row of reads. */
+const ELSEWHERE: Column<Row> = {
+  head: "Elsewhere",
+  number: true,
+  minor: true,
+  cell: ({ device, kind }) => (kind === "Reads" ? count(device.calls.reads_elsewhere) : ""),
+};
+
+const CALLS = [...TRANSFERS, LONGEST, ELSEWHERE];
 
 const STATES = { in: "In", catching_up: "Catching up", out: "Out", missing: "Missing" };
 
@@ -97,6 +124,15 @@ function rowsOf(devices: Device[]): Row[] {
   ]);
 }
 
+/** A device has a row for each kind of calls. */
+function callsOf(devices: Device[]): Row[] {
+  return devices.flatMap((device) => [
+    { device, kind: "Reads", transfers: device.calls.reads },
+    { device, kind: "Writes", transfers: device.calls.writes },
+    { device, kind: "Flushes", transfers: device.calls.flushes },
+  ]);
+}
+
 export function Devices() {
   const devices = useGet<Found>(own("devices"), LOOK_MS);
   return (
@@ -116,8 +152,15 @@ export function Devices() {
             <Table
               caption="Devices: what hosts waited for since the start"
               rows={rowsOf(found.together ? [found.together] : found.devices)}
-              columns={COLUMNS}
+              columns={TRANSFERS}
               name={(row) => `${row.device.name} ${row.kind}`}
+              empty="No devices."
+            />
+            <Table
+              caption="Devices: what each was asked since the start, background work included"
+              rows={callsOf(found.devices)}
+              columns={CALLS}
+              name={(row) => `${row.device.number} ${row.kind}`}
               empty="No devices."
             />
           </>

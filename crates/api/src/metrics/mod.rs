@@ -20,6 +20,7 @@
 
 mod alerts;
 mod commands;
+mod devices;
 mod exposition;
 mod pool;
 
@@ -36,7 +37,7 @@ pub(crate) use exposition::{Exposition, Family};
 
 /// The functions that add metrics, in the order in which they are shown.
 const SOURCES: &[fn(&Interface, &mut Exposition)] =
-    &[pool::array, pool::space, pool::work, pool::devices, alerts::alerts];
+    &[pool::array, pool::space, pool::work, devices::devices, alerts::alerts];
 
 /// How many volumes, and how many hosts, have series of their own by default.
 const OBJECTS_DEFAULT: usize = 1000;

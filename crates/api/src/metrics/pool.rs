@@ -1,7 +1,7 @@
 //! Metrics of the array, its space, and its background work.
 
 use super::Exposition;
-use crate::{CatchingUp, Device, DeviceState, Interface, Optimize, Pool, Scrub, SpaceFigures};
+use crate::{Interface, Optimize, Pool, Scrub, SpaceFigures};
 
 /// The array: its version, when it was started, and how many objects it has.
 pub(super) fn array(interface: &Interface, page: &mut Exposition) {
@@ -118,108 +118,4 @@ fn optimize(optimize: &Optimize, page: &mut Exposition) {
     page.counter("holdfast_optimize_passes_total", "Background passes since the start, by end.")
         .count(&[("result", "complete")], optimize.passes)
         .count(&[("result", "failed")], optimize.failed_passes);
-}
-
-/// The devices, as hosts' commands wait for them.
-pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
-    let all_devices = interface.devices();
-    let devices: Vec<&Device> = all_devices.counting().into_iter().collect();
-    let all: Vec<_> = devices
-        .iter()
-        .flat_map(|device| {
-            let name = device.name.as_str();
-            [(name, "read", &device.reads), (name, "commit", &device.commits)]
-        })
-        .collect();
-    let help = "Transfers that commands waited for, since the start.";
-    let mut family = page.counter("holdfast_device_transfers_total", help);
-    for (device, kind, of) in &all {
-        let labels = |result| [("device", *device), ("kind", *kind), ("result", result)];
-        family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
-    }
-    let help = "Bytes that these moved.";
-    let mut family = page.counter("holdfast_device_transfer_bytes_total", help);
-    for (device, kind, of) in &all {
-        family.count(&[("device", device), ("kind", kind)], of.bytes);
-    }
-    let help = "How long those took that succeeded.";
-    let mut family = page.histogram("holdfast_device_transfer_latency_seconds", help);
-    let seconds = |us: u64| us as f64 / 1e6;
-    let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
-    for (device, kind, of) in &all {
-        let buckets = of.latencies.iter().map(|bucket| (bound(bucket.up_to_us), bucket.count));
-        let labels = [("device", *device), ("kind", *kind)];
-        family.buckets(&labels, buckets, seconds(of.ok_latency_us));
-    }
-    let help = "Transfers that commands wait for now.";
-    let mut family = page.gauge("holdfast_device_transfers_under_way", help);
-    for (device, kind, of) in &all {
-        family.count(&[("device", device), ("kind", kind)], of.under_way);
-    }
-    let help = "Retries of writes and flushes that the device had refused.";
-    let mut family = page.counter("holdfast_device_retries_total", help);
-    for device in &all_devices.devices {
-        family.count(&[("device", &named(device))], device.retries);
-    }
-    refusals(&devices, page);
-    members(&all_devices.devices, page);
-}
-
-/// What tells a device from others: where it is, or its number if that is not known.
-fn named(device: &Device) -> String {
-    match device.name.is_empty() {
-        true => format!("device {}", device.number),
-        false => device.name.clone(),
-    }
-}
-
-/// What each device does in its pool, and how it fares.
-fn members(devices: &[Device], page: &mut Exposition) {
-    let help = "What the device does in its pool: 1 for its state, 0 for all others.";
-    let mut family = page.gauge("holdfast_device_state", help);
-    for device in devices {
-        for state in DeviceState::ALL {
-            let labels = [("device", &*named(device)), ("state", state.name())];
-            family.count(&labels, u64::from(device.state == state));
-        }
-    }
-    let help = "Reads and writes (flushes among them) of one of several devices that failed.";
-    let mut family = page.counter("holdfast_device_errors_total", help);
-    for device in devices {
-        let name = named(device);
-        family
-            .count(&[("device", &name), ("kind", "read")], device.read_errors)
-            .count(&[("device", &name), ("kind", "write")], device.write_errors);
-    }
-    let help = "Places of the device that were wrong, and were written anew from another one.";
-    let mut family = page.counter("holdfast_device_mended_total", help);
-    for device in devices {
-        family.count(&[("device", &named(device))], device.mended);
-    }
-    let help = "Bytes that a device which is catching up has not got yet.";
-    let mut family = page.gauge("holdfast_device_catching_up_bytes", help);
-    for device in devices {
-        if let Some(CatchingUp { done_bytes, all_bytes }) = device.catching_up {
-            family.count(&[("device", &named(device))], all_bytes.saturating_sub(done_bytes));
-        }
-    }
-}
-
-/// What became of writes that a device has refused, and of flushes that have failed.
-fn refusals(devices: &[&Device], page: &mut Exposition) {
-    let help = "How often something went elsewhere that the device had refused.";
-    let mut family = page.counter("holdfast_device_moved_writes_total", help);
-    for device in devices {
-        family.count(&[("device", &device.name)], device.moved_writes);
-    }
-    let help = "Flushes that failed: what they should have kept was written again.";
-    let mut family = page.counter("holdfast_device_failed_flushes_total", help);
-    for device in devices {
-        family.count(&[("device", &device.name)], device.failed_flushes);
-    }
-    let help = "Memory that holds what was written and not flushed yet.";
-    let mut family = page.gauge("holdfast_device_unflushed_bytes", help);
-    for device in devices {
-        family.count(&[("device", &device.name)], device.unflushed_bytes);
-    }
 }

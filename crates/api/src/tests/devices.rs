@@ -34,8 +34,11 @@ impl Telemetry for Several {
             ..Device::default()
         };
         let progress = CatchingUp { done_bytes: 100, all_bytes: 400 };
+        let latencies = vec![LatencyBucket { up_to_us: None, count: 5 }];
+        let flushes = DeviceTransfers { ok: 5, failed: 1, latencies, ..DeviceTransfers::default() };
+        let calls = DeviceCalls { flushes, reads_elsewhere: 6, ..DeviceCalls::default() };
         let devices = vec![
-            Device { read_errors: 2, mended: 3, retries: 4, ..device(0, DeviceState::In) },
+            Device { read_errors: 2, mended: 3, retries: 4, calls, ..device(0, DeviceState::In) },
             Device { catching_up: Some(progress), ..device(1, DeviceState::CatchingUp) },
             Device { why_out: Some("a write failed".into()), ..device(2, DeviceState::Out) },
             Device { name: String::new(), len_bytes: 0, ..device(4, DeviceState::Missing) },
@@ -132,6 +135,13 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
         "holdfast_device_errors_total{device=\"/srv/0/pool.data\",kind=\"read\"} 2",
         "holdfast_device_mended_total{device=\"/srv/0/pool.data\"} 3",
         "holdfast_device_catching_up_bytes{device=\"/srv/1/pool.data\"} 300",
+        "holdfast_device_calls_total{device=\"/srv/0/pool.data\",kind=\"flush\",result=\"ok\"} 5",
+        "holdfast_device_calls_total\
+         {device=\"/srv/0/pool.data\",kind=\"flush\",result=\"failed\"} 1",
+        "holdfast_device_call_bytes_total{device=\"/srv/0/pool.data\",kind=\"write\"} 0",
+        "holdfast_device_call_latency_seconds_count\
+         {device=\"/srv/0/pool.data\",kind=\"flush\"} 5",
+        "holdfast_device_reads_elsewhere_total{device=\"/srv/0/pool.data\"} 6",
     ] {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }

@@ -22,9 +22,12 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let told = |device: &Device, text: &str| show(common.form, device, || format!("{text}\n"));
     match verb {
-        DeviceVerb::List => {
+        DeviceVerb::List { counters } => {
             let found: Devices = client.get("/v1/devices")?;
-            show(common.form, &found.devices, || text_of(&found))
+            show(common.form, &found.devices, || match counters {
+                true => calls_table(&found.devices),
+                false => text_of(&found),
+            })
         }
         DeviceVerb::Add { place, force } => {
             let device = add(&client, place, None, *force)?;
@@ -126,10 +129,9 @@ fn member_table(devices: &[Device]) -> String {
         ("ID", Align::Left),
     ];
     let row = |device: &Device| {
-        let missing = "-".to_owned();
         vec![
             device.number.to_string(),
-            if device.name.is_empty() { missing } else { device.name.clone() },
+            name_of(device),
             state_of(device),
             human(device.len_bytes),
             device.read_errors.to_string(),
@@ -140,6 +142,55 @@ fn member_table(devices: &[Device]) -> String {
         ]
     };
     table(&columns, &devices.iter().map(row).collect::<Vec<_>>(), "No devices.")
+}
+
+/// A table of what each device was asked.
+fn calls_table(devices: &[Device]) -> String {
+    let columns = [
+        ("NUMBER", Align::Right),
+        ("NAME", Align::Left),
+        ("CALLS", Align::Left),
+        ("OK", Align::Right),
+        ("FAILED", Align::Right),
+        ("UNDER WAY", Align::Right),
+        ("BYTES", Align::Right),
+        ("MEAN", Align::Right),
+        ("P50", Align::Right),
+        ("P99", Align::Right),
+        ("LONGEST", Align::Right),
+        ("ELSEWHERE", Align::Right),
+    ];
+    let row = |device: &Device, kind: &str, of: &DeviceTransfers, elsewhere: Option<u64>| {
+        let longest_us = Some(of.ok_latency_us_max).filter(|_| of.ok > 0);
+        vec![
+            device.number.to_string(),
+            name_of(device),
+            kind.into(),
+            of.ok.to_string(),
+            of.failed.to_string(),
+            of.under_way.to_string(),
+            human(of.bytes),
+            mean(of),
+            latency(of.percentile_us(50)),
+            latency(of.percentile_us(99)),
+            latency(longest_us),
+            elsewhere.map_or_else(String::new, |count| count.to_string()),
+        ]
+    };
+    let kinds = |device: &Device| {
+        let calls = &device.calls;
+        [
+            row(device, "reads", &calls.reads, Some(calls.reads_elsewhere)),
+            row(device, "writes", &calls.writes, None),
+            row(device, "flushes", &calls.flushes, None),
+        ]
+    };
+    table(&columns, &devices.iter().flat_map(kinds).collect::<Vec<_>>(), "No devices.")
+}
+
+/// Where it is, if that is known.
+fn name_of(device: &Device) -> String {
+    if device.name.is_empty() { "-".into() } else { device.name.clone() }
 }
 
 /// The state, with how far it is.
@@ -201,8 +252,11 @@ fn device_table(devices: &[Device]) -> String {
 
 /// The mean duration of a transfer since the start.
 fn mean(of: &DeviceTransfers) -> String {
-    let mean_us = of.ok_latency_us.checked_div(of.ok);
-    mean_us.map_or_else(|| "-".into(), |us| format!("{:.2} ms", us as f64 / 1000.0))
+    latency(of.ok_latency_us.checked_div(of.ok))
+}
+
+fn latency(us: Option<u64>) -> String {
+    us.map_or_else(|| "-".into(), |us| format!("{:.2} ms", us as f64 / 1000.0))
 }
 
 /// Shows the controllers of the array.
@@ -227,7 +281,7 @@ pub fn controllers(common: &Common, verb: &ControllerVerb) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
-    use api::LatencyBucket;
+    use api::{DeviceCalls, LatencyBucket};
 
     use super::*;
 
@@ -250,6 +304,34 @@ mod tests {
         {
             assert!(text.contains(told), "{text}");
         }
+    }
+
+    #[test]
+    fn a_device_has_a_row_for_each_kind_of_calls() {
+        let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
+        let latencies = vec![bucket(Some(100), 98), bucket(Some(200), 1), bucket(None, 1)];
+        let (ok, ok_latency_us, ok_latency_us_max) = (100, 20_000, 11_000_000);
+        let writes = DeviceTransfers {
+            ok,
+            ok_latency_us,
+            ok_latency_us_max,
+            latencies: latencies.clone(),
+            ..<_>::default()
+        };
+        assert_eq!([50, 99, 100].map(|p| writes.percentile_us(p).unwrap()), [100, 200, 11_000_000]);
+        // No more than the longest, however wide its bucket is.
+        let short = DeviceTransfers { ok_latency_us_max: 70, ..writes.clone() };
+        assert_eq!(short.percentile_us(50), Some(70));
+        let calls = DeviceCalls { writes, reads_elsewhere: 7, ..DeviceCalls::default() };
+        let text = calls_table(&[Device { calls, ..Device::default() }]);
+        let rows: Vec<String> = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(rows[0], "0 - reads 0 0 0 0 B - - - - 7");
+        let wanted = "0 - writes 100 0 0 0 B 0.20 ms 0.10 ms 0.20 ms 11000.00 ms";
+        assert_eq!(rows[1..], [wanted, "0 - flushes 0 0 0 0 B - - - -"]);
     }
 
     #[test]

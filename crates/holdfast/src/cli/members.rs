@@ -1,24 +1,30 @@
 //! The devices of the pool that is being served: how they are, and their changes.
 
+mod places;
+mod refusals;
+
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use api::{CatchingUp, Device, DeviceAdd, DeviceChange, DeviceChanges, DeviceRefusal, DeviceState};
+use api::{
+    CatchingUp, Device, DeviceAdd, DeviceCalls, DeviceChange, DeviceChanges, DeviceRefusal,
+    DeviceState,
+};
 use array::Kind;
 use block::FrameMut;
 use parking_lot::Mutex;
-use segments::{DeviceError, DeviceSet, DeviceStatus, Local, Segments};
+use segments::{DeviceError, DeviceSet, DeviceStatus, DiskSnapshot, Segments};
 use store::Store;
 use sys::{Disk, FileDisk};
 
+use self::places::{free_place, resolved, returning};
+use self::refusals::{fault, of_place, refusal};
 use super::creation::{Part, check_blank};
-use super::failure::Failure;
 use super::medium::{Medium, report_retries};
-use super::place::{Place, open_disk};
-use super::telemetry::TOGETHER;
+use super::telemetry::{TOGETHER, transfers};
 
 /// How long a device is read that is to be seen.
 const IDENTIFY_TIME: Duration = Duration::from_secs(10);
@@ -75,9 +81,16 @@ impl Members {
     /// How they are, by number.
     pub fn statuses(&self) -> Vec<DeviceStatus> {
         match self.medium.several() {
-            None => self.only.clone(),
+            None => self.only.iter().cloned().map(|only| self.now(only)).collect(),
             Some(set) => set.devices(),
         }
+    }
+
+    /// The only device, with what was counted since it was opened.
+    fn now(&self, only: DeviceStatus) -> DeviceStatus {
+        let file = self.files.lock().get(&only.name).cloned();
+        let counts = file.map(|file| file.counts()).unwrap_or_default();
+        DeviceStatus { counts, ..only }
     }
 
     /// The same, in the form of interfaces; without what hosts asked of them.
@@ -99,6 +112,7 @@ impl Members {
                 mended: status.mended,
                 retries: status.retries,
                 takes_writes: takes_writes && !has_failed,
+                calls: calls_of(&status.counts, status.reads_elsewhere),
                 ..Device::default()
             }
         });
@@ -210,6 +224,16 @@ impl DeviceChanges for Members {
     }
 }
 
+/// What a device was asked, in the form of interfaces.
+fn calls_of(counts: &DiskSnapshot, reads_elsewhere: u64) -> DeviceCalls {
+    DeviceCalls {
+        reads: transfers(counts.reads),
+        writes: transfers(counts.writes),
+        flushes: transfers(counts.flushes),
+        reads_elsewhere,
+    }
+}
+
 /// The state in the form of interfaces.
 pub fn state_of(state: segments::DeviceState) -> DeviceState {
     match state {
@@ -238,145 +262,4 @@ fn put(
         Some(old) => set.replace(old, device, entropy),
     };
     put.map_err(refusal)
-}
-
-/// A path of a request, without links.
-fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
-    if !path.is_absolute() {
-        let text = format!("{} is not an absolute path", path.display());
-        return Err(of_place(Failure::Usage(text)));
-    }
-    if !path.exists() {
-        let text =
-            format!("there is nothing at {0}; make the directory: mkdir {0}", path.display());
-        return Err(of_place(Failure::Usage(text)));
-    }
-    path.canonicalize().map_err(|error| of_place(Failure::of_file("use", path, &error)))
-}
-
-/// A device of this pool that was missing, or was one of its, and is back: its name and its file.
-fn returning(
-    path: &Path,
-    pool_id: [u8; 16],
-    files: &Files,
-) -> Result<Option<Named>, DeviceRefusal> {
-    let is_new = |place: &Place| !files.contains_key(&place.data.display().to_string());
-    for place in Place::all_of(path).map_err(of_place)?.into_iter().filter(is_new) {
-        let disk = Arc::new(open_disk(&place).map_err(of_place)?);
-        let name = place.data.display().to_string();
-        let labels = Local::over(disk.clone()).labels();
-        if labels.iter().flatten().any(|label| label.pool_id == pool_id) {
-            report_retries(&disk, Some(name.clone()));
-            return Ok(Some((name, disk)));
-        }
-    }
-    Ok(None)
-}
-
-/// Where a new device of the pool goes: a block device, or a file in a directory that has none; or
-/// that has several of this pool, to try that out, and room for one more.
-fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRefusal> {
-    let place = Place::of(found).map_err(of_place)?;
-    let is_of_pool = |name: &String| Path::new(name).parent() == Some(found);
-    if place.is_device() || files.keys().filter(|name| is_of_pool(name)).count() < 2 {
-        return match !place.is_device() && place.data.exists() {
-            false => Ok(place),
-            true => {
-                let data = place.data.display();
-                let text =
-                    format!("{data} is there already, and in use perhaps; name another directory");
-                Err(of_place(Failure::Refused(text)))
-            }
-        };
-    }
-    let mut places = (0..super::place::DEVICES_MAX).filter_map(|n| Place::numbered(found, n).ok());
-    places.find(|place| !place.data.exists()).ok_or_else(|| {
-        let text = format!("{} has all files that it can have; remove one", found.display());
-        of_place(Failure::Refused(text))
-    })
-}
-
-/// A place that can't be a device of the pool.
-fn of_place(failure: Failure) -> DeviceRefusal {
-    let (kind, code) = match &failure {
-        Failure::Refused(_) => (Kind::Conflict, "place_in_use"),
-        _ => (Kind::Invalid, "invalid_place"),
-    };
-    DeviceRefusal { kind, code, message: sentence(&failure.to_string()) }
-}
-
-fn fault(text: &str) -> DeviceRefusal {
-    DeviceRefusal { kind: Kind::Fault, code: "internal", message: sentence(text) }
-}
-
-fn refusal(error: DeviceError) -> DeviceRefusal {
-    let (kind, code, instead) = match &error {
-        DeviceError::Unknown(_) => {
-            (Kind::NotFound, "no_such_device", "`holdfast device list` lists them")
-        }
-        DeviceError::OnlyOne => (Kind::Conflict, "one_device", ""),
-        DeviceError::Last(_) => {
-            (Kind::Conflict, "last_device", "add another one first, and let it catch up")
-        }
-        DeviceError::Needed { .. } => {
-            (Kind::Conflict, "device_needed", "have another one return, or replace one, first")
-        }
-        DeviceError::InStripes(_) => (Kind::Conflict, "pool_in_stripes", ""),
-        DeviceError::State { number, state, instead } => {
-            let state = state_of(*state).name().replace('_', " ");
-            let message = sentence(&format!("device {number} is {state}: {instead}"));
-            return DeviceRefusal { kind: Kind::Conflict, code: "device_state", message };
-        }
-        DeviceError::Small { .. } => (Kind::Invalid, "device_too_small", "name a larger one"),
-        DeviceError::NoRoom { .. } => (Kind::Conflict, "no_room_for_parts", "add one first"),
-        DeviceError::Full(_) => {
-            (Kind::Conflict, "too_many_devices", "remove one first, or replace it")
-        }
-        DeviceError::Io(_) => (Kind::Fault, "device_failed", "the log of the kernel says more"),
-    };
-    let text = match instead {
-        "" => error.to_string(),
-        _ => format!("{error}: {instead}"),
-    };
-    DeviceRefusal { kind, code, message: sentence(&text) }
-}
-
-/// A message of the interface: from a capital letter to a full stop.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).chain(Some('.')).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_says_what_to_do() {
-        for (error, code, told) in [
-            (DeviceError::Unknown(7), "no_such_device", "The pool has no device 7: `holdfast"),
-            (DeviceError::OnlyOne, "one_device", "make one on several."),
-            (DeviceError::Last(0), "last_device", "add another one first"),
-            (DeviceError::Small { has_bytes: 1, needs_bytes: 2 }, "device_too_small", "larger"),
-            (DeviceError::Full(3), "too_many_devices", "replace it."),
-        ] {
-            let refused = refusal(error);
-            assert_eq!(refused.code, code);
-            assert!(refused.message.contains(told), "{}", refused.message);
-        }
-    }
-
-    #[test]
-    fn a_new_device_goes_where_nothing_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path();
-        let place = free_place(path, &HashMap::new()).unwrap();
-        assert!(place.data.ends_with("pool.data"));
-        std::fs::write(&place.data, "x").unwrap();
-        assert_eq!(free_place(path, &HashMap::new()).unwrap_err().code, "place_in_use");
-        for bad in ["relative", "/srv/not-there"] {
-            assert_eq!(resolved(Path::new(bad)).unwrap_err().code, "invalid_place");
-        }
-    }
 }

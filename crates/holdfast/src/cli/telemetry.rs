@@ -90,13 +90,23 @@ impl Telemetry for FrontEnd {
     }
 }
 
-fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
+/// Counters of a device in the form of interfaces.
+pub fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
     let ok = transfers.ok();
-    let TransferSnapshot { under_way, latencies, failed, bytes, ok_latency_us } = transfers;
+    let TransferSnapshot { under_way, latencies, failed, bytes, .. } = transfers;
+    let TransferSnapshot { ok_latency_us, ok_latency_us_max, .. } = transfers;
     let bounds_us = LATENCY_BOUNDS_US.into_iter().map(Some).chain([None]);
     let buckets =
         bounds_us.zip(latencies).map(|(up_to_us, count)| LatencyBucket { up_to_us, count });
-    DeviceTransfers { under_way, ok, failed, bytes, ok_latency_us, latencies: buckets.collect() }
+    DeviceTransfers {
+        under_way,
+        ok,
+        failed,
+        bytes,
+        ok_latency_us,
+        ok_latency_us_max,
+        latencies: buckets.collect(),
+    }
 }
 
 /// The sessions of a running front end, and the destinations of its notifications.

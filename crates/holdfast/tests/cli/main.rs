@@ -17,6 +17,7 @@ mod first;
 mod lab;
 mod log;
 mod objects;
+mod operations;
 mod salvage;
 mod stored;
 mod stripes;

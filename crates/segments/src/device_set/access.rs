@@ -93,7 +93,11 @@ impl Members {
             }
             Held::Column(rows, column) => {
                 let table = self.placement().table().ok_or_else(is_out)?;
-                let own = stand(slots, self.placement().at(&table, *rows, *column, slots));
+                let at = self.placement().at(&table, *rows, *column, slots);
+                let own = stand(slots, at);
+                if let (None, Some(slot)) = (&own, slots.get(at.position)) {
+                    slot.note_read_elsewhere();
+                }
                 self.make(slots, own, (*rows, *column, None), frames, read)
             }
         }

@@ -10,6 +10,10 @@ fn in_stripes() -> (World, Vec<Frame>) {
     (world, frames)
 }
 
+fn elsewhere(world: &World) -> Vec<u64> {
+    world.set.devices().iter().map(|device| device.reads_elsewhere).collect()
+}
+
 fn read_two(world: &mut World, column: u32) {
     let place = Place::of_block(2, column * 256 + 3);
     world.channel.read(9, place, vec![FrameMut::stale(), FrameMut::stale()]).unwrap();
@@ -27,6 +31,7 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     assert_eq!(world.asked_to_read(), [3]);
     world.end_reads(3);
     assert_eq!(found(&world.collect()), [3, 4]);
+    assert_eq!(elsewhere(&world), [0; 5]);
     // It fails: three of the other four are asked, and one more for the one of these that fails.
     read_two(&mut world, 1);
     world.end(3, false);
@@ -46,6 +51,7 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     assert_eq!(world.asked_to_read(), [0, 2, 4]);
     [4, 2, 0].into_iter().for_each(|number| world.end_reads(number));
     assert_eq!(found(&world.collect()), [3, 4]);
+    assert_eq!(elsewhere(&world), [0, 0, 0, 2, 0]);
     // With one more that fails there are too few.
     read_two(&mut world, 1);
     world.end(0, false);
@@ -55,6 +61,10 @@ fn a_column_that_its_device_does_not_give_is_made_of_the_others() {
     world.end(1, true);
     assert!(world.collect()[0].result.is_err());
     assert_eq!(world.channel.in_flight(), 0);
+    assert_eq!(elsewhere(&world), [0, 0, 0, 2, 0], "nobody had it");
+    // For who waits it is the same.
+    world.set.read(Place::of_block(2, 256 + 3), &mut [FrameMut::stale()]).unwrap();
+    assert_eq!(elsewhere(&world), [0, 0, 0, 3, 0]);
 }
 
 #[test]

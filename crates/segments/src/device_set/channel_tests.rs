@@ -246,6 +246,7 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
     let Buffers::Read(frames) = &ended[0].buffers else { panic!("it was a read") };
     assert_eq!(frames[0][0], 2 - first as u8);
     assert_eq!(world.set.devices()[first].read_errors, 1);
+    assert_eq!(world.set.devices()[first].reads_elsewhere, 1);
     // Late: asked twice, and the first answer counts.
     world.read(2);
     while world.asked_to_read().len() < 2 {
@@ -257,6 +258,8 @@ fn a_read_that_fails_or_is_late_is_had_from_another() {
     assert_eq!(world.channel.in_flight(), 0);
     world.end(first, true);
     assert!(world.collect().is_empty(), "it was answered");
+    assert_eq!(world.set.devices()[first].reads_elsewhere, 2);
+    assert_eq!(world.set.devices()[1 - first].reads_elsewhere, 0);
     // None gives it.
     world.read(3);
     world.end(first, false);

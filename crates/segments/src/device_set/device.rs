@@ -84,6 +84,7 @@ pub(super) struct Slot {
     pub(super) read_errors: AtomicU64,
     pub(super) write_errors: AtomicU64,
     pub(super) mended: AtomicU64,
+    reads_elsewhere: AtomicU64,
 }
 
 const STATES: [DeviceState; 5] = [
@@ -119,6 +120,7 @@ impl Slot {
             read_errors: AtomicU64::default(),
             write_errors: AtomicU64::default(),
             mended: AtomicU64::default(),
+            reads_elsewhere: AtomicU64::default(),
         };
         slot.set(state, None);
         Arc::new(slot)
@@ -206,6 +208,11 @@ impl Slot {
         self.bytes.store(bytes, Ordering::Release);
     }
 
+    /// What it should have was not read from it, but from others.
+    pub(super) fn note_read_elsewhere(&self) {
+        self.reads_elsewhere.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// What labels say of it.
     pub(super) fn member(&self, bytes: u64) -> Member {
         let state = self.state().of_member();
@@ -227,6 +234,8 @@ impl Slot {
             mended: count(&self.mended),
             retries: disk.map_or(0, |disk| disk.retry_count()),
             parts: None,
+            counts: disk.map(|disk| disk.counts()).unwrap_or_default(),
+            reads_elsewhere: count(&self.reads_elsewhere),
         }
     }
 }

@@ -197,7 +197,21 @@ impl SetChannel {
             }
             _ => read.frames = Some(frames),
         }
+        let held = read.run.held.clone();
+        self.note_elsewhere(&held, lane);
         self.answer_read(index);
+    }
+
+    /// Counts what another device was to be asked for.
+    fn note_elsewhere(&self, held: &Held, lane: usize) {
+        let first = match held {
+            Held::Copies(copies) => copies.first().copied(),
+            Held::Column(rows, column) => Some(self.at_column(*rows, *column)),
+        };
+        let slot = first.and_then(|at| self.slots.get(at.position));
+        if let Some(slot) = slot.filter(|slot| !Arc::ptr_eq(slot, &self.lanes[lane].slot)) {
+            slot.note_read_elsewhere();
+        }
     }
 
     /// Answers a read, if all of it was read.

@@ -13,7 +13,7 @@ use super::stripes_tests::{LOG, Pool, ROWS, check, geometry, open, root, segment
 use super::tests::{Plain, devices, frame, states};
 use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};
-use crate::devices::{DeviceError, Lacking};
+use crate::devices::{DeviceError, DeviceStatus, Lacking};
 use crate::labels;
 use crate::segments::{Fence, RootError, Segments};
 
@@ -308,7 +308,17 @@ fn files_are_written_and_read_through_rings() {
         channel.complete(&mut ended).unwrap();
     }
     assert!(ended.drain(..).all(|ended| ended.result.is_ok()));
+    // By the channel, by who made the pool the rest.
+    let writes = |device: &DeviceStatus| (device.counts.writes.ok(), device.counts.flushes.ok());
+    let all: Vec<_> = pool.devices().iter().map(writes).collect();
+    assert!(all.iter().all(|(writes, flushes)| *writes >= 2 && *flushes >= 1), "{all:?}");
+    let read = |pool: &DeviceSet| -> Vec<u64> {
+        pool.devices().iter().map(|device| device.counts.reads.bytes).collect()
+    };
+    let before = read(&pool);
     assert!(pool.verify_rows(3, 0..ROWS).unwrap());
+    let row_bytes = u64::from(ROWS) * 4096;
+    assert_eq!(read(&pool), before.iter().map(|bytes| bytes + row_bytes).collect::<Vec<_>>());
     for out in [3, 0] {
         let stale = |count| (0..count).map(|_| FrameMut::stale()).collect();
         channel.read(3, Place::of_block(3, 0), stale(32)).unwrap();

@@ -362,6 +362,8 @@ fn reads_go_on_elsewhere_and_wrong_places_are_mended() {
         disk.come_back();
     }
     assert_eq!(states(&set), [In, In], "a read that fails takes nobody out");
+    let elsewhere = set.devices().iter().map(|device| device.reads_elsewhere).sum::<u64>();
+    assert_eq!(elsewhere, 1, "it was asked first of one of them");
     let at = set.locate(place);
     for wrong in &disks {
         wrong.put(at, 7);

@@ -66,7 +66,11 @@ pub enum PortVerb {
 #[derive(Debug, Subcommand)]
 pub enum DeviceVerb {
     /// List the devices.
-    List,
+    List {
+        /// What each device was asked since the start, and how long that took.
+        #[arg(long)]
+        counters: bool,
+    },
     /// Give the pool another device, which catches up; only one that was made on two or three. Or
     /// give a pool back one of its devices that was missing.
     Add {

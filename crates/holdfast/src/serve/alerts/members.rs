@@ -104,6 +104,8 @@ mod tests {
             write_errors: 0,
             mended: 0,
             retries: 0,
+            counts: Default::default(),
+            reads_elsewhere: 0,
         };
         (status, None)
     }

@@ -1,0 +1,89 @@
+//! Where a device is that comes to a pool.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api::DeviceRefusal;
+use segments::{Local, Segments};
+
+use super::refusals::of_place;
+use super::{Files, Named};
+use crate::cli::failure::Failure;
+use crate::cli::medium::report_retries;
+use crate::cli::place::{DEVICES_MAX, Place, open_disk};
+
+/// A path of a request, without links.
+pub(super) fn resolved(path: &Path) -> Result<PathBuf, DeviceRefusal> {
+    if !path.is_absolute() {
+        let text = format!("{} is not an absolute path", path.display());
+        return Err(of_place(Failure::Usage(text)));
+    }
+    if !path.exists() {
+        let text =
+            format!("there is nothing at {0}; make the directory: mkdir {0}", path.display());
+        return Err(of_place(Failure::Usage(text)));
+    }
+    path.canonicalize().map_err(|error| of_place(Failure::of_file("use", path, &error)))
+}
+
+/// A device of this pool that was missing, or was one of its, and is back: its name and its file.
+pub(super) fn returning(
+    path: &Path,
+    pool_id: [u8; 16],
+    files: &Files,
+) -> Result<Option<Named>, DeviceRefusal> {
+    let is_new = |place: &Place| !files.contains_key(&place.data.display().to_string());
+    for place in Place::all_of(path).map_err(of_place)?.into_iter().filter(is_new) {
+        let disk = Arc::new(open_disk(&place).map_err(of_place)?);
+        let name = place.data.display().to_string();
+        let labels = Local::over(disk.clone()).labels();
+        if labels.iter().flatten().any(|label| label.pool_id == pool_id) {
+            report_retries(&disk, Some(name.clone()));
+            return Ok(Some((name, disk)));
+        }
+    }
+    Ok(None)
+}
+
+/// Where a new device of the pool goes: a block device, or a file in a directory that has none; or
+/// that has several of this pool, to try that out, and room for one more.
+pub(super) fn free_place(found: &Path, files: &Files) -> Result<Place, DeviceRefusal> {
+    let place = Place::of(found).map_err(of_place)?;
+    let is_of_pool = |name: &String| Path::new(name).parent() == Some(found);
+    if place.is_device() || files.keys().filter(|name| is_of_pool(name)).count() < 2 {
+        return match !place.is_device() && place.data.exists() {
+            false => Ok(place),
+            true => {
+                let data = place.data.display();
+                let text =
+                    format!("{data} is there already, and in use perhaps; name another directory");
+                Err(of_place(Failure::Refused(text)))
+            }
+        };
+    }
+    let mut places = (0..DEVICES_MAX).filter_map(|n| Place::numbered(found, n).ok());
+    places.find(|place| !place.data.exists()).ok_or_else(|| {
+        let text = format!("{} has all files that it can have; remove one", found.display());
+        of_place(Failure::Refused(text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn a_new_device_goes_where_nothing_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let place = free_place(path, &HashMap::new()).unwrap();
+        assert!(place.data.ends_with("pool.data"));
+        std::fs::write(&place.data, "x").unwrap();
+        assert_eq!(free_place(path, &HashMap::new()).unwrap_err().code, "place_in_use");
+        for bad in ["relative", "/srv/not-there"] {
+            assert_eq!(resolved(Path::new(bad)).unwrap_err().code, "invalid_place");
+        }
+    }
+}
