@@ -66,6 +66,28 @@ pub struct CatchingUp {
     pub done_bytes: u64,
     /// Bytes that it needs.
     pub all_bytes: u64,
+    /// How many seconds it takes yet, by the rate of the last minute; null while that is not known.
+    #[serde(default)]
+    pub left_s: Option<u64>,
+}
+
+impl CatchingUp {
+    /// How long it takes yet, in words, if that is known: `2 h 5 min left`.
+    pub fn left(&self) -> Option<String> {
+        let left_s = self.left_s?;
+        let (hours, minutes, seconds) = (left_s / 3600, left_s / 60 % 60, left_s % 60);
+        Some(match (hours, minutes) {
+            (0, 0) => format!("{seconds} s left"),
+            (0, _) => format!("{minutes} min {seconds} s left"),
+            _ => format!("{hours} h {minutes} min left"),
+        })
+    }
+
+    /// How many percent of what it needs it has, rounded down.
+    pub fn percent(&self) -> u64 {
+        let percent = u128::from(self.done_bytes) * 100;
+        percent.checked_div(self.all_bytes.into()).map_or(100, |percent| percent as u64)
+    }
 }
 
 /// A device of the pool.

@@ -125,11 +125,30 @@ fn members(devices: &[Device], page: &mut Exposition) {
     }
     let help = "Bytes that a device which is catching up has not got yet.";
     let mut family = page.gauge("holdfast_device_catching_up_bytes", help);
-    for device in devices {
-        if let Some(CatchingUp { done_bytes, all_bytes }) = device.catching_up {
-            family.count(&[("device", &named(device))], all_bytes.saturating_sub(done_bytes));
+    for (device, CatchingUp { done_bytes, all_bytes, .. }) in catching_up(devices) {
+        family.count(&[("device", &device)], all_bytes.saturating_sub(done_bytes));
+    }
+    let help = "Bytes that it has of those that it needs.";
+    let mut family = page.gauge("holdfast_device_catching_up_done_bytes", help);
+    for (device, progress) in catching_up(devices) {
+        family.count(&[("device", &device)], progress.done_bytes);
+    }
+    let help = "Bytes that it needs.";
+    let mut family = page.gauge("holdfast_device_catching_up_all_bytes", help);
+    for (device, progress) in catching_up(devices) {
+        family.count(&[("device", &device)], progress.all_bytes);
+    }
+    let help = "How long it takes yet by the rate of the last minute; none while not known.";
+    let mut family = page.gauge("holdfast_device_catching_up_left_seconds", help);
+    for (device, progress) in catching_up(devices) {
+        if let Some(left_s) = progress.left_s {
+            family.count(&[("device", &device)], left_s);
         }
     }
+}
+
+fn catching_up(devices: &[Device]) -> impl Iterator<Item = (String, CatchingUp)> {
+    devices.iter().filter_map(|device| Some((named(device), device.catching_up?)))
 }
 
 /// What became of writes that a device has refused, and of flushes that have failed.

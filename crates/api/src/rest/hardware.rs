@@ -63,7 +63,8 @@ pub struct RestDrive {
     pub name: String,
     /// How long it is, in bytes; 0 if it is missing.
     pub capacity: u64,
-    /// Where it is: its path; and why it is out, if it is.
+    /// Where it is: its path; and why it is out, or how far it is that catches up, and how long
+    /// that takes yet.
     pub details: Option<String>,
     /// How it is attached: `null`, the array does not know.
     pub protocol: Option<String>,
@@ -81,9 +82,14 @@ impl From<Device> for RestDrive {
             DeviceState::Out => "failed",
             DeviceState::Missing => "missing",
         };
-        let details = match device.why_out {
-            Some(why) if device.name.is_empty() => why,
-            Some(why) => format!("{}: {why}", device.name),
+        let more = device.why_out.clone().or_else(|| {
+            let progress = device.catching_up?;
+            let left = progress.left().map_or_else(String::new, |left| format!(", {left}"));
+            Some(format!("{}% are on it{left}", progress.percent()))
+        });
+        let details = match more {
+            Some(more) if device.name.is_empty() => more,
+            Some(more) => format!("{}: {more}", device.name),
             None => device.name,
         };
         Self {

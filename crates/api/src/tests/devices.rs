@@ -33,7 +33,7 @@ impl Telemetry for Several {
             len_bytes: 1 << 40,
             ..Device::default()
         };
-        let progress = CatchingUp { done_bytes: 100, all_bytes: 400 };
+        let progress = CatchingUp { done_bytes: 100, all_bytes: 400, left_s: Some(75) };
         let latencies = vec![LatencyBucket { up_to_us: None, count: 5 }];
         let flushes = DeviceTransfers { ok: 5, failed: 1, latencies, ..DeviceTransfers::default() };
         let calls = DeviceCalls { flushes, reads_elsewhere: 6, ..DeviceCalls::default() };
@@ -98,7 +98,8 @@ async fn devices_of_several_are_told_with_what_they_do() {
     assert_eq!(of("number"), [0, 1, 2, 4]);
     assert_eq!(of("state"), ["in", "catching_up", "out", "missing"]);
     assert_eq!(of("why_out")[2], "a write failed");
-    assert_eq!(of("catching_up")[1], json!({"done_bytes": 100, "all_bytes": 400}));
+    let progress = json!({"done_bytes": 100, "all_bytes": 400, "left_s": 75});
+    assert_eq!(of("catching_up")[1], progress);
     assert_eq!(
         (&told["together"]["name"], &told["together"]["reads"]["ok"]),
         (&json!("pool"), &json!(3))
@@ -118,6 +119,7 @@ async fn devices_of_several_are_told_with_what_they_do() {
             ("CH0.BAY4", "missing"),
         ]
     );
+    assert_eq!(drives[1]["details"], "/srv/1/pool.data: 25% are on it, 1 min 15 s left");
     assert_eq!(drives[2]["details"], "/srv/2/pool.data: a write failed");
     assert_eq!((&drives[3]["details"], &drives[3]["capacity"]), (&Value::Null, &json!(0)));
 }
@@ -135,6 +137,9 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
         "holdfast_device_errors_total{device=\"/srv/0/pool.data\",kind=\"read\"} 2",
         "holdfast_device_mended_total{device=\"/srv/0/pool.data\"} 3",
         "holdfast_device_catching_up_bytes{device=\"/srv/1/pool.data\"} 300",
+        "holdfast_device_catching_up_done_bytes{device=\"/srv/1/pool.data\"} 100",
+        "holdfast_device_catching_up_all_bytes{device=\"/srv/1/pool.data\"} 400",
+        "holdfast_device_catching_up_left_seconds{device=\"/srv/1/pool.data\"} 75",
         "holdfast_device_calls_total{device=\"/srv/0/pool.data\",kind=\"flush\",result=\"ok\"} 5",
         "holdfast_device_calls_total\
          {device=\"/srv/0/pool.data\",kind=\"flush\",result=\"failed\"} 1",

@@ -197,8 +197,10 @@ fn name_of(device: &Device) -> String {
 fn state_of(device: &Device) -> String {
     let words = in_words(device.state);
     match device.catching_up {
-        Some(CatchingUp { done_bytes, all_bytes }) if device.state == DeviceState::CatchingUp => {
-            format!("{words}, {} of {}", human(done_bytes), human(all_bytes))
+        Some(progress) if device.state == DeviceState::CatchingUp => {
+            let CatchingUp { done_bytes, all_bytes, .. } = progress;
+            let left = progress.left().map_or_else(String::new, |left| format!(", {left}"));
+            format!("{words}, {} of {}{left}", human(done_bytes), human(all_bytes))
         }
         _ => words.to_owned(),
     }
@@ -293,15 +295,18 @@ mod tests {
             state,
             ..Device::default()
         };
-        let progress = CatchingUp { done_bytes: 1 << 30, all_bytes: 4 << 30 };
+        let progress = CatchingUp { done_bytes: 1 << 30, all_bytes: 4 << 30, left_s: Some(7500) };
         let out = Device { why_out: Some("a write failed".into()), ..device(2, DeviceState::Out) };
         let catching_up =
             Device { catching_up: Some(progress), ..device(1, DeviceState::CatchingUp) };
         let devices = vec![device(0, DeviceState::In), catching_up, out];
         let together = Some(Device { name: "pool".into(), ..Device::default() });
         let text = text_of(&Devices { devices, together });
-        for told in ["catching up, 1 GiB of 4 GiB", "Device 2 is out: a write failed.", "together"]
-        {
+        for told in [
+            "catching up, 1 GiB of 4 GiB, 2 h 5 min left",
+            "Device 2 is out: a write failed.",
+            "together",
+        ] {
             assert!(text.contains(told), "{text}");
         }
     }

@@ -1,5 +1,6 @@
 //! The devices of the pool that is being served: how they are, and their changes.
 
+mod pace;
 mod places;
 mod refusals;
 
@@ -20,6 +21,7 @@ use segments::{DeviceError, DeviceSet, DeviceStatus, DiskSnapshot, Segments};
 use store::Store;
 use sys::{Disk, FileDisk};
 
+use self::pace::Paces;
 use self::places::{free_place, resolved, returning};
 use self::refusals::{fault, of_place, refusal};
 use super::creation::{Part, check_blank};
@@ -46,6 +48,7 @@ pub struct Members {
     /// The files of those that were there, or came, by their names. Held while a device comes or
     /// goes: one change at a time.
     files: Mutex<Files>,
+    paces: Paces,
 }
 
 impl Members {
@@ -56,7 +59,7 @@ impl Members {
             None => medium.devices(),
         };
         let files = Mutex::new(medium.files().into_iter().collect());
-        Self { store, only, medium, files }
+        Self { store, only, medium, files, paces: Paces::default() }
     }
 
     /// Whether the pool is on several devices, as far as labels say: one may be left.
@@ -75,7 +78,8 @@ impl Members {
     pub fn statuses_of_several(&self) -> Vec<(DeviceStatus, Option<CatchingUp>)> {
         let several = self.medium.several().map(|set| set.devices());
         let several = several.unwrap_or_default().into_iter();
-        several.map(|device| (device.clone(), self.progress(device.number))).collect()
+        let progress = self.paces.look(&self.store);
+        several.map(|device| (device.clone(), progress.get(&device.number).copied())).collect()
     }
 
     /// How they are, by number.
@@ -96,11 +100,12 @@ impl Members {
     /// The same, in the form of interfaces; without what hosts asked of them.
     pub fn devices(&self) -> Vec<Device> {
         let has_failed = self.store.segments().has_given_up();
+        let progress = self.paces.look(&self.store);
         let devices = self.statuses().into_iter().map(|status| {
             let state = state_of(status.state);
             let takes_writes = matches!(state, DeviceState::In | DeviceState::CatchingUp);
             Device {
-                catching_up: self.progress(status.number),
+                catching_up: progress.get(&status.number).copied(),
                 name: status.name,
                 number: status.number,
                 id: status.id.to_string(),
@@ -117,13 +122,6 @@ impl Members {
             }
         });
         devices.collect()
-    }
-
-    /// How far a device has come that is catching up, if that is known.
-    fn progress(&self, number: u16) -> Option<CatchingUp> {
-        let all = self.store.catching_up();
-        let found = all.iter().find(|progress| progress.device == number)?;
-        Some(CatchingUp { done_bytes: found.done_bytes, all_bytes: found.all_bytes })
     }
 
     /// Gives the pool a device, or one in the place of another.

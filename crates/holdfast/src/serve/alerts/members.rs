@@ -56,8 +56,7 @@ fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<S
         DeviceState::CatchingUp => {
             let actual = match progress {
                 Some(progress) if progress.all_bytes > 0 => {
-                    let percent = u128::from(progress.done_bytes) * 100;
-                    format!("{}% are on it", percent / u128::from(progress.all_bytes))
+                    format!("{}% are on it", progress.percent())
                 }
                 _ => "it does not have all yet".to_owned(),
             };
@@ -141,7 +140,7 @@ mod tests {
         assert_eq!(told(&of_five(1))[0].3, "it is out; 4 devices are in, of which 1 may fail");
         assert_eq!(told(&of_five(2))[0].1, Severity::Critical);
         let mut catching_up = device(1, DeviceState::CatchingUp);
-        catching_up.1 = Some(CatchingUp { done_bytes: 1, all_bytes: 4 });
+        catching_up.1 = Some(CatchingUp { done_bytes: 1, all_bytes: 4, left_s: None });
         let seen = told(&[device(0, In), catching_up]);
         assert_eq!((seen[0].0, seen[0].1), (AlertCode::DeviceCatchingUp, Severity::Info));
         assert_eq!(seen[0].3, "25% are on it");
