@@ -147,6 +147,28 @@ pub struct Device {
     /// What this device was asked by whomever since the start; of all together it is nothing.
     #[serde(default)]
     pub calls: DeviceCalls,
+    /// What a block device says of its own health; null of a file, and before it was asked.
+    #[serde(default)]
+    pub health: Option<DeviceHealth>,
+}
+
+/// What a block device says of its own health (SMART), once an hour. Null is what it does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceHealth {
+    /// Whether it takes itself for sound; false: it says that it fails, or soon will.
+    pub passed: Option<bool>,
+    /// How many percent of what it should endure are used; may be more than 100.
+    pub wear_percent: Option<u64>,
+    /// How warm it is, in degrees Celsius.
+    pub temperature_c: Option<i64>,
+    /// Errors of the medium that it could not correct.
+    pub media_errors: Option<u64>,
+    /// Hours that it was on.
+    pub power_on_hours: Option<u64>,
+    /// When it said so, in milliseconds since 1970; null if it never did.
+    pub told_ms: Option<u64>,
+    /// Why it did not say anything the last time, in one sentence.
+    pub trouble: Option<String>,
 }
 
 /// What one device was asked since the start, background work and what was tried again included.

@@ -28,6 +28,16 @@ interface DeviceCalls {
   reads_elsewhere: number;
 }
 
+/** What a block device says of its own health; null is what it does not tell. */
+interface DeviceHealth {
+  passed: boolean | null;
+  wear_percent: number | null;
+  temperature_c: number | null;
+  media_errors: number | null;
+  power_on_hours: number | null;
+  trouble: string | null;
+}
+
 interface Device {
   name: string;
   number: number;
@@ -41,6 +51,7 @@ interface Device {
   reads: DeviceTransfers;
   commits: DeviceTransfers;
   calls: DeviceCalls;
+  health: DeviceHealth | null;
 }
 
 interface Found {
@@ -118,6 +129,37 @@ const MEMBERS: Column<Device>[] = [
   { head: "Mended", number: true, minor: true, cell: (device) => count(device.mended) },
 ];
 
+/** Whether it takes itself for sound, or why it does not say. */
+function soundnessOf({ health }: Device) {
+  if (!health) return "–";
+  if (health.passed === null) return health.trouble ?? "–";
+  const [look, text] = health.passed ? ["good", "Passed"] : ["bad", "Failed"];
+  return <span className={look}>{text}</span>;
+}
+
+const withUnit = (value: number | null | undefined, unit: string) =>
+  typeof value === "number" ? `${count(value)}${unit}` : "–";
+
+const HEALTH: Column<Device>[] = [
+  { head: "Number", number: true, cell: (device) => device.number },
+  { head: "Device", cell: (device) => <code>{device.name || "-"}</code> },
+  { head: "Health", cell: soundnessOf },
+  { head: "Wear", number: true, cell: ({ health }) => withUnit(health?.wear_percent, "%") },
+  {
+    head: "Temperature",
+    number: true,
+    minor: true,
+    cell: ({ health }) => withUnit(health?.temperature_c, " °C"),
+  },
+  { head: "Media errors", number: true, cell: ({ health }) => count(health?.media_errors) },
+  {
+    head: "On for",
+    number: true,
+    minor: true,
+    cell: ({ health }) => withUnit(health?.power_on_hours, " h"),
+  },
+];
+
 /** A device has a row for reads, and one for commits of the log. */
 function rowsOf(devices: Device[]): Row[] {
   return devices.flatMap((device) => [
@@ -165,6 +207,15 @@ export function Devices() {
               name={(row) => `${row.device.number} ${row.kind}`}
               empty="No devices."
             />
+            {found.devices.some((device) => device.health) && (
+              <Table
+                caption="Devices: what they say of their own health"
+                rows={found.devices}
+                columns={HEALTH}
+                name={(device) => String(device.number)}
+                empty="No devices."
+              />
+            )}
           </>
         )}
       </Loaded>

@@ -1,7 +1,7 @@
 //! Metrics of the devices of the pool.
 
 use super::{Exposition, Family};
-use crate::{CatchingUp, Device, DeviceState, DeviceTransfers, Interface};
+use crate::{CatchingUp, Device, DeviceHealth, DeviceState, DeviceTransfers, Interface};
 
 /// The devices, as hosts' commands wait for them.
 pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
@@ -43,6 +43,7 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     refusals(&devices, page);
     members(&all_devices.devices, page);
     calls(&all_devices.devices, page);
+    health(&all_devices.devices, page);
 }
 
 fn add_latencies(family: &mut Family<'_>, labels: &[(&str, &str)], of: &DeviceTransfers) {
@@ -50,6 +51,34 @@ fn add_latencies(family: &mut Family<'_>, labels: &[(&str, &str)], of: &DeviceTr
     let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
     let buckets = of.latencies.iter().map(|bucket| (bound(bucket.up_to_us), bucket.count));
     family.buckets(labels, buckets, seconds(of.ok_latency_us));
+}
+
+/// What block devices say of their own health, as far as they do.
+fn health(devices: &[Device], page: &mut Exposition) {
+    let told: Vec<(String, &DeviceHealth)> = devices
+        .iter()
+        .filter_map(|device| Some((named(device), device.health.as_ref()?)))
+        .collect();
+    let mut add = |name: &str, help: &str, value: fn(&DeviceHealth) -> Option<f64>| {
+        let mut family = page.gauge(name, help);
+        for (device, health) in &told {
+            if let Some(value) = value(health) {
+                family.add(&[("device", device)], value);
+            }
+        }
+    };
+    let help = "Whether the device takes itself for sound (SMART).";
+    add("holdfast_device_health_passed", help, |it| Some(f64::from(u8::from(it.passed?))));
+    let help = "How much of what the device should endure is used; 1 is all.";
+    add("holdfast_device_wear_ratio", help, |it| Some(it.wear_percent? as f64 / 100.0));
+    let help = "How warm the device is.";
+    add("holdfast_device_temperature_celsius", help, |it| Some(it.temperature_c? as f64));
+    let help = "Errors of the medium that the device could not correct, in its life.";
+    add("holdfast_device_media_errors", help, |it| Some(it.media_errors? as f64));
+    let help = "How long the device was on, in its life.";
+    add("holdfast_device_power_on_seconds", help, |it| Some(it.power_on_hours? as f64 * 3600.0));
+    let help = "When the device said so, since 1970.";
+    add("holdfast_device_health_time_seconds", help, |it| Some(it.told_ms? as f64 / 1000.0));
 }
 
 /// What each device was asked by whomever.

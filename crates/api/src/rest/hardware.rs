@@ -68,7 +68,8 @@ pub struct RestDrive {
     pub details: Option<String>,
     /// How it is attached: `null`, the array does not know.
     pub protocol: Option<String>,
-    /// `healthy`; `recovering`, which is catching up; `failed`, which is out; `missing`.
+    /// `healthy`; `unhealthy`, which says of itself that it fails; `recovering`, which is catching
+    /// up; `failed`, which is out; `missing`.
     pub status: String,
     /// `SSD`.
     pub r#type: String,
@@ -76,7 +77,9 @@ pub struct RestDrive {
 
 impl From<Device> for RestDrive {
     fn from(device: Device) -> Self {
+        let is_failing = device.health.as_ref().is_some_and(|it| it.passed == Some(false));
         let status = match device.state {
+            DeviceState::In if is_failing => "unhealthy",
             DeviceState::In => "healthy",
             DeviceState::CatchingUp => "recovering",
             DeviceState::Out => "failed",

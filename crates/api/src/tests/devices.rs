@@ -37,7 +37,17 @@ impl Telemetry for Several {
         let latencies = vec![LatencyBucket { up_to_us: None, count: 5 }];
         let flushes = DeviceTransfers { ok: 5, failed: 1, latencies, ..DeviceTransfers::default() };
         let calls = DeviceCalls { flushes, reads_elsewhere: 6, ..DeviceCalls::default() };
+        let health = Some(DeviceHealth {
+            passed: Some(false),
+            wear_percent: Some(91),
+            temperature_c: Some(-4),
+            power_on_hours: Some(2),
+            ..DeviceHealth::default()
+        });
+        let sound = Some(DeviceHealth { passed: Some(true), ..DeviceHealth::default() });
         let devices = vec![
+            Device { health, ..device(5, DeviceState::In) },
+            Device { health: sound, ..device(6, DeviceState::In) },
             Device { read_errors: 2, mended: 3, retries: 4, calls, ..device(0, DeviceState::In) },
             Device { catching_up: Some(progress), ..device(1, DeviceState::CatchingUp) },
             Device { why_out: Some("a write failed".into()), ..device(2, DeviceState::Out) },
@@ -95,11 +105,13 @@ async fn devices_of_several_are_told_with_what_they_do() {
         let devices = told["devices"].as_array().unwrap();
         devices.iter().map(|device| device[field].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(of("number"), [0, 1, 2, 4]);
-    assert_eq!(of("state"), ["in", "catching_up", "out", "missing"]);
-    assert_eq!(of("why_out")[2], "a write failed");
+    assert_eq!(of("number"), [5, 6, 0, 1, 2, 4]);
+    assert_eq!(of("state"), ["in", "in", "in", "catching_up", "out", "missing"]);
+    assert_eq!(of("why_out")[4], "a write failed");
+    assert_eq!(of("health")[0]["wear_percent"], 91);
+    assert_eq!(of("health")[2], Value::Null);
     let progress = json!({"done_bytes": 100, "all_bytes": 400, "left_s": 75});
-    assert_eq!(of("catching_up")[1], progress);
+    assert_eq!(of("catching_up")[3], progress);
     assert_eq!(
         (&told["together"]["name"], &told["together"]["reads"]["ok"]),
         (&json!("pool"), &json!(3))
@@ -117,6 +129,8 @@ async fn devices_of_several_are_told_with_what_they_do() {
             ("CH0.BAY1", "recovering"),
             ("CH0.BAY2", "failed"),
             ("CH0.BAY4", "missing"),
+            ("CH0.BAY5", "unhealthy"),
+            ("CH0.BAY6", "healthy"),
         ]
     );
     assert_eq!(drives[1]["details"], "/srv/1/pool.data: 25% are on it, 1 min 15 s left");
@@ -137,6 +151,11 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
         "holdfast_device_errors_total{device=\"/srv/0/pool.data\",kind=\"read\"} 2",
         "holdfast_device_mended_total{device=\"/srv/0/pool.data\"} 3",
         "holdfast_device_catching_up_bytes{device=\"/srv/1/pool.data\"} 300",
+        "holdfast_device_health_passed{device=\"/srv/5/pool.data\"} 0",
+        "holdfast_device_health_passed{device=\"/srv/6/pool.data\"} 1",
+        "holdfast_device_wear_ratio{device=\"/srv/5/pool.data\"} 0.91",
+        "holdfast_device_temperature_celsius{device=\"/srv/5/pool.data\"} -4",
+        "holdfast_device_power_on_seconds{device=\"/srv/5/pool.data\"} 7200",
         "holdfast_device_catching_up_done_bytes{device=\"/srv/1/pool.data\"} 100",
         "holdfast_device_catching_up_all_bytes{device=\"/srv/1/pool.data\"} 400",
         "holdfast_device_catching_up_left_seconds{device=\"/srv/1/pool.data\"} 75",
@@ -151,6 +170,7 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
         assert!(all.lines().any(|found| found == line), "{line} in\n{all}");
     }
     assert_eq!(all.matches("holdfast_device_catching_up_bytes{").count(), 1);
+    assert_eq!(all.matches("holdfast_device_media_errors{").count(), 0, "it is not told");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! `device …` and `controller …`: what the array is made of.
 
+mod tables;
+
 use std::path::Path;
 
 use api::{
@@ -8,6 +10,7 @@ use api::{
 };
 use serde_json::json;
 
+use self::tables::{calls_table, health_table};
 use super::args::{Common, ControllerVerb, DeviceVerb};
 use super::client::Client;
 use super::failure::Failure;
@@ -22,11 +25,12 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let told = |device: &Device, text: &str| show(common.form, device, || format!("{text}\n"));
     match verb {
-        DeviceVerb::List { counters } => {
+        DeviceVerb::List { counters, health } => {
             let found: Devices = client.get("/v1/devices")?;
-            show(common.form, &found.devices, || match counters {
-                true => calls_table(&found.devices),
-                false => text_of(&found),
+            show(common.form, &found.devices, || match (counters, health) {
+                (true, _) => calls_table(&found.devices),
+                (_, true) => health_table(&found.devices),
+                _ => text_of(&found),
             })
         }
         DeviceVerb::Add { place, force } => {
@@ -144,50 +148,6 @@ fn member_table(devices: &[Device]) -> String {
     table(&columns, &devices.iter().map(row).collect::<Vec<_>>(), "No devices.")
 }
 
-/// A table of what each device was asked.
-fn calls_table(devices: &[Device]) -> String {
-    let columns = [
-        ("NUMBER", Align::Right),
-        ("NAME", Align::Left),
-        ("CALLS", Align::Left),
-        ("OK", Align::Right),
-        ("FAILED", Align::Right),
-        ("UNDER WAY", Align::Right),
-        ("BYTES", Align::Right),
-        ("MEAN", Align::Right),
-        ("P50", Align::Right),
-        ("P99", Align::Right),
-        ("LONGEST", Align::Right),
-        ("ELSEWHERE", Align::Right),
-    ];
-    let row = |device: &Device, kind: &str, of: &DeviceTransfers, elsewhere: Option<u64>| {
-        let longest_us = Some(of.ok_latency_us_max).filter(|_| of.ok > 0);
-        vec![
-            device.number.to_string(),
-            name_of(device),
-            kind.into(),
-            of.ok.to_string(),
-            of.failed.to_string(),
-            of.under_way.to_string(),
-            human(of.bytes),
-            mean(of),
-            latency(of.percentile_us(50)),
-            latency(of.percentile_us(99)),
-            latency(longest_us),
-            elsewhere.map_or_else(String::new, |count| count.to_string()),
-        ]
-    };
-    let kinds = |device: &Device| {
-        let calls = &device.calls;
-        [
-            row(device, "reads", &calls.reads, Some(calls.reads_elsewhere)),
-            row(device, "writes", &calls.writes, None),
-            row(device, "flushes", &calls.flushes, None),
-        ]
-    };
-    table(&columns, &devices.iter().flat_map(kinds).collect::<Vec<_>>(), "No devices.")
-}
-
 /// Where it is, if that is known.
 fn name_of(device: &Device) -> String {
     if device.name.is_empty() { "-".into() } else { device.name.clone() }
@@ -283,7 +243,7 @@ pub fn controllers(common: &Common, verb: &ControllerVerb) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
-    use api::{DeviceCalls, LatencyBucket};
+    use api::LatencyBucket;
 
     use super::*;
 
@@ -309,34 +269,6 @@ mod tests {
         ] {
             assert!(text.contains(told), "{text}");
         }
-    }
-
-    #[test]
-    fn a_device_has_a_row_for_each_kind_of_calls() {
-        let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
-        let latencies = vec![bucket(Some(100), 98), bucket(Some(200), 1), bucket(None, 1)];
-        let (ok, ok_latency_us, ok_latency_us_max) = (100, 20_000, 11_000_000);
-        let writes = DeviceTransfers {
-            ok,
-            ok_latency_us,
-            ok_latency_us_max,
-            latencies: latencies.clone(),
-            ..<_>::default()
-        };
-        assert_eq!([50, 99, 100].map(|p| writes.percentile_us(p).unwrap()), [100, 200, 11_000_000]);
-        // No more than the longest, however wide its bucket is.
-        let short = DeviceTransfers { ok_latency_us_max: 70, ..writes.clone() };
-        assert_eq!(short.percentile_us(50), Some(70));
-        let calls = DeviceCalls { writes, reads_elsewhere: 7, ..DeviceCalls::default() };
-        let text = calls_table(&[Device { calls, ..Device::default() }]);
-        let rows: Vec<String> = text
-            .lines()
-            .skip(1)
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .collect();
-        assert_eq!(rows[0], "0 - reads 0 0 0 0 B - - - - 7");
-        let wanted = "0 - writes 100 0 0 0 B 0.20 ms 0.10 ms 0.20 ms 11000.00 ms";
-        assert_eq!(rows[1..], [wanted, "0 - flushes 0 0 0 0 B - - - -"]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use self::refusals::{fault, of_place, refusal};
 use super::creation::{Part, check_blank};
 use super::medium::{Medium, report_retries};
 use super::telemetry::{TOGETHER, transfers};
+use crate::serve::health::Health;
 
 /// How long a device is read that is to be seen.
 const IDENTIFY_TIME: Duration = Duration::from_secs(10);
@@ -49,6 +50,7 @@ pub struct Members {
     /// goes: one change at a time.
     files: Mutex<Files>,
     paces: Paces,
+    health: Arc<Health>,
 }
 
 impl Members {
@@ -59,7 +61,7 @@ impl Members {
             None => medium.devices(),
         };
         let files = Mutex::new(medium.files().into_iter().collect());
-        Self { store, only, medium, files, paces: Paces::default() }
+        Self { store, only, medium, files, paces: Paces::default(), health: Arc::default() }
     }
 
     /// Whether the pool is on several devices, as far as labels say: one may be left.
@@ -80,6 +82,11 @@ impl Members {
         let several = several.unwrap_or_default().into_iter();
         let progress = self.paces.look(&self.store);
         several.map(|device| (device.clone(), progress.get(&device.number).copied())).collect()
+    }
+
+    /// What they say of their own health.
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
     }
 
     /// How they are, by number.
@@ -106,6 +113,7 @@ impl Members {
             let takes_writes = matches!(state, DeviceState::In | DeviceState::CatchingUp);
             Device {
                 catching_up: progress.get(&status.number).copied(),
+                health: self.health.of(&status.name),
                 name: status.name,
                 number: status.number,
                 id: status.id.to_string(),

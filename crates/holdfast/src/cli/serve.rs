@@ -34,8 +34,8 @@ use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::notify::{Destination, Notifier};
 use crate::serve::{
-    Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count, now_ms,
-    thread_count,
+    Attendant, Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count,
+    health, now_ms, thread_count,
 };
 
 /// Serves until SIGTERM or SIGINT.
@@ -209,7 +209,7 @@ struct Manager<'a> {
     opened: Opened,
     /// The first start's messages, if the pool was just made.
     first: Option<First>,
-    running: Option<(Renewer, Server, Sampler, Watcher)>,
+    running: Option<(Renewer, Server, Sampler, Watcher, Attendant)>,
 }
 
 impl Manager<'_> {
@@ -236,7 +236,7 @@ impl Manager<'_> {
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
         };
-        let (notifier, watcher) = self.watch(&running)?;
+        let (notifier, watcher, health) = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
         let sampler = Sampler::start(self.directory.as_deref(), array, counters).map_err(failed)?;
         let interface = Arc::new(Interface {
@@ -265,7 +265,7 @@ impl Manager<'_> {
         let server = bound.start(tls, self.connections, router).map_err(failed)?;
         let renewer =
             Renewer::start(self.credentials(), Registered::new(&run), run).map_err(failed)?;
-        self.running = Some((renewer, server, sampler, watcher));
+        self.running = Some((renewer, server, sampler, watcher, health));
         self.announce(&running.portals, api, &self.places.first().pool)?;
         supervisor::tell_ready()
     }
@@ -281,7 +281,7 @@ impl Manager<'_> {
     }
 
     /// Starts to watch for problems, and to send notifications.
-    fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher), Failure> {
+    fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher, Attendant), Failure> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
         let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
@@ -300,10 +300,14 @@ impl Manager<'_> {
             store: self.opened.store.clone(),
             device: self.opened.members.name(),
             members: Box::new(move || members.statuses_of_several()),
+            health: self.opened.members.health().clone(),
             certificate: Box::new(certificate),
         };
         let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
-        Ok((notifier, watcher))
+        let members = self.opened.members.clone();
+        let names = move || members.statuses().into_iter().map(|device| device.name).collect();
+        let health = health::start(self.opened.members.health().clone(), names).map_err(failed)?;
+        Ok((notifier, watcher, health))
     }
 
     /// Prints one line when hosts and verbs can connect. An output that takes nothing (a full file

@@ -12,6 +12,7 @@
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
 //! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
+//! * [`health`]: what devices say of their own health,
 //! * [`tokens`]: the volume of ROD tokens, [`wall`]: whether there is a date,
 //! * [`observer`]: who is logged in, and what goes wrong,
 //! * [`history`]: what was done, and how long it took, for a year.
@@ -22,6 +23,7 @@
 pub mod alerts;
 mod background;
 pub mod episode;
+pub mod health;
 mod history;
 mod listen;
 pub mod notify;

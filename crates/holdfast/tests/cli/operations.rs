@@ -27,3 +27,16 @@ fn what_each_device_is_asked_is_counted() {
     assert_eq!(text.lines().filter(|line| line.contains("flushes")).count(), 3, "{text}");
     array.stop();
 }
+
+#[test]
+fn a_file_has_no_health() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    assert_eq!(world.json(&["device", "list"])[0]["health"], json!(null));
+    let text = world.text(&["device", "list", "--health"]);
+    let row: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().skip(2).collect();
+    assert_eq!(row, ["-"; 6], "{text}");
+    world.refusal(2, &["device", "list", "--health", "--counters"]);
+    array.stop();
+}

@@ -38,6 +38,8 @@ pub enum AlertCode {
     DeviceOut,
     /// One of several devices of the pool does not have all of it yet.
     DeviceCatchingUp,
+    /// A device says of itself that it fails, or wears out.
+    DeviceHealth,
     /// The store takes no more writes.
     StoreFailed,
     /// Work in the background fails.
@@ -94,7 +96,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -108,6 +110,7 @@ impl AlertCode {
         Self::DeviceFlushes,
         Self::DeviceOut,
         Self::DeviceCatchingUp,
+        Self::DeviceHealth,
         Self::SnapshotsMissed,
         Self::ClockJumped,
         Self::HostOnePath,
@@ -139,6 +142,7 @@ impl AlertCode {
             Self::DeviceFlushes => 208,
             Self::DeviceOut => 209,
             Self::DeviceCatchingUp => 210,
+            Self::DeviceHealth => 211,
             Self::SnapshotsMissed => 301,
             Self::ClockJumped => 302,
             Self::HostOnePath => 401,
@@ -176,6 +180,7 @@ impl AlertCode {
             Self::DeviceFlushes => "device-flushes",
             Self::DeviceOut => "device-out",
             Self::DeviceCatchingUp => "device-catching-up",
+            Self::DeviceHealth => "device-health",
             Self::SnapshotsMissed => "snapshots-missed",
             Self::ClockJumped => "clock-jumped",
             Self::HostOnePath => "host-one-path",
@@ -201,7 +206,8 @@ impl AlertCode {
             | Self::DeviceMoved
             | Self::DeviceFlushes
             | Self::DeviceOut
-            | Self::DeviceCatchingUp => Category::Hardware,
+            | Self::DeviceCatchingUp
+            | Self::DeviceHealth => Category::Hardware,
             Self::StoreFailed
             | Self::BackgroundFailed
             | Self::CertificateEnds
@@ -218,7 +224,7 @@ impl AlertCode {
             Self::ClockJumped => "clock",
             Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => "device",
             Self::DeviceMoved | Self::DeviceFlushes => "device",
-            Self::DeviceOut | Self::DeviceCatchingUp => "device",
+            Self::DeviceOut | Self::DeviceCatchingUp | Self::DeviceHealth => "device",
             Self::SnapshotsMissed => "protection_group",
             Self::LoginRefused => "initiator",
             Self::CertificateEnds => "certificate",
@@ -248,6 +254,7 @@ impl AlertCode {
             Self::DeviceFlushes => format!("Flushes of the device {component} fail."),
             Self::DeviceOut => format!("The device {component} is out of the pool."),
             Self::DeviceCatchingUp => format!("The device {component} is catching up."),
+            Self::DeviceHealth => format!("The device {component} says that it is not well."),
             Self::StoreFailed => "The pool takes no more writes.".into(),
             Self::BackgroundFailed => "Work in the background fails.".into(),
             Self::SnapshotsMissed => {
@@ -292,6 +299,11 @@ impl AlertCode {
                 "Nothing: `holdfast device list` says how far it is. Until then, do not take out \
                  another one."
             }
+            Self::DeviceHealth => {
+                "`holdfast device list --health` shows what it says, `smartctl --all` more. Put \
+                 another one in its place soon: `holdfast device fail NUMBER`, then `holdfast \
+                 device replace NUMBER PLACE`. Of a pool on one device, back up what is on it."
+            }
             Self::StoreFailed => {
                 "Read the log: the device has failed a write or a flush. Repair or replace the \
                  device, then restart the array. What was answered is on it; with \
@@ -334,6 +346,7 @@ impl AlertCode {
             | Self::DeviceFlushes
             | Self::DeviceOut
             | Self::DeviceCatchingUp
+            | Self::DeviceHealth
             | Self::StoreFailed => self.advice_for_device(),
             Self::BackgroundFailed => {
                 "Read the log. Checkpoints or reclaim do not go on: the pool may fill up."

@@ -70,6 +70,9 @@ pub enum DeviceVerb {
         /// What each device was asked since the start, and how long that took.
         #[arg(long)]
         counters: bool,
+        /// What block devices say of their own health (SMART).
+        #[arg(long, conflicts_with = "counters")]
+        health: bool,
     },
     /// Give the pool another device, which catches up; only one that was made on two or three. Or
     /// give a pool back one of its devices that was missing.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use array::{AlertCode, Condition, Seen, Severity};
 
 use super::device::Device;
+use super::health::Health;
 use super::hosts::Hosts;
 use super::look::Look;
 use super::members;
@@ -46,6 +47,7 @@ pub(super) struct Judge {
     /// When, and how many bytes were in use.
     trend: VecDeque<(u64, u64)>,
     device: Device,
+    health: Health,
     /// By initiator: times and counts of refusals.
     refused: BTreeMap<String, VecDeque<(u64, u64)>>,
     hosts: Hosts,
@@ -72,6 +74,7 @@ impl Judge {
         seen.extend(damage(look));
         seen.extend(self.device.judge(look));
         seen.extend(members::judge(&look.members));
+        seen.extend(self.health.judge(look.now_ms, &look.healths));
         if look.has_failed {
             let (actual, expected) = ("writes are refused", "writes are taken");
             seen.push(holds(AlertCode::StoreFailed, POOL, Severity::Critical, actual, expected));

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use api::CatchingUp;
+use api::{CatchingUp, DeviceHealth};
 use array::Array;
 use block::Offload;
 use segments::DeviceStatus;
 use store::Store;
 
+use super::members;
 use crate::serve::Observer;
+use crate::serve::health::Health;
 use crate::serve::notify::Notifier;
 use front::counters::{Class, ClassSnapshot, PathSnapshot};
 use front::sessions::Refused;
@@ -48,6 +50,8 @@ pub struct Sources {
     pub device: String,
     /// The devices, if there are several, each with how far it is that catches up.
     pub members: Box<dyn Fn() -> Vec<Member> + Send>,
+    /// What devices say of themselves.
+    pub health: Arc<Health>,
     /// The certificate that is shown now; none where management is not encrypted.
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
 }
@@ -67,6 +71,8 @@ pub(super) struct Look {
     pub device: String,
     /// The devices, if there are several.
     pub members: Vec<Member>,
+    /// What each device says of its own health, as far as it does.
+    pub healths: Vec<(String, DeviceHealth)>,
     /// What it did since the start.
     pub transfers: DeviceSnapshot,
     /// How often a write was tried again that it had refused.
@@ -156,6 +162,7 @@ impl Sources {
     pub(super) fn look(&self, now_ms: u64, uptime_ms: u64, notifier: &Notifier) -> Look {
         let pool = self.array.pool();
         let scrub = self.array.scrub();
+        let members = (self.members)();
         Look {
             now_ms,
             uptime_ms,
@@ -165,7 +172,8 @@ impl Sources {
             damaged: scrub.damaged,
             is_scrubbed: scrub.pass > 0 && !scrub.running,
             device: self.device.clone(),
-            members: (self.members)(),
+            healths: self.healths(&members),
+            members,
             transfers: self.counters.device(),
             retries: self.store.device_retries(),
             moved_writes: self.store.moved_writes(),
@@ -180,6 +188,14 @@ impl Sources {
             certificate: (self.certificate)(),
             notifications: notifier.troubles(),
         }
+    }
+
+    fn healths(&self, members: &[Member]) -> Vec<(String, DeviceHealth)> {
+        let of = |device: &str, component: String| Some((component, self.health.of(device)?));
+        if members.is_empty() {
+            return of(&self.device, self.device.clone()).into_iter().collect();
+        }
+        members.iter().filter_map(|(device, _)| of(&device.name, members::name(device))).collect()
     }
 
     fn hosts(&self, now_ms: u64) -> Vec<HostLook> {

@@ -78,7 +78,7 @@ fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<S
 }
 
 /// Its number, by which verbs know it, and where it is, if that is known.
-fn name(device: &DeviceStatus) -> String {
+pub(super) fn name(device: &DeviceStatus) -> String {
     match device.name.is_empty() {
         true => format!("{}", device.number),
         false => format!("{} ({})", device.number, device.name),

@@ -1,0 +1,115 @@
+//! What is wrong with devices by what they say of their own health.
+
+use std::collections::BTreeMap;
+
+use api::DeviceHealth;
+use array::{AlertCode, Seen, Severity};
+
+use super::judge::{DAY_MS, holds};
+
+/// From so many percent of what it should endure on a device is worn.
+const WEAR_WARNING_PERCENT: u64 = 90;
+
+/// What is remembered of each device from look to look.
+#[derive(Default)]
+pub(super) struct Health(BTreeMap<String, Errors>);
+
+/// Errors of its medium.
+struct Errors {
+    count: u64,
+    /// When there were last more than before, and how many more.
+    grew: Option<(u64, u64)>,
+}
+
+impl Health {
+    /// All that holds of these devices, at a time in milliseconds since 1970.
+    pub(super) fn judge(&mut self, now_ms: u64, devices: &[(String, DeviceHealth)]) -> Vec<Seen> {
+        self.0.retain(|name, _| devices.iter().any(|(device, _)| device == name));
+        devices.iter().filter_map(|(name, health)| self.one(now_ms, name, health)).collect()
+    }
+
+    fn one(&mut self, now_ms: u64, name: &str, health: &DeviceHealth) -> Option<Seen> {
+        let mut told = Vec::new();
+        if health.passed == Some(false) {
+            told.push("it says that it fails".to_owned());
+        }
+        if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_WARNING_PERCENT) {
+            told.push(format!("{wear}% of what it should endure are used"));
+        }
+        if let Some((errors, more)) = self.errors(now_ms, name, health.media_errors) {
+            told.push(format!("it has {errors} errors of the medium, {more} more than before"));
+        }
+        let is_failing = health.passed == Some(false);
+        let severity = if is_failing { Severity::Critical } else { Severity::Warning };
+        let expected = "it says that it is well";
+        let actual = told.join("; ");
+        (!told.is_empty()).then(|| holds(AlertCode::DeviceHealth, name, severity, actual, expected))
+    }
+
+    /// How many errors there are, and how many came, if that was within a day.
+    fn errors(&mut self, now_ms: u64, name: &str, told: Option<u64>) -> Option<(u64, u64)> {
+        let count = told?;
+        let known = self.0.entry(name.to_owned()).or_insert(Errors { count, grew: None });
+        if count > known.count {
+            known.grew = Some((now_ms, count - known.count));
+        }
+        known.count = count;
+        let (_, more) = known.grew.filter(|(at_ms, _)| now_ms.saturating_sub(*at_ms) < DAY_MS)?;
+        Some((count, more))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(health: &mut Health, now_ms: u64, of: DeviceHealth) -> Option<(Severity, String)> {
+        let seen = health.judge(now_ms, &[("0 (/dev/sda)".to_owned(), of)]);
+        seen.into_iter().next().map(|seen| match seen {
+            Seen::Holds(held) => {
+                assert_eq!(
+                    (held.code, &*held.component),
+                    (AlertCode::DeviceHealth, "0 (/dev/sda)")
+                );
+                (held.severity, held.actual)
+            }
+            Seen::Unsure(..) => panic!("it is always known"),
+        })
+    }
+
+    fn sound() -> DeviceHealth {
+        let (passed, wear_percent, media_errors) = (Some(true), Some(89), Some(5));
+        DeviceHealth { passed, wear_percent, media_errors, ..DeviceHealth::default() }
+    }
+
+    #[test]
+    fn a_device_that_fails_is_critical_and_a_worn_one_a_warning() {
+        let mut health = Health::default();
+        assert_eq!(told(&mut health, 0, sound()), None);
+        assert_eq!(told(&mut health, 0, DeviceHealth::default()), None, "nothing is told");
+        let worn = DeviceHealth { wear_percent: Some(90), ..sound() };
+        let actual = "90% of what it should endure are used".to_owned();
+        assert_eq!(told(&mut health, 0, worn.clone()), Some((Severity::Warning, actual)));
+        let failing = DeviceHealth { passed: Some(false), ..worn };
+        let (severity, actual) = told(&mut health, 0, failing).unwrap();
+        assert_eq!(severity, Severity::Critical);
+        assert!(actual.contains("it fails; 90%"), "{actual}");
+    }
+
+    #[test]
+    fn errors_of_the_medium_count_while_they_grow() {
+        let mut health = Health::default();
+        let errors = |media_errors| DeviceHealth { media_errors, ..sound() };
+        assert_eq!(told(&mut health, 0, errors(Some(5))), None, "they may be old");
+        let more = "it has 7 errors of the medium, 2 more than before".to_owned();
+        assert_eq!(told(&mut health, 10, errors(Some(7))), Some((Severity::Warning, more.clone())));
+        assert_eq!(told(&mut health, DAY_MS, errors(Some(7))), Some((Severity::Warning, more)));
+        assert_eq!(told(&mut health, DAY_MS + 10, errors(Some(7))), None);
+        assert_eq!(told(&mut health, DAY_MS + 10, errors(None)), None);
+        // Another device in its place has its own.
+        assert_eq!(told(&mut health, DAY_MS + 20, errors(Some(1))), None);
+        assert!(told(&mut health, DAY_MS + 30, errors(Some(2))).is_some());
+        health.judge(DAY_MS + 40, &[]);
+        assert_eq!(told(&mut health, DAY_MS + 50, errors(Some(9))), None);
+    }
+}
