@@ -83,8 +83,7 @@ impl Members {
     ) -> io::Result<Gathered> {
         let Sources { own, others, needed } = sources;
         let (mut asked, mut found, mut failed) = (Asked::new(), Vec::new(), None);
-        let readable = others.iter().filter(|(_, (slot, _))| slot.readable().is_some()).count();
-        let mut others = others.into_iter().take(if readable < needed { 0 } else { usize::MAX });
+        let mut others = others.into_iter();
         if let Some(own) = own {
             begin(&mut asked, (None, own), blocks);
         }
@@ -101,10 +100,14 @@ impl Members {
                 break Ok(Gathered::Others(found));
             }
             let are_waiting = asked.waiting().filter(|(column, _)| column.is_some()).count();
-            if are_waiting == asked.waiting().count() && found.len() + are_waiting < needed.max(1) {
-                break Err(failed.unwrap_or_else(is_out));
-            }
-            match asked.next() {
+            let are_too_few =
+                are_waiting == asked.waiting().count() && found.len() + are_waiting < needed.max(1);
+            let ended = match asked.ended() {
+                None if are_too_few => break Err(failed.unwrap_or_else(is_out)),
+                None => asked.next(),
+                ended => ended,
+            };
+            match ended {
                 Some(((None, _), Ok(frames))) => break Ok(Gathered::Own(frames)),
                 Some(((Some(column), _), Ok(frames))) => found.push((column, frames)),
                 Some(((_, slot), Err(error))) => {

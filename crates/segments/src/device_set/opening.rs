@@ -96,7 +96,8 @@ pub(super) fn answering(
     devices: Vec<Device>,
 ) -> Result<(Vec<Device>, Vec<String>), DeviceSetError> {
     let mut asked = Asked::new();
-    for (at, device) in devices.iter().enumerate() {
+    let may_hang = |(_, device): &(usize, &Device)| device.workers.is_some();
+    for (at, device) in devices.iter().enumerate().filter(may_hang) {
         asked.begin(at, device, (), OPENING, |disk| Ok(labels::read(disk)));
     }
     let mut silent = BTreeSet::new();

@@ -181,8 +181,8 @@ impl<K, R: Send + 'static> Asked<K, R> {
         }
     }
 
-    /// One that has ended.
-    fn ended(&mut self) -> Option<(K, io::Result<R>)> {
+    /// One that has ended already.
+    pub(super) fn ended(&mut self) -> Option<(K, io::Result<R>)> {
         let ended = self.receiver.try_recv().ok()?;
         self.take(ended)
     }
