@@ -90,6 +90,17 @@ impl CatchingUp {
     }
 }
 
+/// The parts of a device of a pool in stripes: a column of a segment takes one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceParts {
+    /// How many there are.
+    pub all: u32,
+    /// How many are in use.
+    pub used: u32,
+    /// Whether what it has is moved to others, and it leaves the pool then.
+    pub is_emptied: bool,
+}
+
 /// A device of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Device {
@@ -110,6 +121,9 @@ pub struct Device {
     /// How far it has come, if it is catching up and that is known.
     #[serde(default)]
     pub catching_up: Option<CatchingUp>,
+    /// How many parts of it the pool has, in stripes; null otherwise.
+    #[serde(default)]
+    pub parts: Option<DeviceParts>,
     /// How long it is, in bytes; 0 if it is missing.
     #[serde(default)]
     pub len_bytes: u64,

@@ -71,8 +71,8 @@ pub use device_changes::{
     DeviceAdd, DeviceChange, DeviceChanges, DeviceRefusal, DeviceStateChange,
 };
 pub use devices::{
-    CatchingUp, Controller, Controllers, Device, DeviceCalls, DeviceHealth, DeviceState,
-    DeviceTransfers, Devices, LatencyBucket,
+    CatchingUp, Controller, Controllers, Device, DeviceCalls, DeviceHealth, DeviceParts,
+    DeviceState, DeviceTransfers, Devices, LatencyBucket,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};

@@ -48,8 +48,17 @@ pub fn run(common: &Common, verb: &DeviceVerb) -> Result<(), Failure> {
         }
         DeviceVerb::Remove { number } => {
             client.delete(&format!("/v1/devices/{number}"))?;
-            show(common.form, &json!({ "removed": number }), || {
-                format!("Device {number} is not one of the pool's any more.\n")
+            let found: Devices = client.get("/v1/devices")?;
+            let left = found.devices.iter().find(|device| device.number == *number);
+            let parts = left.and_then(|device| device.parts).map(|parts| parts.used);
+            let told = json!({ "removed": number, "parts_left": parts.unwrap_or_default() });
+            show(common.form, &told, || match parts {
+                None => format!("Device {number} is not one of the pool's any more.\n"),
+                Some(parts) => format!(
+                    "Device {number} is emptied: {parts} parts go to the others, and then it is \
+                     not one of the pool's any more. holdfast device list says how far it is; \
+                     holdfast device return {number} has it stay.\n"
+                ),
             })
         }
         DeviceVerb::Fail { number } => {
@@ -126,6 +135,7 @@ fn member_table(devices: &[Device]) -> String {
         ("NAME", Align::Left),
         ("STATE", Align::Left),
         ("LENGTH", Align::Right),
+        ("PARTS", Align::Right),
         ("BAD READS", Align::Right),
         ("BAD WRITES", Align::Right),
         ("MENDED", Align::Right),
@@ -138,6 +148,7 @@ fn member_table(devices: &[Device]) -> String {
             name_of(device),
             state_of(device),
             human(device.len_bytes),
+            device.parts.map_or("-".into(), |parts| format!("{}/{}", parts.used, parts.all)),
             device.read_errors.to_string(),
             device.write_errors.to_string(),
             device.mended.to_string(),
@@ -162,6 +173,7 @@ fn state_of(device: &Device) -> String {
             let left = progress.left().map_or_else(String::new, |left| format!(", {left}"));
             format!("{words}, {} of {}{left}", human(done_bytes), human(all_bytes))
         }
+        _ if device.parts.is_some_and(|parts| parts.is_emptied) => format!("{words}, emptied"),
         _ => words.to_owned(),
     }
 }

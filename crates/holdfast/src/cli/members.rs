@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use api::{
-    CatchingUp, Device, DeviceAdd, DeviceCalls, DeviceChange, DeviceChanges, DeviceRefusal,
-    DeviceState,
+    CatchingUp, Device, DeviceAdd, DeviceCalls, DeviceChange, DeviceChanges, DeviceParts,
+    DeviceRefusal, DeviceState,
 };
 use array::Kind;
 use block::FrameMut;
@@ -119,6 +119,11 @@ impl Members {
                 id: status.id.to_string(),
                 state,
                 why_out: status.why_out.filter(|_| !takes_writes),
+                parts: status.parts.map(|parts| DeviceParts {
+                    all: parts.all,
+                    used: parts.used,
+                    is_emptied: parts.is_emptied,
+                }),
                 len_bytes: status.len_bytes,
                 read_errors: status.read_errors,
                 write_errors: status.write_errors,
@@ -135,6 +140,7 @@ impl Members {
     /// Gives the pool a device, or one in the place of another.
     fn add(&self, set: &DeviceSet, asked: &DeviceAdd) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
+        forget_others(&mut files, set);
         let path = resolved(Path::new(&asked.place))?;
         let pool = self.store.pool_status();
         let mut entropy = [0; 16];
@@ -165,12 +171,12 @@ impl Members {
         }
     }
 
-    /// Removes a device, which nobody holds open any more then.
+    /// Removes a device, which nobody holds open any more then. In stripes what it has is moved to
+    /// others first.
     fn remove(&self, set: &DeviceSet, number: u16) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
-        let name = self.status(number)?.name;
         set.remove(number).map_err(refusal)?;
-        files.remove(&name);
+        forget_others(&mut files, set);
         Ok(number)
     }
 
@@ -248,6 +254,12 @@ pub fn state_of(state: segments::DeviceState) -> DeviceState {
         segments::DeviceState::Out | segments::DeviceState::Kept => DeviceState::Out,
         segments::DeviceState::Missing => DeviceState::Missing,
     }
+}
+
+/// Nobody holds a device open that is none of the pool's any more.
+fn forget_others(files: &mut Files, set: &DeviceSet) {
+    let names: Vec<String> = set.devices().into_iter().map(|device| device.name).collect();
+    files.retain(|name, _| names.contains(name));
 }
 
 /// How much of each device the pool has: as much is made of a file.

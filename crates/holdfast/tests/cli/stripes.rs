@@ -51,6 +51,79 @@ impl World {
     }
 }
 
+impl World {
+    /// A volume, and what was written to it while the array was stopped.
+    fn fill(&self, names: &[&str]) -> Vec<u8> {
+        let array = self.serve_on(names, &[]);
+        self.text(&["volume", "create", "v", "--size", "1G"]);
+        array.stop();
+        let store = Store::open(self.stopped(names), OpenOptions::default()).unwrap();
+        let (known, data) = (names_of(&store), noise(BLOCKS, 1));
+        for (at, bytes) in data.chunks(BLOCKS_AT_ONCE * 4096).enumerate() {
+            write(&store, &known, "v", (at * BLOCKS_AT_ONCE) as u64, bytes);
+        }
+        data
+    }
+
+    /// Until these are the devices, and all are in and none is emptied.
+    fn wait_until_settled(&self, numbers: &[u64]) {
+        loop {
+            let found = self.json(&["device", "list"]);
+            let found = found.as_array().unwrap();
+            let is_settled = |device: &&Value| {
+                device["state"] == "in" && device["parts"]["is_emptied"] == json!(false)
+            };
+            let settled = found.iter().filter(is_settled).filter_map(|it| it["number"].as_u64());
+            if found.len() == numbers.len() && settled.collect::<Vec<_>>() == numbers {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+/// One of five is removed, as four of them have room for what it had; another one is added, and the
+/// pool grows onto it.
+#[test]
+fn a_device_is_removed_and_another_one_added_and_the_pool_grows() {
+    let world = World::new();
+    let five = &SIX[..5];
+    let places = world.places(five);
+    let words = ["pool", "create", "--capacity", "1G", "--spares", "1"].into_iter();
+    let made = world.json(&words.chain(places.iter().map(String::as_str)).collect::<Vec<_>>());
+    assert_eq!((&made["capacity_bytes"], &made["spares"]), (&json!(1 << 30), &json!(1)));
+    let data = world.fill(five);
+
+    let array = world.serve_on(five, &[]);
+    let told = world.text(&["device", "remove", "1"]);
+    assert!(told.contains("Device 1 is emptied"), "{told}");
+    world.wait_until_settled(&[0, 2, 3, 4]);
+    // Now each of the others is needed.
+    let refused = world.refusal(1, &["device", "remove", "2"]);
+    assert!(refused.contains("add one first"), "{refused}");
+    array.stop();
+    world.verify(&["a", "c", "d", "e"], &data, 1);
+    world.verify(&["c", "d", "e"], &data, 1);
+
+    let four = ["a", "c", "d", "e"];
+    let array = world.serve_on(&four, &[]);
+    for (name, number) in [("g", 1), ("h", 5)] {
+        let place = world.place(name);
+        std::fs::create_dir(&place).unwrap();
+        let added = world.json(&["device", "add", &place]);
+        assert_eq!(added["number"], json!(number), "{added}");
+    }
+    world.wait_until_settled(&[0, 1, 2, 3, 4, 5]);
+    // Until what the new ones take of the others was moved there is no room for more.
+    let grown = || world.output(&["pool", "grow", "--capacity", "1100M"]).status.success();
+    while !grown() {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    array.stop();
+    world.verify(&["a", "c", "d", "e", "g", "h"], &data, 1);
+    world.verify(&["c", "d", "g", "h"], &data, 1);
+}
+
 #[test]
 fn two_of_six_devices_fail_and_are_replaced_and_two_others_are_missing_then() {
     let world = World::new();

@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use format::Geometry;
-
 use super::device::Slot;
 use super::labelling::write_labels;
 use super::lanes::UnderWay;
@@ -18,7 +16,7 @@ use super::maps::Stored;
 use super::moving::Batch;
 use super::placement::Placement;
 use super::workers::{TRANSFER, ask};
-use crate::devices::{DeviceError, DeviceState, DeviceStatus, PartsUse};
+use crate::devices::{DeviceError, DeviceState};
 use crate::root;
 
 /// How long a device stays out before it is taken back by itself.
@@ -355,52 +353,6 @@ impl Members {
             if let Some(device) = slot.written() {
                 device.disk.set_redundant(!slot.is_in() || self.can_do_without(&slots, slot));
             }
-        }
-    }
-
-    /// Whether all can be read if members have these states.
-    pub(super) fn can_do_with(
-        &self,
-        slots: &[Arc<Slot>],
-        state_of: impl Fn(&Slot) -> DeviceState,
-    ) -> bool {
-        let table = self.placement.table();
-        let has_share =
-            |slot: &&Arc<Slot>| table.as_ref().is_none_or(|table| table.has_share(slot.number));
-        let is_in = |slot: &&Arc<Slot>| state_of(slot) == DeviceState::In;
-        let sharing = slots.iter().filter(has_share).count();
-        slots.iter().filter(has_share).filter(is_in).count() >= self.placement.least_in(sharing)
-            && slots.iter().any(|slot| is_in(&slot))
-    }
-
-    /// How all are, by number.
-    pub(super) fn statuses(&self) -> Vec<DeviceStatus> {
-        let (table, geometry) = (self.placement.mapped_table(), self.placement.geometry());
-        let status = |slot: &Arc<Slot>| {
-            let parts = table.as_ref().filter(|_| geometry.part_bytes > 0).map(|table| PartsUse {
-                all: geometry.count_in(slot.bytes()).saturating_sub(1) as u32,
-                used: table.used(slot.number),
-                is_emptied: table.is_emptied(slot.number),
-            });
-            DeviceStatus { parts, ..slot.status() }
-        };
-        self.slots().iter().map(status).collect()
-    }
-
-    /// How many devices must be in at least.
-    pub(super) fn least_there(&self) -> usize {
-        let (slots, table) = (self.slots(), self.placement.table());
-        let has_share =
-            |slot: &&Arc<Slot>| table.as_ref().is_none_or(|table| table.has_share(slot.number));
-        self.placement.least_in(slots.iter().filter(has_share).count())
-    }
-
-    /// How many bytes a pool that is divided like this needs of a device, if it has so many of each
-    /// where there is no map.
-    pub(super) fn needed_bytes(&self, (geometry, bytes): (Geometry, u64), number: u16) -> u64 {
-        match self.placement.mapped_table() {
-            Some(table) => geometry.part_offset_bytes(table.last_part(number) + 1),
-            None => bytes,
         }
     }
 }

@@ -8,8 +8,8 @@
 //!   [`gather`]: of others where one is late, [`workers`]: the threads on which devices are asked
 //!   that may take long,
 //! * [`device`]: a device, and what is known of it,
-//! * [`members`]: which devices are in, and how that changes, [`changing`]: what administrators
-//!   change of it, [`labelling`]: having all say so,
+//! * [`members`]: which devices are in, and how that changes, [`sharing`]: how many it takes,
+//!   [`changing`]: what administrators change of it, [`labelling`]: having all say so,
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`table`] and [`maps`]: where the columns of a pool in stripes are, in memory and on devices;
 //!   [`growing`]: more of them, [`moving`]: in other parts, [`giving`]: what was there before,
@@ -46,6 +46,7 @@ mod placement;
 mod reads;
 mod roots;
 mod set;
+mod sharing;
 mod table;
 mod workers;
 

@@ -5,14 +5,37 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sys::Persist;
+use format::{Features, Place};
+use sys::{Disk, Persist};
 
-use super::stripes_tests::{LOG, METADATA, Pool, ROWS, check, open};
+use super::stripes_tests::{LOG, METADATA, Pool, ROWS, check, geometry, open, root};
 use super::tests::{Plain, devices};
 use super::{Device, DeviceSet};
 use crate::devices::DeviceState::{In, Out};
 use crate::devices::{DeviceError, Lacking};
+use crate::plan::StripePlan;
 use crate::segments::Segments;
+
+impl Pool {
+    /// One with a map of parts, on devices with so many of them, of which some are spare.
+    pub(super) fn planned(parts: &[u64], spares: usize) -> Self {
+        let disks: Vec<_> = parts.iter().map(|_| Plain::new()).collect();
+        for (disk, parts) in disks.iter().zip(parts) {
+            disk.len_bytes.store((16 << 20) + parts * (64 << 10), Ordering::Relaxed);
+        }
+        let bytes: Vec<u64> = disks.iter().map(|disk| disk.len_bytes()).collect();
+        let capacity_bytes = Some(geometry(2).pool_bytes());
+        let plan = StripePlan::new(&bytes, spares, capacity_bytes, Some(64 << 10)).unwrap();
+        let k = plan.geometry.columns;
+        assert_eq!(plan.geometry, geometry(k));
+        let mut root = root(k, 1);
+        root.features.incompatible |= Features::PARTS;
+        let wiped = [Place::of_block(1, 0)];
+        let with = (&wiped[..], [3; 16]);
+        DeviceSet::make_planned(&devices(&disks), &root, with, &plan).unwrap();
+        Self::of(k, disks)
+    }
+}
 
 /// Copies what the batch that is under way lacks.
 fn copy(set: &DeviceSet) {

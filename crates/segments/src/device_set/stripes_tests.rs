@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use block::{Frame, FrameMut};
 use format::{Features, Geometry, Place, Superblock};
 use proptest::prelude::*;
-use sys::{Disk, Persist};
+use sys::Persist;
 
-use super::tests::{Plain, devices, states};
+use super::tests::{Plain, devices, segments_of, states};
 use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceState::{In, Out};
 use crate::devices::Lacking;
-use crate::plan::StripePlan;
 use crate::segments::Segments;
 
 /// Rows of a segment.
@@ -56,26 +54,7 @@ impl Pool {
         Self::of(k, disks)
     }
 
-    /// One with a map of parts, on devices with so many of them, of which some are spare.
-    pub(super) fn planned(parts: &[u64], spares: usize) -> Self {
-        let disks: Vec<_> = parts.iter().map(|_| Plain::new()).collect();
-        for (disk, parts) in disks.iter().zip(parts) {
-            disk.len_bytes.store((16 << 20) + parts * (64 << 10), Ordering::Relaxed);
-        }
-        let bytes: Vec<u64> = disks.iter().map(|disk| disk.len_bytes()).collect();
-        let capacity_bytes = Some(geometry(2).pool_bytes());
-        let plan = StripePlan::new(&bytes, spares, capacity_bytes, Some(64 << 10)).unwrap();
-        let k = plan.geometry.columns;
-        assert_eq!(plan.geometry, geometry(k));
-        let mut root = root(k, 1);
-        root.features.incompatible |= Features::PARTS;
-        let wiped = [Place::of_block(1, 0)];
-        let with = (&wiped[..], [3; 16]);
-        DeviceSet::make_planned(&devices(&disks), &root, with, &plan).unwrap();
-        Self::of(k, disks)
-    }
-
-    fn of(k: u8, disks: Vec<Arc<Plain>>) -> Self {
+    pub(super) fn of(k: u8, disks: Vec<Arc<Plain>>) -> Self {
         let pool = open(k, &disks, false).unwrap();
         pool.fence(1).unwrap();
         Self { k, disks, pool, written: Written::new(), rows: BTreeMap::new(), next: 0 }
@@ -204,14 +183,6 @@ pub(super) fn check(written: &Written, k: u8, pool: &DeviceSet) {
     for ((segment, block), expected) in written.iter().filter(|(at, _)| METADATA.contains(&at.0)) {
         assert_eq!(read(pool, Place::of_block(*segment, *block), 1).unwrap()[0], *expected);
     }
-}
-
-/// What a disk has of segments other than segment 0, but for zeros.
-pub(super) fn segments_of(disk: &Plain) -> BTreeMap<u64, Frame> {
-    let blocks = disk.blocks.lock().unwrap();
-    let of_segments = blocks.range(geometry(2).part_offset_bytes(1)..);
-    let of_segments = of_segments.filter(|(_, frame)| frame.iter().any(|byte| *byte != 0));
-    of_segments.map(|(at, frame)| (*at, frame.clone())).collect()
 }
 
 /// Of so many devices, each two.

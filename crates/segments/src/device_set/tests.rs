@@ -155,6 +155,14 @@ pub(super) fn made_in_stripes(count: usize) -> (Vec<Arc<Plain>>, DeviceSet) {
     (disks, set)
 }
 
+/// What a disk has of segments other than segment 0, but for zeros.
+pub(super) fn segments_of(disk: &Plain) -> BTreeMap<u64, Frame> {
+    let blocks = disk.blocks.lock().unwrap();
+    let of_segments = blocks.range(format::geometry::SEGMENT_BYTES_MIN..);
+    let of_segments = of_segments.filter(|(_, frame)| frame.iter().any(|byte| *byte != 0));
+    of_segments.map(|(at, frame)| (*at, frame.clone())).collect()
+}
+
 pub(super) fn read(set: &DeviceSet, place: Place) -> io::Result<u8> {
     let mut frames = [FrameMut::stale()];
     set.read(place, &mut frames)?;

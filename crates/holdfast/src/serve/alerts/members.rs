@@ -10,8 +10,11 @@ use super::look::Member;
 
 /// Those that are out, or have not got all yet.
 pub(super) fn judge(members: &[Member]) -> Vec<Seen> {
-    let are_in = members.iter().filter(|(device, _)| device.state == DeviceState::In).count();
-    let spare = are_in.saturating_sub(segments::least_in(members.len()));
+    // Those that have something of the pool.
+    let has_share = |device: &DeviceStatus| device.parts.is_none_or(|parts| parts.used > 0);
+    let sharing = || members.iter().filter(|(device, _)| has_share(device));
+    let are_in = sharing().filter(|(device, _)| device.state == DeviceState::In).count();
+    let spare = are_in.saturating_sub(segments::least_in(sharing().count()));
     members.iter().filter_map(|member| one(member, (are_in, spare))).collect()
 }
 
@@ -71,7 +74,10 @@ fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<S
                 (None, DeviceState::Missing) => "it was not there at the start".to_owned(),
                 (None, _) => "it is out".to_owned(),
             };
-            let actual = format!("{why}; {are_in} devices are in, of which {spare} may fail");
+            let is_without = device.parts.is_some_and(|parts| parts.used == 0);
+            let instead = if is_without { "; what it had is on the others: remove it" } else { "" };
+            let actual =
+                format!("{why}{instead}; {are_in} devices are in, of which {spare} may fail");
             Some(holds(AlertCode::DeviceOut, &name(device), severity, actual, expected))
         }
     }
@@ -103,6 +109,7 @@ mod tests {
             write_errors: 0,
             mended: 0,
             retries: 0,
+            parts: None,
             counts: Default::default(),
             reads_elsewhere: 0,
         };
