@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::command;
+use crate::command::{self, free_ports};
 use crate::target::{INITIATOR, Target};
 
 /// How long an array may take from its start to its first answer.
@@ -35,6 +35,8 @@ pub struct Shape {
     pub capacity: &'static str,
     /// How many files the pool is on.
     pub devices: u16,
+    /// Whether each of them is in a directory of its own; else all are in the pool's.
+    pub apart: bool,
     /// How many portals.
     pub portals: usize,
     /// Whether each portal has a target port group of its own, from 1 on; else all are in group 1.
@@ -52,6 +54,7 @@ impl Default for Shape {
         Self {
             capacity: "3G",
             devices: 1,
+            apart: false,
             portals: 2,
             grouped: false,
             settings: "",
@@ -77,12 +80,19 @@ pub struct Array {
 impl Array {
     /// Makes a pool and serves it.
     pub fn new(programs: &Programs, shape: Shape) -> Result<Self> {
+        let mut array = Self::made(programs, shape)?;
+        array.start()?;
+        Ok(array)
+    }
+
+    /// Makes a pool.
+    pub fn made(programs: &Programs, shape: Shape) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("holdfast-peers-").tempdir()?;
         let ports = free_ports(shape.portals + 1)?;
         let mut addresses: Vec<String> =
             ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         let api = addresses.pop().context("no port for the management interface")?;
-        let mut array = Self {
+        let array = Self {
             programs: programs.clone(),
             shape,
             directory,
@@ -93,14 +103,14 @@ impl Array {
         };
         std::fs::create_dir_all(array.pool())?;
         std::fs::write(array.settings_path(), array.shape.settings)?;
-        let pool = array.pool().display().to_string();
         let devices = array.shape.devices.to_string();
-        let mut create = vec!["pool", "create", &pool, "--capacity", array.shape.capacity];
-        if array.shape.devices > 1 {
+        let places = array.places();
+        let mut create = vec!["pool", "create", "--capacity", array.shape.capacity];
+        create.extend(places.iter().map(String::as_str));
+        if array.shape.devices > 1 && !array.shape.apart {
             create.extend(["--devices", &devices]);
         }
         array.offline(&create)?;
-        array.start()?;
         Ok(array)
     }
 
@@ -121,6 +131,13 @@ impl Array {
         self.directory.path().join("pool")
     }
 
+    /// The directories that the pool's files are in; the first is [`Array::pool`].
+    pub fn places(&self) -> Vec<String> {
+        let apart = if self.shape.apart { self.shape.devices } else { 1 };
+        let others = (2..=apart).map(|number| self.directory.path().join(format!("disk{number}")));
+        [self.pool()].into_iter().chain(others).map(|path| path.display().to_string()).collect()
+    }
+
     /// A directory for what a test needs besides.
     pub fn scratch(&self) -> &Path {
         self.directory.path()
@@ -134,8 +151,7 @@ impl Array {
         let mut command = Command::new(&self.programs.holdfast);
         command
             .arg("serve")
-            .arg("--pool")
-            .arg(self.pool())
+            .args(self.places())
             .args(["--iscsi", &self.portal_arguments(), "--api", &self.api, "--api-http"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -233,7 +249,10 @@ impl Array {
 
     /// `inspect` of the stopped pool: an error if it finds anything.
     pub fn inspect(&self) -> Result<String> {
-        self.offline(&["inspect", "--pool", &self.pool().display().to_string()])
+        let places = self.places();
+        self.offline(
+            &[&["inspect"], &places.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat(),
+        )
     }
 
     /// A volume and its connection, as this host finds it behind the first portal.
@@ -377,12 +396,4 @@ impl Drop for Array {
             let _ = child.wait();
         }
     }
-}
-
-/// Ports that nothing listens on now. Another process may take one before the array does; the
-/// array then says so when it starts.
-fn free_ports(count: usize) -> Result<Vec<u16>> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }

@@ -1,5 +1,6 @@
-//! Other programs, each with an end to its patience.
+//! Other programs, each with an end to its patience, and ports for them.
 
+use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
@@ -56,4 +57,12 @@ fn text_of(output: &Output) -> String {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     text
+}
+
+/// Ports that nothing listens on now. Another process may take one before the array does; the
+/// array then says so when it starts.
+pub fn free_ports(count: usize) -> Result<Vec<u16>> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }

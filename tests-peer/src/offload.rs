@@ -123,7 +123,7 @@ impl World {
         let (start, blocks) = self.range(4096);
         let block = match self.random.below(3) {
             0 => vec![0; BLOCK],
-            1 => vec![self.random.next() as u8; BLOCK],
+            1 => vec![self.random.bits() as u8; BLOCK],
             _ => self.random.bytes(BLOCK),
         };
         let unmap = self.random.below(3) == 0 && block.iter().all(|byte| *byte == 0);

@@ -10,7 +10,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -20,14 +20,14 @@ impl Random {
 
     /// A number under `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.bits() % end
     }
 
     /// Bytes that do not compress.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {
-            bytes.extend_from_slice(&self.next().to_le_bytes());
+            bytes.extend_from_slice(&self.bits().to_le_bytes());
         }
         bytes.truncate(count);
         bytes

@@ -307,7 +307,7 @@ fn command(random: &mut Random, unit: Unit, units: &[Unit]) -> Wanted {
             put(&mut cdb, 10, 4, length(random, 1 << 20));
         }
         0x15 | 0x48 | 0x55 | 0xa4 | 0x1d => {
-            cdb[1] = random.next() as u8;
+            cdb[1] = random.bits() as u8;
             bytes = random.below(64);
             let at = [(0x15, 4, 1), (0x48, 7, 2), (0x55, 7, 2), (0xa4, 6, 4), (0x1d, 3, 2)];
             for (of, at, width) in at {
@@ -319,7 +319,7 @@ fn command(random: &mut Random, unit: Unit, units: &[Unit]) -> Wanted {
         _ => {
             for byte in &mut cdb[1..size - 1] {
                 if random.below(3) == 0 {
-                    *byte = random.next() as u8;
+                    *byte = random.bits() as u8;
                 }
             }
         }
@@ -362,7 +362,7 @@ fn spoil(random: &mut Random, cdb: &mut [u8], bytes: &mut u64, data: &mut [u8]) 
             for _ in 0..=random.below(4) {
                 let at = random.below(data.len().max(1) as u64) as usize;
                 if let Some(byte) = data.get_mut(at) {
-                    *byte = random.next() as u8;
+                    *byte = random.bits() as u8;
                 }
             }
         }
@@ -375,7 +375,7 @@ fn some_data(random: &mut Random) -> Vec<u8> {
     match random.below(4) {
         0 => vec![0; 4096],
         1 => random.bytes(512),
-        2 => vec![random.next() as u8; 512],
+        2 => vec![random.bits() as u8; 512],
         _ => random.bytes(65_536),
     }
 }

@@ -63,10 +63,10 @@ pub(super) fn session(
 fn any(random: &mut Random, units: &[Unit], initiator: &mut Initiator, ttt: u32) -> Pdu {
     let code = CODES[random.below(CODES.len() as u64) as usize];
     let immediate = if random.below(3) == 0 { 0x40 } else { 0 };
-    let mut pdu = initiator.request(code | immediate, random.next() as u8 | 0x80);
+    let mut pdu = initiator.request(code | immediate, random.bits() as u8 | 0x80);
     let unit = units[random.below(units.len() as u64) as usize];
     let lun = match random.below(6) {
-        0 => random.next().to_be_bytes(),
+        0 => random.bits().to_be_bytes(),
         1 => [0; 8],
         2 => [0x40 | unit.lun[0], unit.lun[1], 0, 0, 0, 0, 0, 0],
         _ => unit.lun,
@@ -98,14 +98,14 @@ fn any(random: &mut Random, units: &[Unit], initiator: &mut Initiator, ttt: u32)
         }
         5 => {
             let bytes = [0, 512, 4096, 8192][random.below(4) as usize];
-            let transfer = [ttt, NO_TAG, random.next() as u32][random.below(3) as usize];
+            let transfer = [ttt, NO_TAG, random.bits() as u32][random.below(3) as usize];
             pdu = pdu.with(16, tag).with(20, transfer).with(36, random.below(3) as u32);
             pdu = pdu.with(40, 512 * random.below(20) as u32).with_data(&random.bytes(bytes));
         }
         6 => {
             // Most sessions are to last.
             pdu.header[1] = 0x80 | [1, 2, 3, 1, 2, 0][random.below(6) as usize];
-            pdu = pdu.with(20, random.next() as u32);
+            pdu = pdu.with(20, random.bits() as u32);
         }
         _ => {
             let bytes = random.below(5000) as usize;
@@ -124,7 +124,7 @@ fn cdb(random: &mut Random) -> [u8; 16] {
     cdb[0] = codes[random.below(codes.len() as u64) as usize];
     for byte in &mut cdb[1..] {
         if random.below(4) == 0 {
-            *byte = random.next() as u8;
+            *byte = random.bits() as u8;
         }
     }
     cdb
@@ -134,7 +134,7 @@ fn cdb(random: &mut Random) -> [u8; 16] {
 fn damage(random: &mut Random, pdu: &mut Pdu) {
     for _ in 0..=random.below(3) {
         let at = random.below(48) as usize;
-        pdu.header[at] = random.next() as u8;
+        pdu.header[at] = random.bits() as u8;
     }
 }
 
@@ -152,7 +152,7 @@ fn send(initiator: &mut Initiator, random: &mut Random, pdu: &Pdu) -> Result<()>
             bytes.splice(48..48, extra);
         }
         1 => bytes[5..8].copy_from_slice(&random.bytes(3)),
-        2 => bytes[4] = random.next() as u8,
+        2 => bytes[4] = random.bits() as u8,
         _ => bytes[4] = 0,
     }
     let cut = random.below(bytes.len() as u64) as usize;

@@ -1,0 +1,10 @@
+//! What the tests of the real binary have in common: an array that is started, killed and asked by
+//! its verbs, hosts' loads that know what every block must hold, and rows of a report.
+
+pub mod array;
+pub mod command;
+pub mod devices;
+pub mod load;
+pub mod random;
+pub mod report;
+pub mod target;

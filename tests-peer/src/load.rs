@@ -1,0 +1,113 @@
+//! A load of a volume, which knows what every block must hold: `holdfast-lab verify-load`.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::array::{Array, Programs};
+use crate::command;
+use crate::target::Target;
+
+/// A load with its record of what must be where.
+pub struct Load {
+    lab: PathBuf,
+    url: String,
+    initiator: String,
+    journal: PathBuf,
+    log: PathBuf,
+    /// How long it runs each time, in seconds.
+    pub seconds: f64,
+    /// How much of the volume it uses, as the command line takes it.
+    pub span: &'static str,
+    seed: u64,
+}
+
+impl Load {
+    /// A load of this volume; a seed gives the same operations again.
+    pub fn of(array: &Array, programs: &Programs, target: &Target, seed: u64) -> Self {
+        Self {
+            lab: programs.lab.clone(),
+            url: target.url(),
+            initiator: target.initiator.clone(),
+            journal: array.scratch().join("verify.journal"),
+            log: array.scratch().join("verify.log"),
+            seconds: 4.0,
+            span: "256M",
+            seed,
+        }
+    }
+
+    /// Starts a load, which takes up the journal if there is one.
+    pub fn start(&self) -> Result<Child> {
+        let log = File::create(&self.log)?;
+        Command::new(&self.lab)
+            .args(["verify-load", "--url", &self.url, "--initiator", &self.initiator])
+            .arg("--journal")
+            .arg(&self.journal)
+            .args(["--seconds", &self.seconds.to_string(), "--seed", &self.seed.to_string()])
+            .args(["--span", self.span])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("could not start {}", self.lab.display()))
+    }
+
+    /// An error if a load has ended before it was to.
+    pub fn must_run(&self, process: &mut Child) -> Result<()> {
+        match process.try_wait()? {
+            Some(status) => bail!("the load ended early ({status}):\n{}", self.said()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a load has ended; it must have found nothing wrong. What it did.
+    pub fn wait(&self, process: &mut Child, patience: Duration) -> Result<Value> {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = process.try_wait()? {
+                ensure!(status.success(), "the load found fault ({status}):\n{}", self.said());
+                let text = std::fs::read_to_string(&self.log)?;
+                return serde_json::from_str(&text)
+                    .with_context(|| format!("the load printed: {text}"));
+            }
+            if begin.elapsed() > patience {
+                bail!("the load does not end:\n{}", self.said());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Compares all that the journal knows: how many blocks of 4 KiB.
+    pub fn verify(&self) -> Result<u64> {
+        let lab = self.lab.display().to_string();
+        let journal = self.journal.display().to_string();
+        let arguments = [
+            "verify-load",
+            "--verify",
+            "--url",
+            &self.url,
+            "--initiator",
+            &self.initiator,
+            "--journal",
+            &journal,
+            "--span",
+            self.span,
+        ];
+        let text = command::run(180, &lab, &arguments)?.good()?;
+        let summary: Value =
+            serde_json::from_str(&text).with_context(|| format!("it printed: {text}"))?;
+        let blocks = summary["verified_blocks"].as_u64().unwrap_or(0);
+        ensure!(blocks > 0, "nothing was compared: {summary}");
+        Ok(blocks)
+    }
+
+    /// The end of what a load said.
+    pub fn said(&self) -> String {
+        command::tail(&std::fs::read_to_string(&self.log).unwrap_or_default(), 10)
+    }
+}
