@@ -37,7 +37,7 @@ pub struct RunFile {
     pub pid: u32,
     /// The pool's directory or device.
     pub pool: PathBuf,
-    /// Those of its other devices, if it has several.
+    /// Those of its other devices, if it has several, and of those that are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PathBuf>,
 }
@@ -278,15 +278,20 @@ fn by_pool(pool: &Path) -> Result<RunFile, Failure> {
     let place = fs::canonicalize(pool).map_err(|error| {
         Failure::Unreachable(format!("there is no pool at {}: {error}", pool.display()))
     })?;
-    let in_pool = RunFile::read(&place.join(RUN_FILE)).ok().flatten();
-    let is_of = |run: &RunFile| run.pool == place || run.places.contains(&place);
-    let found = in_pool.or_else(|| listed().into_iter().find(is_of));
-    found.filter(RunFile::is_alive).ok_or_else(|| {
+    serving(&place, listed).ok_or_else(|| {
         let pool = pool.display();
         Failure::Unreachable(format!(
             "no array serves {pool}; start it with `holdfast serve --pool {pool} --iscsi ADDR:PORT`"
         ))
     })
+}
+
+/// The run file of the array that serves a place, without links; `listed` has those of all arrays.
+fn serving(place: &Path, listed: impl FnOnce() -> Vec<RunFile>) -> Option<RunFile> {
+    // One that was killed leaves its own. The next may have begun without this device, at another.
+    let in_pool = RunFile::read(&place.join(RUN_FILE)).ok().flatten().filter(RunFile::is_alive);
+    let is_of = |run: &RunFile| run.pool == place || run.places.iter().any(|it| it == place);
+    in_pool.or_else(|| listed().into_iter().find(is_of))
 }
 
 fn the_only_one() -> Result<RunFile, Failure> {
@@ -344,50 +349,4 @@ fn is_token(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_processes_that_are_gone_are_removed_and_others_stay() {
-        let dir = tempfile::tempdir().unwrap();
-        let own = format!("{}.run", std::process::id());
-        // No process has a number this high (Linux, PID_MAX_LIMIT: 4,194,304).
-        for name in ["4999999.run", "4999998.run", &own, "notes.run", "4999997.txt"] {
-            fs::write(dir.path().join(name), "{}").unwrap();
-        }
-        remove_stale(dir.path());
-        let entries = fs::read_dir(dir.path()).unwrap().flatten();
-        let mut left: Vec<String> =
-            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-        left.sort();
-        let mut wanted = vec![own, "4999997.txt".to_owned(), "notes.run".to_owned()];
-        wanted.sort();
-        assert_eq!(left, wanted);
-        remove_stale(&dir.path().join("not-there"));
-    }
-
-    /// As on a full filesystem: the array runs, and the file of an earlier run is gone.
-    #[test]
-    fn a_run_file_that_cant_be_written_keeps_no_array_from_starting() {
-        let directory = tempfile::tempdir().unwrap();
-        let run = RunFile {
-            v: 1,
-            api: "127.0.0.1:1".parse().unwrap(),
-            token: "secret".into(),
-            fingerprint: None,
-            pid: std::process::id(),
-            pool: directory.path().to_owned(),
-            places: Vec::new(),
-        };
-        let path = directory.path().join(RUN_FILE);
-        fs::create_dir_all(path.join("in the way")).unwrap();
-        let registered = Registered::new(&run);
-        assert!(!registered.paths.contains(&path));
-        drop(registered);
-        fs::remove_dir_all(&path).unwrap();
-        let registered = Registered::new(&run);
-        assert!(registered.paths.contains(&path) && path.is_file());
-        drop(registered);
-        assert!(!path.exists());
-    }
-}
+mod tests;

@@ -64,12 +64,16 @@ impl Medium {
                 Err(Failure::Usage("only a pool on one device can be slowed".into()))
             }
             (_, true) => {
-                let files = disks.iter().map(|(disk, name)| (name.clone(), disk.clone())).collect();
+                let mut files: Vec<_> =
+                    disks.iter().map(|(disk, name)| (name.clone(), disk.clone())).collect();
                 let devices =
                     disks.into_iter().map(|(disk, name)| Device::of_file(disk, name)).collect();
                 let may_miss = purpose != Use::ToWrite { may_miss: false };
                 let set = DeviceSet::open(devices, may_miss)
                     .map_err(|error| Failure::Refused(error.to_string()))?;
+                // One whose label could not be read is missing: it can be added when it can.
+                let devices = set.devices();
+                files.retain(|(name, _)| devices.iter().any(|device| device.name == *name));
                 Ok(Self::Several(Arc::new(set), files))
             }
         }

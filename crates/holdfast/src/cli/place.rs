@@ -152,6 +152,12 @@ impl Places {
         Ok((Self { all, missing: Vec::new() }, true))
     }
 
+    /// All but the first, with those where nothing is, as far as they lead anywhere.
+    pub fn others(&self) -> Vec<PathBuf> {
+        let missing = self.missing.iter().filter_map(|path| fs::canonicalize(path).ok());
+        self.all.iter().skip(1).map(|place| place.pool.clone()).chain(missing).collect()
+    }
+
     /// The first one: what belongs to the array, and not to one of its devices, is beside it.
     pub fn first(&self) -> &Place {
         &self.all[0]

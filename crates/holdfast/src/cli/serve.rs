@@ -227,7 +227,7 @@ impl Manager<'_> {
             fingerprint: self.fingerprint(),
             pid: std::process::id(),
             pool: self.places.first().pool.clone(),
-            places: self.places.all.iter().skip(1).map(|place| place.pool.clone()).collect(),
+            places: self.places.others(),
         };
         let facts = Facts {
             version: env!("CARGO_PKG_VERSION").into(),

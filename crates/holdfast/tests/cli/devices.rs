@@ -185,6 +185,32 @@ fn some_devices_may_be_missing_at_the_start_and_more_only_when_that_is_said() {
     array.stop();
 }
 
+/// As it is with a device that gives wrong bytes for a while: it is there, and nothing of the pool.
+#[test]
+fn a_device_whose_label_could_not_be_read_is_added_when_it_can() {
+    use std::os::unix::fs::FileExt;
+    let world = World::new();
+    world.make_on(&["a", "b", "c"]);
+    let path = world.place("c") + "/pool.data";
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    // Where labels are, by docs/on-disk-format.md.
+    let labels = [2 << 20, 10 << 20].map(|offset| {
+        let mut label = vec![0; 4096];
+        file.read_exact_at(&mut label, offset).unwrap();
+        file.write_all_at(&[0xEE; 4096], offset).unwrap();
+        (offset, label)
+    });
+    file.sync_all().unwrap();
+    let array = world.serve_on(&["a", "b", "c"], &[]);
+    world.wait_for(&[(0, "in"), (1, "in"), (2, "missing")]);
+    for (offset, label) in labels {
+        file.write_all_at(&label, offset).unwrap();
+    }
+    world.text(&["device", "add", &world.place("c")]);
+    world.wait_for(&[(0, "in"), (1, "in"), (2, "in")]);
+    array.stop();
+}
+
 #[test]
 fn devices_of_different_pools_are_no_pool() {
     let world = World::new();
