@@ -1,4 +1,5 @@
-//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim | mutants`.
+//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim |
+//! torture | mutants`.
 
 mod bench;
 mod ci;
@@ -6,6 +7,7 @@ mod mutants;
 mod sim;
 mod soak;
 mod tidy;
+mod torture;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,6 +48,8 @@ enum Chore {
     Soak(soak::Options),
     /// The simulator from a seed on, for some hours.
     Sim(sim::Options),
+    /// A pool on six devices that fail, two at once, under load and kill -9.
+    Torture(torture::Options),
     /// Deliberate faults, one at a time: some test must notice each.
     Mutants(mutants::Options),
 }
@@ -71,6 +75,7 @@ fn run(arguments: Arguments) -> Result<bool> {
         Chore::Bench { arguments } => bench::run(&arguments).map(|()| true),
         Chore::Soak(options) => soak::run(&root, &options),
         Chore::Sim(options) => sim::run(&root, &options),
+        Chore::Torture(options) => torture::run(&root, &options),
         Chore::Mutants(options) => mutants::run(&root, &options),
     }
 }

@@ -52,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
+    ("torture", &["tests-peer"]),
     ("xtask", &["lab", "libiscsi"]),
     ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
 ];
@@ -63,6 +64,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("initiator", &["block", "iscsi"]),
     ("iscsi", &["scsi"]),
     ("parity", &["sys"]),
+    ("torture", &["block", "sys"]),
 ];
 
 /// A dependency as a manifest states it.

@@ -1,0 +1,110 @@
+//! Torture: the real `holdfast` on six files, each behind a layer that has it fail as a device
+//! does, under a load from libiscsi that knows what every block must hold.
+//!
+//! A round: one or two devices are hurt, the array may be killed meanwhile, and all is well again;
+//! only when all devices are in does the next round begin. In the end every block is compared, and
+//! a scrub must find nothing. `cargo xtask torture --minutes N` builds and runs it.
+//!
+//! * [`schedule`]: what happens, from a seed; [`run`]: having it happen,
+//! * [`faults`], [`device`]: a device that fails; [`mount`]: one in the place of a file, by FUSE.
+
+mod device;
+mod faults;
+mod mount;
+mod run;
+mod schedule;
+
+#[cfg(test)]
+mod tests;
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use tests_peer::array::Programs;
+
+use run::{Plan, Summary, Torture};
+use schedule::{BY_DEFAULT, Kind};
+
+/// Tortures an array on six devices.
+#[derive(Parser)]
+struct Arguments {
+    /// How long, in minutes; the round that has begun is finished.
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// What decides what happens; the clock by default.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Only these faults.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = BY_DEFAULT)]
+    faults: Vec<Kind>,
+    /// Never kill the array, to tell which of both it is.
+    #[arg(long)]
+    no_kill: bool,
+    /// Where `holdfast` and `holdfast-lab` are; beside this program by default.
+    #[arg(long)]
+    programs: Option<PathBuf>,
+    /// This process has mounts of its own, which end with it.
+    #[arg(long, hide = true)]
+    apart: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if !arguments.apart {
+        let error = begin_apart();
+        eprintln!("torture: could not start with mounts of its own, by `unshare`: {error}");
+        return ExitCode::from(2);
+    }
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = arguments.seed.unwrap_or(clock.as_secs());
+    println!("torture: --minutes {} --seed {seed}", arguments.minutes);
+    match torture(&arguments, seed) {
+        Ok(summary) => {
+            println!("{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("torture: failed; again with --seed {seed}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Becomes the same program with mounts that nobody else sees, and that are gone when it is,
+/// however it ends. Returns why that can't be.
+fn begin_apart() -> std::io::Error {
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => return error,
+    };
+    let arguments = std::env::args_os().skip(1);
+    // Who is not root is root of a namespace of users then, and may mount there.
+    let user: &[&str] =
+        if rustix::process::geteuid().is_root() { &[] } else { &["--map-root-user"] };
+    Command::new("unshare").args(user).arg("--mount").arg(own).arg("--apart").args(arguments).exec()
+}
+
+fn torture(arguments: &Arguments, seed: u64) -> Result<Summary> {
+    mount::probe().context("FUSE can't be had here")?;
+    let lasts = Duration::try_from_secs_f64(arguments.minutes * 60.0)?;
+    let plan = Plan { lasts, seed, kinds: arguments.faults.clone(), kills: !arguments.no_kill };
+    Torture::start(&programs(arguments)?, plan)?.run()
+}
+
+fn programs(arguments: &Arguments) -> Result<Programs> {
+    let own = std::env::current_exe()?;
+    let beside = own.parent().context("this program stands in no directory")?;
+    let directory = arguments.programs.clone().unwrap_or(beside.to_owned());
+    let programs =
+        Programs { holdfast: directory.join("holdfast"), lab: directory.join("holdfast-lab") };
+    for program in [&programs.holdfast, &programs.lab] {
+        if !program.is_file() {
+            bail!("{} is not there: cargo build -p holdfast -p lab", program.display());
+        }
+    }
+    Ok(programs)
+}
