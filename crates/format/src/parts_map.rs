@@ -19,8 +19,8 @@
 //!
 //! A pool with the incompatible feature `parts` has a map on each device, in two places that take
 //! turns: map n is in place n modulo 2. Which map counts is said by the labels, with its checksum
-//! ([labels](#labels-of-devices)), so that it changes as the members do. Without the feature column c of
-//! segment s is part s of device (s + c) modulo n.
+//! ([labels](#labels-of-devices)), so that it changes as the members do. Without the feature column
+//! c of segment s is part s of device (s + c) modulo n.
 
 use block::BLOCK_BYTES;
 

@@ -168,7 +168,7 @@ fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
     pool.fill();
     let disk = Plain::new();
     disk.len_bytes.store((16 << 20) + (40 << 16), Ordering::Relaxed);
-    let device = devices(&[disk.clone()]).remove(0);
+    let device = devices(std::slice::from_ref(&disk)).remove(0);
     assert_eq!(pool.pool.add(device, [8; 16]).unwrap(), 5);
     pool.disks.push(disk);
     // It lacks nothing, and is in at once.

@@ -12,7 +12,7 @@ use crate::commits::Ground;
 /// In every other world a disk that is out is taken for lost at once, in the others never.
 pub(super) fn set_patience(devices: &DeviceSet, seed: u64) {
     let never = Duration::from_secs(u64::from(u32::MAX));
-    devices.set_lost_after(if seed / 10 % 2 == 0 { Duration::ZERO } else { never });
+    devices.set_lost_after(if (seed / 10).is_multiple_of(2) { Duration::ZERO } else { never });
 }
 
 fn has_share(device: &DeviceStatus) -> bool {

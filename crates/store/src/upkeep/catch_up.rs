@@ -1,8 +1,8 @@
 //! Giving a device what it lacks: all that was written while it was not in.
 //!
 //! From when it begins to catch up all that is written goes to it too
-//! ([`segments::Segments::lacking`]), and so it is with the parts that columns are moved to. So a *plan* is made after that, of what there is to be
-//! copied, and no more comes to it:
+//! ([`segments::Segments::lacking`]), and so it is with the parts that columns are moved to. So a
+//! *plan* is made after that, of what there is to be copied, and no more comes to it:
 //!
 //! 1. Under the writer's lock: all segments that are in use, and of those of the log only what is
 //!    before its end.
@@ -286,7 +286,7 @@ impl Store {
             self.commit_here();
             return Ok(true);
         };
-        // A record whose header is bad is found by the one behind it, so that one row is not enough.
+        // A record whose header is bad is found by the one behind it: one row is not enough.
         let geometry = self.world.medium.geometry();
         let (rows, most) = (geometry.rows(), self.world.medium.tuning.record_rows_max(geometry));
         let here = end.block..rows.min(end.block.saturating_add(most).saturating_add(1));
