@@ -104,7 +104,8 @@ pub struct DeviceParts {
 /// A device of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Device {
-    /// The path of the device or the file; empty if it is missing.
+    /// The path of the file, or the name of the device in `/dev/disk/by-id`, its path if it has no
+    /// such; empty if it is missing.
     pub name: String,
     /// Its number in the pool, from 0 on.
     #[serde(default)]

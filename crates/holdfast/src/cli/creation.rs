@@ -196,7 +196,7 @@ impl Part {
 
     /// The device, for the segments of a pool.
     pub fn device(&self) -> Device {
-        Device::of_file(self.disk.clone(), self.place.data.display().to_string())
+        Device::of_file(self.disk.clone(), self.place.name())
     }
 
     /// The file or device.

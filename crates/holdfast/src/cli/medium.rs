@@ -142,7 +142,7 @@ fn open_all(places: &Places, purpose: Use, is_alone: bool) -> Result<Opened, Fai
     for (place, answer) in open_each(places, purpose, is_alone) {
         match answer {
             Ok((disk, is_of_several)) => {
-                let name = place.data.display().to_string();
+                let name = place.name();
                 report_retries(&disk, (!is_alone).then(|| name.clone()));
                 opened.disks.push((Arc::new(disk), name));
                 opened.is_of_several |= is_of_several;

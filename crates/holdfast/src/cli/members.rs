@@ -145,7 +145,7 @@ impl Members {
         let pool = self.store.pool_status();
         let mut entropy = [0; 16];
         sys::entropy(&mut entropy).map_err(|error| fault(&error.to_string()))?;
-        if let Some((name, file)) = returning(&path, pool.pool_id, &files)? {
+        if let Some((name, file)) = returning(&path, pool.pool_id, &files, &in_use_of(set))? {
             let device = segments::Device::of_file(file.clone(), name.clone());
             let number = put(set, device, asked.replaces, entropy)?;
             files.insert(name, file);
@@ -156,7 +156,7 @@ impl Members {
             check_blank(&place.data).map_err(of_place)?;
         }
         let mut part = Part::make(&place, wanted_bytes(set)).map_err(of_place)?;
-        let (name, file) = (place.data.display().to_string(), part.file().clone());
+        let (name, file) = (place.name(), part.file().clone());
         report_retries(&file, Some(name.clone()));
         let finished = part.finish().map_err(of_place);
         match finished.and_then(|()| put(set, part.device(), asked.replaces, entropy)) {
@@ -260,6 +260,14 @@ pub fn state_of(state: segments::DeviceState) -> DeviceState {
 fn forget_others(files: &mut Files, set: &DeviceSet) {
     let names: Vec<String> = set.devices().into_iter().map(|device| device.name).collect();
     files.retain(|name, _| names.contains(name));
+}
+
+/// Names of the devices that are written to.
+fn in_use_of(set: &DeviceSet) -> Vec<String> {
+    let is_written = |device: &DeviceStatus| {
+        matches!(device.state, segments::DeviceState::In | segments::DeviceState::CatchingUp)
+    };
+    set.devices().into_iter().filter(is_written).map(|device| device.name).collect()
 }
 
 /// How much of each device the pool has: as much is made of a file.

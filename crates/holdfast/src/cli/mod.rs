@@ -69,6 +69,7 @@ mod serve;
 mod size;
 mod snapshot;
 mod space;
+mod stable_name;
 mod status;
 mod supervisor;
 mod tag;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use sys::FileDisk;
 
 use super::failure::Failure;
+use super::stable_name;
 
 /// The most devices of a pool.
 pub use segments::DEVICES_MAX;
@@ -71,6 +72,14 @@ impl Place {
     /// Whether it is a block device, not a directory.
     pub fn is_device(&self) -> bool {
         self.pool == self.data
+    }
+
+    /// What it is called where it is shown: the file by its path, a device by a name that stays.
+    pub fn name(&self) -> String {
+        match self.is_device() {
+            true => stable_name::of_device(&self.data).display().to_string(),
+            false => self.data.display().to_string(),
+        }
     }
 
     /// What no other place has: the device, or where the file is or will be.

@@ -31,11 +31,16 @@ pub(super) fn returning(
     path: &Path,
     pool_id: [u8; 16],
     files: &Files,
+    in_use: &[String],
 ) -> Result<Option<Named>, DeviceRefusal> {
-    let is_new = |place: &Place| !files.contains_key(&place.data.display().to_string());
+    // A device that is back has the name that it had; a file that is open is the same one.
+    let is_new = |place: &Place| match place.is_device() {
+        true => !in_use.contains(&place.name()),
+        false => !files.contains_key(&place.name()),
+    };
     for place in Place::all_of(path).map_err(of_place)?.into_iter().filter(is_new) {
         let disk = Arc::new(open_disk(&place).map_err(of_place)?);
-        let name = place.data.display().to_string();
+        let name = place.name();
         let labels = Local::over(disk.clone()).labels();
         if labels.iter().flatten().any(|label| label.pool_id == pool_id) {
             report_retries(&disk, Some(name.clone()));
