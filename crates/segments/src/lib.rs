@@ -25,7 +25,9 @@ pub mod segments;
 pub mod slow;
 
 pub use channel::Channel;
-pub use device_set::{Device, DeviceSet, DeviceSetError, has_labels_of_several, least_in};
+pub use device_set::{
+    Device, DeviceSet, DeviceSetError, Found, Survey, Surveyed, has_labels_of_several, least_in,
+};
 pub use devices::{DeviceError, DeviceState, DeviceStatus, Lacking, PartsUse};
 pub use format::SegmentKind;
 pub use local::Local;

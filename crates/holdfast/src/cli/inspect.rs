@@ -1,5 +1,7 @@
 //! `inspect`: reads a pool that is not in use, and checks it. Nothing is written.
 
+mod devices;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -7,11 +9,13 @@ use array::Array;
 use block::VolumeId;
 use segments::Shared;
 use serde::Serialize;
+use serde_json::json;
 use store::{InspectOptions, InspectReport, OpenOptions, Store};
 
+use self::devices::Devices;
 use super::args::{Common, InspectArgs};
 use super::failure::Failure;
-use super::medium::{Medium, Use};
+use super::medium::Medium;
 use super::output::show;
 use super::place::Places;
 
@@ -22,6 +26,8 @@ struct Shown {
     report: InspectReport,
     /// The names of the volumes, by their ids.
     names: BTreeMap<u64, String>,
+    /// Of a pool on several devices: which are there, and which it takes.
+    devices: Option<Devices>,
 }
 
 /// Shows the pool. Findings are listed in the report, and make the exit code 1.
@@ -31,7 +37,16 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
         let text = "inspect needs a pool: holdfast inspect DIR-OR-DEVICE";
         return Err(Failure::Usage(text.into()));
     };
-    let segments = Medium::open(&Places::of_existing(pool)?, Use::ToRead)?.segments();
+    let (survey, opened) = Medium::survey(&Places::of_existing(pool)?)?;
+    let devices = survey.map(Devices::from);
+    let segments = match (opened, &devices) {
+        (Ok(medium), _) => medium.segments(),
+        (Err(failure), None) => return Err(failure),
+        (Err(failure), Some(devices)) => {
+            show(common.form, &json!({ "devices": devices }), || devices.to_string())?;
+            return Err(failure);
+        }
+    };
     let objects = load_names(&segments);
     let names = objects.as_ref().map(Clone::clone).unwrap_or_default();
     let asked = options.volume.as_deref();
@@ -44,7 +59,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
     // If the store can't be loaded, that has failed above; here only its objects can fail.
     report.findings.extend(objects.err().map(|failure| failure.to_string()));
     let is_sound = report.findings.is_empty();
-    let shown = Shown { report, names };
+    let shown = Shown { report, names, devices };
     show(common.form, &shown, || text(&shown))?;
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -71,5 +86,6 @@ fn find(asked: &str, names: &BTreeMap<u64, String>) -> Result<VolumeId, Failure>
 
 fn text(shown: &Shown) -> String {
     let names = shown.names.iter().map(|(id, name)| format!("name        {id}: {name}\n"));
-    format!("{}{}\n", names.collect::<String>(), shown.report)
+    let devices = shown.devices.as_ref().map_or_else(String::new, ToString::to_string);
+    format!("{devices}{}{}\n", names.collect::<String>(), shown.report)
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use segments::{
-    Device, DeviceSet, DeviceStatus, Local, Segments, Shared, has_labels_of_several, least_in,
+    Device, DeviceSet, DeviceStatus, Local, Segments, Shared, Survey, has_labels_of_several,
+    least_in,
 };
 use sys::FileDisk;
 
@@ -50,7 +51,30 @@ impl Medium {
         latency: Option<Duration>,
     ) -> Result<Self, Failure> {
         let is_alone = places.all.len() == 1 && places.missing.is_empty();
-        let Opened { disks, is_of_several, mut failed } = open_all(places, purpose, is_alone)?;
+        Self::over(places, purpose, latency, open_all(places, purpose, is_alone)?)
+    }
+
+    /// The same to look at it, with what labels say of a pool on several devices, also if it can't
+    /// be opened on those that are there.
+    ///
+    /// # Errors
+    /// If none of the devices can be opened, or somebody else has one.
+    pub fn survey(places: &Places) -> Result<(Option<Survey>, Result<Self, Failure>), Failure> {
+        let is_alone = places.all.len() == 1 && places.missing.is_empty();
+        let opened = open_all(places, Use::ToRead, is_alone)?;
+        let device =
+            |(disk, name): &(Arc<FileDisk>, String)| Device::of_file(disk.clone(), name.clone());
+        let devices = || opened.disks.iter().map(device).collect();
+        let survey = opened.is_of_several.then(|| Survey::of(devices())).flatten();
+        Ok((survey, Self::over(places, Use::ToRead, None, opened)))
+    }
+
+    fn over(
+        places: &Places,
+        purpose: Use,
+        latency: Option<Duration>,
+        Opened { disks, is_of_several, mut failed }: Opened,
+    ) -> Result<Self, Failure> {
         match (&disks[..], is_of_several) {
             ([(disk, name)], false) if places.all.len() + places.missing.len() == 1 => {
                 let local = match latency {

@@ -13,6 +13,7 @@
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`table`] and [`maps`]: where the columns of a pool in stripes are, in memory and on devices;
 //!   [`growing`]: more of them, [`moving`]: in other parts, [`giving`]: what was there before,
+//! * [`survey`]: what labels say where too few are there to open it,
 //! * [`roots`]: the root on all of them,
 //! * [`set`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
 //!   them, by [`lanes`], where none is waited for for long ([`late`]).
@@ -47,6 +48,7 @@ mod reads;
 mod roots;
 mod set;
 mod sharing;
+mod survey;
 mod table;
 mod workers;
 
@@ -54,6 +56,7 @@ pub use device::Device;
 pub use opening::{DeviceSetError, has_labels_of_several};
 pub use placement::least_in;
 pub use set::DeviceSet;
+pub use survey::{Found, Survey, Surveyed};
 
 #[cfg(test)]
 mod coming_tests;

@@ -84,8 +84,13 @@ pub fn has_labels_of_several(disk: &dyn Disk) -> bool {
 
 /// The label of a device that counts.
 fn label_of(device: &Device) -> Option<Label> {
-    let labels = ask(device, (), OPENING, |disk| Ok(labels::read(disk))).ok()?;
-    labels.into_iter().flatten().max_by_key(|label| label.sequence)
+    labels_of(device).into_iter().max_by_key(|label| label.sequence)
+}
+
+/// The copies of the label of a device that are whole; none if it does not answer.
+pub(super) fn labels_of(device: &Device) -> Vec<Label> {
+    let labels = ask(device, (), OPENING, |disk| Ok(labels::read(disk)));
+    labels.into_iter().flatten().flatten().collect()
 }
 
 /// Those of these that answer, and the names of the others: they count as missing.
@@ -141,12 +146,7 @@ pub(super) fn find_members(
     let mut slot_of = |member: &Member| {
         let at = labelled.iter().position(|(label, _)| label.device == member.device);
         let device = at.map(|at| labelled.swap_remove(at).1);
-        let state = match (&device, member.state) {
-            (None, _) => DeviceState::Missing,
-            (_, MemberState::In) => DeviceState::In,
-            (_, MemberState::Out) => DeviceState::Out,
-            (_, MemberState::Kept) => DeviceState::Kept,
-        };
+        let state = state_of(member, device.is_some());
         let slot = Slot::new(member.number, member.device, device, state);
         slot.set_bytes(member.bytes);
         slot
@@ -174,8 +174,21 @@ pub(super) fn find_members(
     Ok(members)
 }
 
+/// What a member does when a pool is opened, which is there or not.
+pub(super) fn state_of(member: &Member, is_there: bool) -> DeviceState {
+    match (is_there, member.state) {
+        (false, _) => DeviceState::Missing,
+        (_, MemberState::In) => DeviceState::In,
+        (_, MemberState::Out) => DeviceState::Out,
+        (_, MemberState::Kept) => DeviceState::Kept,
+    }
+}
+
 /// How segments are laid on the members that a label names.
-fn placement_of(newest: &Label, slots: &[Arc<Slot>]) -> Result<Placement, DeviceSetError> {
+pub(super) fn placement_of(
+    newest: &Label,
+    slots: &[Arc<Slot>],
+) -> Result<Placement, DeviceSetError> {
     let unknown = || DeviceSetError::Unknown(slots.len());
     if newest.parts.sequence == 0 {
         let placement = Placement::on(newest.pool_id, slots.len())?;

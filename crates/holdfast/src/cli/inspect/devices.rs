@@ -1,0 +1,144 @@
+//! The devices of a pool on several, as far as they are there, and which of them would be enough.
+
+use std::fmt;
+
+use format::label::MemberState;
+use segments::{Survey, Surveyed};
+use serde::Serialize;
+
+/// What labels say of the devices of a pool.
+#[derive(Serialize)]
+pub struct Devices {
+    /// Which pool it is: 32 hex digits.
+    pool_id: String,
+    /// The sequence of the newest label.
+    sequence: u64,
+    members: Vec<Member>,
+    /// How many that count it takes to read anything; null if that is not known.
+    needed: Option<usize>,
+    /// Of how many.
+    of: Option<usize>,
+    /// How many are there that count.
+    there: usize,
+    /// How many more it takes.
+    lacking: Option<usize>,
+    /// What was named and is no device of this pool.
+    strangers: Vec<String>,
+    /// What was named and does not answer.
+    silent: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    number: u16,
+    id: String,
+    /// What the newest label says of it: `in`, `out`, `kept_out`.
+    state: &'static str,
+    /// Whether what it has counts.
+    counts: bool,
+    /// Where it is; null if it is missing.
+    place: Option<String>,
+    /// The sequence of its own label.
+    sequence: Option<u64>,
+    /// How many of the two copies of its label are whole.
+    whole_labels: Option<usize>,
+}
+
+impl From<Survey> for Devices {
+    fn from(survey: Survey) -> Self {
+        Self {
+            pool_id: survey.pool_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sequence: survey.sequence,
+            needed: survey.needed.map(|(needed, _)| needed),
+            of: survey.needed.map(|(_, of)| of),
+            there: survey.there(),
+            lacking: survey.lacking(),
+            members: survey.members.into_iter().map(Member::from).collect(),
+            strangers: survey.strangers,
+            silent: survey.silent,
+        }
+    }
+}
+
+impl From<Surveyed> for Member {
+    fn from(device: Surveyed) -> Self {
+        let counts = device.counts();
+        let (place, sequence, whole_labels) = match device.found {
+            Some(found) => (Some(found.name), Some(found.sequence), Some(found.whole_labels)),
+            None => (None, None, None),
+        };
+        Self {
+            number: device.number,
+            id: device.id.to_string(),
+            state: match device.state {
+                MemberState::In => "in",
+                MemberState::Out => "out",
+                MemberState::Kept => "kept_out",
+            },
+            counts,
+            place,
+            sequence,
+            whole_labels,
+        }
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.replace('_', " ");
+        write!(f, "device      {}: ", self.number)?;
+        match (&self.place, self.sequence, self.whole_labels) {
+            (Some(place), Some(sequence), Some(whole)) => {
+                write!(f, "{state}, {place}, label of sequence {sequence}")?;
+                if whole < 2 {
+                    write!(f, ", of which one copy is bad")?;
+                }
+            }
+            _ => write!(f, "missing; it was {state}")?,
+        }
+        writeln!(f, ", id {}", self.id)
+    }
+}
+
+impl fmt::Display for Devices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "pool        {}, labels of sequence {}", self.pool_id, self.sequence)?;
+        self.members.iter().try_for_each(|member| write!(f, "{member}"))?;
+        for stranger in &self.strangers {
+            writeln!(f, "stranger    {stranger}: it has no label of this pool")?;
+        }
+        for silent in &self.silent {
+            writeln!(f, "silent      {silent}: it does not answer")?;
+        }
+        writeln!(f, "enough      {}", self.enough())
+    }
+}
+
+impl Devices {
+    /// Which devices would be enough, and what can be read with those that are there.
+    fn enough(&self) -> String {
+        let (Some(needed), Some(of), Some(lacking)) = (self.needed, self.of, self.lacking) else {
+            return format!("how many it takes is not known; {} that count are there", self.there);
+        };
+        let any = match needed == of {
+            true => format!("all {of} devices"),
+            false => format!("any {needed} of {of} devices"),
+        };
+        let there = self.there;
+        if lacking == 0 {
+            let spare = match there - needed {
+                0 => "each of them is needed".to_owned(),
+                spare => format!("and without {spare} of them"),
+            };
+            return format!("{any}; {there} that count are there: all can be read, {spare}");
+        }
+        let can_help = self.members.iter().filter(|it| it.counts && it.place.is_none());
+        let missing: Vec<String> =
+            can_help.map(|it| format!("{} ({})", it.number, it.id)).collect();
+        let more = match missing.len() < lacking {
+            true => format!("and only {} that count are missing", missing.len()),
+            false => format!("it takes {lacking} more of these: {}", missing.join(", ")),
+        };
+        format!("{any}; {there} that count are there: no data can be read, {more}")
+    }
+}
