@@ -85,41 +85,45 @@ impl Members {
         frames: &mut [FrameMut],
         read: Read,
     ) -> io::Result<()> {
-        match &run.held {
+        let (first, is_of_first) = match &run.held {
             Held::Copies(copies) => {
-                let stands = copies.iter().filter_map(|at| stand(slots, *at));
-                let others = (0..).zip(stands).collect();
-                self.read_one(Sources { own: None, others, needed: 1 }, frames, read)
+                let stands = copies.iter().map(|at| stand(slots, *at)).enumerate();
+                let others = stands.filter_map(|(copy, at)| Some((copy, at?))).collect();
+                let sources = Sources { own: None, others, needed: 1 };
+                (copies.first().copied(), self.read_one(sources, frames, read)? == Some(0))
             }
             Held::Column(rows, column) => {
                 let table = self.placement().table().ok_or_else(is_out)?;
                 let at = self.placement().at(&table, *rows, *column, slots);
-                let own = stand(slots, at);
-                if let (None, Some(slot)) = (&own, slots.get(at.position)) {
-                    slot.note_read_elsewhere();
-                }
-                self.make(slots, own, (*rows, *column, None), frames, read)
+                let wanted = (*rows, *column, None);
+                (Some(at), self.make(slots, stand(slots, at), wanted, frames, read)?)
             }
+        };
+        if !is_of_first && let Some(slot) = first.and_then(|at| slots.get(at.position)) {
+            slot.note_read_elsewhere();
         }
+        Ok(())
     }
 
-    /// Reads from one of several that have it.
+    /// Reads from one of several that have it: which of the others that was, if it was one.
     fn read_one(
         self: &Arc<Self>,
         sources: Sources,
         frames: &mut [FrameMut],
         read: Read,
-    ) -> io::Result<()> {
-        let mut found = match self.gather(sources, Blocks { count: frames.len(), read })? {
-            Gathered::Own(found) => found,
-            Gathered::Others(mut found) => found.pop().map(|(_, found)| found).unwrap_or_default(),
+    ) -> io::Result<Option<usize>> {
+        let (other, mut found) = match self.gather(sources, Blocks { count: frames.len(), read })? {
+            Gathered::Own(found) => (None, found),
+            Gathered::Others(mut found) => {
+                found.pop().map(|(other, found)| (Some(other), found)).unwrap_or_default()
+            }
         };
         frames.swap_with_slice(&mut found);
-        Ok(())
+        Ok(other)
     }
 
     /// Reads a column of these rows from where it is, if that is to be asked, or makes it of those
-    /// that others have, without one of these if that is wanted.
+    /// that others have, without one of these if that is wanted. Whether it was read from there.
     ///
     /// # Errors
     /// If there are too few, `NotConnected` where that is because of devices that are not in.
@@ -130,7 +134,7 @@ impl Members {
         (rows, wanted, without): (Rows, usize, Option<usize>),
         frames: &mut [FrameMut],
         read: Read,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let (code, table) = self.stripes()?;
         let (needed, columns) = (code.stripe().data(), code.stripe().shards());
         let others = (0..columns).filter(|other| *other != wanted && Some(*other) != without);
@@ -141,9 +145,10 @@ impl Members {
         match self.gather(sources, Blocks { count: frames.len(), read })? {
             Gathered::Own(mut found) => {
                 frames.swap_with_slice(&mut found);
-                Ok(())
+                Ok(true)
             }
             others => placement::make(code, &others.by_column(columns), wanted, frames)
+                .map(|()| false)
                 .map_err(io::Error::other),
         }
     }

@@ -1,6 +1,6 @@
 //! Scrubbing parity, which nobody reads while all is well: it is computed once more from the data.
 
-use format::{LogPosition, SegmentState};
+use format::{LogPosition, RecordHeader, SegmentState};
 
 use super::{Repair, Step, What};
 use crate::log::log_reader::LogReader;
@@ -9,7 +9,11 @@ use crate::log::replay::Found;
 
 impl Step<'_> {
     /// Reads the records of some segments, from a row on, and says where the next one is. Only
-    /// where there are stripes. What of a segment is behind its last record is nobody's.
+    /// where there are stripes.
+    ///
+    /// What of a segment is behind its last record is nobody's, and may look like records: those of
+    /// its earlier use, and others that were given up. They are not touched, as the next record may
+    /// be written there at this moment.
     pub(super) fn parity(&mut self, mut segment: u32, mut row: u32) -> Option<(u32, u32)> {
         let store = self.store;
         let medium = &store.world.medium;
@@ -17,24 +21,41 @@ impl Step<'_> {
             return None;
         }
         let mut reader = LogReader::new(medium);
+        let mut before: Option<RecordHeader> = None;
         while segment < medium.geometry().segment_count {
             if self.is_spent() {
                 return Some((segment, row));
             }
-            let (is_log, end_lsn) = {
-                let writer = store.writer.lock();
-                let state = writer.state.segments.row(segment).state;
-                (state == SegmentState::Log, writer.log.flushed_lsn() + 1)
-            };
-            let found = is_log.then(|| record_at(&mut reader, segment, row)).flatten();
-            let Some(found) = found.filter(|found| found.header.lsn < end_lsn) else {
-                (segment, row) = (segment + 1, 0);
+            let limits = self.limits_of(segment);
+            let found = limits.filter(|limits| row < limits.end_row);
+            let found = found.and_then(|limits| {
+                let found = record_at(&mut reader, segment, row)?;
+                limits.has(&found.header, before.as_ref()).then_some(found)
+            });
+            let Some(found) = found else {
+                (segment, row, before) = (segment + 1, 0, None);
                 continue;
             };
             self.parity_of(&found);
             row += found.places.rows();
+            before = Some(found.header);
         }
         None
+    }
+
+    /// Which records a segment has; `None` if it is none of the log.
+    fn limits_of(&self, segment: u32) -> Option<Limits> {
+        let writer = self.store.writer.lock();
+        let (row, end) = (writer.state.segments.row(segment), writer.log.end());
+        let end_row = match segment {
+            segment if segment == end.segment => end.block,
+            segment if segment == end.next_segment => 0,
+            _ => self.store.world.medium.geometry().rows(),
+        };
+        let (opened_lsn, opened_epoch) = (row.opened_lsn, row.opened_epoch);
+        let end_lsn = writer.log.flushed_lsn() + 1;
+        let limits = Limits { opened_lsn, opened_epoch, end_lsn, end_row };
+        (row.state == SegmentState::Log).then_some(limits)
     }
 
     /// A record whose parity is wrong has it encoded anew, if its data is right.
@@ -56,6 +77,24 @@ impl Step<'_> {
         let repair = if is_mended { Repair::Done } else { Repair::Impossible };
         let offset_bytes = self.offset_bytes(found.places.block(0));
         self.find(What::Record(found.header.lsn), offset_bytes, repair);
+    }
+}
+
+/// The records that a segment has.
+struct Limits {
+    opened_lsn: u64,
+    opened_epoch: u64,
+    end_lsn: u64,
+    end_row: u32,
+}
+
+impl Limits {
+    /// Whether this is one of them, behind that one, if it is known.
+    fn has(&self, header: &RecordHeader, before: Option<&RecordHeader>) -> bool {
+        (self.opened_lsn..self.end_lsn).contains(&header.lsn)
+            && header.epoch >= self.opened_epoch
+            && before
+                .is_none_or(|before| header.lsn == before.lsn + 1 && header.previous == before.seal)
     }
 }
 
