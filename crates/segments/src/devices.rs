@@ -41,6 +41,18 @@ pub enum Lacking {
     Parts,
 }
 
+/// What was rebuilt of some rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebuilt {
+    /// All that should be there.
+    All,
+    /// The same, but the others don't agree: one of them holds something else than was written, so
+    /// that what was made of it may be wrong.
+    Doubtful,
+    /// Nothing, as too few of the others can be read.
+    Nothing,
+}
+
 /// A device of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceStatus {

@@ -10,7 +10,7 @@ use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
-use crate::devices::{DeviceError, DeviceStatus, Lacking};
+use crate::devices::{DeviceError, DeviceStatus, Lacking, Rebuilt};
 
 /// Where the segments of a pool live, and its root.
 ///
@@ -188,7 +188,7 @@ pub trait Segments: Send + Sync {
 
     /// Writes to those who lack something what they should have in these rows of a segment, in a
     /// pool in stripes: columns of the log, made of those of others, or copies of metadata. Not
-    /// durable before [`Segments::given`]. `false`: too few of the others can be read.
+    /// durable before [`Segments::given`].
     ///
     /// # Errors
     /// As [`Segments::copy_to`].
@@ -198,7 +198,7 @@ pub trait Segments: Send + Sync {
         _segment: u32,
         _is_metadata: bool,
         _rows: Range<u32>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Rebuilt> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "there are no stripes"))
     }
 

@@ -225,7 +225,8 @@ impl Members {
         Ok(())
     }
 
-    /// What a column has in these rows of a segment; `None` if that is nothing.
+    /// What a column has in these rows of a segment, if that is anything, and whether all that was
+    /// read says the same: `false` if one of the others holds something else than was written.
     ///
     /// # Errors
     /// If others don't have it.
@@ -234,9 +235,10 @@ impl Members {
         column: usize,
         (segment, is_metadata): (u32, bool),
         rows: Range<u32>,
-    ) -> io::Result<Option<Vec<Frame>>> {
+    ) -> io::Result<Option<(Vec<Frame>, bool)>> {
         let slots = self.slots();
         let geometry = self.placement().geometry();
+        let of = Rows { segment, first: rows.start };
         let mut frames: Vec<FrameMut> = rows.clone().map(|_| FrameMut::stale()).collect();
         if is_metadata {
             let copies_of = column as u32 / METADATA_COPIES;
@@ -246,12 +248,48 @@ impl Members {
             // Of the others, if this one is not in.
             let block = geometry.first_metadata_block() + copies_of * geometry.rows() + rows.start;
             self.read(Place::of_block(segment, block), &mut frames, PATIENTLY)?;
+        } else if let Some(found) = self.make_compared(&slots, of, column, rows.len()) {
+            return Ok(Some(found?));
         } else {
-            let (of, count) = (Rows { segment, first: rows.start }, frames.len());
-            let run = Run { frames: 0..count, held: Held::Column(of, column) };
+            let run = Run { frames: 0..frames.len(), held: Held::Column(of, column) };
             self.read_run(&slots, &run, &mut frames, PATIENTLY)?;
         }
-        Ok(Some(frames.into_iter().map(FrameMut::freeze).collect()))
+        Ok(Some((frames.into_iter().map(FrameMut::freeze).collect(), true)))
+    }
+
+    /// A column that is lost, made of the others, and whether one more of these than it takes says
+    /// the same; `None` if it is there, or none of them can be spared.
+    fn make_compared(
+        self: &Arc<Self>,
+        slots: &Slots,
+        rows: Rows,
+        wanted: usize,
+        count: usize,
+    ) -> Option<io::Result<(Vec<Frame>, bool)>> {
+        let (code, table) = self.stripes().ok()?;
+        let (data, columns) = (code.stripe().data(), code.stripe().shards());
+        let stand_of = |column| {
+            let stand = stand(slots, self.placement().at(&table, rows, column, slots))?;
+            stand.0.is_in().then_some(stand)
+        };
+        let others = (0..columns).filter_map(|column| Some((column, stand_of(column)?)));
+        let others: Vec<_> = others.collect();
+        if others.len() <= data || others.iter().any(|(column, _)| *column == wanted) {
+            return None;
+        }
+        let sources = Sources { own: None, others, needed: data + 1 };
+        // Where one of them does not answer it is made of the rest.
+        let found = self.gather(sources, Blocks { count, read: PATIENTLY }).ok()?;
+        let mut found = found.by_column(columns);
+        let spare = (0..columns).rev().find(|column| found[*column].is_some())?;
+        let compared = found[spare].take()?;
+        let given: Vec<Option<&[Frame]>> = found.iter().map(Option::as_deref).collect();
+        let made = code.reconstruct(&given, &[wanted, spare]).map_err(io::Error::other);
+        Some(made.map(|made| {
+            let [wanted, spare] = <[Vec<Frame>; 2]>::try_from(made).unwrap_or_default();
+            let agree = spare.iter().zip(&compared).all(|(one, other)| one[..] == other[..]);
+            (wanted, agree)
+        }))
     }
 
     /// Whether the parity of these rows of the log is that of the data.

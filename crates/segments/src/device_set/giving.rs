@@ -12,7 +12,7 @@ use super::device::Slot;
 use super::members::Members;
 use super::placement::{At, Held};
 use super::workers::TRANSFER;
-use crate::devices::{DeviceState, Lacking};
+use crate::devices::{DeviceState, Lacking, Rebuilt};
 
 impl Members {
     /// Whether something of this segment is lacking there.
@@ -67,31 +67,38 @@ impl Members {
         who: Lacking,
         (segment, is_metadata): (u32, bool),
         rows: Range<u32>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Rebuilt> {
         let start = Place { segment, offset_units: rows.start * UNITS_PER_BLOCK };
+        let mut rebuilt = Rebuilt::All;
         match who {
             Lacking::Device(device) => {
                 let (slot, table) = (self.coming(device)?, self.placement().table());
                 let column = table.and_then(|table| table.map().column_on(segment, device));
                 let at = column.zip(self.placement().row_on(device, start));
-                let Some((column, offset_bytes)) = at else { return Ok(true) };
+                let Some((column, offset_bytes)) = at else { return Ok(Rebuilt::All) };
                 match self.rows_of(column, (segment, is_metadata), rows) {
-                    Ok(Some(frames)) => self.give(&slot, offset_bytes, &frames)?,
+                    Ok(Some((frames, agree))) => {
+                        self.give(&slot, offset_bytes, &frames)?;
+                        rebuilt = if agree { rebuilt } else { Rebuilt::Doubtful };
+                    }
                     Ok(None) => {}
-                    Err(_) => return Ok(false),
+                    Err(_) => return Ok(Rebuilt::Nothing),
                 }
             }
             Lacking::Parts => {
                 for (column, part) in self.moves_of(segment) {
                     match self.rows_of(column, (segment, is_metadata), rows.clone()) {
-                        Ok(Some(frames)) => self.give_part((part, rows.start), &frames)?,
+                        Ok(Some((frames, agree))) => {
+                            self.give_part((part, rows.start), &frames)?;
+                            rebuilt = if agree { rebuilt } else { Rebuilt::Doubtful };
+                        }
                         Ok(None) => {}
-                        Err(_) => return Ok(false),
+                        Err(_) => return Ok(Rebuilt::Nothing),
                     }
                 }
             }
         }
-        Ok(true)
+        Ok(rebuilt)
     }
 
     /// A device that is catching up.

@@ -16,7 +16,7 @@ use super::tests::{GEOMETRY, frame, states};
 use super::workers::Asked;
 use super::{DeviceSet, DeviceSetError};
 use crate::devices::DeviceState::{self, CatchingUp, In, Missing, Out};
-use crate::devices::Lacking;
+use crate::devices::{Lacking, Rebuilt};
 use crate::segments::Segments;
 
 #[test]
@@ -158,7 +158,7 @@ fn a_device_that_hangs_while_it_catches_up_is_out() {
         world.call(|set| set.take_back(3)).unwrap();
         world.disks[3].hang_in(call);
         let made = world.call(|set| {
-            assert!(set.rebuild(Lacking::Device(3), 2, false, 0..2)?);
+            assert_eq!(set.rebuild(Lacking::Device(3), 2, false, 0..2)?, Rebuilt::All);
             set.copy_to(Lacking::Device(3), Place::of_block(2, 0), &[frame(9)])?;
             set.given(Lacking::Device(3))
         });
@@ -199,7 +199,7 @@ fn columns_are_not_moved_to_a_device_that_hangs() {
         let lacks = |segment: &u32| set.lacks(Lacking::Parts, *segment);
         (1..16).filter(lacks).map(|it| set.rebuild(Lacking::Parts, it, false, 0..4)).collect()
     });
-    let copied: io::Result<Vec<bool>> = copied;
+    let copied: io::Result<Vec<Rebuilt>> = copied;
     assert!(!copied.unwrap().is_empty());
     world.disks[0].hang_in(Call::Flush);
     world.call(|set| set.given(Lacking::Parts)).unwrap_err();

@@ -12,7 +12,7 @@ use super::stripes_tests::{LOG, METADATA, Pool, ROWS, check, geometry, open, roo
 use super::tests::{Plain, devices};
 use super::{Device, DeviceSet};
 use crate::devices::DeviceState::{In, Out};
-use crate::devices::{DeviceError, Lacking};
+use crate::devices::{DeviceError, Lacking, Rebuilt};
 use crate::plan::StripePlan;
 use crate::segments::Segments;
 
@@ -42,7 +42,8 @@ fn copy(set: &DeviceSet) {
     for (is_metadata, segments) in [(false, &LOG[..]), (true, &METADATA[..])] {
         for segment in segments.iter().filter(|segment| set.lacks(Lacking::Parts, **segment)) {
             for rows in [0..7, 7..ROWS] {
-                assert!(set.rebuild(Lacking::Parts, *segment, is_metadata, rows).unwrap());
+                let rebuilt = set.rebuild(Lacking::Parts, *segment, is_metadata, rows).unwrap();
+                assert_eq!(rebuilt, Rebuilt::All);
             }
         }
     }

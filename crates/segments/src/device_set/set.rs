@@ -17,7 +17,7 @@ use super::opening::{self, DeviceSetError};
 use super::roots::{self, PoolRoots};
 use super::workers::{ALONE, FLUSH};
 use crate::channel::Channel;
-use crate::devices::{DeviceError, DeviceState, DeviceStatus, Lacking};
+use crate::devices::{DeviceError, DeviceState, DeviceStatus, Lacking, Rebuilt};
 use crate::plan::StripePlan;
 use crate::root::SinceRead;
 use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
@@ -330,7 +330,7 @@ impl Segments for DeviceSet {
         segment: u32,
         is_metadata: bool,
         rows: Range<u32>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Rebuilt> {
         self.members.rebuild(who, (segment, is_metadata), rows)
     }
 

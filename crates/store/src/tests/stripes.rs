@@ -273,6 +273,32 @@ fn devices_that_are_replaced_get_what_they_should_have() {
     assert_sound(&pool.store);
 }
 
+/// What it lacks is made of others, of which one holds something else than was written: checksums
+/// say which, and it is mended too.
+#[test]
+fn a_device_gets_what_was_written_although_another_one_lies() {
+    let (mut pool, id, data) = filled(5);
+    pool.store.checkpoint().unwrap();
+    let place = pool.chunks()[3].1.place;
+    let liar = pool.own(place);
+    pool.spoil_own(place);
+    let lost = (liar + 1) % 5;
+    pool.mirrors.take_out(lost as u16, "a test").unwrap();
+    let blank = MemoryDisk::new(1 << 30);
+    let device = Device::over(blank.clone(), "blank".into());
+    pool.mirrors.replace(lost as u16, device, [9; 16]).unwrap();
+    pool.disks[lost] = blank;
+    while pool.store.catch_up_turn() {}
+    assert_eq!(pool.state(lost), DeviceState::In);
+    // Now both are needed.
+    for gone in pairs(5).filter(|gone| !gone.contains(&liar) && !gone.contains(&lost)) {
+        let left = pool.without(gone);
+        reads(&left, id, &data);
+        assert_sound(&left.store);
+    }
+    assert_eq!(pool.scrub(), []);
+}
+
 /// What was begun for the one that had the same number says nothing of the next.
 #[test]
 fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{BLOCK_BYTES, Frame, FrameMut};
 use format::{Place, SegmentRow, SegmentState};
-use segments::Lacking;
+use segments::{Lacking, Rebuilt};
 
 use crate::log::log_reader::entry_blocks;
 use crate::sync::Mutex;
@@ -235,14 +235,21 @@ impl Store {
             };
             return disk.copy_to(who, place, &frames).map(|()| true);
         }
-        if disk.rebuild(who, segment, is_metadata, rows.clone())? {
-            return Ok(true);
+        match disk.rebuild(who, segment, is_metadata, rows.clone())? {
+            Rebuilt::All => return Ok(true),
+            // One of the others holds something else than was written: which, checksums say.
+            Rebuilt::Doubtful => {
+                self.encode_rows_anew(segment, &rows);
+                return Ok(true);
+            }
+            Rebuilt::Nothing => {}
         }
         // A row that can't be had is lost: what stands there is older, and nobody takes it for
         // anything else.
         let mut is_any = false;
         for row in rows {
-            is_any |= disk.rebuild(who, segment, is_metadata, row..row + 1)?;
+            let rebuilt = disk.rebuild(who, segment, is_metadata, row..row + 1)?;
+            is_any |= rebuilt != Rebuilt::Nothing;
         }
         Ok(is_any || self.world.medium.answers().is_ok())
     }

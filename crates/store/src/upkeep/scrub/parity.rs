@@ -1,11 +1,14 @@
 //! Scrubbing parity, which nobody reads while all is well: it is computed once more from the data.
 
+use std::ops::Range;
+
 use format::{LogPosition, RecordHeader, SegmentState};
 
 use super::{Repair, Step, What};
 use crate::log::log_reader::LogReader;
 use crate::log::mend::encode_anew;
 use crate::log::replay::Found;
+use crate::upkeep::Store;
 
 impl Step<'_> {
     /// Reads the records of some segments, from a row on, and says where the next one is. Only
@@ -26,7 +29,7 @@ impl Step<'_> {
             if self.is_spent() {
                 return Some((segment, row));
             }
-            let limits = self.limits_of(segment);
+            let limits = limits_of(self.store, segment);
             let found = limits.filter(|limits| row < limits.end_row);
             let found = found.and_then(|limits| {
                 let found = record_at(&mut reader, segment, row)?;
@@ -41,21 +44,6 @@ impl Step<'_> {
             before = Some(found.header);
         }
         None
-    }
-
-    /// Which records a segment has; `None` if it is none of the log.
-    fn limits_of(&self, segment: u32) -> Option<Limits> {
-        let writer = self.store.writer.lock();
-        let (row, end) = (writer.state.segments.row(segment), writer.log.end());
-        let end_row = match segment {
-            segment if segment == end.segment => end.block,
-            segment if segment == end.next_segment => 0,
-            _ => self.store.world.medium.geometry().rows(),
-        };
-        let (opened_lsn, opened_epoch) = (row.opened_lsn, row.opened_epoch);
-        let end_lsn = writer.log.flushed_lsn() + 1;
-        let limits = Limits { opened_lsn, opened_epoch, end_lsn, end_row };
-        (row.state == SegmentState::Log).then_some(limits)
     }
 
     /// A record whose parity is wrong has it encoded anew, if its data is right.
@@ -77,6 +65,43 @@ impl Step<'_> {
         let repair = if is_mended { Repair::Done } else { Repair::Impossible };
         let offset_bytes = self.offset_bytes(found.places.block(0));
         self.find(What::Record(found.header.lsn), offset_bytes, repair);
+    }
+}
+
+/// Which records a segment has; `None` if it is none of the log.
+fn limits_of(store: &Store, segment: u32) -> Option<Limits> {
+    let writer = store.writer.lock();
+    let (row, end) = (writer.state.segments.row(segment), writer.log.end());
+    let end_row = match segment {
+        segment if segment == end.segment => end.block,
+        segment if segment == end.next_segment => 0,
+        _ => store.world.medium.geometry().rows(),
+    };
+    let (opened_lsn, opened_epoch) = (row.opened_lsn, row.opened_epoch);
+    let end_lsn = writer.log.flushed_lsn() + 1;
+    let limits = Limits { opened_lsn, opened_epoch, end_lsn, end_row };
+    (row.state == SegmentState::Log).then_some(limits)
+}
+
+impl Store {
+    /// Encodes all records anew that have some of these rows of a segment, from what checksums say
+    /// is right. The caller keeps the segment from being used again.
+    pub(crate) fn encode_rows_anew(&self, segment: u32, rows: &Range<u32>) {
+        let Some(limits) = limits_of(self, segment) else { return };
+        let mut reader = LogReader::new(&self.world.medium);
+        let (mut row, mut before): (u32, Option<RecordHeader>) = (0, None);
+        while row < rows.end.min(limits.end_row) {
+            let Some(found) = record_at(&mut reader, segment, row) else { return };
+            if !limits.has(&found.header, before.as_ref()) {
+                return;
+            }
+            row += found.places.rows();
+            if row > rows.start {
+                // What no copy gives right is lost, and stays as it was made.
+                let _ = encode_anew(&self.world.medium, &found);
+            }
+            before = Some(found.header);
+        }
     }
 }
 
