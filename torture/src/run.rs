@@ -135,8 +135,8 @@ impl Torture {
             mounted.device().set(Faults::default());
             self.summary.devices.add(&mounted.device().counts());
         }
-        // The array ends before its devices do, and the directory can be removed behind both. It may
-        // have been stopped.
+        // The array ends before its devices do, and the directory can be removed behind both. It
+        // may have been stopped.
         let _ = self.array.kill();
         self.devices.clear();
         result.map(|()| self.summary)
