@@ -52,13 +52,15 @@ impl Members {
     /// # Errors
     /// As [`placement::Placement::shares`].
     fn shares(&self, place: Place, frames: &[Frame]) -> io::Result<(Slots, Vec<Share>)> {
-        loop {
+        for _ in 0..LOOKS_MAX {
             let slots = self.slots();
             let shares = self.placement().shares(place, frames, &slots)?;
             if placement::are_known(&shares, &slots) {
                 return Ok((slots, shares));
             }
+            std::thread::yield_now();
         }
+        Err(no_member())
     }
 
     /// Reads from a device that has it, or makes it of what others have.
@@ -349,6 +351,14 @@ impl Members {
 /// The device at this position, and where something is on it.
 fn stand(slots: &[Arc<Slot>], at: At) -> Option<Stand> {
     Some((slots.get(at.position)?.clone(), at.offset_bytes))
+}
+
+/// How often members are looked at again while the map has a device that is none of them: both
+/// change one right after the other.
+pub(super) const LOOKS_MAX: usize = 10_000;
+
+pub(super) fn no_member() -> io::Error {
+    io::Error::other("the map of parts has a device that is no member of the pool")
 }
 
 pub(super) fn is_out() -> io::Error {

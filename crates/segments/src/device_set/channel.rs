@@ -16,6 +16,7 @@ use format::Place;
 use smallvec::SmallVec;
 use sys::{Buffers, Completion, Event, Persist, Ring};
 
+use super::access::{LOOKS_MAX, no_member};
 use super::device::{Device, Slot};
 use super::lanes::{Lane, Lanes, Line, Request, Requests, name_of};
 use super::members::{Members, Slots};
@@ -101,6 +102,19 @@ impl SetChannel {
         assert!(self.lanes.len() <= Lanes::BITS as usize, "a lane has a bit");
     }
 
+    /// What each device gets of an append, of the members as they are now.
+    fn shares(&mut self, place: Place, frames: &[Frame]) -> io::Result<Vec<Share>> {
+        for _ in 0..LOOKS_MAX {
+            self.look_at_members();
+            let shares = self.members.placement().shares(place, frames, &self.slots)?;
+            if are_known(&shares, &self.slots) {
+                return Ok(shares);
+            }
+            std::thread::yield_now();
+        }
+        Err(no_member())
+    }
+
     pub(super) fn lane_of(&self, slot: &Arc<Slot>) -> Option<usize> {
         self.lanes.iter().position(|lane| Arc::ptr_eq(&lane.slot, slot))
     }
@@ -167,13 +181,7 @@ impl Channel for SetChannel {
         persist: Persist,
     ) -> io::Result<()> {
         self.members.begin()?;
-        let shares = loop {
-            self.look_at_members();
-            let shares = self.members.placement().shares(place, &frames, &self.slots)?;
-            if are_known(&shares, &self.slots) {
-                break shares;
-            }
-        };
+        let shares = self.shares(place, &frames)?;
         let index = self.requests.keep(Request::Append {
             user_data,
             under_way: 0,

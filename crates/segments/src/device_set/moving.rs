@@ -201,9 +201,14 @@ impl Members {
         self.begin()?;
         let mut change = self.change();
         let slot = self.slot(number)?;
-        let Some(table) = self.placement().mapped_table() else {
+        let Some(mut table) = self.placement().mapped_table() else {
             return Err(DeviceError::InStripes(self.slots().len()));
         };
+        // Nothing goes to one that goes itself.
+        if table.moves().values().any(|part| u16::from(part.device) == number) {
+            self.give_up_moves();
+            table = self.placement().mapped_table().unwrap_or(table);
+        }
         let slots = self.slots();
         let needs = table.used(number);
         if needs == 0 {

@@ -258,6 +258,25 @@ fn a_batch_whose_target_was_out_is_given_up() {
     }
 }
 
+/// Otherwise what is written would be for one that is no member.
+#[test]
+fn one_that_columns_are_moved_to_can_be_removed_again() {
+    let mut pool = Pool::planned(&[20; 5], 0);
+    pool.fill();
+    let device = devices(&[Plain::new()]).remove(0);
+    assert_eq!(pool.pool.add(device, [8; 16]).unwrap(), 5);
+    pool.pool.given(Lacking::Device(5)).unwrap();
+    assert!(is_moving(&pool.pool));
+    pool.pool.remove(5).unwrap();
+    assert_eq!(pool.pool.devices().len(), 5);
+    for segment in LOG {
+        pool.record(segment, 1, Persist::Itself).unwrap();
+    }
+    assert!(pool.pool.given(Lacking::Parts).is_err());
+    pool.check();
+    survives_two(&pool);
+}
+
 /// The map is read from any device that is in; without it nothing is opened.
 #[test]
 fn a_map_that_is_wrong_on_one_device_is_read_from_another() {
