@@ -95,6 +95,7 @@ fn by_ring(disk: &Arc<FileDisk>, number: u64, byte: u8, persist: Persist) -> boo
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn what_holdfast_does_with_a_file_passes() {
     let world = World::new();
     let disk = Arc::new(FileDisk::open(&world.path).unwrap());
@@ -117,6 +118,7 @@ fn what_holdfast_does_with_a_file_passes() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn what_was_not_flushed_is_lost_and_what_was_durable_by_itself_is_not() {
     let world = World::new();
     let disk = Arc::new(FileDisk::open(&world.path).unwrap());
@@ -138,6 +140,7 @@ fn what_was_not_flushed_is_lost_and_what_was_durable_by_itself_is_not() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_cache_that_is_full_is_written_back() {
     let world = World::new();
     let disk = FileDisk::open(&world.path).unwrap();
@@ -152,6 +155,7 @@ fn a_cache_that_is_full_is_written_back() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_device_that_is_torn_out_is_gone_until_it_is_back() {
     let world = World::new();
     let device = world.mounted.device();
@@ -171,6 +175,7 @@ fn a_device_that_is_torn_out_is_gone_until_it_is_back() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_device_returns_with_what_it_had_before() {
     let world = World::new();
     let device = world.mounted.device();
@@ -189,6 +194,7 @@ fn a_device_returns_with_what_it_had_before() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn calls_fail_some_times_or_always() {
     let world = World::new();
     let refused = is(Errno::EIO);
@@ -211,6 +217,7 @@ fn calls_fail_some_times_or_always() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_device_that_is_full_takes_no_writes() {
     let world = World::new();
     world.write(0, 1).unwrap();
@@ -223,6 +230,7 @@ fn a_device_that_is_full_takes_no_writes() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_device_that_lies_has_one_bit_wrong_in_each_read() {
     let world = World::new();
     world.write(0, 0).unwrap();
@@ -237,6 +245,7 @@ fn a_device_that_lies_has_one_bit_wrong_in_each_read() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_slow_device_holds_up_nobody_but_who_waits_for_it() {
     let (slow, other) = (World::new(), World::new());
     let delay = Duration::from_millis(200);
@@ -261,6 +270,7 @@ fn a_slow_device_holds_up_nobody_but_who_waits_for_it() {
 }
 
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_device_hangs_until_it_does_not_or_is_gone() {
     let world = World::new();
     for ends_gone in [false, true] {
@@ -292,6 +302,7 @@ impl World {
 
 /// As a front end has them: many at once, of a device that is slow.
 #[test]
+#[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_ring_does_not_wait_for_what_it_submits() {
     let world = World::new();
     let disk = Arc::new(FileDisk::open(&world.path).unwrap());
