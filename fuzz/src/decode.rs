@@ -14,8 +14,8 @@ use format::segment_row::{SEGMENT_ROW_BYTES, SHORT_SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
     ChunkId, ChunkRow, Compared, Entry, Features, Fingerprint, Geometry, Handling, HostState, Keys,
-    Label, NodeId, NodeRow, Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock,
-    VolumeRow,
+    Label, NodeId, NodeRow, PartsMap, Place, RecordHeader, Seal, SegmentRow, StoreFlags,
+    Superblock, VolumeRow,
 };
 
 use crate::input::Input;
@@ -57,7 +57,16 @@ pub fn seal_superblock(superblock: &mut [u8]) {
     superblock[SUPERBLOCK_SUM_AT..].copy_from_slice(&sum);
 }
 
+fn parts_map(bytes: &[u8]) {
+    let length = PartsMap::stored_bytes(bytes);
+    if let Ok((map, named)) = PartsMap::decode(bytes) {
+        let (again, sum) = map.encode();
+        assert_eq!((Ok(again.len()), sum), (length, named));
+    }
+}
+
 fn label(bytes: &[u8]) {
+    parts_map(bytes);
     assert!(bytes.len() == LABEL_BYTES || Label::decode(bytes).is_err());
     let mut raw = bytes.to_vec();
     raw.resize(LABEL_BYTES, 0);
