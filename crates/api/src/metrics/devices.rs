@@ -14,27 +14,9 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
             [(name, "read", &device.reads), (name, "commit", &device.commits)]
         })
         .collect();
-    let help = "Transfers that commands waited for, since the start.";
-    let mut family = page.counter("holdfast_device_transfers_total", help);
-    for (device, kind, of) in &all {
-        let labels = |result| [("device", *device), ("kind", *kind), ("result", result)];
-        family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
-    }
-    let help = "Bytes that these moved.";
-    let mut family = page.counter("holdfast_device_transfer_bytes_total", help);
-    for (device, kind, of) in &all {
-        family.count(&[("device", device), ("kind", kind)], of.bytes);
-    }
-    let help = "How long those took that succeeded.";
-    let mut family = page.histogram("holdfast_device_transfer_latency_seconds", help);
-    for (device, kind, of) in &all {
-        add_latencies(&mut family, &[("device", device), ("kind", kind)], of);
-    }
-    let help = "Transfers that commands wait for now.";
-    let mut family = page.gauge("holdfast_device_transfers_under_way", help);
-    for (device, kind, of) in &all {
-        family.count(&[("device", device), ("kind", kind)], of.under_way);
-    }
+    let total = "Transfers that commands waited for, since the start.";
+    let under_way = "Transfers that commands wait for now.";
+    asked("holdfast_device_transfer", [total, under_way], &all, page);
     let help = "Retries of writes and flushes that the device had refused.";
     let mut family = page.counter("holdfast_device_retries_total", help);
     for device in &all_devices.devices {
@@ -44,6 +26,35 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     members(&all_devices.devices, page);
     calls(&all_devices.devices, page);
     health(&all_devices.devices, page);
+}
+
+/// The families of what devices were asked, of each a kind: how often, how many bytes, how long it
+/// took, and what has not ended yet. `help` is that of the first and the last.
+fn asked(
+    name: &str,
+    [total, under_way]: [&str; 2],
+    all: &[(&str, &str, &DeviceTransfers)],
+    page: &mut Exposition,
+) {
+    let mut family = page.counter(&format!("{name}s_total"), total);
+    for (device, kind, of) in all {
+        let labels = |result| [("device", *device), ("kind", *kind), ("result", result)];
+        family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
+    }
+    let mut family = page.counter(&format!("{name}_bytes_total"), "Bytes that these moved.");
+    // A flush moves none.
+    for (device, kind, of) in all.iter().filter(|(_, kind, _)| *kind != "flush") {
+        family.count(&[("device", device), ("kind", kind)], of.bytes);
+    }
+    let help = "How long those took that succeeded.";
+    let mut family = page.histogram(&format!("{name}_latency_seconds"), help);
+    for (device, kind, of) in all {
+        add_latencies(&mut family, &[("device", device), ("kind", kind)], of);
+    }
+    let mut family = page.gauge(&format!("{name}s_under_way"), under_way);
+    for (device, kind, of) in all {
+        family.count(&[("device", device), ("kind", kind)], of.under_way);
+    }
 }
 
 fn add_latencies(family: &mut Family<'_>, labels: &[(&str, &str)], of: &DeviceTransfers) {
@@ -93,27 +104,9 @@ fn calls(devices: &[Device], page: &mut Exposition) {
             kinds.map(|(kind, of)| (&**name, kind, of))
         })
         .collect();
-    let help = "Calls to the device since the start, for background work too.";
-    let mut family = page.counter("holdfast_device_calls_total", help);
-    for (device, kind, of) in &all {
-        let labels = |result| [("device", *device), ("kind", *kind), ("result", result)];
-        family.count(&labels("ok"), of.ok).count(&labels("failed"), of.failed);
-    }
-    let help = "Bytes that these moved.";
-    let mut family = page.counter("holdfast_device_call_bytes_total", help);
-    for (device, kind, of) in all.iter().filter(|(_, kind, _)| *kind != "flush") {
-        family.count(&[("device", device), ("kind", kind)], of.bytes);
-    }
-    let help = "How long those took that succeeded.";
-    let mut family = page.histogram("holdfast_device_call_latency_seconds", help);
-    for (device, kind, of) in &all {
-        add_latencies(&mut family, &[("device", device), ("kind", kind)], of);
-    }
-    let help = "Calls that the device has not ended yet.";
-    let mut family = page.gauge("holdfast_device_calls_under_way", help);
-    for (device, kind, of) in &all {
-        family.count(&[("device", device), ("kind", kind)], of.under_way);
-    }
+    let total = "Calls to the device since the start, for background work too.";
+    let under_way = "Calls that the device has not ended yet.";
+    asked("holdfast_device_call", [total, under_way], &all, page);
     let help = "Reads of what the device should have that others answered instead.";
     let mut family = page.counter("holdfast_device_reads_elsewhere_total", help);
     for (name, device) in names.iter().zip(devices) {

@@ -139,10 +139,8 @@ impl Members {
     ) -> io::Result<bool> {
         let (code, table) = self.stripes()?;
         let (needed, columns) = (code.stripe().data(), code.stripe().shards());
-        let others = (0..columns).filter(|other| *other != wanted && Some(*other) != without);
-        let others = others.filter_map(|column| {
-            Some((column, stand(slots, self.placement().at(&table, rows, column, slots))?))
-        });
+        let others = self.stands(slots, &table, rows);
+        let others = others.filter(|(other, _)| *other != wanted && Some(*other) != without);
         let sources = Sources { own, others: others.collect(), needed };
         match self.gather(sources, Blocks { count: frames.len(), read })? {
             Gathered::Own(mut found) => {
@@ -153,6 +151,18 @@ impl Members {
                 .map(|()| false)
                 .map_err(io::Error::other),
         }
+    }
+
+    /// Where all columns of these rows are, by their numbers.
+    fn stands<'a>(
+        &'a self,
+        slots: &'a Slots,
+        table: &'a Table,
+        rows: Rows,
+    ) -> impl Iterator<Item = (usize, Stand)> + 'a {
+        (0..table.map().columns()).filter_map(move |column| {
+            Some((column, stand(slots, self.placement().at(table, rows, column, slots))?))
+        })
     }
 
     /// How parity is made, and where columns are.
@@ -270,12 +280,8 @@ impl Members {
     ) -> Option<io::Result<(Vec<Frame>, bool)>> {
         let (code, table) = self.stripes().ok()?;
         let (data, columns) = (code.stripe().data(), code.stripe().shards());
-        let stand_of = |column| {
-            let stand = stand(slots, self.placement().at(&table, rows, column, slots))?;
-            stand.0.is_in().then_some(stand)
-        };
-        let others = (0..columns).filter_map(|column| Some((column, stand_of(column)?)));
-        let others: Vec<_> = others.collect();
+        let others = self.stands(slots, &table, rows);
+        let others: Vec<_> = others.filter(|(_, (slot, _))| slot.is_in()).collect();
         if others.len() <= data || others.iter().any(|(column, _)| *column == wanted) {
             return None;
         }
@@ -307,10 +313,8 @@ impl Members {
         let slots = self.slots();
         let of = Rows { segment, first: rows.start };
         let needed = code.stripe().shards();
-        let others = (0..needed).filter_map(|column| {
-            Some((column, stand(&slots, self.placement().at(&table, of, column, &slots))?))
-        });
-        let sources = Sources { own: None, others: others.collect(), needed };
+        let others = self.stands(&slots, &table, of).collect();
+        let sources = Sources { own: None, others, needed };
         let columns = self.gather(sources, Blocks { count: rows.len(), read: PATIENTLY })?;
         let columns = columns.by_column(needed);
         let columns: Vec<&[Frame]> = columns.iter().flatten().map(Vec::as_slice).collect();

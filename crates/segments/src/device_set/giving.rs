@@ -4,8 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use block::{BLOCK_BYTES, Frame};
-use format::geometry::UNITS_PER_BLOCK;
+use block::Frame;
 use format::{Part, Place};
 
 use super::device::Slot;
@@ -68,34 +67,33 @@ impl Members {
         (segment, is_metadata): (u32, bool),
         rows: Range<u32>,
     ) -> io::Result<Rebuilt> {
-        let start = Place { segment, offset_units: rows.start * UNITS_PER_BLOCK };
-        let mut rebuilt = Rebuilt::All;
-        match who {
+        let columns = match who {
             Lacking::Device(device) => {
-                let (slot, table) = (self.coming(device)?, self.placement().table());
-                let column = table.and_then(|table| table.map().column_on(segment, device));
-                let at = column.zip(self.placement().row_on(device, start));
-                let Some((column, offset_bytes)) = at else { return Ok(Rebuilt::All) };
-                match self.rows_of(column, (segment, is_metadata), rows) {
-                    Ok(Some((frames, agree))) => {
-                        self.give(&slot, offset_bytes, &frames)?;
-                        rebuilt = if agree { rebuilt } else { Rebuilt::Doubtful };
-                    }
-                    Ok(None) => {}
-                    Err(_) => return Ok(Rebuilt::Nothing),
-                }
+                self.coming(device)?;
+                let table = self.placement().table();
+                let found = table.and_then(|table| {
+                    let column = table.map().column_on(segment, device)?;
+                    Some((column, table.map().part(segment, column)))
+                });
+                Vec::from_iter(found)
             }
-            Lacking::Parts => {
-                for (column, part) in self.moves_of(segment) {
-                    match self.rows_of(column, (segment, is_metadata), rows.clone()) {
-                        Ok(Some((frames, agree))) => {
-                            self.give_part((part, rows.start), &frames)?;
-                            rebuilt = if agree { rebuilt } else { Rebuilt::Doubtful };
-                        }
-                        Ok(None) => {}
-                        Err(_) => return Ok(Rebuilt::Nothing),
-                    }
+            Lacking::Parts => self.moves_of(segment),
+        };
+        let mut rebuilt = Rebuilt::All;
+        for (column, part) in columns {
+            let Ok(found) = self.rows_of(column, (segment, is_metadata), rows.clone()) else {
+                return Ok(Rebuilt::Nothing);
+            };
+            let Some((frames, agree)) = found else { continue };
+            match who {
+                Lacking::Device(device) => {
+                    let offset_bytes = self.placement().row_of_part_bytes(part, rows.start);
+                    self.give(&self.coming(device)?, offset_bytes, &frames)?;
                 }
+                Lacking::Parts => self.give_part((part, rows.start), &frames)?,
+            }
+            if !agree {
+                rebuilt = Rebuilt::Doubtful;
             }
         }
         Ok(rebuilt)
@@ -119,8 +117,7 @@ impl Members {
     /// is moved now stays where it is.
     fn give_part(&self, (part, row): (Part, u32), frames: &[Frame]) -> io::Result<()> {
         let given = self.slot(part.device.into()).map_err(io::Error::other).and_then(|slot| {
-            let start_bytes = self.placement().geometry().part_offset_bytes(part.number);
-            self.give(&slot, start_bytes + u64::from(row) * BLOCK_BYTES, frames)
+            self.give(&slot, self.placement().row_of_part_bytes(part, row), frames)
         });
         given.inspect_err(|_| self.give_up_moves())
     }

@@ -226,9 +226,13 @@ impl Placement {
     }
 
     fn in_part(&self, part: Part, row: u32, slots: &[Arc<Slot>]) -> At {
-        let offset_bytes =
-            self.geometry().part_offset_bytes(part.number) + u64::from(row) * BLOCK_BYTES;
+        let offset_bytes = self.row_of_part_bytes(part, row);
         At { position: position_of(slots, part.device.into()), offset_bytes }
+    }
+
+    /// Where a row of a part is on its device, in bytes.
+    pub(super) fn row_of_part_bytes(&self, part: Part, row: u32) -> u64 {
+        self.geometry().part_offset_bytes(part.number) + u64::from(row) * BLOCK_BYTES
     }
 
     /// Where a device has the row of a place of the log, in bytes; `None` if it has none of it.
@@ -237,7 +241,7 @@ impl Placement {
         let parts = table.map().parts(place.segment);
         let part = parts.into_iter().find(|part| u16::from(part.device) == device)?;
         let row = place.offset_units / UNITS_PER_BLOCK % self.geometry().rows();
-        Some(self.in_part(part, row, &[]).offset_bytes)
+        Some(self.row_of_part_bytes(part, row))
     }
 
     /// Where a place is on the device that is asked for it first, in bytes.
@@ -289,10 +293,11 @@ impl Placement {
         };
         let mut shares = Vec::with_capacity(columns.len());
         for (column, row, frames) in columns {
-            let parts = table.written(of.segment, column);
-            let share =
-                |part: &Part| Share { at: self.in_part(*part, row, slots), frames: frames.clone() };
-            shares.extend(parts.iter().map(share));
+            let (own, other) = table.written(of.segment, column);
+            let share = |part, frames| Share { at: self.in_part(part, row, slots), frames };
+            let copy = other.map(|part| share(part, frames.clone()));
+            shares.push(share(own, frames));
+            shares.extend(copy);
         }
         Ok(shares)
     }

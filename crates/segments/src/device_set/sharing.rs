@@ -15,13 +15,19 @@ impl Members {
         slots: &[Arc<Slot>],
         state_of: impl Fn(&Slot) -> DeviceState,
     ) -> bool {
-        let table = self.placement().table();
-        let has_share =
-            |slot: &&Arc<Slot>| table.as_ref().is_none_or(|table| table.has_share(slot.number));
         let is_in = |slot: &&Arc<Slot>| state_of(slot) == DeviceState::In;
-        let sharing = slots.iter().filter(has_share).count();
-        slots.iter().filter(has_share).filter(is_in).count() >= self.placement().least_in(sharing)
+        let sharing = self.sharing(slots).count();
+        self.sharing(slots).filter(is_in).count() >= self.placement().least_in(sharing)
             && slots.iter().any(|slot| is_in(&slot))
+    }
+
+    /// Those that something of the pool is on.
+    fn sharing<'a>(&self, slots: &'a [Arc<Slot>]) -> impl Iterator<Item = &'a Arc<Slot>> + use<'a> {
+        let table = self.placement().table();
+        let has_share = move |slot: &&Arc<Slot>| {
+            table.as_ref().is_none_or(|table| table.has_share(slot.number))
+        };
+        slots.iter().filter(has_share)
     }
 
     /// How all are, by number.
@@ -40,10 +46,7 @@ impl Members {
 
     /// How many devices must be in at least.
     pub(super) fn least_there(&self) -> usize {
-        let (slots, table) = (self.slots(), self.placement().table());
-        let has_share =
-            |slot: &&Arc<Slot>| table.as_ref().is_none_or(|table| table.has_share(slot.number));
-        self.placement().least_in(slots.iter().filter(has_share).count())
+        self.placement().least_in(self.sharing(&self.slots()).count())
     }
 
     /// How many bytes a pool that is divided like this needs of a device, if it has so many of each

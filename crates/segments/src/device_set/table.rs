@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use format::parts_map::MAPPED_DEVICES_MAX;
 use format::{Part, PartsMap};
-use smallvec::SmallVec;
 
 /// Columns that are moved: of a segment, which one, and the part that it goes to.
 pub(super) type Moves = BTreeMap<(u32, usize), Part>;
@@ -45,10 +44,10 @@ impl Table {
         &self.moves
     }
 
-    /// The parts that what is written to a column goes to.
-    pub(super) fn written(&self, segment: u32, column: usize) -> SmallVec<[Part; 2]> {
+    /// The part that what is written to a column goes to, and the one that the column is moved to.
+    pub(super) fn written(&self, segment: u32, column: usize) -> (Part, Option<Part>) {
         let other = self.moves.get(&(segment, column)).copied();
-        std::iter::once(self.map.part(segment, column)).chain(other).collect()
+        (self.map.part(segment, column), other)
     }
 
     /// Whether something of the pool is on this device. Without a map all are on all devices.
