@@ -2,15 +2,21 @@
 //!
 //! ```text
 //!    0  8  magic "HOLDPART"          32  8  sequence
-//!    8  4  version (1)               40  4  segments, including that of the superblocks
+//!    8  4  version, 1 or 2           40  4  segments, including that of the superblocks
 //!   12  1  columns, 3 to 18          44  4  zero
 //!   13  1  devices that are spare    48  8  devices that are emptied: bit n for number n
-//!   14  2  zero
-//!   16 16  pool id                   56     zero
+//!   14  1  version 2: columns when   56     zero
+//!          the pool was made, or 0
+//!   15  1  zero
+//!   16 16  pool id
 //! 4064 32  BLAKE3 of the bytes before, and of those behind
 //! 4096     columns of segment 1, of segment 2, and so on: 4 bytes each; the number of the device
 //!          in the upper 6 bits, the number of its part in the lower 26
 //! ```
+//!
+//! In version 1 all segments have as many columns as byte 12 says. In version 2 that is the most:
+//! of a narrower segment the last ones are zeros, and at least four are not. A pool has version 2
+//! from when the first segment is laid otherwise than it was made, or as its devices ask for it.
 //!
 //! Parts are numbered from 1 on, and lie on their device as the segments of a pool on one. No two
 //! columns have the same part, and no segment has two of one device. Of a segment's columns the
@@ -30,13 +36,16 @@ use crate::codec::Reader;
 use crate::segment_row::Part;
 
 const MAGIC: [u8; 8] = *b"HOLDPART";
-const VERSION: u32 = 1;
+/// All segments have the same width, and they may have several.
+const VERSIONS: [u32; 2] = [1, 2];
 const SUM_AT: usize = 4064;
 const HEADER_BYTES: usize = BLOCK_BYTES as usize;
 const PART_BITS: u32 = 26;
 
 /// The most columns of a segment, and the fewest: of a map of three or more.
 const COLUMNS: std::ops::RangeInclusive<u8> = 3..=18;
+/// The fewest columns of a segment, where segments have several widths.
+pub const COLUMNS_MIN: u8 = 4;
 /// The offsets of the two places of a map on its device, in bytes: in segment 0, apart from the
 /// superblocks, their stand-in and the labels.
 pub const PARTS_MAP_OFFSETS_BYTES: [u64; 2] = [(4 << 20) + (64 << 10), 11 << 20];
@@ -60,10 +69,16 @@ pub struct PartsMap {
     pub emptied: u64,
     /// How many devices may be lost and their columns made again in free parts of the others.
     pub spares: u8,
+    /// Columns of each segment when the pool was made: what its root counts with.
+    made_with: u8,
+    /// The most columns of a segment: so many entries each of them has.
     columns: u8,
-    /// Of segment 1 on, packed as they are stored.
+    /// Of segment 1 on, packed as they are stored; [`NONE`] where a segment has no such column.
     packed: Vec<u32>,
 }
+
+/// The entry of a column that a segment does not have.
+const NONE: u32 = 0;
 
 /// Which map counts, as labels say it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +96,8 @@ impl PartsMap {
     /// If that is not 3 to 18.
     pub fn new(pool_id: [u8; 16], columns: u8) -> Self {
         assert!(COLUMNS.contains(&columns), "{columns} columns");
-        Self { pool_id, sequence: 1, emptied: 0, spares: 0, columns, packed: Vec::new() }
+        let (made_with, packed) = (columns, Vec::new());
+        Self { pool_id, sequence: 1, emptied: 0, spares: 0, made_with, columns, packed }
     }
 
     /// That of a pool without one: of so many segments over all of as many devices as there are
@@ -104,14 +120,32 @@ impl PartsMap {
         Self { sequence: self.sequence + 1, ..self.clone() }
     }
 
-    /// Columns of each segment.
-    pub fn columns(&self) -> usize {
+    /// The most columns that a segment has, data and parity.
+    pub fn columns_max(&self) -> usize {
         self.columns.into()
+    }
+
+    /// Columns of each segment when the pool was made.
+    pub fn made_with(&self) -> usize {
+        self.made_with.into()
+    }
+
+    /// How many columns a segment has, data and parity.
+    ///
+    /// # Panics
+    /// If there is no such segment.
+    pub fn columns_of(&self, segment: u32) -> usize {
+        self.entries(segment).iter().take_while(|packed| **packed != NONE).count()
+    }
+
+    /// Whether all segments have as many columns as when the pool was made.
+    pub fn is_uniform(&self) -> bool {
+        self.columns == self.made_with && !self.packed.contains(&NONE)
     }
 
     /// How many segments it has, including that of the superblocks.
     pub fn segment_count(&self) -> u32 {
-        1 + (self.packed.len() / self.columns()) as u32
+        1 + (self.packed.len() / self.columns_max()) as u32
     }
 
     /// Where a column of a segment is.
@@ -127,8 +161,13 @@ impl PartsMap {
     /// # Panics
     /// If there is no such segment.
     pub fn parts(&self, segment: u32) -> impl Iterator<Item = Part> {
+        let entries = self.entries(segment).iter();
+        entries.take_while(|packed| **packed != NONE).map(|packed| unpack(*packed))
+    }
+
+    fn entries(&self, segment: u32) -> &[u32] {
         let start = self.index(segment, 0);
-        self.packed[start..start + self.columns()].iter().map(|packed| unpack(*packed))
+        &self.packed[start..start + self.columns_max()]
     }
 
     /// The column of a segment that a device has, if it has one.
@@ -139,10 +178,35 @@ impl PartsMap {
     /// One more segment has its columns in these parts.
     ///
     /// # Panics
-    /// If they are not as many as it has columns; if one has a number that there can't be.
+    /// If they are not 3 to 18; if one has a number that there can't be.
     pub fn push(&mut self, parts: &[Part]) {
-        assert_eq!(parts.len(), self.columns(), "a part for each column");
-        self.packed.extend(parts.iter().map(|part| pack(*part)));
+        self.make_wider(parts.len());
+        self.packed.extend(entries_of(parts, self.columns_max()));
+    }
+
+    /// A segment, of which nothing is used, has its columns in these parts instead.
+    ///
+    /// # Panics
+    /// As [`PartsMap::push`] and [`PartsMap::part`].
+    pub fn lay(&mut self, segment: u32, parts: &[Part]) {
+        self.make_wider(parts.len());
+        let (start, columns) = (self.index(segment, 0), self.columns_max());
+        let entries = self.packed[start..start + columns].iter_mut();
+        entries.zip(entries_of(parts, columns)).for_each(|(old, new)| *old = new);
+    }
+
+    /// Entries have room for segments of so many columns.
+    fn make_wider(&mut self, columns: usize) {
+        let wider = u8::try_from(columns).ok().filter(|columns| COLUMNS.contains(columns));
+        let wider = wider.unwrap_or_else(|| panic!("{columns} columns"));
+        let before = self.columns_max();
+        if wider > self.columns {
+            let entries = self.packed.chunks_exact(before);
+            let missing = columns - before;
+            let entries = entries.map(|entries| entries.iter().copied().chain(none(missing)));
+            self.packed = entries.flatten().collect();
+            self.columns = wider;
+        }
     }
 
     /// A column of a segment is elsewhere.
@@ -155,8 +219,8 @@ impl PartsMap {
     }
 
     fn index(&self, segment: u32, column: usize) -> usize {
-        assert!(segment > 0 && column < self.columns(), "column {column} of segment {segment}");
-        (segment as usize - 1) * self.columns() + column
+        assert!(segment > 0 && column < self.columns_max(), "column {column} of segment {segment}");
+        (segment as usize - 1) * self.columns_max() + column
     }
 
     /// The stored form, padded to whole blocks, and what labels say of it.
@@ -166,8 +230,10 @@ impl PartsMap {
     pub fn encode(&self) -> (Vec<u8>, PartsMapRef) {
         let mut out = Vec::with_capacity(HEADER_BYTES + 4 * self.packed.len());
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&[self.columns, self.spares, 0, 0]);
+        let (version, made_with) =
+            if self.is_uniform() { (VERSIONS[0], 0) } else { (VERSIONS[1], self.made_with) };
+        out.extend_from_slice(&version.to_le_bytes());
+        out.extend_from_slice(&[self.columns, self.spares, made_with, 0]);
         out.extend_from_slice(&self.pool_id);
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.segment_count().to_le_bytes());
@@ -206,22 +272,32 @@ impl PartsMap {
         }
         let entries = used[HEADER_BYTES..].as_chunks::<4>().0;
         let packed = entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect();
-        let Header { columns, spares, pool_id, sequence, emptied, .. } = header;
-        let map = Self { pool_id, sequence, emptied, spares, columns, packed };
+        let Header { columns, spares, made_with, has_several, .. } = header;
+        let Header { pool_id, sequence, emptied, .. } = header;
+        let map = Self { pool_id, sequence, emptied, spares, made_with, columns, packed };
         map.check()?;
+        if map.is_uniform() == has_several {
+            return error("a map of another version than its segments ask for", 8);
+        }
         Ok((map, PartsMapRef { sequence, sum }))
     }
 
     fn check(&self) -> Result<(), FormatError> {
         let mut all = self.packed.clone();
+        all.retain(|packed| *packed != NONE);
         all.sort_unstable();
         if !all.is_sorted_by(|one, next| one < next) {
             return error("a map with a part in two columns", HEADER_BYTES);
         }
-        for (segment, columns) in self.packed.chunks_exact(self.columns()).enumerate() {
-            let at = HEADER_BYTES + 4 * segment * self.columns();
+        for segment in 1..self.segment_count() {
+            let at = HEADER_BYTES + 4 * self.index(segment, 0);
+            let (columns, entries) = (self.columns_of(segment), self.entries(segment));
+            let are_enough = columns >= COLUMNS_MIN.into() || columns == self.made_with();
+            if !are_enough || entries[columns..].iter().any(|packed| *packed != NONE) {
+                return error("a map with a segment of impossible columns", at);
+            }
             let mut seen = 0_u64;
-            for part in columns.iter().map(|packed| unpack(*packed)) {
+            for part in self.parts(segment) {
                 if seen & 1 << part.device != 0 {
                     return error("a map with a segment twice on one device", at);
                 }
@@ -239,6 +315,9 @@ impl PartsMap {
 struct Header {
     columns: u8,
     spares: u8,
+    made_with: u8,
+    /// Whether segments may have other columns than that.
+    has_several: bool,
     pool_id: [u8; 16],
     sequence: u64,
     emptied: u64,
@@ -254,13 +333,17 @@ impl Header {
         if reader.array()? != MAGIC {
             return error("no map of parts", 0);
         }
-        if reader.u32()? != VERSION {
+        let version = reader.u32()?;
+        if !VERSIONS.contains(&version) {
             return error("it has a version of maps that is not known", 8);
         }
-        let [columns, spares, zeros @ ..] = reader.array::<4>()?;
-        if !COLUMNS.contains(&columns) || zeros != [0; 2] {
+        let [columns, spares, made_with, zero] = reader.array::<4>()?;
+        let has_several = version == VERSIONS[1];
+        let is_known = if has_several { COLUMNS.contains(&made_with) } else { made_with == 0 };
+        if !COLUMNS.contains(&columns) || !is_known || zero != 0 {
             return error("a map with impossible columns", 12);
         }
+        let made_with = if has_several { made_with } else { columns };
         let (pool_id, sequence) = (reader.array()?, reader.u64()?);
         let (segments, zeros) = (reader.u32()?, reader.array::<4>()?);
         let entries = u64::from(segments.saturating_sub(1)) * u64::from(columns);
@@ -271,7 +354,8 @@ impl Header {
         if header[reader.offset()..SUM_AT].iter().any(|byte| *byte != 0) {
             return error("a map with what is not known", reader.offset());
         }
-        Ok(Self { columns, spares, pool_id, sequence, emptied, entries: entries as usize })
+        let entries = entries as usize;
+        Ok(Self { columns, spares, made_with, has_several, pool_id, sequence, emptied, entries })
     }
 }
 
@@ -283,6 +367,15 @@ fn sum_of(bytes: &[u8]) -> [u8; 32] {
 
 fn error<T>(what: &'static str, offset: usize) -> Result<T, FormatError> {
     Err(FormatError { what, offset })
+}
+
+/// The entries of a segment, of which there are so many.
+fn entries_of(parts: &[Part], columns: usize) -> impl Iterator<Item = u32> {
+    parts.iter().map(|part| pack(*part)).chain(none(columns - parts.len()))
+}
+
+fn none(count: usize) -> impl Iterator<Item = u32> {
+    std::iter::repeat_n(NONE, count)
 }
 
 fn pack(part: Part) -> u32 {
@@ -297,100 +390,5 @@ fn unpack(packed: u32) -> Part {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn map() -> PartsMap {
-        let mut map =
-            PartsMap { sequence: 7, emptied: 1 << 63, spares: 2, ..PartsMap::new([5; 16], 4) };
-        let part = |device, number| Part { device, number };
-        map.push(&[part(0, 1), part(9, 3), part(63, PART_NUMBER_MAX), part(2, 1)]);
-        map.push(&[part(2, 2), part(0, 2), part(9, 1), part(1, 1)]);
-        map
-    }
-
-    fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-        let entries = Header::decode(&bytes).map_or(0, |header| header.entries);
-        let end = (HEADER_BYTES + 4 * entries).min(bytes.len());
-        let sum = sum_of(&bytes[..end]);
-        bytes[SUM_AT..HEADER_BYTES].copy_from_slice(&sum);
-        bytes
-    }
-
-    #[test]
-    fn golden_bytes_of_a_map() {
-        let (bytes, named) = map().encode();
-        assert_eq!(
-            (bytes.len(), bytes[..16].to_vec()),
-            (8192, b"HOLDPART\x01\0\0\0\x04\x02\0\0".to_vec())
-        );
-        assert_eq!((bytes[16], bytes[32], bytes[40], bytes[55]), (5, 7, 3, 0x80));
-        assert_eq!(bytes[4096..4104], [1, 0, 0, 0, 3, 0, 0, 9 << 2]);
-        assert_eq!(bytes[4104..4108], [0xff; 4]);
-        assert_eq!(PartsMap::stored_bytes(&bytes), Ok(8192));
-        assert_eq!(PartsMap::decode(&bytes), Ok((map(), named)));
-        assert_eq!((map().segment_count(), map().column_on(2, 9)), (3, Some(2)));
-        assert_eq!(
-            (map().part(1, 3), map().column_on(1, 7)),
-            (Part { device: 2, number: 1 }, None)
-        );
-    }
-
-    #[test]
-    fn what_is_not_known_is_refused() {
-        let (bytes, _) = map().encode();
-        for (at, value) in [
-            (0, b'h'),
-            (8, 2),  // a version
-            (12, 2), // columns
-            (12, 19),
-            (14, 1),
-            (40, 0),    // no segments at all
-            (42, 1),    // more than there are bytes
-            (43, 0xff), // more than there can be
-            (44, 1),
-            (56, 1),
-            (4096, 0),     // part 0
-            (4112, 1),     // a part of two segments
-            (4096 + 7, 0), // a segment twice on device 0
-        ] {
-            let mut forged = bytes.clone();
-            forged[at] = value;
-            assert!(PartsMap::decode(&sealed(forged)).is_err(), "byte {at}");
-        }
-        assert_eq!(sealed(bytes.clone()), bytes);
-        let mut bytes = bytes;
-        for at in (0..4128).chain(4100..4128) {
-            bytes[at] ^= 0x10;
-            assert!(PartsMap::decode(&bytes).is_err(), "byte {at}");
-            bytes[at] ^= 0x10;
-        }
-        for end in [0, 4095, 4096, 4127] {
-            assert!(PartsMap::decode(&bytes[..end]).is_err());
-        }
-    }
-
-    #[test]
-    fn a_pool_without_a_map_has_each_segment_on_all_devices() {
-        let map = PartsMap::over_all([1; 16], 6, 20);
-        assert_eq!((map.sequence, map.segment_count()), (0, 20));
-        assert_eq!(map.part(7, 4), Part { device: 5, number: 7 });
-        assert_eq!(map.check(), Ok(()));
-    }
-
-    #[test]
-    fn places_of_a_map_are_apart_from_all_else() {
-        use crate::label::LABEL_OFFSETS_BYTES;
-        use crate::superblock::{SUPERBLOCK_OFFSETS_BYTES, SUPERBLOCK_STAND_IN_OFFSET_BYTES};
-        let others = [LABEL_OFFSETS_BYTES, SUPERBLOCK_OFFSETS_BYTES].concat();
-        for start in PARTS_MAP_OFFSETS_BYTES {
-            let end = start + PARTS_MAP_BYTES_MAX;
-            assert!(end <= 16 << 20);
-            for other in others.iter().chain(&[SUPERBLOCK_STAND_IN_OFFSET_BYTES]) {
-                assert!(*other + (64 << 10) <= start || *other >= end, "{start} and {other}");
-            }
-        }
-        // As many segments as a table of the usual size has, in the widest stripes.
-        const { assert!(COLUMNS_IN_MAP_MAX >= 18 * 57_000) };
-    }
-}
+#[path = "parts_map_tests.rs"]
+mod tests;

@@ -53,6 +53,23 @@ pub enum Rebuilt {
     Nothing,
 }
 
+/// Segments that should be laid on other devices than they are, or on more of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToLayAnew {
+    /// Some of their columns are on devices that are lost, or leave, and no other one has a free
+    /// part for these: those that lack most come first.
+    pub lacking: Vec<u32>,
+    /// They are narrower than they could be on the devices that there are now.
+    pub narrow: Vec<u32>,
+}
+
+impl ToLayAnew {
+    /// Whether all segments are as they should be.
+    pub fn is_empty(&self) -> bool {
+        self.lacking.is_empty() && self.narrow.is_empty()
+    }
+}
+
 /// A device of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceStatus {
@@ -119,14 +136,14 @@ pub enum DeviceError {
     /// None comes to a pool in stripes without a map of parts, and none goes, but for another.
     #[error("the pool has no map of parts, and keeps its {0} devices: replace one that is out")]
     InStripes(usize),
-    /// The others have too few free parts for what it has.
-    #[error("device {number} has {needs} parts of the pool, and the others have {has} free ones")]
+    /// The others have too few parts for the segments of the pool, as narrow as these can be.
+    #[error("without device {number} there is room for {has} of the pool's {needs} segments")]
     NoRoom {
         /// The number of the device.
         number: u16,
-        /// How many parts of it are in use.
+        /// How many segments there are.
         needs: u32,
-        /// How many others have free.
+        /// How many of two columns of data the others have room for.
         has: u32,
     },
     /// It is what is asked for already, or can't be from where it is.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 pub use format::Part;
+use format::parts_map::COLUMNS_MIN;
 
 /// Why a part was not taken or given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -141,6 +142,14 @@ impl Parts {
             devices.into_iter().filter_map(|(number, _)| self.take_on(number)).collect();
         assert_eq!(parts.len(), columns, "all of these have free parts");
         Some(parts)
+    }
+
+    /// As [`Parts::allot`], of as many columns as there are devices with free parts: at most so
+    /// many, and at least [`COLUMNS_MIN`].
+    pub fn allot_widest(&mut self, segment: u32, columns_max: usize) -> Option<Vec<Part>> {
+        let with_free = self.devices.values().filter(|device| device.free_count > 0).count();
+        let columns = with_free.min(columns_max);
+        if columns < COLUMNS_MIN.into() { None } else { self.allot(segment, columns) }
     }
 
     /// Takes a part for one more column of a segment that is on these devices: of the other one

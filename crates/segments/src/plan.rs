@@ -13,18 +13,21 @@ pub const DEVICES_MAX: usize = 48;
 /// How a new pool in stripes is laid on devices of these sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StripePlan {
-    /// How the pool is divided.
+    /// How the pool is divided, with the columns of its widest segments.
     pub geometry: Geometry,
     /// How many devices are spare.
     spares: u8,
     /// How many parts each device has.
     parts: Vec<u32>,
+    /// How many segments are asked for.
+    asked: u64,
 }
 
 impl StripePlan {
     /// That of devices with so many bytes each, 4 to 48. Segments have as many columns as there are
-    /// devices without the spare ones, at most 18. So much room stays free as it takes to make the
-    /// columns of `spares` lost devices again on the others, whichever they are.
+    /// devices without the spare ones, at most 18. Where the smaller devices are full those that
+    /// follow are on the others, as long as these are four. So much room stays free as it takes to
+    /// make the columns of `spares` lost devices again on the others, whichever they are.
     ///
     /// `capacity_bytes` is what each device would have if there were as many as columns; `None`
     /// takes all that there is. Parts have `part_bytes`, or what the size of the devices asks for.
@@ -49,7 +52,7 @@ impl StripePlan {
             // So that the pool can become twice as large.
             let is_small = plan.columns_in_all() <= COLUMNS_IN_MAP_MAX / 2;
             if is_small || part_bytes.is_some() || bytes >= SEGMENT_BYTES_MAX {
-                return plan.check();
+                return plan.with_narrow().check();
             }
             bytes *= 2;
         }
@@ -71,7 +74,28 @@ impl StripePlan {
         let asked = capacity_bytes.map_or(u64::MAX, behind_first);
         let segments = u64::from(room).min(asked).min(u64::from(u32::MAX) - 1) as u32;
         let geometry = Geometry { segment_count: 1 + segments, ..one };
-        Ok(Self { geometry, spares: spares as u8, parts })
+        Ok(Self { geometry, spares: spares as u8, parts, asked })
+    }
+
+    /// With those that are narrower, where smaller devices are full. What spare ones leave of the
+    /// larger devices is for the columns that are to be made again there.
+    fn with_narrow(mut self) -> Self {
+        if self.spares == 0 {
+            let (mut parts, columns) = (self.free(), self.columns().into());
+            let is_asked = |segment: &u32| u64::from(*segment) <= self.asked;
+            let mut segments = (1..u32::MAX).take_while(is_asked);
+            let more = segments.find(|segment| parts.allot_widest(*segment, columns).is_none());
+            let first_without = more.unwrap_or_else(|| self.asked.min(u32::MAX.into()) as u32 + 1);
+            self.geometry.segment_count = self.geometry.segment_count.max(first_without);
+        }
+        self
+    }
+
+    /// The parts of all devices, which are free.
+    fn free(&self) -> Parts {
+        let mut parts = Parts::default();
+        (0..).zip(&self.parts).for_each(|(device, count)| parts.add(device, *count));
+        parts
     }
 
     fn columns_in_all(&self) -> u64 {
@@ -98,14 +122,11 @@ impl StripePlan {
 
     /// Where the columns of all segments are.
     pub fn map(&self, pool_id: [u8; 16]) -> PartsMap {
-        let mut parts = Parts::default();
-        for (device, count) in (0..).zip(&self.parts) {
-            parts.add(device, *count);
-        }
+        let mut parts = self.free();
         let mut map = PartsMap::new(pool_id, self.columns());
         map.spares = self.spares;
         for segment in 1..self.geometry.segment_count {
-            let taken = parts.allot(segment, self.columns().into());
+            let taken = parts.allot_widest(segment, self.columns().into());
             map.push(&taken.expect("the plan has counted it"));
         }
         map
@@ -150,8 +171,10 @@ mod tests {
         // One of seven is spare: 7 x 40 parts, of which 40 stay free.
         assert_eq!(segments(&[40; 7], 1), 40);
         assert_eq!(segments(&[40; 8], 2), 40);
-        // Of different sizes: five columns, and the largest ones have room to spare.
-        assert_eq!(segments(&[40, 40, 40, 40, 20], 0), 20);
+        // Of different sizes: five columns,
+        // and when the small one is full, 20 of four columns.
+        assert_eq!(segments(&[40, 40, 40, 40, 20], 0), 40);
+        assert_eq!(segments(&[40, 40, 40, 20, 20], 0), 20);
         assert_eq!(segments(&[40, 40, 40, 40, 20, 20], 1), 20);
         assert_eq!(segments(&[40, 40, 40, 40, 30, 20, 20], 2), 20);
         assert_eq!(segments(&[60, 50, 40, 40, 40, 40], 1), 40);
@@ -166,6 +189,11 @@ mod tests {
     #[test]
     fn a_capacity_that_is_asked_for_leaves_the_rest_free() {
         let plan = |capacity| StripePlan::new(&[device(40); 6], 0, Some(capacity), Some(PART));
+        let mixed = [device(40), device(40), device(40), device(40), device(20)];
+        let of_mixed = |capacity| StripePlan::new(&mixed, 0, Some(capacity), Some(PART)).unwrap();
+        assert_eq!(of_mixed(device(30)).geometry.segment_count, 31);
+        assert_eq!(of_mixed(device(18)).geometry.segment_count, 19);
+        assert_eq!(of_mixed(device(90)).geometry.segment_count, 41);
         assert_eq!(plan(device(20)).unwrap().geometry.segment_count, 21);
         assert_eq!(plan(device(90)).unwrap().geometry.segment_count, 41);
         assert!(plan(device(2)).is_err());

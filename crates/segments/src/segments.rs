@@ -10,7 +10,7 @@ use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
-use crate::devices::{DeviceError, DeviceStatus, Lacking, Rebuilt};
+use crate::devices::{DeviceError, DeviceStatus, Lacking, Rebuilt, ToLayAnew};
 
 /// Where the segments of a pool live, and its root.
 ///
@@ -25,6 +25,27 @@ pub trait Segments: Send + Sync {
     /// The pool is divided like this from now on: as its root says, or as it will say when it has
     /// grown. Segments keep their size.
     fn lay_out(&self, geometry: Geometry);
+
+    /// How many columns of data a segment has; `None` if that is what the root says of all. It
+    /// changes by [`Segments::lay_anew`] only.
+    fn columns(&self, _segment: u32) -> Option<u8> {
+        None
+    }
+
+    /// Which segments should be laid otherwise than they are, as devices have come or gone.
+    fn to_lay_anew(&self) -> Arc<ToLayAnew> {
+        Arc::default()
+    }
+
+    /// Lays those of these segments anew that should be, durably, and others narrower where these
+    /// lack something otherwise; how many were. Nothing is in any of them, nobody reads them, and
+    /// nobody writes to them before this has returned.
+    ///
+    /// # Errors
+    /// What devices say: all are where they were then.
+    fn lay_anew(&self, _segments: &[u32]) -> io::Result<u32> {
+        Ok(0)
+    }
 
     /// How large a pool there is room for, in bytes.
     fn len_bytes(&self) -> u64;

@@ -74,7 +74,7 @@ impl Members {
         read: Read,
     ) -> io::Result<()> {
         let slots = self.slots();
-        for run in self.placement().runs(place, frames.len(), &slots) {
+        for run in self.placement().runs(place, frames.len(), &slots)? {
             self.read_run(&slots, &run, &mut frames[run.frames.clone()], read)?;
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Members {
         frames: &mut [FrameMut],
         read: Read,
     ) -> io::Result<bool> {
-        let (code, table) = self.stripes()?;
+        let (code, table) = self.stripes(rows.segment)?;
         let (needed, columns) = (code.stripe().data(), code.stripe().shards());
         let others = self.stands(slots, &table, rows);
         let others = others.filter(|(other, _)| *other != wanted && Some(*other) != without);
@@ -160,17 +160,18 @@ impl Members {
         table: &'a Table,
         rows: Rows,
     ) -> impl Iterator<Item = (usize, Stand)> + 'a {
-        (0..table.map().columns()).filter_map(move |column| {
+        (0..table.columns(rows.segment).unwrap_or(0)).filter_map(move |column| {
             Some((column, stand(slots, self.placement().at(table, rows, column, slots))?))
         })
     }
 
-    /// How parity is made, and where columns are.
+    /// How parity of a segment is made, and where columns are.
     ///
     /// # Errors
     /// If the pool is not in stripes.
-    fn stripes(&self) -> io::Result<(&dyn Code, Arc<Table>)> {
-        self.placement().code().zip(self.placement().table()).ok_or_else(is_out)
+    fn stripes(&self, segment: u32) -> io::Result<(&dyn Code, Arc<Table>)> {
+        let table = self.placement().table().ok_or_else(is_out)?;
+        Ok((self.placement().code_of(&table, segment).ok_or_else(is_out)?, table))
     }
 
     /// Reads one of the copies, by its number: see [`crate::Segments::copies`].
@@ -184,11 +185,11 @@ impl Members {
         frames: &mut [FrameMut],
     ) -> io::Result<()> {
         let (slots, copy) = (self.slots(), copy as usize);
-        for run in self.placement().runs(place, frames.len(), &slots) {
+        for run in self.placement().runs(place, frames.len(), &slots)? {
             let frames = &mut frames[run.frames.clone()];
             match &run.held {
                 Held::Column(rows, column) if copy > 0 => {
-                    let shards = self.stripes()?.0.stripe().shards();
+                    let shards = self.stripes(rows.segment)?.0.stripe().shards();
                     let mut others = (0..shards).filter(|other| other != column);
                     let without = Some(others.nth(copy - 1).ok_or_else(no_copy)?);
                     self.make(&slots, None, (*rows, *column, without), frames, PATIENTLY)?;
@@ -208,7 +209,7 @@ impl Members {
         match held {
             Held::Copies(copies) => copies.get(copy).copied().ok_or_else(no_copy),
             Held::Column(rows, column) if copy == 0 => {
-                Ok(self.placement().at(&self.stripes()?.1, *rows, *column, slots))
+                Ok(self.placement().at(&self.stripes(rows.segment)?.1, *rows, *column, slots))
             }
             Held::Column(..) => Err(no_copy()),
         }
@@ -220,7 +221,7 @@ impl Members {
     /// As [`crate::Segments::mend`].
     pub(super) fn mend(&self, place: Place, copy: u32, frames: &[Frame]) -> io::Result<()> {
         let slots = self.slots();
-        for run in self.placement().runs(place, frames.len(), &slots) {
+        for run in self.placement().runs(place, frames.len(), &slots)? {
             if matches!(run.held, Held::Column(..)) && copy > 0 {
                 let text = "it is made of what others have, and not stored";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
@@ -249,7 +250,8 @@ impl Members {
         rows: Range<u32>,
     ) -> io::Result<Option<(Vec<Frame>, bool)>> {
         let slots = self.slots();
-        let geometry = self.placement().geometry();
+        let table = self.placement().table().ok_or_else(is_out)?;
+        let geometry = self.placement().geometry_of(&table, segment);
         let of = Rows { segment, first: rows.start };
         let mut frames: Vec<FrameMut> = rows.clone().map(|_| FrameMut::stale()).collect();
         if is_metadata {
@@ -278,7 +280,7 @@ impl Members {
         wanted: usize,
         count: usize,
     ) -> Option<io::Result<(Vec<Frame>, bool)>> {
-        let (code, table) = self.stripes().ok()?;
+        let (code, table) = self.stripes(rows.segment).ok()?;
         let (data, columns) = (code.stripe().data(), code.stripe().shards());
         let others = self.stands(slots, &table, rows);
         let others: Vec<_> = others.filter(|(_, (slot, _))| slot.is_in()).collect();
@@ -309,7 +311,7 @@ impl Members {
         segment: u32,
         rows: Range<u32>,
     ) -> io::Result<bool> {
-        let (code, table) = self.stripes()?;
+        let (code, table) = self.stripes(segment)?;
         let slots = self.slots();
         let of = Rows { segment, first: rows.start };
         let needed = code.stripe().shards();

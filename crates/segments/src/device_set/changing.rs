@@ -74,7 +74,7 @@ impl Members {
         let returning = slots.iter().find(returns).map(|slot| (slot.number, slot.id));
         let replaced = old.or(returning.map(|(number, _)| number));
         let (has_stripes, table) =
-            (self.placement().code().is_some(), self.placement().mapped_table());
+            (self.placement().has_stripes(), self.placement().mapped_table());
         let next = match replaced.filter(|_| has_stripes) {
             // It has the place of the other in each segment.
             Some(replaced) => replaced,
@@ -91,6 +91,10 @@ impl Members {
             }
             None => change.bytes,
         };
+        if let Some(old) = old.filter(|_| has_bytes < needs_bytes && table.is_some()) {
+            drop(change);
+            return self.add_beside(device, old, entropy);
+        }
         if has_bytes < needs_bytes {
             return Err(DeviceError::Small { has_bytes, needs_bytes });
         }
@@ -100,38 +104,32 @@ impl Members {
         };
         let slot = Slot::new(number, id, Some(device), DeviceState::Out);
         slot.set_bytes(geometry.part_offset_bytes(geometry.count_in(has_bytes) as u32));
-        match replaced {
-            Some(replaced) => {
-                let at = slots.iter().position(|slot| slot.number == replaced);
-                let at = at.ok_or(DeviceError::Unknown(replaced))?;
-                if slots[at].written().is_some() {
-                    let (state, instead) = (slots[at].state(), "take it out first");
-                    return Err(DeviceError::State { number: replaced, state, instead });
-                }
-                slots.remove(at);
-                let at = slots.partition_point(|other| other.number < number);
-                slots.insert(at, slot.clone());
-            }
-            None if table.is_some() => {
-                if slots.len() >= DEVICES_MAX {
-                    return Err(DeviceError::Full(slots.len()));
-                }
-                let at = slots.partition_point(|other| other.number < number);
-                slots.insert(at, slot.clone());
-            }
-            None if has_stripes => return Err(DeviceError::InStripes(slots.len())),
-            None if slots.len() >= MIRRORS_MAX => return Err(DeviceError::Full(slots.len())),
-            None => slots.push(slot.clone()),
-        }
+        put(&mut slots, &slot, replaced, (has_stripes, table.is_some()))?;
         self.commit(&mut change, slots.into(), BTreeMap::new())?;
         self.let_catch_up(&mut change, &slot)?;
         Ok(number)
     }
 
+    /// A device that is too small for what another one had comes as one more, and the other goes:
+    /// its columns are made again wherever there is room.
+    fn add_beside(&self, device: Device, old: u16, entropy: [u8; 16]) -> Result<u16, DeviceError> {
+        let slot = self.slot(old)?;
+        if slot.written().is_some() {
+            let (state, instead) = (slot.state(), "take it out first");
+            return Err(DeviceError::State { number: old, state, instead });
+        }
+        let number = self.add(device, None, entropy)?;
+        match self.empty(old) {
+            // Then it is made again when it is taken for lost, as far as there is room.
+            Ok(()) | Err(DeviceError::NoRoom { .. }) => Ok(number),
+            Err(error) => Err(error),
+        }
+    }
+
     /// A device goes for good.
     pub(super) fn remove(&self, number: u16) -> Result<(), DeviceError> {
         let slot = self.slot(number)?;
-        if self.placement().code().is_some() {
+        if self.placement().has_stripes() {
             return self.empty(number);
         }
         if slot.written().is_some() {
@@ -142,6 +140,40 @@ impl Members {
         let rest = self.slots().iter().filter(|slot| slot.number != number).cloned().collect();
         Ok(self.commit(&mut change, rest, BTreeMap::new())?)
     }
+}
+
+/// A device comes to these, or takes the place of one, in a pool in stripes, or one with a map of
+/// parts, or neither.
+fn put(
+    slots: &mut Vec<Arc<Slot>>,
+    slot: &Arc<Slot>,
+    replaced: Option<u16>,
+    (has_stripes, has_map): (bool, bool),
+) -> Result<(), DeviceError> {
+    match replaced {
+        Some(replaced) => {
+            let at = slots.iter().position(|slot| slot.number == replaced);
+            let at = at.ok_or(DeviceError::Unknown(replaced))?;
+            if slots[at].written().is_some() {
+                let (state, instead) = (slots[at].state(), "take it out first");
+                return Err(DeviceError::State { number: replaced, state, instead });
+            }
+            slots.remove(at);
+            let at = slots.partition_point(|other| other.number < slot.number);
+            slots.insert(at, slot.clone());
+        }
+        None if has_map => {
+            if slots.len() >= DEVICES_MAX {
+                return Err(DeviceError::Full(slots.len()));
+            }
+            let at = slots.partition_point(|other| other.number < slot.number);
+            slots.insert(at, slot.clone());
+        }
+        None if has_stripes => return Err(DeviceError::InStripes(slots.len())),
+        None if slots.len() >= MIRRORS_MAX => return Err(DeviceError::Full(slots.len())),
+        None => slots.push(slot.clone()),
+    }
+    Ok(())
 }
 
 /// The lowest number that no device has.

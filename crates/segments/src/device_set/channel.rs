@@ -233,7 +233,7 @@ impl Channel for SetChannel {
         if frame_count == 0 {
             return Ok(());
         }
-        for run in self.members.placement().runs(place, frame_count, &self.slots) {
+        for run in self.members.placement().runs(place, frame_count, &self.slots)? {
             let copies = match &run.held {
                 Held::Copies(copies) => copies.clone(),
                 Held::Column(rows, column) => SmallVec::from_iter([self.at_column(*rows, *column)]),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use block::Frame;
 use format::{Part, Place};
+use sys::Disk;
 
 use super::device::Slot;
 use super::members::Members;
 use super::placement::{At, Held};
-use super::workers::TRANSFER;
+use super::workers::{ALONE, TRANSFER};
 use crate::devices::{DeviceState, Lacking, Rebuilt};
 
 impl Members {
@@ -33,7 +34,7 @@ impl Members {
     pub(super) fn copy_to(&self, who: Lacking, place: Place, frames: &[Frame]) -> io::Result<()> {
         let Lacking::Device(device) = who else { return self.copy_to_parts(place, frames) };
         let (slot, slots) = (self.coming(device)?, self.slots());
-        for run in self.placement().runs(place, frames.len(), &slots) {
+        for run in self.placement().runs(place, frames.len(), &slots)? {
             let its = |at: &At| slots.get(at.position).is_some_and(|it| it.number == device);
             let at = match &run.held {
                 Held::Copies(copies) => copies.iter().copied().find(its),
@@ -47,7 +48,7 @@ impl Members {
     }
 
     fn copy_to_parts(&self, place: Place, frames: &[Frame]) -> io::Result<()> {
-        for run in self.placement().runs(place, frames.len(), &self.slots()) {
+        for run in self.placement().runs(place, frames.len(), &self.slots())? {
             let Held::Column(rows, column) = run.held else { continue };
             let moves = self.moves_of(rows.segment);
             if let Some((_, part)) = moves.into_iter().find(|(moved, _)| *moved == column) {
@@ -97,6 +98,25 @@ impl Members {
             }
         }
         Ok(rebuilt)
+    }
+
+    /// A device has all that it lacked: it is flushed, and `admit` has it be in.
+    ///
+    /// # Errors
+    /// What it says, and then it is out; those of `admit`.
+    pub(super) fn given(
+        &self,
+        device: u16,
+        admit: impl FnOnce(&Arc<Slot>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let slot = self.slot(device).map_err(io::Error::other)?;
+        let it = slot.clone();
+        let flush = move |disk: &dyn Disk| it.flush_all(disk);
+        let flushed = self.one(&slot, ALONE, flush).and_then(|()| admit(&slot));
+        flushed.map_err(|error| match slot.state() {
+            DeviceState::CatchingUp => self.fail_with(&slot, error),
+            _ => error,
+        })
     }
 
     /// A device that is catching up.

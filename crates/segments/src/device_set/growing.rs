@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use format::parts_map::COLUMNS_IN_MAP_MAX;
+use format::parts_map::{COLUMNS_IN_MAP_MAX, COLUMNS_MIN};
 use format::{Geometry, PartsMap};
 
 use super::device::Slot;
@@ -14,7 +14,7 @@ use super::members::{Change, Members, Slots};
 use super::table::{Moves, Table};
 use super::workers::{FLUSH, ask};
 use crate::parts::Parts;
-use crate::plan::segments_in;
+use crate::plan::{segments_in, stripe_columns};
 
 impl Members {
     /// Has the map name so many segments as a pool has that is as long as this on each of as many
@@ -31,17 +31,17 @@ impl Members {
         else {
             return Ok(());
         };
-        if wanted * map.columns() as u64 > COLUMNS_IN_MAP_MAX {
+        let slots = self.slots();
+        let Room { bytes, width } = self.room_for(&slots, &table, geometry, more)?;
+        if wanted * width.max(map.columns_max()) as u64 > COLUMNS_IN_MAP_MAX {
             let text = "the map of parts has no place for so many segments";
             return Err(io::Error::new(io::ErrorKind::StorageFull, text));
         }
-        let slots = self.slots();
-        let (bytes, grown) = self.room_for(&slots, &table, geometry, more as u32)?;
         let mut parts = free_parts(&table, &bytes, geometry);
         let mut next = map.successor();
         for segment in map.segment_count()..wanted as u32 {
-            let taken = parts.allot(segment, map.columns());
-            next.push(&taken.ok_or_else(|| no_room(grown))?);
+            let taken = parts.allot(segment, width);
+            next.push(&taken.ok_or_else(|| no_room(0))?);
         }
         for slot in slots.iter() {
             if let Some(bytes) = bytes.get(&slot.number) {
@@ -51,31 +51,32 @@ impl Members {
         self.commit_map(&mut change, slots.clone(), next, table.moves().clone())
     }
 
-    /// How much of each device that is in the pool may have, so that so many more segments fit; and
-    /// how many segments fit then.
+    /// What there is for so many more segments, as wide as they can be. Files become longer, if it
+    /// takes that.
     fn room_for(
         &self,
         slots: &[Arc<Slot>],
         table: &Table,
         geometry: Geometry,
-        more: u32,
-    ) -> io::Result<(BTreeMap<u16, u64>, u32)> {
+        more: u64,
+    ) -> io::Result<Room> {
         let map = table.map();
         let usable = || slots.iter().filter(|slot| slot.is_in() && !table.is_emptied(slot.number));
-        let count = |bytes: &BTreeMap<u16, u64>| {
+        let count = |bytes: &BTreeMap<u16, u64>, width: usize| {
             let parts: Vec<u32> =
                 bytes.values().map(|bytes| geometry.count_in(*bytes) as u32 - 1).collect();
-            let all = segments_in(&parts, map.columns(), map.spares.into());
-            let room = free_parts(table, bytes, geometry).room(map.columns());
-            room.min((1 + all).saturating_sub(map.segment_count()))
+            let all = segments_in(&parts, width, map.spares.into());
+            let room = free_parts(table, bytes, geometry).room(width);
+            u64::from(room.min((1 + all).saturating_sub(map.segment_count())))
         };
         let has: BTreeMap<u16, u64> = usable().map(|slot| (slot.number, slot.bytes())).collect();
-        if count(&has) >= more {
-            return Ok((has, more));
+        let widest = stripe_columns(has.len(), map.spares.into());
+        if widest >= COLUMNS_MIN.into() && count(&has, widest) >= more {
+            return Ok(Room { bytes: has, width: widest });
         }
         // Each of n devices has a share of the new columns, and the spare ones have parts too.
         let shares = has.len().saturating_sub(map.spares.into()).max(1) as u64;
-        let parts_each = (u64::from(more) * map.columns() as u64).div_ceil(shares);
+        let parts_each = (more * widest as u64).div_ceil(shares);
         let long = |slot: &Arc<Slot>| {
             let device = slot.device.as_ref()?;
             let wanted = slot.bytes() + parts_each * geometry.part_bytes;
@@ -88,9 +89,11 @@ impl Members {
             Some((slot.number, whole.max(slot.bytes())))
         };
         let longer: BTreeMap<u16, u64> = usable().filter_map(long).collect();
-        match count(&longer) {
-            fit if fit >= more => Ok((longer, fit)),
-            fit => Err(no_room(fit)),
+        let mut widths = (usize::from(COLUMNS_MIN)..=widest).rev();
+        match widths.find(|width| count(&longer, *width) >= more) {
+            Some(width) => Ok(Room { bytes: longer, width }),
+            None if widest < COLUMNS_MIN.into() => Err(no_room(0)),
+            None => Err(no_room(count(&longer, COLUMNS_MIN.into()))),
         }
     }
 
@@ -121,7 +124,15 @@ impl Members {
     }
 }
 
-fn no_room(fit: u32) -> io::Error {
+/// What there is for more segments.
+struct Room {
+    /// How much of each device the pool has then.
+    bytes: BTreeMap<u16, u64>,
+    /// How many columns each of them has.
+    width: usize,
+}
+
+fn no_room(fit: u64) -> io::Error {
     let text = format!(
         "the devices have room for {fit} more segments only: add a device, or have those return \
          that are out"

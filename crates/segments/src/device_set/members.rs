@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::device::Slot;
 use super::labelling::write_labels;
 use super::lanes::UnderWay;
+use super::laying::LastLook;
 use super::maps::Stored;
 use super::moving::Batch;
 use super::placement::Placement;
@@ -47,6 +48,7 @@ pub(super) struct Members {
     change: Mutex<Change>,
     /// Columns that are moved.
     batch: Mutex<Batch>,
+    last_look: Mutex<LastLook>,
     /// How long a device is out before its columns are made again on others, in milliseconds.
     lost_after_ms: AtomicU64,
 }
@@ -85,6 +87,7 @@ impl Members {
             attempts: AtomicU64::new(0),
             change: Mutex::new(change),
             batch: Mutex::default(),
+            last_look: Mutex::default(),
             lost_after_ms: AtomicU64::new(LOST_AFTER.as_millis() as u64),
         };
         members.tell_redundancy();
@@ -126,6 +129,11 @@ impl Members {
 
     pub(super) fn batch(&self) -> MutexGuard<'_, Batch> {
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found when it was last looked for segments that should be laid otherwise.
+    pub(super) fn last_look(&self) -> MutexGuard<'_, LastLook> {
+        self.last_look.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long a device is out before its columns are made again on others.

@@ -13,6 +13,7 @@
 //! * [`opening`]: making a pool, and finding out from labels who is in,
 //! * [`table`] and [`maps`]: where the columns of a pool in stripes are, in memory and on devices;
 //!   [`growing`]: more of them, [`moving`]: in other parts, [`giving`]: what was there before,
+//!   [`laying`]: of segments that nothing is in, on fewer devices or on more,
 //! * [`survey`]: what labels say where too few are there to open it,
 //! * [`roots`]: the root on all of them,
 //! * [`set`]: [`crate::Segments`] over them, [`channel`] and [`reads`]: a thread's way to
@@ -29,6 +30,10 @@
 //! 4. A device is taken back only when none of the requests is on its way any more that it had
 //!    before it went out: one that lands late would be over what was written since.
 
+use std::sync::Arc;
+
+use crate::segments::{Segments, Shared};
+
 mod access;
 mod changing;
 mod channel;
@@ -39,6 +44,7 @@ mod growing;
 mod labelling;
 mod lanes;
 mod late;
+mod laying;
 mod maps;
 mod members;
 mod moving;
@@ -58,6 +64,12 @@ pub use placement::least_in;
 pub use set::DeviceSet;
 pub use survey::{Found, Survey, Surveyed};
 
+impl From<Arc<DeviceSet>> for Shared {
+    fn from(set: Arc<DeviceSet>) -> Self {
+        Self::from(set as Arc<dyn Segments>)
+    }
+}
+
 #[cfg(test)]
 mod coming_tests;
 #[cfg(test)]
@@ -65,7 +77,11 @@ mod hang_tests;
 #[cfg(test)]
 mod hanging;
 #[cfg(test)]
+mod laying_tests;
+#[cfg(test)]
 mod moving_tests;
+#[cfg(test)]
+mod stripes_checked;
 #[cfg(test)]
 mod stripes_out_tests;
 #[cfg(test)]

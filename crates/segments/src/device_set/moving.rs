@@ -18,16 +18,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use format::parts_map::COLUMNS_MIN;
 use format::{Geometry, Part};
 use sys::Disk;
 
 use super::device::Slot;
 use super::growing::free_parts;
+use super::laying::without_emptied;
 use super::members::{Change, Members};
 use super::table::{Moves, Table};
 use super::workers::FLUSH;
 use crate::devices::{DeviceError, DeviceState};
-use crate::parts::Parts;
+use crate::parts::{Parts, segments_left};
 
 /// Columns that are moved at a time. Each batch ends with a map on all devices.
 const BATCH: usize = 64;
@@ -51,6 +53,13 @@ pub(super) struct Batch {
     /// Parts that the batches before have left since the last one that was ended, and since when.
     resting: Vec<Part>,
     ended: Option<Instant>,
+}
+
+impl Batch {
+    /// Parts that nobody uses yet, as something may still land there.
+    pub(super) fn resting(&self) -> &[Part] {
+        &self.resting
+    }
 }
 
 impl Members {
@@ -119,14 +128,8 @@ impl Members {
                 left.push(map.part(*segment, *column));
                 map.set(*segment, *column, *part);
             }
-            let next = Table::new(map.clone());
-            let is_gone = |number: u16| next.is_emptied(number) && next.used(number) == 0;
-            let slots = self.slots();
-            let rest: Vec<_> = slots.iter().filter(|slot| !is_gone(slot.number)).cloned().collect();
-            for slot in slots.iter().filter(|slot| is_gone(slot.number)) {
-                map.emptied &= !(1 << slot.number);
-            }
-            self.commit_map(&mut change, rest.into(), map, Moves::new())?;
+            let rest = without_emptied(&self.slots(), &mut map);
+            self.commit_map(&mut change, rest, map, Moves::new())?;
             let mut batch = self.batch();
             (batch.resting, batch.ended) = (left, Some(Instant::now()));
             Ok(())
@@ -176,7 +179,9 @@ impl Members {
         };
         let has_columns = |slot: &&Arc<Slot>| table.used(slot.number) > 0;
         let is_any_left = slots.iter().filter(has_columns).any(|slot| leaves(slot.number));
-        let uneven = if is_any_left { Vec::new() } else { uneven(table, &bytes, geometry) };
+        // One that has come gets its columns by wider segments, where these can be wider.
+        let is_even = is_any_left || !self.to_lay_anew().narrow.is_empty();
+        let uneven = if is_even { Vec::new() } else { uneven(table, &bytes, geometry) };
         if !is_any_left && uneven.is_empty() {
             return Moves::new();
         }
@@ -210,8 +215,7 @@ impl Members {
             table = self.placement().mapped_table().unwrap_or(table);
         }
         let slots = self.slots();
-        let needs = table.used(number);
-        if needs == 0 {
+        if table.used(number) == 0 {
             let rest = slots.iter().filter(|slot| slot.number != number).cloned().collect();
             let mut map = table.map().successor();
             map.emptied &= !(1 << number);
@@ -222,9 +226,13 @@ impl Members {
         };
         let others: BTreeMap<u16, u64> =
             slots.iter().filter(is_other).map(|slot| (slot.number, slot.bytes())).collect();
-        let free = free_parts(&table, &others, self.placement().geometry());
-        let has = free.free().map(|(_, free)| free).sum();
-        if has < needs || others.len() < table.map().columns() {
+        let geometry = self.placement().geometry();
+        let parts: Vec<u32> =
+            others.values().map(|bytes| geometry.count_in(*bytes) as u32 - 1).collect();
+        // Segments become narrower, where others have no free parts.
+        let (has, needs) =
+            (segments_left(&parts, COLUMNS_MIN.into()), table.map().segment_count() - 1);
+        if has < needs {
             return Err(DeviceError::NoRoom { number, needs, has });
         }
         self.mark_emptied(&mut change, &table, number, true)
@@ -329,7 +337,7 @@ fn even_out(table: &Table, pair: Uneven, free: &mut Parts) -> Moves {
 
 impl Slot {
     /// Whether it has been away for so long.
-    fn is_lost(&self, after: Duration) -> bool {
+    pub(super) fn is_lost(&self, after: Duration) -> bool {
         let is_away =
             matches!(self.state(), DeviceState::Out | DeviceState::Kept | DeviceState::Missing);
         is_away && self.since().elapsed() >= after

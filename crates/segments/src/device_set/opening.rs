@@ -193,7 +193,7 @@ pub(super) fn placement_of(
     if newest.parts.sequence == 0 {
         let placement = Placement::on(newest.pool_id, slots.len())?;
         let are_numbered = slots.iter().zip(0..).all(|(slot, position)| slot.number == position);
-        return match placement.code().is_some() && !are_numbered {
+        return match placement.has_stripes() && !are_numbered {
             true => Err(unknown()),
             false => Ok(placement),
         };
@@ -232,9 +232,9 @@ pub(super) fn make(
         None => Placement::on(root.pool_id, devices.len()),
     };
     let placement = placement.map_err(io::Error::other)?;
-    let has_feature = match placement.code() {
-        Some(_) => root.features.has_stripes() && root.features.has_parts() == plan.is_some(),
-        None => root.features.has_mirrors(),
+    let has_feature = match placement.has_stripes() {
+        true => root.features.has_stripes() && root.features.has_parts() == plan.is_some(),
+        false => root.features.has_mirrors(),
     };
     assert!(has_feature && root.features.has_labels(), "the root is of another kind of pool");
     placement.lay_out(root.geometry);

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
 use format::geometry::{METADATA_COPIES, PARITY_COLUMNS, UNITS_PER_BLOCK};
 use format::{Geometry, PLACE_UNIT_BYTES, Part, PartsMap, Place};
-use parity::{Code, ParityError, Stripe};
+use parity::{Code, DATA_SHARDS_MAX, ParityError, SHARDS_MAX, Stripe};
 use smallvec::SmallVec;
 
 use super::device::Slot;
@@ -72,7 +72,8 @@ pub(super) struct Placement {
 
 #[derive(Debug)]
 struct Stripes {
-    code: Arc<dyn Code>,
+    /// How parity is made of so many columns of data, from two on.
+    codes: Vec<Arc<dyn Code>>,
     table: RwLock<Arc<Table>>,
 }
 
@@ -92,10 +93,10 @@ impl Placement {
             return Ok(Self { layout: Layout::default(), stripes: None });
         }
         let columns = u8::try_from(devices).map_err(|_| DeviceSetError::Unknown(devices))?;
-        // Before a stripe is there that has them: a map of impossibly many columns can't be.
-        let code = code_of(columns)?;
-        let map = PartsMap::over_all(pool_id, columns, 1);
-        Ok(Self::with(code, map))
+        if devices > SHARDS_MAX {
+            return Err(DeviceSetError::Unknown(devices));
+        }
+        Self::mapped(PartsMap::over_all(pool_id, columns, 1))
     }
 
     /// That of a pool with this map.
@@ -103,12 +104,10 @@ impl Placement {
     /// # Errors
     /// If a library is missing.
     pub(super) fn mapped(map: PartsMap) -> Result<Self, DeviceSetError> {
-        Ok(Self::with(code_of(map.columns() as u8)?, map))
-    }
-
-    fn with(code: Arc<dyn Code>, map: PartsMap) -> Self {
+        let stripes = (2..=DATA_SHARDS_MAX).map(|data| Stripe::new(data, PARITY_COLUMNS as usize));
+        let codes = stripes.flatten().map(parity::code).collect::<Result<_, _>>()?;
         let table = RwLock::new(Arc::new(Table::new(map)));
-        Self { layout: Layout::default(), stripes: Some(Stripes { code, table }) }
+        Ok(Self { layout: Layout::default(), stripes: Some(Stripes { codes, table }) })
     }
 
     /// Devices are divided like this from now on.
@@ -116,11 +115,11 @@ impl Placement {
     /// # Panics
     /// If the map does not have so many segments: who reads a root sees to that.
     pub(super) fn lay_out(&self, geometry: Geometry) {
-        assert_eq!(geometry.columns, self.columns(), "columns are those of the devices");
+        assert_eq!(geometry.columns, self.columns(), "columns are those that the pool has");
         if let Some(table) = self.table() {
             let map = table.map();
             if map.sequence == 0 {
-                let columns = map.columns() as u8;
+                let columns = map.made_with() as u8;
                 let all = PartsMap::over_all(map.pool_id, columns, geometry.segment_count);
                 self.replace(Table::new(all));
             } else {
@@ -134,9 +133,26 @@ impl Placement {
         self.layout.get()
     }
 
-    /// How parity is made, in a pool in stripes.
-    pub(super) fn code(&self) -> Option<&dyn Code> {
-        self.stripes.as_ref().map(|stripes| &*stripes.code)
+    /// The same, with the columns of a segment.
+    pub(super) fn geometry_of(&self, table: &Table, segment: u32) -> Geometry {
+        let geometry = self.geometry();
+        match table.data_columns(segment) {
+            Some(columns) => Geometry { columns, ..geometry },
+            // A place there is refused by who asks for it.
+            None => geometry,
+        }
+    }
+
+    /// Whether the pool is in stripes.
+    pub(super) fn has_stripes(&self) -> bool {
+        self.stripes.is_some()
+    }
+
+    /// How parity of a segment is made, in a pool in stripes.
+    pub(super) fn code_of(&self, table: &Table, segment: u32) -> Option<&dyn Code> {
+        let columns = table.data_columns(segment)?;
+        let code = self.stripes.as_ref()?.codes.get(usize::from(columns).checked_sub(2)?)?;
+        Some(&**code)
     }
 
     /// Where columns are, in a pool in stripes.
@@ -158,9 +174,9 @@ impl Placement {
         *known.expect("it is a pool in stripes") = Arc::new(table);
     }
 
-    /// How many columns of data a segment has.
+    /// How many columns of data segments had when the pool was made.
     pub(super) fn columns(&self) -> u8 {
-        self.code().map_or(1, |code| code.stripe().data() as u8)
+        self.table().map_or(1, |table| (table.map().made_with() - PARITY_COLUMNS as usize) as u8)
     }
 
     /// How many devices must be in, of so many that have a share of the pool: with fewer, something
@@ -178,25 +194,34 @@ impl Placement {
     }
 
     /// Where so many blocks from a place on are, on these members.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such place, in a pool whose segments may be laid anew: whoever
+    /// asks holds nothing that keeps the segment as it was, and will not believe what is there.
+    ///
+    /// # Panics
+    /// The same, in any other pool: whatever is there belongs to somebody else.
     pub(super) fn runs(
         &self,
         place: Place,
         count: usize,
         slots: &[Arc<Slot>],
-    ) -> SmallVec<[Run; 1]> {
+    ) -> io::Result<SmallVec<[Run; 1]>> {
         let Some(table) = self.table() else {
             let offset_bytes = self.layout.offset_bytes(place, count);
             let (first, devices) = ((offset_bytes / NEAR_BYTES) as usize, slots.len());
             let at = |at: usize| At { position: at % devices.max(1), offset_bytes };
             let held = Held::Copies((first..first + devices).map(at).collect());
-            return SmallVec::from_iter([Run { frames: 0..count, held }]);
+            return Ok(SmallVec::from_iter([Run { frames: 0..count, held }]));
         };
-        let geometry = self.geometry();
-        assert!(
-            geometry.contains(place, (count * FRAME_BYTES) as u64)
-                && place.offset_units.is_multiple_of(UNITS_PER_BLOCK),
-            "{count} blocks at {place:?} are not inside of {geometry:?}"
-        );
+        let geometry = self.geometry_of(&table, place.segment);
+        let is_inside = geometry.contains(place, (count * FRAME_BYTES) as u64)
+            && place.offset_units.is_multiple_of(UNITS_PER_BLOCK);
+        if !is_inside && table.map().sequence > 0 {
+            let text = format!("segment {} has no such place (any more)", place.segment);
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        assert!(is_inside, "{count} blocks at {place:?} are not inside of {geometry:?}");
         let rows = geometry.rows();
         let first = place.offset_units / UNITS_PER_BLOCK;
         let (mut runs, mut at) = (SmallVec::new(), 0);
@@ -217,12 +242,15 @@ impl Placement {
             runs.push(Run { frames: at..end, held });
             at = end;
         }
-        runs
+        Ok(runs)
     }
 
-    /// Where rows of a column are.
+    /// Where rows of a column are: nowhere, if the segment has no such column (any more).
     pub(super) fn at(&self, table: &Table, rows: Rows, column: usize, slots: &[Arc<Slot>]) -> At {
-        self.in_part(table.map().part(rows.segment, column), rows.first, slots)
+        match table.columns(rows.segment).is_some_and(|columns| column < columns) {
+            true => self.in_part(table.map().part(rows.segment, column), rows.first, slots),
+            false => At { position: usize::MAX, offset_bytes: 0 },
+        }
     }
 
     fn in_part(&self, part: Part, row: u32, slots: &[Arc<Slot>]) -> At {
@@ -247,11 +275,13 @@ impl Placement {
     /// Where a place is on the device that is asked for it first, in bytes.
     pub(super) fn locate(&self, place: Place, slots: &[Arc<Slot>]) -> u64 {
         let in_block = u64::from(place.offset_units % UNITS_PER_BLOCK) * PLACE_UNIT_BYTES;
-        let start = match self.runs(place.block_start(), 1, slots)[0].held {
-            Held::Copies(ref copies) => copies.first().map_or(0, |at| at.offset_bytes),
-            Held::Column(rows, column) => {
+        let held = self.runs(place.block_start(), 1, slots).map(|mut runs| runs.remove(0).held);
+        let start = match held {
+            Ok(Held::Copies(ref copies)) => copies.first().map_or(0, |at| at.offset_bytes),
+            Ok(Held::Column(rows, column)) => {
                 self.table().map_or(0, |table| self.at(&table, rows, column, &[]).offset_bytes)
             }
+            Err(_) => 0,
         };
         start + in_block
     }
@@ -268,15 +298,17 @@ impl Placement {
         slots: &[Arc<Slot>],
     ) -> io::Result<Vec<Share>> {
         let stripes = self.stripes.as_ref().zip(self.table()).filter(|_| !frames.is_empty());
-        let Some((Stripes { code, .. }, table)) = stripes else {
+        let code = |table: Arc<Table>| Some((self.code_of(&table, place.segment)?, table));
+        let Some((code, table)) = stripes.and_then(|(_, table)| code(table)) else {
             let offset_bytes = self.layout.offset_or_start(place, frames.len());
             let at = |position| At { position, offset_bytes };
             let share = |position| Share { at: at(position), frames: frames.to_vec() };
             return Ok((0..slots.len()).map(share).collect());
         };
-        let (geometry, block) = (self.geometry(), place.offset_units / UNITS_PER_BLOCK);
+        let geometry = self.geometry_of(&table, place.segment);
+        let block = place.offset_units / UNITS_PER_BLOCK;
         let (of, columns) = if geometry.is_of_metadata(place) {
-            (Rows { segment: place.segment, first: 0 }, self.copies_of(place, frames))
+            (Rows { segment: place.segment, first: 0 }, copies_of(geometry, place, frames))
         } else {
             let columns = code.stripe().data();
             let rows = frames.len() / columns;
@@ -301,36 +333,29 @@ impl Placement {
         }
         Ok(shares)
     }
+}
 
-    /// What each column gets of metadata, in a pool in stripes, and from which row on.
-    fn copies_of(&self, place: Place, frames: &[Frame]) -> Vec<(usize, u32, Vec<Frame>)> {
-        let (geometry, mut at) = (self.geometry(), 0);
-        let first = place.offset_units / UNITS_PER_BLOCK - geometry.first_metadata_block();
-        assert!(geometry.contains(place, (frames.len() * FRAME_BYTES) as u64), "{place:?}");
-        let mut columns = Vec::new();
-        while at < frames.len() {
-            let block = first + at as u32;
-            let row = block % geometry.rows();
-            let end = frames.len().min(at + (geometry.rows() - row) as usize);
-            let column = (block / geometry.rows() * METADATA_COPIES) as usize;
-            let copies = column..column + METADATA_COPIES as usize;
-            columns.extend(copies.map(|column| (column, row, frames[at..end].to_vec())));
-            at = end;
-        }
-        columns
+/// What each column of a segment that is divided so gets of metadata, and from which row on.
+fn copies_of(geometry: Geometry, place: Place, frames: &[Frame]) -> Vec<(usize, u32, Vec<Frame>)> {
+    let first = place.offset_units / UNITS_PER_BLOCK - geometry.first_metadata_block();
+    assert!(geometry.contains(place, (frames.len() * FRAME_BYTES) as u64), "{place:?}");
+    let (mut columns, mut at) = (Vec::new(), 0);
+    while at < frames.len() {
+        let block = first + at as u32;
+        let row = block % geometry.rows();
+        let end = frames.len().min(at + (geometry.rows() - row) as usize);
+        let column = (block / geometry.rows() * METADATA_COPIES) as usize;
+        let copies = column..column + METADATA_COPIES as usize;
+        columns.extend(copies.map(|column| (column, row, frames[at..end].to_vec())));
+        at = end;
     }
+    columns
 }
 
 /// Whether all shares are of these members: none of a device that has come since they were looked
 /// at.
 pub(super) fn are_known(shares: &[Share], slots: &[Arc<Slot>]) -> bool {
     shares.iter().all(|share| share.at.position < slots.len())
-}
-
-fn code_of(columns: u8) -> Result<Arc<dyn Code>, DeviceSetError> {
-    let data = usize::from(columns).saturating_sub(PARITY_COLUMNS as usize);
-    let stripe = Stripe::new(data, PARITY_COLUMNS as usize);
-    Ok(parity::code(stripe.map_err(|_| DeviceSetError::Unknown(columns.into()))?)?)
 }
 
 /// Where the device with this number is among the members.

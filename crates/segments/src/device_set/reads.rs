@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use block::FrameMut;
 use format::Place;
+use format::geometry::PARITY_COLUMNS;
 use smallvec::SmallVec;
 use sys::{Buffers, Completion};
 
@@ -24,7 +25,7 @@ impl SetChannel {
         frames: Vec<FrameMut>,
     ) -> io::Result<()> {
         self.look_at_members();
-        let runs = self.members.placement().runs(place, frames.len(), &self.slots);
+        let runs = self.members.placement().runs(place, frames.len(), &self.slots)?;
         let counts: SmallVec<[usize; 1]> = runs.iter().map(|run| run.frames.len()).collect();
         let runs = runs.into_iter().map(ReadRun::new).collect();
         let index = self.requests.keep(Request::Read { user_data, runs, is_answered: false });
@@ -90,8 +91,11 @@ impl SetChannel {
         (index, number): (u32, usize),
         (rows, column): (Rows, usize),
     ) -> io::Result<bool> {
-        let Some(code) = self.members.placement().code() else { return Ok(false) };
-        let (needed, shards) = (code.stripe().data(), code.stripe().shards());
+        let table = self.members.placement().table();
+        let Some(shards) = table.and_then(|table| table.columns(rows.segment)) else {
+            return Ok(false);
+        };
+        let needed = shards - PARITY_COLUMNS as usize;
         let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return Ok(false) };
         let read = &mut runs[number];
         let (tried, is_begun) = (read.tried, read.others.is_some());
@@ -179,12 +183,16 @@ impl SetChannel {
         let Some(Request::Read { runs, .. }) = self.requests.get(index) else { return };
         let read = &mut runs[number];
         match &read.run.held {
-            Held::Column(_, wanted) if *wanted != column => {
-                let (Some(others), wanted) = (&mut read.others, *wanted) else { return };
+            Held::Column(rows, wanted) if *wanted != column => {
+                let (segment, wanted) = (rows.segment, *wanted);
+                let Some(others) = &mut read.others else { return };
                 let mut made = Vec::new();
                 made.resize_with(frames.len(), FrameMut::stale);
                 others[column] = Some(frames.into_iter().map(FrameMut::freeze).collect());
-                let Some(code) = self.members.placement().code() else { return };
+                let placement = self.members.placement();
+                let table = placement.table();
+                let code = table.and_then(|table| placement.code_of(&table, segment));
+                let Some(code) = code else { return };
                 match make(code, others, wanted, &mut made) {
                     Ok(()) => read.frames = Some(made),
                     // More of them are on their way.

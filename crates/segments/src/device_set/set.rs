@@ -15,12 +15,12 @@ use super::device::{Device, Slot};
 use super::members::Members;
 use super::opening::{self, DeviceSetError};
 use super::roots::{self, PoolRoots};
-use super::workers::{ALONE, FLUSH};
+use super::workers::FLUSH;
 use crate::channel::Channel;
-use crate::devices::{DeviceError, DeviceState, DeviceStatus, Lacking, Rebuilt};
+use crate::devices::{DeviceError, DeviceState, DeviceStatus, Lacking, Rebuilt, ToLayAnew};
 use crate::plan::StripePlan;
 use crate::root::SinceRead;
-use crate::segments::{BadLabel, Fence, RootError, Segments, Shared};
+use crate::segments::{BadLabel, Fence, RootError, Segments};
 
 /// The devices of a pool: each has all of it, or they are in stripes.
 #[derive(Debug)]
@@ -113,12 +113,8 @@ impl DeviceSet {
         let files = slots.iter().filter_map(|slot| slot.device.as_ref()?.file.clone());
         let notices = files.flat_map(|file| file.notices().to_vec());
         let missing = slots.iter().filter(|slot| slot.state() == DeviceState::Missing);
-        let missing = missing.map(|slot| {
-            format!(
-                "device {} ({}) of the pool is missing; it goes on without",
-                slot.number, slot.id
-            )
-        });
+        let missing =
+            missing.map(|it| format!("device {} ({}) of the pool is missing", it.number, it.id));
         let silent =
             self.silent.iter().map(|name| format!("{name} does not answer: it is missing"));
         notices.chain(silent).chain(missing).collect()
@@ -133,6 +129,19 @@ impl DeviceSet {
 impl Segments for DeviceSet {
     fn lay_out(&self, geometry: Geometry) {
         self.members.placement().lay_out(geometry);
+    }
+
+    fn columns(&self, segment: u32) -> Option<u8> {
+        let table = self.members.placement().mapped_table()?;
+        if table.is_uniform() { None } else { table.data_columns(segment) }
+    }
+
+    fn to_lay_anew(&self) -> Arc<ToLayAnew> {
+        self.members.to_lay_anew()
+    }
+
+    fn lay_anew(&self, segments: &[u32]) -> io::Result<u32> {
+        self.members.lay_anew(segments)
     }
 
     /// As long as the shortest that is in; where there is a map, as long as that is.
@@ -285,8 +294,8 @@ impl Segments for DeviceSet {
     }
 
     fn copies(&self) -> u32 {
-        match self.members.placement().code() {
-            Some(code) => code.stripe().shards() as u32,
+        match self.members.placement().table() {
+            Some(table) => table.map().columns_max() as u32,
             None => self.members.slots().len() as u32,
         }
     }
@@ -311,8 +320,9 @@ impl Segments for DeviceSet {
     fn lacking(&self) -> Vec<(Lacking, u64)> {
         let slots = self.members.slots();
         let devices = slots.iter().filter(|slot| slot.state() == DeviceState::CatchingUp);
-        let attempt = |slot: &Arc<Slot>| slot.attempts.load(Ordering::Acquire);
-        let devices = devices.map(|slot| (Lacking::Device(slot.number), attempt(slot)));
+        let attempt =
+            |it: &Arc<Slot>| (Lacking::Device(it.number), it.attempts.load(Ordering::Acquire));
+        let devices = devices.map(attempt);
         devices.chain(self.members.moving().map(|batch| (Lacking::Parts, batch))).collect()
     }
 
@@ -339,22 +349,17 @@ impl Segments for DeviceSet {
     }
 
     fn given(&self, who: Lacking) -> io::Result<()> {
-        let Lacking::Device(device) = who else { return self.members.end_moves() };
-        let slot = self.members.slot(device).map_err(io::Error::other)?;
-        let it = slot.clone();
-        let flush = move |disk: &dyn Disk| it.flush_all(disk);
-        let flushed = self.members.one(&slot, ALONE, flush).and_then(|()| {
-            // No root is replaced between that this one is written and that the device is in.
-            let admitted = self.roots.with(|roots| {
-                roots.write_to(&self.members, &slot)?;
-                Ok(self.members.admit(&slot)?)
-            });
-            admitted.map_err(io::Error::other)
-        });
-        flushed.map_err(|error| match slot.state() {
-            DeviceState::CatchingUp => self.members.fail_with(&slot, error),
-            _ => error,
-        })
+        match who {
+            Lacking::Parts => self.members.end_moves(),
+            Lacking::Device(device) => self.members.given(device, |slot| {
+                // No root is replaced between that this one is written and that it is in.
+                let admitted = self.roots.with(|roots| {
+                    roots.write_to(&self.members, slot)?;
+                    Ok(self.members.admit(slot)?)
+                });
+                admitted.map_err(io::Error::other)
+            }),
+        }
     }
 
     fn take_out(&self, device: u16, why: &str) -> Result<(), DeviceError> {
@@ -367,8 +372,7 @@ impl Segments for DeviceSet {
 
     fn has_given_up(&self) -> bool {
         let slots = self.members.slots();
-        let mut devices = slots.iter().filter_map(|slot| slot.readable());
-        devices.all(|device| device.disk.has_given_up())
+        slots.iter().filter_map(|slot| slot.readable()).all(|device| device.disk.has_given_up())
     }
 
     fn is_refusing(&self) -> bool {
@@ -378,8 +382,7 @@ impl Segments for DeviceSet {
 
     fn retry_count(&self) -> u64 {
         let slots = self.members.slots();
-        let devices = slots.iter().filter_map(|slot| slot.device.as_ref());
-        devices.map(|device| device.disk.retry_count()).sum()
+        slots.iter().filter_map(|slot| Some(slot.device.as_ref()?.disk.retry_count())).sum()
     }
 
     fn give_way(&self) -> bool {
@@ -389,11 +392,5 @@ impl Segments for DeviceSet {
 
     fn locate(&self, place: Place) -> u64 {
         self.members.placement().locate(place, &self.members.slots())
-    }
-}
-
-impl From<Arc<DeviceSet>> for Shared {
-    fn from(set: Arc<DeviceSet>) -> Self {
-        Self::from(set as Arc<dyn Segments>)
     }
 }

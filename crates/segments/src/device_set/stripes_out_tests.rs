@@ -9,7 +9,8 @@ use format::label::Member;
 use format::{DeviceId, Label, Place, Superblock};
 use sys::{Buffers, FileDisk, Persist};
 
-use super::stripes_tests::{LOG, Pool, ROWS, check, geometry, open, root};
+use super::stripes_checked::{check, open};
+use super::stripes_tests::{LOG, Pool, ROWS, geometry, root};
 use super::tests::{Plain, devices, frame, segments_of, states};
 use super::{Device, DeviceSet, DeviceSetError};
 use crate::devices::DeviceState::{CatchingUp, In, Kept, Missing, Out};

@@ -9,8 +9,9 @@ use format::{Features, Geometry, Place, Superblock};
 use proptest::prelude::*;
 use sys::Persist;
 
+use super::stripes_checked::{check, open, read};
 use super::tests::{Plain, devices, segments_of, states};
-use super::{Device, DeviceSet, DeviceSetError};
+use super::{Device, DeviceSet};
 use crate::devices::DeviceState::{In, Out};
 use crate::devices::Lacking;
 use crate::segments::Segments;
@@ -71,11 +72,17 @@ impl Pool {
         frame.freeze()
     }
 
+    /// Columns of data of a segment.
+    pub(super) fn columns(&self, segment: u32) -> u8 {
+        self.pool.columns(segment).unwrap_or(self.k)
+    }
+
     /// Appends a record of so many rows, if there is room.
     pub(super) fn record(&mut self, segment: u32, rows: u32, persist: Persist) -> io::Result<()> {
         let row = self.rows.get(&segment).copied().unwrap_or(0);
         let rows = rows.min(ROWS - row);
-        let frames: Vec<Frame> = (0..rows * u32::from(self.k)).map(|_| self.frame()).collect();
+        let blocks = rows * u32::from(self.columns(segment));
+        let frames: Vec<Frame> = (0..blocks).map(|_| self.frame()).collect();
         if rows == 0 {
             return Ok(());
         }
@@ -90,7 +97,7 @@ impl Pool {
 
     /// Writes a run of metadata.
     pub(super) fn metadata(&mut self, segment: u32, at: u32, blocks: u32) -> io::Result<()> {
-        let geometry = geometry(self.k);
+        let geometry = geometry(self.columns(segment));
         let at = at % geometry.metadata_blocks();
         let blocks = blocks.min(ROWS - at % ROWS);
         let block = geometry.first_metadata_block() + at;
@@ -144,41 +151,6 @@ impl Pool {
             }
         }
         self.pool.given(Lacking::Device(number)).unwrap();
-    }
-}
-
-pub(super) fn open(
-    k: u8,
-    disks: &[Arc<Plain>],
-    may_miss: bool,
-) -> Result<DeviceSet, DeviceSetError> {
-    let pool = DeviceSet::open(devices(disks), may_miss)?;
-    pool.read_root().unwrap();
-    pool.lay_out(geometry(k));
-    Ok(pool)
-}
-
-fn read(pool: &DeviceSet, place: Place, blocks: usize) -> io::Result<Vec<Frame>> {
-    let mut frames: Vec<_> = (0..blocks).map(|_| FrameMut::stale()).collect();
-    pool.read(place, &mut frames)?;
-    Ok(frames.into_iter().map(FrameMut::freeze).collect())
-}
-
-/// All that was written is read, in pieces that cross the ends of columns.
-pub(super) fn check(written: &Written, k: u8, pool: &DeviceSet) {
-    for segment in LOG {
-        let blocks = u32::from(k) * ROWS;
-        for start in (0..blocks).step_by(21) {
-            let found =
-                read(pool, Place::of_block(segment, start), 21.min(blocks - start) as usize);
-            for (block, found) in (start..).zip(found.unwrap()) {
-                let expected = written.get(&(segment, block));
-                assert!(expected.is_none_or(|expected| *expected == found), "{segment} {block}");
-            }
-        }
-    }
-    for ((segment, block), expected) in written.iter().filter(|(at, _)| METADATA.contains(&at.0)) {
-        assert_eq!(read(pool, Place::of_block(*segment, *block), 1).unwrap()[0], *expected);
     }
 }
 

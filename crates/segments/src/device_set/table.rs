@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use format::geometry::PARITY_COLUMNS;
 use format::parts_map::MAPPED_DEVICES_MAX;
 use format::{Part, PartsMap};
 
@@ -14,6 +15,8 @@ pub(super) type Moves = BTreeMap<(u32, usize), Part>;
 pub(super) struct Table {
     map: PartsMap,
     moves: Moves,
+    /// Whether all segments have the columns that the pool was made with.
+    is_uniform: bool,
     /// How many columns each device has, by its number, and the highest of their parts.
     used: [u32; MAPPED_DEVICES_MAX as usize],
     last: [u32; MAPPED_DEVICES_MAX as usize],
@@ -33,11 +36,31 @@ impl Table {
             used[device] += 1;
             last[device] = part.number.max(last[device]);
         }
-        Self { map, moves, used, last }
+        let is_uniform = map.is_uniform();
+        Self { map, moves, is_uniform, used, last }
     }
 
     pub(super) fn map(&self) -> &PartsMap {
         &self.map
+    }
+
+    /// How many columns a segment has, data and parity; `None` if there is no such segment.
+    pub(super) fn columns(&self, segment: u32) -> Option<usize> {
+        match (1..self.map.segment_count()).contains(&segment) {
+            false => None,
+            true if self.is_uniform => Some(self.map.made_with()),
+            true => Some(self.map.columns_of(segment)),
+        }
+    }
+
+    /// How many of them are data.
+    pub(super) fn data_columns(&self, segment: u32) -> Option<u8> {
+        Some((self.columns(segment)? - PARITY_COLUMNS as usize) as u8)
+    }
+
+    /// Whether all segments have the columns that the pool was made with.
+    pub(super) fn is_uniform(&self) -> bool {
+        self.is_uniform
     }
 
     pub(super) fn moves(&self) -> &Moves {
