@@ -157,7 +157,7 @@ impl Fetch {
         let stored_bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
         let misplaced =
             row.codec == Codec::Raw && !row.place.offset_units.is_multiple_of(UNITS_PER_BLOCK);
-        if misplaced || !world.medium.geometry().contains(row.place, stored_bytes) {
+        if misplaced || !world.medium.contains(row.place, stored_bytes) {
             return Content::Lost;
         }
         debug_assert!(self.token.is_some(), "the row was read without a token");

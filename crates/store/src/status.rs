@@ -40,12 +40,13 @@ impl Engine {
         let (used_bytes, capacity_bytes) = self.space_use();
         let writer = self.writer.lock();
         let segment_bytes = self.world.medium.geometry().segment_bytes();
+        let allocated_bytes = u64::from(writer.state.segments.used_count()) * segment_bytes;
         PoolStatus {
             pool_id: self.pool_id,
             epoch: writer.log.epoch(),
             capacity_bytes,
             data_bytes: writer.state.segments.live_log_bytes(),
-            allocated_bytes: u64::from(writer.state.segments.used_count()) * segment_bytes,
+            allocated_bytes: capacity_bytes.min(allocated_bytes),
             used_bytes,
             provisioned_bytes: writer.state.provisioned_blocks * BLOCK_BYTES,
             mapped_bytes: mapped.iter().map(|(bytes, _)| bytes).sum(),
@@ -71,7 +72,7 @@ impl Engine {
         let segment_bytes = geometry.segment_bytes();
         let reserve = self.world.medium.reserve_segments();
         let writer = &mut *self.writer.lock();
-        let capacity = geometry.usable_bytes();
+        let capacity = self.world.medium.usable_bytes();
         if writer.room_for_data(&self.world) == Room::None {
             return (capacity, capacity);
         }

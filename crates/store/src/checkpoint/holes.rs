@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use block::BLOCK_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
 use format::page::{PageRef, REFS_PER_DIRECTORY, ROWS_PER_PAGE};
-use format::{NodeRow, PLACE_UNIT_BYTES, Place, SegmentState};
+use format::{NodeRow, PLACE_UNIT_BYTES, Place, SegmentRow, SegmentState};
 
 use crate::checkpoint::load::load_checkpoint;
-use crate::chunks::medium::Medium;
+use crate::chunks::medium::{Medium, metadata_blocks};
 use crate::chunks::memory::Budgets;
 use crate::chunks::pages::PageKey;
 use crate::chunks::table::Table;
@@ -44,8 +44,6 @@ pub(crate) const KEPT_SEGMENTS: u32 = 3;
 pub(crate) struct Holes {
     runs: Vec<Run>,
     blocks: u64,
-    /// With which of a segment's addresses metadata begins.
-    first_block: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,19 +81,20 @@ impl Holes {
         let mut reader = Checkpointer::new(superblock);
         let (image, state) =
             load_checkpoint(medium, Budgets::of_metadata(MEMORY_BYTES), &mut reader)?;
-        let geometry = image.medium.geometry();
-        let (blocks, first_block) = (geometry.metadata_blocks(), geometry.first_metadata_block());
         let rows = state.segments.rows();
         let rows =
             rows.filter(|(_, row)| row.state == SegmentState::Metadata && row.live_units > 0);
-        let unmarked = |live_units| Marked {
-            blocks: vec![false; blocks as usize],
-            missing_units: u64::from(live_units),
+        let unmarked = |(segment, row): (u32, SegmentRow)| {
+            let geometry = image.medium.geometry_of(segment);
+            let marked = Marked {
+                first_block: geometry.first_metadata_block(),
+                usable: metadata_blocks(geometry, world.medium.version()) as usize,
+                blocks: vec![false; geometry.metadata_blocks() as usize],
+                missing_units: u64::from(row.live_units),
+            };
+            (segment, marked)
         };
-        let mut used = Used {
-            segments: rows.map(|(segment, row)| (segment, unmarked(row.live_units))).collect(),
-            first_block,
-        };
+        let mut used = Used { segments: rows.map(unmarked).collect() };
         let is_whole = used.mark_tables(&image);
         for (place, units) in reader.streams.iter().flatten() {
             used.mark(*place, *units);
@@ -109,8 +108,7 @@ impl Holes {
                 && (is_whole || marked.missing_units == 0)
         });
         let open = checkpointer.superblock();
-        let usable = world.medium.metadata_blocks() as usize;
-        Ok(used.holes((open.metadata_segment, open.metadata_block), usable))
+        Ok(used.holes((open.metadata_segment, open.metadata_block)))
     }
 
     /// How many blocks there are.
@@ -122,7 +120,7 @@ impl Holes {
     pub(crate) fn take(&mut self, blocks: u32) -> Option<Place> {
         let at = self.runs.iter().rposition(|run| run.count >= blocks)?;
         let run = &mut self.runs[at];
-        let place = Place::of_block(run.segment, self.first_block + run.first);
+        let place = Place::of_block(run.segment, run.first);
         run.first += blocks;
         run.count -= blocks;
         self.blocks -= u64::from(blocks);
@@ -167,6 +165,10 @@ pub(crate) fn make_sure_it_fits(
 
 /// What is in use of a segment of metadata, as far as it was found.
 struct Marked {
+    /// With which of the segment's addresses metadata begins.
+    first_block: u32,
+    /// How many of its blocks a checkpoint can fill: copies of these are behind them.
+    usable: usize,
     blocks: Vec<bool>,
     /// What is live there and was not found.
     missing_units: u64,
@@ -175,15 +177,13 @@ struct Marked {
 /// Which blocks of the segments of metadata are in use.
 struct Used {
     segments: BTreeMap<u32, Marked>,
-    /// With which of a segment's addresses metadata begins.
-    first_block: u32,
 }
 
 impl Used {
     fn mark(&mut self, place: Place, units: u32) {
         let Some(marked) = self.segments.get_mut(&place.segment) else { return };
-        let Marked { blocks, missing_units } = marked;
-        let start = place.offset_units.saturating_sub(self.first_block * UNITS_PER_BLOCK);
+        let Marked { first_block, blocks, missing_units, .. } = marked;
+        let start = place.offset_units.saturating_sub(*first_block * UNITS_PER_BLOCK);
         let first = (start / UNITS_PER_BLOCK) as usize;
         let end = (start + units).div_ceil(UNITS_PER_BLOCK) as usize;
         let end = end.min(blocks.len());
@@ -234,19 +234,19 @@ impl Used {
         is_whole
     }
 
-    /// What is left of the first `usable` blocks of each segment, but for the end of the one in
-    /// which checkpoints go on. Where metadata stands twice, nothing may be in either place: in a
+    /// What is left of the usable blocks of each segment, but for the end of the one in which
+    /// checkpoints go on. Where metadata stands twice, nothing may be in either place: in a
     /// pool that was upgraded, segments that are not emptied yet have something in both halves.
-    fn holes(&self, (open, end): (u32, u32), usable: usize) -> Holes {
-        let mut holes = Holes { first_block: self.first_block, ..Holes::default() };
-        for (segment, Marked { blocks, .. }) in &self.segments {
-            let (firsts, seconds) = blocks.split_at(usable.min(blocks.len()));
+    fn holes(&self, (open, end): (u32, u32)) -> Holes {
+        let mut holes = Holes::default();
+        for (segment, Marked { first_block, usable, blocks, .. }) in &self.segments {
+            let (firsts, seconds) = blocks.split_at((*usable).min(blocks.len()));
             let seconds = seconds.iter().copied().chain(std::iter::repeat(false));
             let mut used: Vec<bool> = firsts.iter().zip(seconds).map(|(a, b)| a | b).collect();
             if *segment == open {
                 used.truncate(end as usize);
             }
-            let mut first = 0;
+            let mut first = *first_block;
             for run in used.chunk_by(|a, b| a == b) {
                 let count = run.len() as u32;
                 if !run[0] {
@@ -268,13 +268,14 @@ mod tests {
 
     #[test]
     fn what_is_not_marked_is_given_out_once() {
-        let unmarked = || Marked { blocks: vec![false; 8], missing_units: 8 };
+        let unmarked =
+            || Marked { first_block: 0, usable: 8, blocks: vec![false; 8], missing_units: 8 };
         let segments = BTreeMap::from([(3, unmarked()), (5, unmarked())]);
-        let mut used = Used { segments, first_block: 0 };
+        let mut used = Used { segments };
         used.mark(Place { segment: 3, offset_units: 2 * UNITS_PER_BLOCK }, UNITS_PER_BLOCK + 1);
         used.mark(Place { segment: 5, offset_units: UNITS_PER_BLOCK / 2 }, UNITS_PER_BLOCK / 2);
         used.mark(Place { segment: 9, offset_units: 0 }, 1);
-        let mut holes = used.holes((5, 4), 8);
+        let mut holes = used.holes((5, 4));
         // Blocks 0, 1 and 4 to 7 of segment 3; 1 to 3 of segment 5, where checkpoints go on at 4.
         assert_eq!(holes.blocks(), 9);
         let place = |segment, block: u32| Place { segment, offset_units: block * UNITS_PER_BLOCK };
@@ -284,11 +285,12 @@ mod tests {
         assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
         assert_eq!(holes.blocks(), 0);
         // With second copies a block of the first half is free if that of the second is as well.
-        let mut holes = used.holes((5, 4), 4);
+        used.segments.values_mut().for_each(|marked| marked.usable = 4);
+        let mut holes = used.holes((5, 4));
         used.mark(place(3, 5), 1);
         let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
         assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0), place(3, 1)]);
-        let mut holes = used.holes((5, 4), 4);
+        let mut holes = used.holes((5, 4));
         let rest: Vec<Place> = std::iter::from_fn(|| holes.take(1)).collect();
         assert_eq!(rest, [place(5, 1), place(5, 2), place(5, 3), place(3, 0)]);
     }

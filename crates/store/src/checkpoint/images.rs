@@ -92,7 +92,7 @@ fn write_batch(medium: &Medium, start: Place, batch: &[Frame]) -> io::Result<()>
     if !medium.version().mirrors_metadata() {
         return Ok(());
     }
-    let copy = medium.geometry().copy_of(start, batch.len() as u64 * BLOCK_BYTES);
+    let copy = medium.geometry_of(start.segment).copy_of(start, batch.len() as u64 * BLOCK_BYTES);
     let copy = copy.expect("metadata is placed in the first half of a segment");
     medium.disk.append(copy, batch)
 }

@@ -18,9 +18,9 @@ const PAGE_UNITS: u32 = (PAGE_BYTES as u64 / PLACE_UNIT_BYTES) as u32;
 /// Hands out places in metadata segments.
 pub(crate) struct Placer<'a> {
     pub(super) segments: &'a mut Segments,
-    /// Blocks of a segment that can be filled, and with which of its addresses they begin.
+    /// Blocks of a segment that can be filled.
     pub(super) blocks_per_segment: u32,
-    pub(super) first_block: u32,
+    pub(super) medium: &'a Medium,
     pub(super) lsn: u64,
     pub(crate) segment: u32,
     pub(crate) block: u32,
@@ -54,7 +54,8 @@ impl Placer<'_> {
                 *openings = openings.saturating_sub(1);
             }
         }
-        let place = Place::of_block(self.segment, self.first_block + self.block);
+        let first_block = self.medium.geometry_of(self.segment).first_metadata_block();
+        let place = Place::of_block(self.segment, first_block + self.block);
         self.block += blocks;
         self.segments.add_live(place, units)?;
         Ok(place)

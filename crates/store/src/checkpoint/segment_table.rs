@@ -31,6 +31,7 @@ use crate::chunks::pages::{PageKey, child_of, parent_of};
 use crate::chunks::table::Table;
 use crate::chunks::table_name::TableName;
 use crate::space::segments::Segments;
+use crate::space::widths::SegmentWidths;
 use crate::world::World;
 
 /// The segment table of a checkpoint. `stream` is the content of its stream.
@@ -42,7 +43,7 @@ pub(crate) fn load(
     superblock: &Superblock,
     stream: &[u8],
 ) -> Result<Segments, StoreError> {
-    let (geometry, version) = (world.medium.geometry(), superblock.version);
+    let (geometry, version) = (world.medium.widest_geometry(), superblock.version);
     let mut segments = match superblock.segments.length_bytes {
         0 => Segments::new(geometry, version),
         _ => Segments::decode(geometry, version, stream)?,
@@ -55,6 +56,10 @@ pub(crate) fn load(
     }
     if superblock.features.has_segment_table() {
         segments.divide();
+    }
+    segments.fill_with(world.medium.metadata_blocks());
+    if !world.medium.is_uniform() {
+        segments.found_widths(&SegmentWidths::of(&world.medium, 1..geometry.segment_count));
     }
     Ok(segments)
 }
@@ -69,7 +74,7 @@ fn read_page(world: &World, segments: &mut Segments, page: u64) -> Result<(), St
     if is_second {
         table.bad_copies.note(key);
     }
-    segments.decode_page(medium.geometry(), page, &content[..])
+    segments.decode_page(medium.widest_geometry(), page, &content[..])
 }
 
 /// Calls `visit` for each page that is stored, with its reference.

@@ -61,7 +61,7 @@ impl Captured {
     /// Hands out the places that follow.
     pub(crate) fn placer<'a>(
         &self,
-        world: &World,
+        world: &'a World,
         segments: &'a mut Segments,
         lsn: u64,
         checkpointer: &Checkpointer,
@@ -71,7 +71,7 @@ impl Captured {
             segments,
             lsn,
             blocks_per_segment: world.medium.metadata_blocks(),
-            first_block: world.medium.geometry().first_metadata_block(),
+            medium: &world.medium,
             segment,
             block,
             opened: Vec::new(),

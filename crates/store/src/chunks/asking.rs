@@ -12,6 +12,7 @@
 //! 2. What was read is believed only for the reference that it was read for: place and checksum.
 //!    Whether that reference is the newest one is told when it is looked for again, as always
 //!    ([`crate::chunks::table::Table`], `load`).
+//!    Nothing keeps its segment from becoming something else meanwhile.
 //! 3. Something counts as unreadable only when its second copy was read as well
 //!    ([`format::Geometry::copy_of`]), and both on each device that has them.
 
@@ -24,7 +25,7 @@ use format::Place;
 use format::map::{NODE_BYTES, Node};
 use format::page::{PAGE_BYTES, PageRef};
 
-use crate::chunks::medium::{Copied, Medium};
+use crate::chunks::medium::{Copied, Medium, covering};
 use crate::{DiskRead, DiskReads, StoreError};
 
 /// Reads that one request has under way at most for metadata.
@@ -72,6 +73,8 @@ pub(crate) struct Asked {
     /// Most of it is in memory when it is looked for again, so this is searched only now and then.
     had: Vec<(Load, Had)>,
     wanted: RefCell<Vec<Load>>,
+    /// How often segments had been laid anew when the first of these was asked for.
+    layings: Cell<u64>,
     /// What was not right in its first copy: it is read in its second.
     seconds: Vec<Load>,
     /// How many more than [`LOADS_MAX`] may be under way.
@@ -124,6 +127,9 @@ impl Asked {
                 load.span(medium, load.reference.place)?;
                 self.absences.set(self.absences.get().wrapping_add(1));
                 let mut wanted = self.wanted.borrow_mut();
+                if wanted.is_empty() {
+                    self.layings.set(medium.layings());
+                }
                 if wanted.len() < self.loads_max() && !wanted.contains(&load) {
                     wanted.push(load);
                 }
@@ -137,7 +143,9 @@ impl Asked {
         let loads = std::mem::take(self.wanted.get_mut());
         let read = |load: &Load| {
             let place = load.place(medium, self.seconds.contains(load));
-            let (place, _, count) = load.span(medium, place).expect("it was looked at");
+            // It was looked at. If its segment was laid anew since, there may be no such place:
+            // then reading it fails, and the reference is not the newest one.
+            let (place, _, count) = load.covered(place);
             let frames = (0..count).map(|_| FrameMut::stale()).collect();
             DiskRead { place, frames, failed: false }
         };
@@ -151,6 +159,10 @@ impl Asked {
             let is_second = self.seconds.contains(&load);
             let had = load.read(medium, read, is_second);
             let is_bad = matches!(had, Had::Failed | Had::Damaged(_));
+            if is_bad && medium.layings() != self.layings.get() {
+                // Where it was something else is now. If it is there still it is asked for again.
+                continue;
+            }
             if is_bad && !is_second && load.second_place(medium).is_some() {
                 self.seconds.push(load);
                 continue;
@@ -173,13 +185,23 @@ impl Load {
         }
     }
 
+    /// The same, of a place that may be anywhere.
+    fn covered(&self, place: Place) -> (Place, usize, usize) {
+        let bytes = match self.kind {
+            Kind::Page => PAGE_BYTES,
+            Kind::Node(_) => NODE_BYTES,
+        };
+        let (skip, count) = covering(place, bytes);
+        (place.block_start(), skip, count)
+    }
+
     /// Where its second copy is, if it may have one.
     fn second_place(&self, medium: &Medium) -> Option<Place> {
         let bytes = match self.kind {
             Kind::Page => PAGE_BYTES,
             Kind::Node(_) => NODE_BYTES,
         };
-        medium.geometry().copy_of(self.reference.place, bytes as u64)
+        medium.geometry_of(self.reference.place.segment).copy_of(self.reference.place, bytes as u64)
     }
 
     /// Where one of its copies is.

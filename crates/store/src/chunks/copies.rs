@@ -87,7 +87,7 @@ impl Wanted {
 
     /// Whether there can be such a block.
     fn is_possible(&self, medium: &Medium) -> bool {
-        medium.geometry().contains(self.place, self.stored_bytes() as u64)
+        medium.contains(self.place, self.stored_bytes() as u64)
             && self.shape.codec != Codec::Alias
             && (self.shape.codec != Codec::Raw
                 || self.shape.stored_units == Shape::RAW.stored_units

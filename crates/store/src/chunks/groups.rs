@@ -72,7 +72,7 @@ impl GroupReader {
         shape: Shape,
     ) -> Result<Option<Frame>, StoreError> {
         let bytes = u64::from(shape.stored_units) * PLACE_UNIT_BYTES;
-        if !medium.geometry().contains(place, bytes) {
+        if !medium.contains(place, bytes) {
             return Ok(None);
         }
         if shape.codec == Codec::Raw {

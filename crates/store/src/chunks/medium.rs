@@ -19,11 +19,16 @@ use segments::Shared;
 use crate::chunks::copies::Mends;
 use crate::{StoreError, Tuning};
 
+mod division;
+
+use division::Widths;
+
 /// The device, how it is divided, and the keys of its checksums.
 pub(crate) struct Medium {
     pub(crate) disk: Shared,
     part_bytes: u64,
     columns: u8,
+    widths: Widths,
     /// Goes up when the pool grows, before anything is placed in the new segments.
     segment_count: AtomicU32,
     /// The version and the features that the pool was opened with.
@@ -74,7 +79,7 @@ pub(crate) fn metadata_blocks(geometry: Geometry, version: FormatVersion) -> u32
 }
 
 /// Bytes before something in its first block, and the blocks that it is in.
-fn covering(place: Place, length_bytes: usize) -> (usize, usize) {
+pub(crate) fn covering(place: Place, length_bytes: usize) -> (usize, usize) {
     let skip_units = place.offset_units % UNITS_PER_BLOCK;
     let skip = skip_units as usize * PLACE_UNIT_BYTES as usize;
     (skip, (skip + length_bytes).div_ceil(BLOCK_BYTES as usize))
@@ -106,10 +111,12 @@ impl Medium {
         let Superblock { version, features, .. } = *superblock;
         let upgraded = AtomicBool::new(false);
         let keys = Keys::derive(&superblock.root_key);
-        Self {
+        let widths = Widths::new(columns);
+        let medium = Self {
             disk,
             part_bytes,
             columns,
+            widths,
             segment_count,
             version,
             features,
@@ -117,7 +124,9 @@ impl Medium {
             keys,
             tuning,
             mends: Mends::default(),
-        }
+        };
+        medium.look_at_widths();
+        medium
     }
 
     /// The version of the format in which the pool is written.
@@ -141,11 +150,6 @@ impl Medium {
         self.upgraded.store(true, Ordering::Release);
     }
 
-    /// Blocks of a segment that a checkpoint can fill.
-    pub(crate) fn metadata_blocks(&self) -> u32 {
-        metadata_blocks(self.geometry(), self.version())
-    }
-
     /// Reads something in its first copy, or if that is not what was written, in the second, and
     /// then in both on each device that has them. The error is that of the first.
     fn read_either<T>(
@@ -158,7 +162,7 @@ impl Medium {
             Ok(content) => return Ok(Copied { content, is_second: false }),
             Err(error) => error,
         };
-        let second = self.geometry().copy_of(place, length_bytes as u64);
+        let second = self.geometry_of(place.segment).copy_of(place, length_bytes as u64);
         if let Some(Ok(content)) = second.map(|place| read(place.into())) {
             return Ok(Copied { content, is_second: true });
         }
@@ -184,35 +188,6 @@ impl Medium {
         Ok(())
     }
 
-    /// Segments that hosts' data does not fill: [`Tuning::reserve_segments`].
-    pub(crate) fn reserve_segments(&self) -> u32 {
-        self.tuning.reserve_segments(self.geometry().segment_count)
-    }
-
-    /// How many free segments are so few that some should be emptied: an eighth of the pool, or
-    /// what the reserve is short of.
-    pub(crate) fn segments_wanted(&self) -> u32 {
-        (self.geometry().segment_count / 8).max(2 * self.reserve_segments())
-    }
-
-    /// How the pool is divided now.
-    pub(crate) fn geometry(&self) -> Geometry {
-        let segment_count = self.segment_count.load(Ordering::Acquire);
-        Geometry { part_bytes: self.part_bytes, segment_count, columns: self.columns }
-    }
-
-    /// The pool has grown.
-    pub(crate) fn grown(&self, geometry: Geometry) {
-        let (before, same) = (self.geometry(), geometry.segment_count);
-        assert_eq!(
-            geometry,
-            Geometry { segment_count: same, ..before },
-            "segments keep their size"
-        );
-        self.disk.lay_out(geometry);
-        self.segment_count.store(geometry.segment_count, Ordering::Release);
-    }
-
     /// `length_bytes` bytes from `place` on.
     pub(crate) fn read_bytes(
         &self,
@@ -220,7 +195,7 @@ impl Medium {
         length_bytes: usize,
     ) -> Result<Vec<u8>, StoreError> {
         let At { place, copy } = at.into();
-        if !self.geometry().contains(place, length_bytes as u64) {
+        if !self.contains(place, length_bytes as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }
         let (skip, count) = covering(place, length_bytes);
@@ -254,7 +229,7 @@ impl Medium {
 
     /// Where the block of a page is; nothing comes before it, and it is one.
     pub(crate) fn page_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
-        if !self.geometry().contains(place, PAGE_BYTES as u64)
+        if !self.contains(place, PAGE_BYTES as u64)
             || !place.offset_units.is_multiple_of(UNITS_PER_BLOCK)
         {
             return Err(damaged("a reference that leaves the pool", place));
@@ -288,7 +263,7 @@ impl Medium {
     /// Where the first block of a node is, how many bytes of that come before it, and how many
     /// blocks it is in.
     pub(crate) fn node_span(&self, place: Place) -> Result<(Place, usize, usize), StoreError> {
-        if !self.geometry().contains(place, NODE_BYTES as u64) {
+        if !self.contains(place, NODE_BYTES as u64) {
             return Err(damaged("a reference that leaves the pool", place));
         }
         let (skip, count) = covering(place, NODE_BYTES);

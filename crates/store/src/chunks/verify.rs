@@ -47,9 +47,8 @@ pub(crate) fn read_chunk(
     reader: &mut GroupReader,
     Stored { id, row }: &Stored,
 ) -> Result<Frame, Damage> {
-    let geometry = medium.geometry();
     let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
-    if !geometry.contains(row.place, bytes) {
+    if !medium.contains(row.place, bytes) {
         return Err(Damage::Impossible);
     }
     let damage = match reader.read(medium, row.place, row.shape()) {
@@ -139,12 +138,11 @@ struct Run {
 }
 
 fn run_at_front(medium: &Medium, chunks: &[Stored]) -> Run {
-    let geometry = medium.geometry();
     // The blocks of its segment that a chunk is in: the first, and the one behind the last.
     let covered = |row: &ChunkRow| {
         let bytes = u64::from(row.stored_units) * PLACE_UNIT_BYTES;
         let (count, _) = covering_blocks(row.place.offset_units, row.stored_units);
-        geometry.contains(row.place, bytes).then(|| {
+        medium.contains(row.place, bytes).then(|| {
             let first = row.place.block_start();
             (first, first.plus_blocks(count as u32))
         })

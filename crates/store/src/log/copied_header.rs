@@ -22,7 +22,7 @@ pub(super) fn header_in_copy(
     let row = place.offset_units / UNITS_PER_BLOCK;
     let first = read(place, 1)?;
     let header = RecordHeader::decode(&first.first()?[..]).ok()?;
-    let places = places_of(medium.geometry(), (place.segment, row), &header)?;
+    let places = places_of(medium.geometry_of(place.segment), (place.segment, row), &header)?;
     let count = u32::from(header.header_blocks);
     let frames = match count {
         1 => first,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::Frame;
-use format::{LogPosition, RecordPlaces};
+use format::{Brought, Entry, LogPosition, Place, RecordPlaces};
 
 use crate::log::record::{Record, Sealed};
 
@@ -58,6 +58,13 @@ impl InFlight {
     /// Rows that it takes in the log.
     pub(crate) fn rows(&self) -> u32 {
         self.places.map_or(0, RecordPlaces::rows)
+    }
+
+    /// Where what the record brings is, in the order of its entries, which `record` has.
+    pub(crate) fn brought_to(&self, record: &Record) -> Vec<Place> {
+        let brought = record.entries.iter().flat_map(Entry::brought);
+        let place = |places: RecordPlaces| move |it: Brought| places.payload(it.payload_units);
+        self.places.map_or_else(Vec::new, |places| brought.map(place(places)).collect())
     }
 
     /// Blocks of its header and its payload.

@@ -275,7 +275,7 @@ impl<'a> LogReader<'a> {
         names_next: bool,
     ) -> Result<Option<ReadRecord>, StoreError> {
         let mut best: Option<ReadRecord> = None;
-        let here = self.blocks_behind(at.block).map(|block| (at.segment, block));
+        let here = self.blocks_behind(at.segment, at.block).map(|block| (at.segment, block));
         let entries = entry_blocks(self.medium.geometry().rows());
         let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
         for place in here.chain(next) {
@@ -304,7 +304,7 @@ impl<'a> LogReader<'a> {
         if let Some(found) = self.record_in_copies(segment, block, |_| true)? {
             return Ok(Some(found));
         }
-        for behind in self.blocks_behind(block) {
+        for behind in self.blocks_behind(segment, block) {
             if let Some(found) = self.record_before(block, segment, (segment, behind))? {
                 return Ok(Some(found));
             }
@@ -313,8 +313,8 @@ impl<'a> LogReader<'a> {
     }
 
     /// Where the record behind one that begins at `block` can be in the same segment.
-    fn blocks_behind(&self, block: u32) -> std::ops::Range<u32> {
-        let geometry = self.medium.geometry();
+    fn blocks_behind(&self, segment: u32, block: u32) -> std::ops::Range<u32> {
+        let geometry = self.medium.geometry_of(segment);
         let (most, end) = (self.medium.tuning.record_rows_max(geometry), geometry.rows());
         block.saturating_add(1)..end.min(block.saturating_add(most).saturating_add(1))
     }
@@ -330,7 +330,7 @@ impl<'a> LogReader<'a> {
         // What can't be read tells nothing.
         let Ok(Some((header, bytes))) = self.bytes_at(next.0, next.1) else { return Ok(None) };
         let Ok(Some((before, own))) = header.record_before(&bytes) else { return Ok(None) };
-        let geometry = self.medium.geometry();
+        let geometry = self.medium.geometry_of(segment);
         let behind = u64::from(block) + geometry.rows_for(before.total_blocks());
         let follows = match next.0 == segment {
             true => behind == u64::from(next.1),
@@ -361,7 +361,7 @@ impl<'a> LogReader<'a> {
         segment: u32,
         block: u32,
     ) -> Result<Option<(RecordHeader, Vec<u8>)>, StoreError> {
-        let geometry = self.medium.geometry();
+        let geometry = self.medium.geometry_of(segment);
         if !(1..geometry.segment_count).contains(&segment) || block >= geometry.rows() {
             return Ok(None);
         }

@@ -48,7 +48,7 @@ pub(crate) fn encode_anew(medium: &Medium, record: &Found) -> bool {
 
 /// All rows of a record, with header and brought blocks from copies that are right.
 fn right_bytes(medium: &Medium, record: &Found) -> Option<Vec<u8>> {
-    let blocks = record.places.rows() * u32::from(medium.geometry().columns);
+    let blocks = record.places.rows() * u32::from(medium.geometry_of(record.at.segment).columns);
     let mut bytes = Vec::with_capacity(blocks as usize * FRAME_BYTES);
     for number in 0..blocks {
         let mut frame = [FrameMut::stale()];

@@ -22,9 +22,10 @@ use crate::edits::entries::{entry_runs, repeated};
 use crate::edits::grafts::Graft;
 use crate::edits::put::Put;
 use crate::edits::stage::{LinkedRun, run_starts};
-use crate::log::columns::{self, group_start, group_units};
 use crate::log::packed_blocks::PackedBlocks;
 use crate::log::relocation::Relocation;
+
+mod closing;
 
 /// Blocks of compressed groups as they were written, by their chunks.
 pub(crate) type Originals = HashMap<ChunkId, Frame, FastState>;
@@ -75,6 +76,8 @@ pub(crate) struct Record {
     pub(crate) light_work: u64,
     /// Whether a job joined that brings much: see `bulk`.
     pub(crate) has_bulk: bool,
+    /// Blocks of its payload that are stored as they are, once it is closed.
+    whole_blocks: usize,
     /// How many blocks its header has, wherever it is sealed: where groups have a column each,
     /// which must stay theirs.
     header_blocks: Option<u32>,
@@ -300,36 +303,6 @@ impl Record {
     /// 4 KiB blocks of payload so far.
     pub(crate) fn payload_blocks(&self) -> usize {
         self.frames.len() + self.packed.len_bytes().div_ceil(FRAME_BYTES)
-    }
-
-    /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
-    /// find them from here on. With several columns none is in two of them, if the header has so
-    /// many blocks.
-    pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
-        let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
-        let mut pad_blocks = 0;
-        if columns > 1 && self.packed.len_bytes() > 0 {
-            pad_blocks = self.spread(columns, header_blocks * UNITS_PER_BLOCK + base);
-            self.header_blocks = Some(header_blocks);
-        }
-        self.frames.extend(self.packed.take());
-        self.frames.extend((0..pad_blocks).map(|_| Frame::zeros()));
-        self.entries.iter_mut().filter_map(group_start).for_each(|units| *units += base);
-    }
-
-    /// Moves compressed groups on, so that none is in two columns; how many blocks are to follow
-    /// them. `first_units` units of the record are before them.
-    fn spread(&mut self, columns: u8, first_units: u32) -> u32 {
-        let groups: Vec<u16> = self.entries.iter().filter_map(group_units).collect();
-        let laid = columns::lay(u32::from(columns), first_units, &groups);
-        let bytes = |units: u32| units as usize * PLACE_UNIT_BYTES as usize;
-        let pieces = laid.starts.iter().zip(&groups);
-        self.packed.spread(pieces.map(|(start, units)| (bytes(*start), bytes((*units).into()))));
-        let mut starts = laid.starts.into_iter();
-        for units in self.entries.iter_mut().filter_map(group_start) {
-            *units = starts.next().unwrap_or(*units);
-        }
-        laid.pad_blocks
     }
 
     /// How many blocks its header has if the record before is copied to it.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use format::log::LogPosition;
-use format::{Entry, Geometry, RecordHeader, RecordPlaces};
+use format::{Entry, RecordHeader, RecordPlaces};
 
 use crate::StoreError;
 use crate::chunks::medium::Medium;
@@ -25,10 +25,11 @@ pub(crate) struct Found {
 impl Found {
     /// A record that was found at a position, if it says what can be.
     pub(crate) fn at(
-        geometry: Geometry,
+        medium: &Medium,
         at: LogPosition,
         found: ReadRecord,
     ) -> Result<Self, StoreError> {
+        let geometry = medium.geometry_of(at.segment);
         let ReadRecord { header, entries, own } = found;
         check_record(geometry, &header, &entries)?;
         let at = LogPosition { next_segment: header.next_segment, ..at };
@@ -136,7 +137,7 @@ pub(crate) fn next_record(
             }
             found => found?,
         };
-        best.take(reader.medium.geometry(), at, found)?;
+        best.take(reader.medium, at, found)?;
     }
     let mut best = best.found;
     if best.is_none() {
@@ -166,7 +167,7 @@ fn next_record_by_copy(
     for at in LogReader::places_of_copies(position) {
         // Only a record behind others is known to name the same segment as they do.
         let found = reader.record_by_copy(&at, at == *position)?;
-        best.take(reader.medium.geometry(), at, found)?;
+        best.take(reader.medium, at, found)?;
     }
     Ok(best.found)
 }
@@ -187,7 +188,7 @@ impl<'a> Best<'a> {
     /// Something was found at one of the places, which come in the order of the log.
     fn take(
         &mut self,
-        geometry: Geometry,
+        medium: &Medium,
         at: LogPosition,
         found: Option<ReadRecord>,
     ) -> Result<(), StoreError> {
@@ -196,7 +197,7 @@ impl<'a> Best<'a> {
             && (at == *self.position || can_be_first(&found.header, &at))
         {
             self.least_epoch = found.header.epoch;
-            self.found = Some(Found::at(geometry, at, found)?);
+            self.found = Some(Found::at(medium, at, found)?);
         }
         Ok(())
     }
@@ -204,7 +205,7 @@ impl<'a> Best<'a> {
 
 /// Whether there are records that don't fit what is left of a segment.
 fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
-    let geometry = medium.geometry();
+    let geometry = medium.geometry_of(position.segment);
     medium.tuning.record_rows_max(geometry) > geometry.rows().saturating_sub(position.block)
 }
 

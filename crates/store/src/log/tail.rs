@@ -20,13 +20,20 @@ use std::sync::Arc;
 use block::BLOCK_BYTES;
 use format::{Geometry, LogPosition, record_places};
 
+use segments::Shared;
+
 use crate::WrittenBytes;
+use crate::chunks::medium::Medium;
 use crate::log::in_flight::InFlight;
 
 /// See the module.
 pub(crate) struct Tail {
     epoch: u64,
     geometry: Geometry,
+    /// Which knows the columns of each segment.
+    disk: Shared,
+    /// The segment that the log is to leave, if it ends there; 0 is none.
+    left_segment: u32,
     /// Where the first record is, or will be, that is not applied yet.
     position: LogPosition,
     /// Where the next record will be.
@@ -57,11 +64,13 @@ pub(crate) struct Since {
 
 impl Tail {
     /// One that begins at a position.
-    pub(crate) fn new(epoch: u64, position: LogPosition, geometry: Geometry) -> Self {
+    pub(crate) fn new(epoch: u64, position: LogPosition, medium: &Medium) -> Self {
         let segments = BTreeSet::from([position.segment, position.next_segment]);
         Self {
             epoch,
-            geometry,
+            geometry: medium.geometry(),
+            disk: medium.disk.clone(),
+            left_segment: 0,
             position,
             end: position,
             position_own: Arc::default(),
@@ -82,8 +91,8 @@ impl Tail {
         self.epoch = epoch;
     }
 
-    /// Recovery has applied the record before `position`, of so many rows; `own` is what the next
-    /// record has a copy of.
+    /// Recovery has applied the record before `position`, of so many rows of its segment; `own` is
+    /// what the next record has a copy of.
     pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>, rows: u32) {
         assert_eq!(position.lsn, self.position.lsn + 1, "recovery follows the log");
         self.position = position;
@@ -91,7 +100,7 @@ impl Tail {
         (self.position_own, self.end_own) = (own.clone(), own);
         self.ends_with_entries = true;
         self.flushed_lsn = position.lsn - 1;
-        self.since_checkpoint.bytes += self.bytes_of(rows);
+        self.since_checkpoint.bytes += self.bytes_of(position.segment, rows);
     }
 
     /// What a record is stamped with: the epoch, and the last record that is durable.
@@ -134,19 +143,34 @@ impl Tail {
         self.geometry.rows()
     }
 
-    /// How much of the log each segment has room for.
+    /// How much of the log a whole segment has room for.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.geometry.segment_bytes()
     }
 
-    /// Columns of each segment.
+    /// Columns of the segment in which the log ends.
     pub(crate) fn columns(&self) -> u8 {
-        self.geometry.columns
+        self.columns_of(self.end.segment)
     }
 
-    /// Rows that are left of the segment in which the log ends.
+    /// Columns of a segment of the log.
+    pub(crate) fn columns_of(&self, segment: u32) -> u8 {
+        self.disk.columns(segment).unwrap_or(self.geometry.columns)
+    }
+
+    /// Rows that are left of the segment in which the log ends; none, if it is to leave that.
     pub(crate) fn segment_rest_rows(&self) -> u32 {
-        self.segment_rows() - self.end.block
+        if self.is_left() { 0 } else { self.segment_rows() - self.end.block }
+    }
+
+    /// The log is to go on in the next segment, although there is room in the one where it ends.
+    pub(crate) fn leave_segment(&mut self) {
+        self.left_segment = self.end.segment;
+    }
+
+    /// Whether it is to leave the segment in which it ends.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left_segment == self.end.segment
     }
 
     /// How many blocks a record can have that is to fit what is left of the segment.
@@ -154,15 +178,15 @@ impl Tail {
         record_places::blocks_that_fit(self.columns().into(), self.segment_rest_rows())
     }
 
-    fn bytes_of(&self, rows: u32) -> u64 {
-        u64::from(rows) * u64::from(self.columns()) * BLOCK_BYTES
+    fn bytes_of(&self, segment: u32, rows: u32) -> u64 {
+        u64::from(rows) * u64::from(self.columns_of(segment)) * BLOCK_BYTES
     }
 
     /// The log goes on behind a record that was sealed.
     pub(crate) fn sealed(&mut self, sealed: &InFlight) {
         assert_eq!(sealed.at.lsn, self.end.lsn, "a record follows the one before it");
         assert!(sealed.next.block <= self.segment_rows(), "no record crosses a segment");
-        let bytes = self.bytes_of(sealed.rows());
+        let bytes = self.bytes_of(sealed.at.segment, sealed.rows());
         self.since_checkpoint.bytes += bytes;
         self.written.log_bytes += bytes;
         self.end = sealed.next;

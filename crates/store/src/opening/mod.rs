@@ -21,6 +21,8 @@ pub(crate) mod replay;
 
 use std::sync::atomic::Ordering;
 
+use format::geometry::PARITY_COLUMNS;
+use format::parts_map::COLUMNS_MIN;
 use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
 use segments::{Device, DeviceSet, Local, Shared, StripePlan};
 
@@ -195,6 +197,11 @@ impl Store {
         let geometry = superblock.geometry;
         disk.lay_out(geometry);
         options.tuning.check(geometry)?;
+        if superblock.features.has_parts() {
+            // Where devices come and go segments may become as narrow as that.
+            let columns = COLUMNS_MIN - PARITY_COLUMNS as u8;
+            options.tuning.check(Geometry { columns, ..geometry })?;
+        }
         if purpose != Purpose::Look && superblock.features.unknown().read_compatible != 0 {
             let text = "it has a feature that is not known, and can only be looked at";
             return Err(StoreError::Newer(text.into()));

@@ -129,7 +129,7 @@ fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError
         writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
         writer.log.note_segment(segment);
     }
-    check_log_segments(at, &writer.state.segments, writer.log.columns())
+    check_log_segments(at, &writer.state.segments, writer.log.columns_of(at.segment))
 }
 
 fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {

@@ -22,3 +22,4 @@ pub(crate) mod segments;
 pub(crate) mod supply;
 pub(crate) mod tally;
 pub(crate) mod undiscarded;
+pub(crate) mod widths;

@@ -43,10 +43,19 @@ impl NextCheckpoint {
         self.note_open((0, 0));
     }
 
-    /// It goes on in a segment at a block, or, where that is 0, in none.
+    /// It can fill so many blocks of a segment from here on, as the narrowest has another width.
+    pub(crate) fn fill_with(&mut self, segment_blocks: u32) {
+        let before = std::mem::replace(&mut self.segment_blocks, segment_blocks);
+        if self.rest_blocks > 0 {
+            self.rest_blocks = (self.rest_blocks + segment_blocks).saturating_sub(before);
+        }
+    }
+
+    /// It goes on in a segment at a block, or, where that is 0, in none. The block may be behind
+    /// what it can fill by now.
     pub(crate) fn note_open(&mut self, (segment, block): (u32, u32)) {
-        assert!(block <= self.segment_blocks, "no checkpoint goes on behind the end of a segment");
-        self.rest_blocks = if segment == 0 { 0 } else { self.segment_blocks - block };
+        let rest_blocks = self.segment_blocks.saturating_sub(block);
+        self.rest_blocks = if segment == 0 { 0 } else { rest_blocks };
     }
 
     /// Blocks that are left of the segment in which it goes on.

@@ -1,5 +1,6 @@
 //! Which segments are free, and how much of each is live. Owned by the writer.
 
+mod laying;
 mod stream;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -13,6 +14,7 @@ use crate::space::readers::ReaderToken;
 use crate::space::row_pages::RowPages;
 use crate::space::tally::Tally;
 use crate::space::undiscarded::Undiscarded;
+use crate::space::widths::FreeSegments;
 
 /// Segments that were freed, and who may read them still.
 struct Freed {
@@ -29,7 +31,7 @@ impl Freed {
 /// The segment table.
 pub(crate) struct Segments {
     rows: Vec<SegmentRow>,
-    free: BTreeSet<u32>,
+    free: FreeSegments,
     /// Added to the pool, but not in both superblocks yet: for metadata only.
     fresh: BTreeSet<u32>,
     /// The first segment that is not in both superblocks, if any is not.
@@ -67,7 +69,7 @@ impl Segments {
         let rows = vec![SegmentRow::default(); geometry.segment_count as usize];
         Self {
             rows,
-            free: (1..geometry.segment_count).collect(),
+            free: FreeSegments::new(1..geometry.segment_count),
             fresh: BTreeSet::new(),
             fresh_from: None,
             limbo: Default::default(),
@@ -87,9 +89,7 @@ impl Segments {
     /// Metadata stands twice from here on.
     pub(crate) fn upgraded(&mut self, geometry: Geometry) {
         self.mirrors = true;
-        let mut tally = Tally::new(metadata_blocks(geometry, FormatVersion::V3));
-        self.all_rows().for_each(|(id, row)| tally.change(id, SegmentRow::default(), row));
-        self.tally = tally;
+        self.fill_with(metadata_blocks(geometry, FormatVersion::V3));
     }
 
     /// Segments of metadata that stands once though it is to stand twice, and that are to be
@@ -136,18 +136,19 @@ impl Segments {
 
     /// All segments that were added may be opened for anything from here on.
     pub(crate) fn open_up(&mut self) {
-        self.free.append(&mut self.fresh);
+        let fresh = std::mem::take(&mut self.fresh);
+        fresh.into_iter().for_each(|segment| self.free.insert(segment));
         self.fresh_from = None;
     }
 
     /// Segments are discarded from here on when they are free ([`Segments::take_to_discard`]).
     pub(crate) fn enable_discard(&mut self) {
-        self.undiscarded.enable(&self.free);
+        self.undiscarded.enable(self.free.segments());
     }
 
     /// Whether there is a segment to be taken by [`Segments::take_to_discard`].
     pub(crate) fn has_to_discard(&mut self, spare: u32) -> bool {
-        self.free_count() > spare && self.undiscarded.last_in(&self.free).is_some()
+        self.free_count() > spare && self.undiscarded.last_in(self.free.segments()).is_some()
     }
 
     /// Takes out a free segment that is to be discarded, as long as more than `spare` are free;
@@ -156,8 +157,8 @@ impl Segments {
         if self.free_count() <= spare {
             return None;
         }
-        let segment = self.undiscarded.last_in(&self.free)?;
-        self.free.remove(&segment);
+        let segment = self.undiscarded.last_in(self.free.segments())?;
+        self.free.remove(segment);
         self.undiscarded.remove(segment);
         Some(segment)
     }
@@ -176,8 +177,11 @@ impl Segments {
     fn offer(&mut self, segment: u32) {
         self.undiscarded.freed(segment);
         let is_fresh = self.fresh_from.is_some_and(|first| segment >= first);
-        let of = if is_fresh { &mut self.fresh } else { &mut self.free };
-        of.insert(segment);
+        if is_fresh {
+            self.fresh.insert(segment);
+        } else {
+            self.free.insert(segment);
+        }
     }
 
     /// Segments that were opened for metadata that was not written are free again, at once: nothing
@@ -211,10 +215,16 @@ impl Segments {
         self.rows[segment as usize]
     }
 
-    /// How many segments can be opened now.
+    /// How many whole segments those make up that can be opened now.
     pub(crate) fn free_count(&mut self) -> u32 {
         self.reap();
-        self.free.len() as u32
+        self.free.whole_count()
+    }
+
+    /// Whether no segment can be opened now.
+    pub(crate) fn is_none_free(&mut self) -> bool {
+        self.reap();
+        self.free.is_empty()
     }
 
     /// How many segments are neither free nor on the way to it.
@@ -251,7 +261,7 @@ impl Segments {
     /// dead: that was freed behind the checkpoint, and may have become something else.
     pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, lsn: u64) {
         let row = self.row(segment);
-        let was_free = self.free.remove(&segment);
+        let was_free = self.free.remove(segment);
         if was_free || row.state != state && row.live_units == 0 {
             self.set_row(segment, self.opened(state, lsn));
         }
@@ -262,7 +272,7 @@ impl Segments {
     pub(crate) fn reserve_for_log(&mut self, segment: u32, lsn: u64) {
         let Some(row) = self.rows.get(segment as usize) else { return };
         if row.live_units == 0 {
-            self.free.remove(&segment);
+            self.free.remove(segment);
             self.set_row(segment, self.opened(SegmentState::Log, lsn));
         }
     }

@@ -49,6 +49,7 @@ mod unflushed;
 mod upgraded;
 mod waiting;
 mod weightless;
+mod widths;
 mod work;
 
 use std::io;

@@ -294,10 +294,12 @@ impl Store {
             return Ok(true);
         };
         // A record whose header is bad is found by the one behind it: one row is not enough.
-        let geometry = self.world.medium.geometry();
-        let (rows, most) = (geometry.rows(), self.world.medium.tuning.record_rows_max(geometry));
-        let here = end.block..rows.min(end.block.saturating_add(most).saturating_add(1));
-        let next = 0..rows.min(most.saturating_add(1));
+        let medium = &self.world.medium;
+        let rows = medium.geometry().rows();
+        let most_of = |segment| medium.tuning.record_rows_max(medium.geometry_of(segment));
+        let most_here = most_of(end.segment);
+        let here = end.block..rows.min(end.block.saturating_add(most_here).saturating_add(1));
+        let next = 0..rows.min(most_of(end.next_segment).saturating_add(1));
         let entries = entry_blocks(rows).map(|block| (end.next_segment, block..block + 1));
         for (segment, rows) in
             [(end.segment, here), (end.next_segment, next)].into_iter().chain(entries)

@@ -122,7 +122,7 @@ impl Checker<'_> {
             return;
         }
         *self.live_units.entry(place.segment).or_default() += u64::from(units);
-        let at = self.world.medium.geometry().written_as(place);
+        let at = self.world.medium.geometry_of(place.segment).written_as(place);
         if self.open.iter().any(|(segment, next)| *segment == place.segment && at >= *next) {
             let Place { segment, offset_units } = place;
             self.find(format!(
@@ -296,7 +296,7 @@ impl Checker<'_> {
     fn read_chunk(&mut self, reader: &mut GroupReader, id: ChunkId, row: &ChunkRow) {
         self.report.chunks_read += 1;
         if read_chunk(&self.world.medium, reader, &Stored { id, row: *row }).is_err() {
-            let offset = self.world.medium.geometry().offset_bytes(row.place);
+            let offset = self.world.medium.geometry_of(row.place.segment).offset_bytes(row.place);
             self.find(format!("chunk {} at byte {offset} is not what was written", id.0));
         }
     }

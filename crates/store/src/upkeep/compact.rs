@@ -24,7 +24,7 @@ use crate::writer::Writer;
 /// Pages of references that one turn looks at.
 const PAGES_PER_TURN: usize = 16;
 /// Units of 64 bytes that one pass moves, at most: 64 MiB.
-const MOVED_UNITS_MAX: u64 = 1 << 20;
+pub(super) const MOVED_UNITS_MAX: u64 = 1 << 20;
 
 /// A pass over all that refers to metadata.
 pub(crate) struct Compactor {
@@ -38,6 +38,8 @@ pub(crate) struct Compactor {
     /// stood once.
     used_before: u32,
     of_one_copy_before: usize,
+    /// Whether they are emptied to be laid anew, which gains no segment.
+    is_to_lay: bool,
 }
 
 /// What a turn of marking has come to.
@@ -127,7 +129,7 @@ impl Store {
     /// All that a pass is to move is marked: writes it.
     fn checkpoint_behind(&self, pass: &mut Option<Compactor>) -> Result<(), StoreError> {
         let Some(compactor) = pass.take() else { return Ok(()) };
-        let Compactor { segments, used_before, of_one_copy_before, .. } = compactor;
+        let Compactor { segments, used_before, of_one_copy_before, is_to_lay, .. } = compactor;
         let result = self.checkpoint();
         let mut writer = self.writer.lock();
         let is_given_up = writer.supply.end_compaction().is_empty();
@@ -135,7 +137,8 @@ impl Store {
         if !is_given_up {
             writer.leave_alone(&segments);
         }
-        let has_gained = writer.state.segments.used_count() < used_before
+        let has_gained = is_to_lay
+            || writer.state.segments.used_count() < used_before
             || writer.state.segments.of_one_copy().count() < of_one_copy_before;
         if is_given_up || !has_gained {
             writer.rest_from_compaction();
@@ -148,7 +151,13 @@ impl Store {
         let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
         let mut compactor = {
             let mut writer = self.writer.lock();
-            let segments = writer.scattered(open, self.metadata_units())?;
+            let to_lay = self.world.medium.disk.to_lay_anew();
+            let to_lay = writer.metadata_to_lay(&to_lay, open, self.metadata_units());
+            let is_to_lay = !to_lay.is_empty();
+            let segments = match is_to_lay {
+                true => to_lay,
+                false => writer.scattered(open, self.metadata_units())?,
+            };
             writer.supply.begin_compaction(segments.keys().copied().collect());
             let used_before = writer.state.segments.used_count();
             let of_one_copy_before = writer.state.segments.of_one_copy().count();
@@ -157,7 +166,7 @@ impl Store {
                 leaves.numbers_in(|place| segments.contains_key(&place.segment))
             });
             let pages = Vec::new();
-            Compactor { segments, pages, leaves, used_before, of_one_copy_before }
+            Compactor { segments, pages, leaves, used_before, of_one_copy_before, is_to_lay }
         };
         for name in TableName::ALL {
             let table = self.world.table(name);

@@ -16,6 +16,7 @@ use format::{Geometry, Superblock};
 
 use crate::StoreError;
 use crate::log::checkpointer::Checkpointer;
+use crate::space::widths::SegmentWidths;
 use crate::upkeep::Store;
 use crate::world::World;
 use crate::writer::Writer;
@@ -68,8 +69,11 @@ pub(crate) fn extend(
     capacity_bytes: u64,
     geometry: Geometry,
 ) {
+    let before = world.medium.geometry().segment_count;
     writer.state.segments.extend(geometry.segment_count);
     world.medium.grown(geometry);
+    let widths = SegmentWidths::of(&world.medium, before..geometry.segment_count);
+    writer.widths_changed(world, &widths);
     checkpointer.grow(capacity_bytes, geometry);
 }
 

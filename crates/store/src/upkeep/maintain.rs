@@ -89,7 +89,8 @@ impl Store {
             }
         }
         let mirrors = self.mirror_turn()?;
-        let more = more | mirrors | lacks;
+        let lays = !starving && self.lay_turn()?;
+        let more = more | mirrors | lacks | lays;
         let idle = self.writer.lock().is_idle();
         if !more && idle {
             self.note_rest();
@@ -193,6 +194,7 @@ impl Store {
             || self.world.refill_due()
             || self.has_bad_copies()
             || self.catch_up.is_under_way()
+            || self.is_laying_due(writer)
             || writer.is_mirroring_due(self.metadata_units())
             || writer.is_dividing_due(&self.world)
             || writer.state.segments.has_to_discard(self.world.medium.segments_wanted())

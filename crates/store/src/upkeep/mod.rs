@@ -26,6 +26,7 @@ pub(crate) mod due;
 pub(crate) mod grow;
 pub(crate) mod incarnation;
 pub(crate) mod inspect;
+pub(crate) mod laying;
 pub(crate) mod lost;
 pub(crate) mod maintain;
 pub(crate) mod optimize;

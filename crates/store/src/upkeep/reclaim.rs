@@ -29,7 +29,7 @@ const LOG_SEGMENTS_MIN: usize = 2;
 /// What is emptied now, and how fast.
 #[derive(Default)]
 pub(crate) struct Reclaimer {
-    victim: Option<Victim>,
+    pub(super) victim: Option<Victim>,
     /// What is to be emptied next.
     next: Option<SegmentReader>,
     /// Bytes that hosts had written at the last turn.
@@ -190,7 +190,11 @@ impl Store {
 
     /// Moves up to `blocks` blocks of the segment that is being emptied. `false`: the writer has no
     /// room for them.
-    fn move_some(&self, reclaimer: &mut Reclaimer, blocks: usize) -> Result<bool, StoreError> {
+    pub(super) fn move_some(
+        &self,
+        reclaimer: &mut Reclaimer,
+        blocks: usize,
+    ) -> Result<bool, StoreError> {
         let Some(mut victim) = reclaimer.victim.take() else { return Ok(true) };
         let tuning = &self.options.tuning;
         // What would not fit behind the log's end would leave the rest of its segment empty.
@@ -272,7 +276,7 @@ impl Store {
     /// costs little for each, and hosts have the others while it is written. Returns whether it
     /// did.
     pub(crate) fn free_emptied(&self, pass: &mut Option<Compactor>) -> Result<bool, StoreError> {
-        let least = (self.world.medium.geometry().segment_count as usize / 64).clamp(2, 16);
+        let least = (self.world.medium.whole_segments() as usize / 64).clamp(2, 16);
         {
             let mut writer = self.writer.lock();
             let free = writer.state.segments.free_count() as usize;
@@ -286,7 +290,7 @@ impl Store {
 
     /// Writes a checkpoint if that frees any segment, or lets one be emptied that recovery would
     /// read now. Returns whether it did.
-    fn free_any(&self) -> Result<bool, StoreError> {
+    pub(super) fn free_any(&self) -> Result<bool, StoreError> {
         let gains = {
             let writer = self.writer.lock();
             writer.dead_segments() > 0 || writer.log.segments().len() > LOG_SEGMENTS_MIN
@@ -313,7 +317,7 @@ impl Writer {
         let segments = &self.state.segments;
         let segment_bytes = world.medium.geometry().segment_bytes();
         let live = segments.live_bytes().div_ceil(segment_bytes) as u32;
-        let spare = world.medium.geometry().segment_count.saturating_sub(live);
+        let spare = world.medium.whole_segments().saturating_sub(live);
         (spare / SPARE_DIVISOR).clamp(least, most)
     }
 

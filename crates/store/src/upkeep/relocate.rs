@@ -55,7 +55,7 @@ impl SegmentReader {
 
     /// Reads on, up to `blocks` blocks, or has them read meanwhile.
     pub(crate) fn read_some(&mut self, medium: &Medium, ahead: &mut ReadAhead, blocks: u32) {
-        let geometry = medium.geometry();
+        let geometry = medium.geometry_of(self.segment);
         if geometry.segment_bytes() > IMAGE_BYTES_MAX {
             return;
         }
@@ -112,7 +112,7 @@ impl SegmentReader {
         let live = live_chunks_in(&mut reader, world, self.segment)?;
         let image = reader.into_image();
         let is_whole = image.place == Place::of_block(self.segment, 0)
-            && image.frames.len() == medium.geometry().blocks_per_segment() as usize;
+            && image.frames.len() == medium.geometry_of(self.segment).blocks_per_segment() as usize;
         Ok((live, if is_whole { image } else { Image::default() }))
     }
 }
@@ -126,7 +126,9 @@ fn live_chunks_in(
     let mut live = Vec::new();
     let mut row = 0;
     while let Some(ReadRecord { header, entries, .. }) = reader.record_or_copy_at(segment, row)? {
-        let Some(places) = places_of(medium.geometry(), (segment, row), &header) else { break };
+        let Some(places) = places_of(medium.geometry_of(segment), (segment, row), &header) else {
+            break;
+        };
         for brought in entries.iter().flat_map(Entry::brought) {
             let place = places.payload(brought.payload_units);
             // What can't be read stays where it is.

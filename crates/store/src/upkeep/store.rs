@@ -8,6 +8,7 @@ use crate::log::checkpointer::Checkpointer;
 use crate::sync::Mutex;
 use crate::upkeep::accounting::Accounting;
 use crate::upkeep::catch_up::CatchUp;
+use crate::upkeep::laying::Rested;
 use crate::upkeep::optimize::Optimizer;
 use crate::upkeep::reclaim::Reclaimer;
 use crate::upkeep::scrub::Scrub;
@@ -26,6 +27,7 @@ pub struct Store {
     /// The background pass of reduction.
     pub(super) optimizing: Optimizer,
     pub(super) reclaiming: Mutex<Reclaimer>,
+    pub(super) laying: Mutex<Rested>,
     pub(super) accounting: Accounting,
     pub(super) catch_up: CatchUp,
 }
@@ -44,6 +46,7 @@ impl Store {
             scrub: Mutex::new(scrub),
             optimizing: Optimizer::default(),
             reclaiming: Mutex::default(),
+            laying: Mutex::default(),
             accounting: Accounting::default(),
             catch_up: CatchUp::default(),
         }

@@ -7,6 +7,7 @@ use format::geometry::UNITS_PER_BLOCK;
 use format::{PLACE_UNIT_BYTES, SegmentRow, SegmentState};
 
 use crate::chunks::groups::Image;
+use crate::chunks::medium::Medium;
 use crate::chunks::verify::Stored;
 use crate::upkeep::Store;
 use crate::upkeep::read_ahead::ReadAhead;
@@ -40,14 +41,16 @@ impl Store {
         moved_blocks: usize,
         ahead: &mut ReadAhead,
     ) {
-        let geometry = self.world.medium.geometry();
         if next.is_none() && !std::mem::replace(&mut victim.is_next_sought, true) {
+            let geometry = self.world.medium.geometry();
             let most = live_units_max.min(geometry.segment_bytes() / PLACE_UNIT_BYTES / 8 * 7);
-            let least = self.writer.lock().least_live(most, Some(victim.segment));
+            let but = Some(victim.segment);
+            let least = self.writer.lock().least_live(&self.world.medium, most, but);
             *next = least.map(|(segment, row)| SegmentReader::new(segment, row.opened_lsn));
         }
         let Some(next) = next else { return };
         let live_blocks = (victim.live_units / u64::from(UNITS_PER_BLOCK)).max(1);
+        let geometry = self.world.medium.geometry_of(victim.segment);
         let part = u64::from(geometry.blocks_per_segment()) * moved_blocks as u64;
         let part = part.div_ceil(live_blocks);
         next.read_some(&self.world.medium, ahead, part.try_into().unwrap_or(u32::MAX));
@@ -66,30 +69,37 @@ impl Store {
             let (row, next) = match read {
                 Some(read) => read,
                 None => {
-                    let (segment, row) = self.writer.lock().least_live(live_units_max, None)?;
+                    let writer = self.writer.lock();
+                    let (segment, row) =
+                        writer.least_live(&self.world.medium, live_units_max, None)?;
                     (row, SegmentReader::new(segment, row.opened_lsn))
                 }
             };
-            let (segment, opened_lsn) = (next.segment, next.opened_lsn);
-            match next.finish(&self.world, ahead) {
-                Ok((live, image)) => {
-                    let live_units = u64::from(row.live_units);
-                    let segment_bytes = self.world.medium.geometry().segment_bytes();
-                    let dead_units = segment_bytes / PLACE_UNIT_BYTES - live_units;
-                    let live = live.into();
-                    return Some(Victim {
-                        segment,
-                        opened_lsn,
-                        live_units,
-                        dead_units,
-                        live,
-                        image,
-                        is_next_sought: false,
-                    });
-                }
-                Err(_) => self.writer.lock().supply.leave_alone(segment),
+            let victim = self.victim_of(row, next, ahead);
+            if victim.is_some() {
+                return victim;
             }
         }
+    }
+
+    /// A segment of the log, with what is live in it; `None`, and it is left alone, if its records
+    /// can't be read.
+    pub(super) fn victim_of(
+        &self,
+        row: SegmentRow,
+        reader: SegmentReader,
+        ahead: &mut ReadAhead,
+    ) -> Option<Victim> {
+        let (segment, opened_lsn) = (reader.segment, reader.opened_lsn);
+        let Ok((live, image)) = reader.finish(&self.world, ahead) else {
+            self.writer.lock().supply.leave_alone(segment);
+            return None;
+        };
+        let live_units = u64::from(row.live_units);
+        let segment_bytes = self.world.medium.geometry_of(segment).segment_bytes();
+        let dead_units = (segment_bytes / PLACE_UNIT_BYTES).saturating_sub(live_units);
+        let (live, is_next_sought) = (live.into(), false);
+        Some(Victim { segment, opened_lsn, live_units, dead_units, live, image, is_next_sought })
     }
 
     /// What was read ahead, unless it is another segment by now, or not worth it any more.
@@ -101,31 +111,43 @@ impl Store {
         let writer = self.writer.lock();
         let row = writer.state.segments.row(read.segment);
         let is_it = row.state == SegmentState::Log && row.opened_lsn == read.opened_lsn;
-        let is_worth_it = (1..live_units_max).contains(&row.live_units.into())
+        let live_units = self.world.medium.as_of_whole(read.segment, row.live_units);
+        let is_worth_it = (1..live_units_max).contains(&live_units)
             && !writer.supply.is_unreclaimable(read.segment);
         (is_it && is_worth_it).then_some((row, read))
     }
 }
 
 impl Writer {
-    /// The log segment with the least live units, if those are less than `most`. Segments that
-    /// recovery would read stay, and so does `but`; those that are nearly all live are not worth
-    /// moving. All rows are walked for it, once for each segment that is emptied: what else keeps
-    /// one out is asked only of what has less in it than all before.
-    fn least_live(&self, most: u64, but: Option<u32>) -> Option<(u32, SegmentRow)> {
+    /// The log segment with the least live units, for its width, if those are less than `most` of
+    /// a whole one. Segments that recovery would read stay, and so does `but`; those that are
+    /// nearly all live are not worth moving. All rows are walked for it, once for each segment that
+    /// is emptied: what else keeps one out is asked only of what has less in it than all before.
+    fn least_live(
+        &self,
+        medium: &Medium,
+        most: u64,
+        but: Option<u32>,
+    ) -> Option<(u32, SegmentRow)> {
         let weightless = &self.state.segments.weightless;
-        let mut least: Option<(u32, SegmentRow)> = None;
+        let is_uniform = medium.is_uniform();
+        let mut least: Option<(u64, (u32, SegmentRow))> = None;
         for (segment, row) in self.state.segments.rows() {
-            if row.state == SegmentState::Log
-                && Some(segment) != but
-                && least.is_none_or(|(_, found)| row.live_units < found.live_units)
-                && ((1..most).contains(&row.live_units.into()) || weightless.contains(&segment))
+            if row.state != SegmentState::Log || Some(segment) == but {
+                continue;
+            }
+            let live_units = match is_uniform {
+                true => row.live_units.into(),
+                false => medium.as_of_whole(segment, row.live_units),
+            };
+            if least.is_none_or(|(found, _)| live_units < found)
+                && ((1..most).contains(&live_units) || weightless.contains(&segment))
                 && !self.log.segments().contains(&segment)
                 && !self.supply.is_unreclaimable(segment)
             {
-                least = Some((segment, row));
+                least = Some((live_units, (segment, row)));
             }
         }
-        least
+        least.map(|(_, least)| least)
     }
 }

@@ -85,7 +85,7 @@ impl Writer {
     ) -> InFlight {
         let sealed = record.seal(&world.medium, &at, self.log.stamp(), before);
         let blocks = (sealed.frames.len() as u32, record.frames.len() as u32);
-        let places = RecordPlaces::new(world.medium.geometry(), &at, blocks);
+        let places = RecordPlaces::new(world.medium.geometry_of(at.segment), &at, blocks);
         let next = LogPosition {
             block: at.block + places.rows(),
             lsn: at.lsn + 1,
@@ -116,7 +116,7 @@ impl Writer {
         let mut frames: Vec<Frame> =
             sealed.header.iter().chain(&sealed.record.frames).cloned().collect();
         // All of its rows are written.
-        let blocks = sealed.rows() as usize * usize::from(self.log.columns());
+        let blocks = sealed.rows() as usize * usize::from(self.log.columns_of(sealed.at.segment));
         frames.resize_with(blocks, Frame::zeros);
         let LogPosition { segment, block, .. } = sealed.at;
         let place = Place::of_block(segment, block);
@@ -143,7 +143,7 @@ impl Writer {
         !self.open.entries.is_empty()
             && self.sealed.is_empty()
             && rows > self.log.segment_rest_rows()
-            && self.state.segments.free_count() == 0
+            && self.state.segments.is_none_free()
     }
 
     /// Gives the chunks of a record that was applied early their place.

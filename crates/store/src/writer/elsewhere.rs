@@ -32,7 +32,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use format::{ChunkRow, Entry, LogPosition, RecordPlaces, SegmentState};
+use format::{ChunkRow, Entry, LogPosition, Place, SegmentState};
 
 use crate::StoreError;
 use crate::log::in_flight::InFlight;
@@ -70,7 +70,7 @@ impl Writer {
         if self.sealed.iter().any(InFlight::is_flying) {
             return true;
         }
-        if !self.has_other_places(first) && self.keep_in_place(world, first) {
+        if !self.has_other_places(world, first) && self.keep_in_place(world, first) {
             return true;
         }
         let moved = self.move_from(world, first).unwrap_or(false);
@@ -80,9 +80,9 @@ impl Writer {
 
     /// Whether the records from `first` on have place in segments that are free, and there is a way
     /// to them.
-    fn has_other_places(&mut self, first: usize) -> bool {
+    fn has_other_places(&mut self, world: &World, first: usize) -> bool {
         self.entries_left(first) > 0
-            && self.state.segments.free_count() >= self.segments_to_move(first)
+            && self.state.segments.free_count() >= self.segments_to_move(world, first)
     }
 
     /// At how many places a link can be that leads past the record at `first`.
@@ -106,13 +106,16 @@ impl Writer {
     }
 
     /// Segments that it takes to move the records from `first` on.
-    pub(crate) fn segments_to_move(&self, first: usize) -> u32 {
+    pub(crate) fn segments_to_move(&self, world: &World, first: usize) -> u32 {
         let segment_rows = self.log.segment_rows();
         // One is opened behind the last, and one more where a link is.
         let (mut segments, mut used) = (3, 0);
         for sealed in self.sealed.range(first..) {
-            // What it has a copy of may be another record then, and longer.
-            let rows = sealed.rows() + self.tuning.header_blocks_max() / 2;
+            // What it has a copy of may be another record then, and longer; and it may go to a
+            // segment that is narrower.
+            let columns = self.log.columns_of(sealed.at.segment);
+            let rows = world.medium.rows_in_narrowest(sealed.rows(), columns);
+            let rows = rows + self.tuning.header_blocks_max() / 2;
             let rows = rows.min(segment_rows);
             if used + rows > segment_rows {
                 (segments, used) = (segments + 1, 0);
@@ -165,18 +168,26 @@ impl Writer {
         let begin = self.sealed.len().min(first + usize::from(from != before));
         for index in begin..self.sealed.len() {
             let before = self.own_before(index);
-            let record = std::mem::take(&mut self.sealed[index].record);
-            let blocks = record.header_blocks(&before) + record.frames.len() as u32;
-            let rows = world.medium.geometry().rows_for(blocks.into()) as u32;
-            if at.block + rows > self.log.segment_rows() {
+            let mut record = std::mem::take(&mut self.sealed[index].record);
+            let old = self.sealed[index].brought_to(&record);
+            let mut columns = self.log.columns_of(self.sealed[index].at.segment);
+            let mut rows_in = |record: &mut Record, segment| {
+                let geometry = world.medium.geometry_of(segment);
+                if std::mem::replace(&mut columns, geometry.columns) != geometry.columns {
+                    record.lay_anew(geometry.columns);
+                }
+                let blocks = record.header_blocks(&before) + record.frames.len() as u32;
+                geometry.rows_for(blocks.into()) as u32
+            };
+            if at.block + rows_in(&mut record, at.segment) > self.log.segment_rows() {
                 let Some(next) = self.enter(at, &followers) else { return Ok(false) };
                 at = next;
+                rows_in(&mut record, at.segment);
             }
             let moved = self.seal(world, record, at, &before);
             at = moved.next;
             if moved.applied {
-                let old = self.sealed[index].places;
-                self.move_early(world, &moved, old)?;
+                self.move_early(world, &moved, &old)?;
             }
             self.log.sealed(&moved);
             self.sealed[index] = moved;
@@ -206,17 +217,17 @@ impl Writer {
         Some(LogPosition { segment, block: 0, next_segment, ..at })
     }
 
-    /// Chunks of a record that was applied early have moved with it, from `old`, unless they have
-    /// another place or are gone by now.
+    /// Chunks of a record that was applied early have moved with it, from where they were brought
+    /// to, unless they have another place or are gone by now.
     fn move_early(
         &mut self,
         world: &World,
         moved: &InFlight,
-        old: Option<RecordPlaces>,
+        old: &[Place],
     ) -> Result<(), StoreError> {
-        let Some((old, new)) = old.zip(moved.places) else { return Ok(()) };
-        for brought in moved.record.entries.iter().flat_map(Entry::brought) {
-            let [old, new] = [old, new].map(|places| places.payload(brought.payload_units));
+        let new = moved.brought_to(&moved.record);
+        let brought = moved.record.entries.iter().flat_map(Entry::brought);
+        for (brought, (old, new)) in brought.zip(old.iter().copied().zip(new)) {
             let units = world.chunks.update(&world.medium, brought.chunk.0, |raw| {
                 let mut row = ChunkRow::decode(raw).filter(|row| row.place == old)?;
                 row.place = new;

@@ -52,6 +52,7 @@ use crate::map::walk::entry_of;
 use crate::space::next_checkpoint::NextCheckpoint;
 use crate::space::pace::Pace;
 use crate::space::supply::Supply;
+use crate::space::widths::SegmentWidths;
 use crate::world::view::View;
 use crate::world::{State, World};
 use crate::writer::grafts::Applied;
@@ -103,7 +104,7 @@ impl Writer {
     ) -> Self {
         Self {
             state,
-            log: Tail::new(epoch, position, medium.geometry()),
+            log: Tail::new(epoch, position, medium),
             durability: options.durability,
             tuning: options.tuning,
             open: Record::default(),
@@ -119,6 +120,16 @@ impl Writer {
             broken: false,
             barrier: false,
             released: Vec::new(),
+        }
+    }
+
+    /// Segments have these widths from here on; none of them can be opened now.
+    pub(crate) fn widths_changed(&mut self, world: &World, widths: &SegmentWidths) {
+        self.state.segments.set_widths(widths);
+        let metadata_blocks = world.medium.metadata_blocks();
+        if metadata_blocks != self.next_checkpoint.segment_blocks() {
+            self.next_checkpoint.fill_with(metadata_blocks);
+            self.state.segments.fill_with(metadata_blocks);
         }
     }
 

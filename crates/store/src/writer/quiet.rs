@@ -36,7 +36,8 @@ impl Writer {
             return false;
         }
         let blocks = Record::default().header_blocks(self.log.end_own());
-        let rows = world.medium.geometry().rows_for(blocks.into());
+        let geometry = world.medium.geometry_of(self.log.end().segment);
+        let rows = geometry.rows_for(blocks.into());
         if rows > u64::from(self.log.segment_rest_rows()) {
             return false;
         }

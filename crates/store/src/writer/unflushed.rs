@@ -152,7 +152,7 @@ impl Writer {
         if self.entries_left(first) < WAYS_LEFT_MIN {
             return false;
         }
-        let segments = self.segments_to_move(first);
+        let segments = self.segments_to_move(world, first);
         self.state.segments.free_count() >= segments + self.reserve_now(world)
     }
 

@@ -38,7 +38,7 @@ impl Segments {
             return Err(StoreError::Damaged(format!("segment {segment} is more than full")));
         }
         if row.state != SegmentState::Free {
-            self.free.remove(&segment);
+            self.free.remove(segment);
         }
         self.set_row(segment, row);
         Ok(())

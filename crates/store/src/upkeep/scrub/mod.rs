@@ -151,7 +151,7 @@ impl Scrub {
 
 fn offset_bytes_of(world: &World, place: Place) -> u64 {
     let bytes = u64::from(place.offset_units) * format::PLACE_UNIT_BYTES;
-    let geometry = world.medium.geometry();
+    let geometry = world.medium.geometry_of(place.segment);
     geometry.offset_bytes(Place { offset_units: 0, ..place }).saturating_add(bytes)
 }
 

@@ -109,7 +109,8 @@ impl Step<'_> {
 
     /// Where the copies of what is at a place are: one, in a segment that has one of each.
     pub(super) fn places(&self, place: Place, bytes: usize) -> Vec<Place> {
-        let second = self.store.world.medium.geometry().copy_of(place, bytes as u64);
+        let second =
+            self.store.world.medium.geometry_of(place.segment).copy_of(place, bytes as u64);
         let second = second.filter(|_| !self.of_one_copy.contains(&place.segment));
         std::iter::once(place).chain(second).collect()
     }

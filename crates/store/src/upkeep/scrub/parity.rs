@@ -124,9 +124,9 @@ impl Limits {
 }
 
 fn record_at(reader: &mut LogReader<'_>, segment: u32, row: u32) -> Option<Found> {
-    let geometry = reader.medium().geometry();
+    let medium = reader.medium();
     let record = reader.record_or_copy_at(segment, row).ok().flatten()?;
     let next_segment = record.header.next_segment;
     let at = LogPosition { segment, block: row, next_segment, ..LogPosition::default() };
-    Found::at(geometry, at, record).ok()
+    Found::at(medium, at, record).ok()
 }

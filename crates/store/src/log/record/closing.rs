@@ -1,0 +1,117 @@
+//! Laying the compressed groups of a record out for the columns of the segment that it goes to.
+
+use block::Frame;
+use format::PLACE_UNIT_BYTES;
+use format::geometry::UNITS_PER_BLOCK;
+
+use super::Record;
+use crate::log::columns::{self, group_start, group_units};
+
+impl Record {
+    /// Ends the gathering: the compressed groups go behind the whole blocks, where their entries
+    /// find them from here on. With several columns none is in two of them, if the header has so
+    /// many blocks.
+    pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
+        self.whole_blocks = self.frames.len();
+        let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
+        let mut pad_blocks = 0;
+        if columns > 1 && self.packed.len_bytes() > 0 {
+            pad_blocks = self.spread(columns, header_blocks * UNITS_PER_BLOCK + base);
+            self.header_blocks = Some(header_blocks);
+        }
+        self.frames.extend(self.packed.take());
+        self.frames.extend((0..pad_blocks).map(|_| Frame::zeros()));
+        self.entries.iter_mut().filter_map(group_start).for_each(|units| *units += base);
+    }
+
+    /// Lays the compressed groups of a closed record anew, as it goes to a segment of so many
+    /// columns, which is another number than it was closed for.
+    pub(crate) fn lay_anew(&mut self, columns: u8) {
+        let Some(header_blocks) = self.header_blocks else { return };
+        for entry in &mut self.entries {
+            let Some(units) = group_units(entry).map(u32::from) else { continue };
+            let Some(start) = group_start(entry) else { continue };
+            let mut at = *start;
+            *start = (self.packed.len_bytes() as u64 / PLACE_UNIT_BYTES) as u32;
+            let end = at + units;
+            while at < end {
+                let in_block = at % UNITS_PER_BLOCK;
+                let count = (UNITS_PER_BLOCK - in_block).min(end - at);
+                let bytes = |units: u32| units as usize * PLACE_UNIT_BYTES as usize;
+                let block = &self.frames[(at / UNITS_PER_BLOCK) as usize];
+                self.packed.push(&block[bytes(in_block)..bytes(in_block + count)]);
+                at += count;
+            }
+        }
+        self.frames.truncate(self.whole_blocks);
+        self.close(columns, header_blocks);
+    }
+
+    /// Moves compressed groups on, so that none is in two columns; how many blocks are to follow
+    /// them. `first_units` units of the record are before them.
+    fn spread(&mut self, columns: u8, first_units: u32) -> u32 {
+        let groups: Vec<u16> = self.entries.iter().filter_map(group_units).collect();
+        let laid = columns::lay(u32::from(columns), first_units, &groups);
+        let bytes = |units: u32| units as usize * PLACE_UNIT_BYTES as usize;
+        let pieces = laid.starts.iter().zip(&groups);
+        self.packed.spread(pieces.map(|(start, units)| (bytes(*start), bytes((*units).into()))));
+        let mut starts = laid.starts.into_iter();
+        for units in self.entries.iter_mut().filter_map(group_start) {
+            *units = starts.next().unwrap_or(*units);
+        }
+        laid.pad_blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use format::{ChunkId, Entry, Fingerprint, StoreFlags};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A record of some whole blocks, and of groups of so many units.
+    fn record(whole_blocks: usize, groups: &[u16]) -> Record {
+        let mut record = Record::default();
+        for at in 0..whole_blocks {
+            record.frames.push(block::FrameMut::from_bytes(&[at as u8; 4096]).freeze());
+        }
+        for (at, units) in groups.iter().copied().enumerate() {
+            let payload_units = record.packed_units();
+            record.packed.push(&vec![100 + at as u8; usize::from(units) * 64]);
+            record.entries.push(Entry::StoreGroup {
+                first: ChunkId(at as u64),
+                payload_units,
+                stored_units: units,
+                codec: format::Codec::Lz4,
+                flags: StoreFlags::default(),
+                fingerprints: vec![Fingerprint::default(); 2],
+            });
+        }
+        record
+    }
+
+    proptest! {
+        /// Whatever it was closed for before, it is what it would be if it had been closed for the
+        /// columns of the segment that it goes to.
+        #[test]
+        fn a_record_is_laid_out_for_the_segment_that_it_goes_to(
+            whole_blocks in 0..6usize,
+            groups in prop::collection::vec(1..400u16, 1..12),
+            widths in prop::collection::vec(2..=16u8, 1..4),
+            header_blocks in 1..4u32,
+        ) {
+            let (first, last) = (widths[0], widths[widths.len() - 1]);
+            let mut laid = record(whole_blocks, &groups);
+            laid.close(first, header_blocks);
+            widths[1..].iter().for_each(|columns| laid.lay_anew(*columns));
+            let mut closed = record(whole_blocks, &groups);
+            closed.close(last, header_blocks);
+            prop_assert_eq!(&laid.entries, &closed.entries);
+            let bytes = |record: &Record| {
+                record.frames.iter().flat_map(|frame| frame.to_vec()).collect::<Vec<u8>>()
+            };
+            prop_assert!(bytes(&laid) == bytes(&closed));
+        }
+    }
+}
