@@ -76,6 +76,8 @@ struct World {
     sharing: [usize; 2],
     /// The batch of columns that was being moved when that was last looked at.
     moving: Option<u64>,
+    /// How many columns of data each segment had when that was last looked at.
+    widths: Vec<u8>,
     seen: Seen,
 }
 
@@ -184,6 +186,7 @@ impl World {
             spares,
             sharing: [count as usize; 2],
             moving: None,
+            widths: Vec::new(),
             seen: Seen::default(),
         })
     }
@@ -227,7 +230,7 @@ impl World {
             4 => self.fault(&pool)?,
             5 => self.recovers(&pool)?,
             6 => self.power.set_fuse(Some(self.rng.between(1, 120))),
-            7 if self.spares > 0 => self.change_members(&pool)?,
+            7 if self.drives.len() > 4 => self.change_members(&pool)?,
             _ => self.promise()?,
         }
         self.look_at_states()

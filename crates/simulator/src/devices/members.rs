@@ -6,7 +6,7 @@ use std::time::Duration;
 use segments::{DeviceError, DeviceSet, DeviceState, DeviceStatus, Lacking, Segments as _};
 
 use super::drive::Trouble;
-use super::{Pool, World, disks_of};
+use super::{Pool, SEGMENTS, World, disks_of};
 use crate::commits::Ground;
 
 /// In every other world a disk that is out is taken for lost at once, in the others never.
@@ -65,8 +65,8 @@ impl World {
     pub(super) fn note_sharing(&mut self) {
         let Some(pool) = &self.pool else { return };
         let devices = pool.devices.devices();
-        let may_share =
-            |device: &&DeviceStatus| has_share(device) || device.state == DeviceState::In;
+        let may_come = |state| matches!(state, DeviceState::In | DeviceState::CatchingUp);
+        let may_share = |device: &&DeviceStatus| has_share(device) || may_come(device.state);
         let counts = [
             devices.iter().filter(|device| has_share(device)).count(),
             devices.iter().filter(may_share).count(),
@@ -78,16 +78,31 @@ impl World {
             self.seen.batches[1] += u64::from(self.moving.is_some());
         }
         self.moving = moving;
+        self.note_widths();
     }
 
-    /// Whether without this disk enough are well.
+    /// How many segments became narrower or wider.
+    fn note_widths(&mut self) {
+        let Some(pool) = &self.pool else { return };
+        let made_with = (self.drives.len() - self.spares).saturating_sub(2) as u8;
+        let columns = |segment| pool.devices.columns(segment).unwrap_or(made_with);
+        let now: Vec<u8> = (1..=SEGMENTS as u32).map(columns).collect();
+        for (now, before) in now.iter().zip(&self.widths) {
+            self.seen.laid[0] += u64::from(now < before);
+            self.seen.laid[1] += u64::from(now > before);
+        }
+        self.widths = now;
+    }
+
+    /// Whether without this disk enough are well, also if those that have nothing of the pool yet
+    /// get their share.
     pub(super) fn can_spare(&self, at: usize) -> bool {
-        self.well().iter().filter(|other| **other != at).count() >= self.least()
+        self.well().iter().filter(|other| **other != at).count() >= self.least_after_crash()
     }
 
     /// Disks that have what they should have, and are well.
     fn well(&self) -> Vec<usize> {
-        let mut well = self.sharing_in();
+        let mut well = self.disks(DeviceState::In);
         well.retain(|at| self.is_true(*at) && self.drives[*at].trouble() == Trouble::None);
         well
     }

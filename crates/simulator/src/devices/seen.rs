@@ -26,6 +26,8 @@ pub struct Seen {
     pub members: [u64; 2],
     /// How often columns began to be moved, and how often that had ended without a crash.
     pub batches: [u64; 2],
+    /// How often a segment became narrower, and wider.
+    pub laid: [u64; 2],
     /// Checkpoints.
     pub checkpoints: u64,
     /// How often the promise was looked at, by a disk each time; and how often by those that open
@@ -51,6 +53,7 @@ impl std::ops::AddAssign for Seen {
         add(&mut self.caught_up, &other.caught_up);
         add(&mut self.members, &other.members);
         add(&mut self.batches, &other.batches);
+        add(&mut self.laid, &other.laid);
         self.checkpoints += other.checkpoints;
         add(&mut self.promises, &other.promises);
         add(&mut self.too_few, &other.too_few);
@@ -82,10 +85,11 @@ impl std::fmt::Display for Seen {
             caught_up[1]
         )?;
         let ([removed, kept], [began, ended]) = (self.members, self.batches);
+        let [narrower, wider] = self.laid;
         writeln!(
             f,
             "{removed} removed, {kept} kept after all; {began} times columns began to be moved, \
-             {ended} times that had an end"
+             {ended} times that had an end; {narrower} segments became narrower, {wider} wider"
         )?;
         write!(
             f,
