@@ -48,6 +48,9 @@ pub struct Config {
     pub upgrade: bool,
     /// Whether free space of the pool goes back to the filesystem, or the device, that it is on.
     pub discard: bool,
+    /// How long a device is out before what it had is made again on the others; `off` for never.
+    #[serde(deserialize_with = "values::time")]
+    pub rebuild_after: Option<Duration>,
     /// Bytes of new space that are prepared ahead of the log.
     #[serde(deserialize_with = "values::bytes")]
     pub prepare_ahead: u64,
@@ -99,6 +102,7 @@ impl Default for Config {
             checkpoint_log: store.checkpoint_log_bytes,
             upgrade: store.upgrade,
             discard: store.discard,
+            rebuild_after: Some(Duration::from_secs(600)),
             prepare_ahead: 256 << 20,
             scrub: Some(Duration::from_secs(7 * 86_400)),
             scrub_rate: 50 << 20,
@@ -311,6 +315,7 @@ mod tests {
              prepare_ahead = 0\ndiscard = true\nthreads = 2\narray_name = \"lab\"\n\
              target_name = \"iqn.2026-11.com.example:lab\"\ncompany_id = \"02-48-46\"\n\
              scrub = \"off\"\nscrub_rate = \"10M\"\noptimize = \"12h\"\n\
+             rebuild_after = \"1h\"\n\
              allow_remote_api = true\nhttp = false\ncertificate = \"c\"\n\
              private_key = \"k\"\nstate_directory = \"s\"\nlog_level = \"debug\"\n\
              [iscsi]\nsessions = 10\n[chap]\nrequired = true\n\
@@ -323,6 +328,7 @@ mod tests {
         assert_eq!(config.store_options().durability, store::Durability::Flush);
         assert_eq!((config.scrub, config.scrub_rate), (None, 10 << 20));
         assert_eq!(config.optimize, Some(Duration::from_secs(12 * 3600)));
+        assert_eq!(config.rebuild_after, Some(Duration::from_secs(3600)));
         assert_eq!(config.iscsi.limits().sessions, 10);
         assert_eq!(load("pool = \"/a\"").unwrap().pool, [Path::new("/a")]);
         assert_eq!(load("pool = [\"/a\", \"/b\"]").unwrap().pool.len(), 2);

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{Access, Facts, Interface, Sources, Token};
 use array::{Array, Settings};
@@ -131,6 +132,9 @@ fn open(
     let destinations = notify::destinations(&config.notify)?;
     let purpose = Use::ToWrite { may_miss: options.devices_missing };
     let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
+    if let Some(devices) = medium.several() {
+        devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));
+    }
     let store = Arc::new(
         Store::open(medium.segments(), config.store_options())
             .map_err(|error| of_opening(error, places.first()))?,
