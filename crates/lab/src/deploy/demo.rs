@@ -1,6 +1,7 @@
 //! The main job, end to end, on a running array.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use libiscsi::Config;
 
@@ -48,6 +49,10 @@ pub struct DemoArgs {
     /// Sessions to each volume.
     #[arg(long, default_value_t = 2)]
     pub sessions: usize,
+    /// Deploy the last of the counts again, off and on, as long as this file is there; and verify
+    /// every copy once more when it is gone.
+    #[arg(long, value_name = "FILE")]
+    pub as_long_as: Option<PathBuf>,
     /// Write the table here, as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -59,24 +64,27 @@ pub struct DemoArgs {
 /// Fills the template, deploys it, verifies every copy, and prints the table.
 pub fn run(args: &DemoArgs) -> Result<(), String> {
     let image = Image::open(&args.image)?;
-    let demo = Demo {
+    let mut demo = Demo {
         args,
         array: Array { program: args.holdfast.clone(), pool: args.pool.clone() },
         target: discover(args)?,
         image,
+        gap: Duration::ZERO,
+        made: Vec::new(),
     };
     demo.fill_template()?;
-    let mut table = Table {
+    let rows = demo.deploy_all()?;
+    let verified_again_bytes = match args.as_long_as {
+        Some(_) => demo.verify_again()?,
+        None => 0,
+    };
+    let table = Table {
         image_bytes: demo.image.bytes(),
         transfer_bytes: args.transfer_size,
-        rows: Vec::new(),
+        rows,
+        gap_seconds: demo.gap.as_secs_f64(),
+        verified_again_bytes,
     };
-    for way in [Way::Off, Way::On] {
-        for copies in &args.counts {
-            let last = way == Way::On && Some(copies) == args.counts.last();
-            table.rows.push(demo.deploy(way, *copies, last)?);
-        }
-    }
     println!("{table}");
     match &args.json {
         Some(path) => report::write_json(path, &table),
@@ -89,6 +97,10 @@ struct Demo<'a> {
     array: Array,
     target: String,
     image: Image,
+    /// The longest time in which no command was answered.
+    gap: Duration,
+    /// Volumes of copies, and how many are in each.
+    made: Vec<(String, u64)>,
 }
 
 impl Demo<'_> {
@@ -106,35 +118,67 @@ impl Demo<'_> {
         }
     }
 
-    fn fill_template(&self) -> Result<(), String> {
+    fn fill_template(&mut self) -> Result<(), String> {
         let config = self.config(TEMPLATE_LUN);
         let plan = self.plan(Way::Off, 1);
         let mut pipeline =
             Pipeline::connect(&self.image, &config, &config, self.args.sessions, plan)?;
         pipeline.run(Job::Fill, "fill the template from the image")?;
-        pipeline.run(Job::Verify, "read the template back and compare")
+        pipeline.run(Job::Verify, "read the template back and compare")?;
+        self.gap = self.gap.max(pipeline.gap());
+        Ok(())
+    }
+
+    /// Each count both ways; then the last one again, as long as that is wanted.
+    fn deploy_all(&mut self) -> Result<Vec<Row>, String> {
+        let (counts, as_long_as) = (&self.args.counts, &self.args.as_long_as);
+        let last = counts.last().copied().unwrap_or(1);
+        let mut rows = Vec::new();
+        for way in [Way::Off, Way::On] {
+            for copies in counts {
+                let stays = way == Way::On && *copies == last && as_long_as.is_none();
+                rows.push(self.deploy(way, *copies, stays)?);
+            }
+        }
+        while as_long_as.as_ref().is_some_and(|file| file.exists()) {
+            for way in [Way::Off, Way::On] {
+                rows.push(self.deploy(way, last, false)?);
+            }
+        }
+        Ok(rows)
     }
 
     /// One deployment to a new volume, which is kept under another name afterwards: destroying it
-    /// would free its space while the next deployment is measured.
-    fn deploy(&self, way: Way, copies: u64, last: bool) -> Result<Row, String> {
+    /// would free its space while the next deployment is measured. The last one `stays` connected.
+    fn deploy(&mut self, way: Way, copies: u64, stays: bool) -> Result<Row, String> {
         let size = (self.image.bytes() * copies).to_string();
         self.array.run(&["volume", "create", CLONES, "--size", &size])?;
-        let lun = CLONES_LUN.to_string();
-        self.array.run(&["connect", CLONES, &self.args.host, "--lun", &lun])?;
+        self.connect(CLONES)?;
         let row = self.deploy_to_volume(way, copies)?;
-        if !last {
-            self.array.run(&["disconnect", CLONES, &self.args.host])?;
+        if !stays {
+            self.disconnect(CLONES)?;
             let name = match way {
                 Way::Off => format!("{CLONES}-off-{copies}"),
                 Way::On => format!("{CLONES}-on-{copies}"),
             };
+            let is_taken = self.made.iter().any(|(made, _)| *made == name);
+            let name = if is_taken { format!("{name}-{}", self.made.len()) } else { name };
             self.array.run(&["volume", "rename", CLONES, &name])?;
+            self.made.push((name, copies));
         }
         Ok(row)
     }
 
-    fn deploy_to_volume(&self, way: Way, copies: u64) -> Result<Row, String> {
+    fn connect(&self, volume: &str) -> Result<(), String> {
+        let lun = CLONES_LUN.to_string();
+        self.array.run(&["connect", volume, &self.args.host, "--lun", &lun]).map(drop)
+    }
+
+    fn disconnect(&self, volume: &str) -> Result<(), String> {
+        self.array.run(&["disconnect", volume, &self.args.host]).map(drop)
+    }
+
+    fn deploy_to_volume(&mut self, way: Way, copies: u64) -> Result<Row, String> {
         let (template, clones) = (self.config(TEMPLATE_LUN), self.config(CLONES_LUN));
         let plan = self.plan(way, copies);
         let mut pipeline =
@@ -149,6 +193,7 @@ impl Demo<'_> {
         let after = self.array.space()?;
         let start = std::time::Instant::now();
         pipeline.run(Job::Verify, &format!("verify {copies}, byte for byte"))?;
+        self.gap = self.gap.max(pipeline.gap());
         Ok(Row {
             way,
             copies,
@@ -159,6 +204,27 @@ impl Demo<'_> {
             allocated_bytes: growth(before.allocated_bytes, after.allocated_bytes),
             verify_seconds: start.elapsed().as_secs_f64(),
         })
+    }
+
+    /// Compares every copy with the image once more, and the template: how many bytes.
+    fn verify_again(&self) -> Result<u64, String> {
+        let template = self.config(TEMPLATE_LUN);
+        self.verify(&template, 1, "verify the template once more")?;
+        let mut verified = self.image.bytes();
+        for (name, copies) in &self.made {
+            self.connect(name)?;
+            self.verify(&self.config(CLONES_LUN), *copies, &format!("verify {name} once more"))?;
+            self.disconnect(name)?;
+            verified += self.image.bytes() * copies;
+        }
+        Ok(verified)
+    }
+
+    fn verify(&self, config: &Config, copies: u64, what: &str) -> Result<(), String> {
+        let plan = self.plan(Way::Off, copies);
+        let mut pipeline =
+            Pipeline::connect(&self.image, config, config, self.args.sessions, plan)?;
+        pipeline.run(Job::Verify, what)
     }
 }
 

@@ -8,7 +8,7 @@ use libiscsi::{Capacity, Cdb, Completion, Config, Data, Naa, Poller, Session, St
 use super::progress::Progress;
 use super::{Image, Way};
 use crate::copy::{self, Transfer};
-use crate::load::is_put_off;
+use crate::load::{Silence, is_put_off};
 use crate::target::{self, ConnectArgs};
 
 /// Bytes of one READ or WRITE of the host, unless a fill says otherwise.
@@ -107,6 +107,8 @@ pub struct Pipeline<'a> {
     /// The piece of the image that was last compared with, and where it begins.
     expected: Vec<u8>,
     expected_at: Option<u64>,
+    /// The longest time in which none of its commands was answered.
+    gap: Duration,
 }
 
 impl<'a> Pipeline<'a> {
@@ -134,7 +136,13 @@ impl<'a> Pipeline<'a> {
             devices,
             expected: Vec::new(),
             expected_at: None,
+            gap: Duration::ZERO,
         })
+    }
+
+    /// The longest time, within one of the jobs so far, in which no command was answered.
+    pub fn gap(&self) -> Duration {
+        self.gap
     }
 
     /// What the sessions have done so far.
@@ -159,6 +167,7 @@ impl<'a> Pipeline<'a> {
         let mut progress = Progress::new(what.to_owned(), self.image.bytes() * self.plan.copies);
         let mut poller = Poller::new();
         let (mut next, mut done) = (0, 0);
+        let mut silence = Silence::since(Instant::now());
         while done < chunks {
             while next < chunks && next - done < self.plan.depth.max(1) as u64 {
                 self.start(&mut work, next)?;
@@ -166,10 +175,11 @@ impl<'a> Pipeline<'a> {
             }
             let mut all: Vec<_> = self.template.iter_mut().chain(self.clones.iter_mut()).collect();
             poller.poll(&mut all, 1000);
-            done += self.collect(&mut work)?;
+            done += self.collect(&mut work, &mut silence)?;
             progress.show((done * chunk_bytes).min(self.image.bytes() * self.plan.copies));
         }
         progress.finish();
+        self.gap = self.gap.max(silence.until(Instant::now()));
         Ok(())
     }
 
@@ -220,11 +230,12 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Takes what has ended. Returns how many chunks are finished.
-    fn collect(&mut self, work: &mut Work) -> Result<u64, String> {
+    fn collect(&mut self, work: &mut Work, silence: &mut Silence) -> Result<u64, String> {
         let mut finished = 0;
         for index in 0..self.template.len() {
             while let Some(end) = next_end(&mut self.template[index])? {
                 if end.status == Status::Good {
+                    silence.ended_one(Instant::now());
                     let place = work.place(end.token, self.image.bytes());
                     self.write(end.token, place, end.buffer)?;
                 } else {
@@ -238,6 +249,7 @@ impl<'a> Pipeline<'a> {
                     self.start(work, end.token)?;
                     continue;
                 }
+                silence.ended_one(Instant::now());
                 if work.job == Job::Verify {
                     self.compare(work.place(end.token, self.image.bytes()), &end)?;
                     spoil(&mut end.buffer);

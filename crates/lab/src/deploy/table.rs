@@ -36,6 +36,12 @@ pub struct Table {
     pub transfer_bytes: u64,
     /// The deployments.
     pub rows: Vec<Row>,
+    /// The longest time in which no command of the host was answered, while it filled the template,
+    /// deployed, and verified each deployment.
+    pub gap_seconds: f64,
+    /// Bytes that were compared once more at the end, the template's among them; 0 if that was not
+    /// wanted.
+    pub verified_again_bytes: u64,
 }
 
 fn mib(bytes: f64) -> String {
@@ -77,6 +83,10 @@ impl fmt::Display for Table {
                 row.verify_seconds
             )?;
         }
-        Ok(())
+        writeln!(f, "The host had no answer for {:.3} s at most.", self.gap_seconds)?;
+        match self.verified_again_bytes {
+            0 => Ok(()),
+            bytes => writeln!(f, "{bytes} bytes compared once more at the end, all right."),
+        }
     }
 }

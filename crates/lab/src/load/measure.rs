@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use super::silence::Silence;
+
 /// Latency from submission to completion, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
@@ -84,10 +86,9 @@ pub struct Meter {
     histogram: Histogram<u64>,
     commands: u64,
     bytes: u64,
-    /// When the interval began, and when the last command ended in it.
+    /// When the interval began.
     began: Instant,
-    last_end: Instant,
-    silence: Duration,
+    silence: Silence,
     /// The length of a part, and what ended in each.
     part: Option<Duration>,
     parts: Vec<Ended>,
@@ -109,8 +110,7 @@ impl Meter {
             commands: 0,
             bytes: 0,
             began: now,
-            last_end: now,
-            silence: Duration::ZERO,
+            silence: Silence::since(now),
             part: part.filter(|part| !part.is_zero()),
             parts: Vec::new(),
             put_off: 0,
@@ -120,7 +120,7 @@ impl Meter {
 
     /// The interval begins.
     pub fn begin(&mut self, now: Instant) {
-        (self.began, self.last_end) = (now, now);
+        (self.began, self.silence) = (now, Silence::since(now));
     }
 
     /// Notes the end of a command, `now`.
@@ -128,8 +128,7 @@ impl Meter {
         self.histogram.saturating_record(latency.as_nanos() as u64);
         self.commands += 1;
         self.bytes += bytes;
-        self.silence = self.silence.max(now.saturating_duration_since(self.last_end));
-        self.last_end = now;
+        self.silence.ended_one(now);
         if let Some(part) = self.part {
             let at = now.saturating_duration_since(self.began).as_nanos() / part.as_nanos();
             let at = at as usize;
@@ -167,7 +166,7 @@ impl Meter {
                 p9999: at(0.9999),
                 max: self.histogram.max() as f64 / 1e3,
             },
-            silence_us: self.silence_until(elapsed).as_secs_f64() * 1e6,
+            silence_us: self.silence.until(self.began + elapsed).as_secs_f64() * 1e6,
             parts: self.parts(elapsed),
             own_cpu_s: own.as_secs_f64(),
             target_cpu_s: target.map(|t| t.as_secs_f64()),
@@ -175,12 +174,6 @@ impl Meter {
             wire_sent_bytes: 0,
             wire_received_bytes: 0,
         }
-    }
-
-    /// The longest silence, with the one that the interval ended in.
-    fn silence_until(&self, elapsed: Duration) -> Duration {
-        let until_last = self.last_end.saturating_duration_since(self.began);
-        self.silence.max(elapsed.saturating_sub(until_last))
     }
 
     /// The parts. Those in which nothing ended are there, too.

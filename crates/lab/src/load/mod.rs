@@ -4,10 +4,12 @@ mod measure;
 mod pattern;
 mod rate;
 mod run;
+mod silence;
 
 pub use measure::{Latency, Part, Report};
 pub(crate) use run::is_put_off;
 pub use run::run;
+pub use silence::Silence;
 
 use crate::target::ConnectArgs;
 
