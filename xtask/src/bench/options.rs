@@ -105,6 +105,9 @@ pub enum Only {
     /// A start after kill -9, how fast the space of what is eradicated comes back, writes with
     /// 1,000 volumes. Not part of all rows. Some 3 minutes, 12 GiB of disk.
     Growth,
+    /// Reads and writes of a pool on six files while two of them are out, and while they are
+    /// replaced. Not part of all rows. Some 2 minutes, 15 GiB of disk.
+    Failing,
     /// As `cold-model`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB
     /// of disk.
     Slow,

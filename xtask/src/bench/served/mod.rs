@@ -7,6 +7,7 @@
 
 mod aged;
 mod cold;
+mod failing;
 mod growth;
 mod large;
 mod sessions;
@@ -41,6 +42,8 @@ pub enum Group {
     Large,
     /// A start after kill -9, the space of what was eradicated, many volumes.
     Growth,
+    /// A pool on several devices, of which some are out.
+    Failing,
 }
 
 impl Group {
@@ -52,18 +55,19 @@ impl Group {
             Only::Sessions => Some(Self::Sessions),
             Only::Large => Some(Self::Large),
             Only::Growth => Some(Self::Growth),
+            Only::Failing => Some(Self::Failing),
             _ => None,
         }
     }
 
     /// Whether tgt is measured beside it.
     pub fn has_tgt(self) -> bool {
-        self != Self::Growth
+        !matches!(self, Self::Growth | Self::Failing)
     }
 
     /// Whether the raw device is measured beside it.
     pub fn has_fio(self) -> bool {
-        matches!(self, Self::Cold | Self::Large)
+        matches!(self, Self::Cold | Self::Large | Self::Failing)
     }
 
     /// The names of its rows, for `--rows`.
@@ -74,6 +78,7 @@ impl Group {
             Self::Sessions => sessions::row_ids(),
             Self::Large => large::row_ids(),
             Self::Growth => growth::row_ids(),
+            Self::Failing => failing::row_ids(),
         }
     }
 
@@ -85,6 +90,7 @@ impl Group {
             Self::Sessions => sessions::run(options, programs),
             Self::Large => large::run(options, programs),
             Self::Growth => growth::run(options, programs),
+            Self::Failing => failing::run(options, programs),
         }
     }
 }
@@ -173,9 +179,14 @@ mod tests {
 
     #[test]
     fn no_two_columns_of_a_table_have_one_name() {
-        for columns in
-            [aged::COLUMNS, cold::COLUMNS, sessions::COLUMNS, large::COLUMNS, growth::COLUMNS]
-        {
+        for columns in [
+            aged::COLUMNS,
+            cold::COLUMNS,
+            sessions::COLUMNS,
+            large::COLUMNS,
+            growth::COLUMNS,
+            failing::COLUMNS,
+        ] {
             let names: std::collections::HashSet<_> = columns.iter().map(|c| c.name).collect();
             assert_eq!(names.len(), columns.len());
         }
