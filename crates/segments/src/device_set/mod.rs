@@ -73,6 +73,8 @@ impl From<Arc<DeviceSet>> for Shared {
 #[cfg(test)]
 mod coming_tests;
 #[cfg(test)]
+mod cut_off_tests;
+#[cfg(test)]
 mod hang_tests;
 #[cfg(test)]
 mod hanging;

@@ -87,6 +87,31 @@ fn label_of(device: &Device) -> Option<Label> {
     labels_of(device).into_iter().max_by_key(|label| label.sequence)
 }
 
+/// The newest of the labels of a pool's devices that counts, of each device its own.
+///
+/// A change of members is durable on all devices that are in by it before it is seen. One that was
+/// cut off has reached some of them only, and those without it may have gone on meanwhile, as if it
+/// had never been: so it counts if more than half of those that it says are in, and are there, have
+/// it or a newer one. No two groups can go on without each other that each have more than half.
+pub(super) fn newest_that_counts<'a>(labels: &[&'a Label]) -> Option<&'a Label> {
+    let mut newest: Vec<&Label> = labels.to_vec();
+    newest.sort_by_key(|label| std::cmp::Reverse(label.sequence));
+    let counts = |label: &&&Label| {
+        let is_in = |other: &&&Label| {
+            let mut members = label.members.iter();
+            members.any(|it| it.device == other.device && it.state == MemberState::In)
+        };
+        let has_it = |other: &&&Label| {
+            let says_it = other.members == label.members && other.parts == label.parts;
+            other.sequence > label.sequence || other.sequence == label.sequence && says_it
+        };
+        let there = labels.iter().filter(is_in);
+        2 * there.clone().filter(has_it).count() > there.count()
+    };
+    // None of those that are in is there: then it does not matter.
+    newest.iter().find(counts).or(newest.first()).copied()
+}
+
 /// The copies of the label of a device that are whole; none if it does not answer.
 pub(super) fn labels_of(device: &Device) -> Vec<Label> {
     let labels = ask(device, (), OPENING, |disk| Ok(labels::read(disk)));
@@ -132,11 +157,17 @@ pub(super) fn find_members(
     let first_name = devices.first().map(|device| device.name.clone()).unwrap_or_default();
     let labelled = devices.into_iter().filter_map(|device| Some((label_of(&device)?, device)));
     let mut labelled: Vec<(Label, Device)> = labelled.collect();
-    let newest = labelled.iter().max_by_key(|(label, _)| label.sequence).cloned();
-    let Some((newest, newest_on)) = newest else { return Err(DeviceSetError::NoLabel(first_name)) };
-    if let Some((_, other)) = labelled.iter().find(|(label, _)| label.pool_id != newest.pool_id) {
-        return Err(DeviceSetError::OtherPool(newest_on.name, other.name.clone()));
+    let Some((first, first_on)) = labelled.first() else {
+        return Err(DeviceSetError::NoLabel(first_name));
+    };
+    if let Some((_, other)) = labelled.iter().find(|(label, _)| label.pool_id != first.pool_id) {
+        return Err(DeviceSetError::OtherPool(first_on.name.clone(), other.name.clone()));
     }
+    let all: Vec<&Label> = labelled.iter().map(|(label, _)| label).collect();
+    let newest = newest_that_counts(&all).unwrap_or(first).clone();
+    let last_sequence = all.iter().map(|label| label.sequence).max().unwrap_or_default();
+    let is_newest = |(label, _): &&(Label, Device)| label.device == newest.device;
+    let newest_on = labelled.iter().find(is_newest).map(|(_, device)| device.name.clone());
     for (at, (label, device)) in labelled.iter().enumerate() {
         let same = labelled[..at].iter().find(|(before, _)| before.device == label.device);
         if let Some((_, before)) = same {
@@ -155,10 +186,10 @@ pub(super) fn find_members(
     let are_in = newest.members.iter().filter(|member| member.state == MemberState::In).count();
     let there = slots.iter().filter(|slot| slot.is_in()).count();
     if there == 0 {
-        return Err(DeviceSetError::NoneIn(newest_on.name));
+        return Err(DeviceSetError::NoneIn(newest_on.unwrap_or_default()));
     }
     let placement = placement_of(&newest, &slots)?;
-    let members = Members::new(newest.pool_id, placement, slots, newest.sequence);
+    let members = Members::new(newest.pool_id, placement, slots, last_sequence);
     if !members.can_do_with(&members.slots(), Slot::state) {
         return Err(DeviceSetError::Lost { there, least: members.least_there() });
     }

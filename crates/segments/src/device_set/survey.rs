@@ -7,7 +7,7 @@ use format::{DeviceId, Label};
 
 use super::device::{Device, Slot};
 use super::members::Members;
-use super::opening::{answering, labels_of, placement_of, state_of};
+use super::opening::{answering, labels_of, newest_that_counts, placement_of, state_of};
 
 /// What the labels of some devices say of their pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +76,10 @@ impl Survey {
         let of_same = |label: &Label| {
             labelled.iter().filter(|(other, ..)| other.pool_id == label.pool_id).count()
         };
-        let all = labelled.iter().map(|(label, ..)| label);
-        let newest = all.max_by_key(|label| (of_same(label), label.sequence))?.clone();
+        let all = || labelled.iter().map(|(label, ..)| label);
+        let pool_id = all().max_by_key(|label| (of_same(label), label.sequence))?.pool_id;
+        let of_most: Vec<&Label> = all().filter(|label| label.pool_id == pool_id).collect();
+        let newest = newest_that_counts(&of_most)?.clone();
         let of_pool = |label: &Label| label.pool_id == newest.pool_id;
         let found = |member: &Member| {
             let is_it = |label: &Label| of_pool(label) && label.device == member.device;

@@ -1,0 +1,75 @@
+//! Changes of members that a failure of the power has cut off.
+
+use format::Label;
+use format::label::MemberState;
+use sys::Persist;
+
+use super::DeviceSetError;
+use super::stripes_checked::{check, open};
+use super::stripes_tests::Pool;
+use crate::devices::DeviceState::{In, Kept};
+use crate::labels;
+use crate::segments::Segments;
+
+fn label_of(pool: &Pool, disk: usize) -> Label {
+    labels::read(&*pool.disks[disk]).into_iter().flatten().last().unwrap()
+}
+
+/// A pool on five disks of which the first is out, and has the label of a change by which it is in:
+/// no other disk got that.
+fn cut_off(more: u64) -> Pool {
+    let mut pool = Pool::new(3);
+    pool.fill();
+    pool.pool.take_out(0, "a test").unwrap();
+    pool.record(11, 3, Persist::Itself).unwrap();
+    let others = label_of(&pool, 1);
+    let mut label = labels::of_device(&others, 0, others.members[0].device);
+    label.sequence += more;
+    label.members[0].state = MemberState::In;
+    labels::write_both(&*pool.disks[0], &label).unwrap();
+    pool
+}
+
+#[test]
+fn a_change_that_one_device_has_got_does_not_count() {
+    // As new as theirs, as they have gone on since, and newer.
+    for more in [0, 1, 2] {
+        let pool = cut_off(more);
+        let states = |disks: &[usize]| {
+            let disks: Vec<_> = disks.iter().map(|at| pool.disks[*at].clone()).collect();
+            let opened = open(pool.k, &disks, false)?;
+            check(&pool.written, pool.k, &opened);
+            Ok(opened.devices()[0].state)
+        };
+        let all: Result<_, DeviceSetError> = states(&[0, 1, 2, 3, 4]);
+        assert_eq!(all.unwrap(), Kept);
+        assert_eq!(states(&[0, 1, 2, 4]).unwrap(), Kept);
+        // With it they would be enough.
+        let lost = states(&[0, 3, 4]).unwrap_err();
+        assert!(matches!(lost, DeviceSetError::Lost { there: 2, least: 3 }), "{lost}");
+    }
+}
+
+/// The next change is a newer one all the same.
+#[test]
+fn what_was_cut_off_is_overtaken() {
+    let pool = cut_off(5);
+    let cut = label_of(&pool, 0).sequence;
+    let again = open(pool.k, &pool.disks, false).unwrap();
+    again.fence(2).unwrap();
+    assert!((1..5).all(|disk| label_of(&pool, disk).sequence > cut));
+    assert_ne!(again.devices()[0].state, In);
+}
+
+/// With most of those that are in by it nobody can have gone on without it.
+#[test]
+fn a_change_that_most_have_got_counts() {
+    let pool = cut_off(1);
+    for disk in [1, 2] {
+        let label = label_of(&pool, 0);
+        let of_disk = labels::of_device(&label, disk as u16, label.members[disk].device);
+        labels::write_both(&*pool.disks[disk], &of_disk).unwrap();
+    }
+    let opened = open(pool.k, &pool.disks, false).unwrap();
+    assert_eq!(opened.devices()[0].state, In);
+}
