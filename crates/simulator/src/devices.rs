@@ -281,6 +281,9 @@ impl World {
         if self.pool.is_some() {
             self.note_departures();
         }
+        if let Some(pool) = self.pool.clone() {
+            self.may_share(&pool.devices);
+        }
         self.were_in.retain(|at| !self.were_troubled.contains(at));
         self.catching_up.clear();
         locked(&self.desk).give_up();
@@ -310,6 +313,7 @@ impl World {
             _ => {
                 self.seen.crashes[1] += 1;
                 self.were_in = disks_of(&opened, DeviceState::In);
+                self.may_share(&opened);
                 return self.crash();
             }
         };

@@ -40,6 +40,15 @@ pub(super) fn sharing_in(devices: &DeviceSet) -> Vec<usize> {
     disks_of(devices, DeviceState::In).into_iter().filter(|at| names.contains(at)).collect()
 }
 
+/// How many disks something of this pool is on, and how many it may be on soon.
+fn sharing(devices: &DeviceSet) -> [usize; 2] {
+    let devices = devices.devices();
+    let may_come = |state| matches!(state, DeviceState::In | DeviceState::CatchingUp);
+    let may_share = |device: &&DeviceStatus| has_share(device) || may_come(device.state);
+    let share = devices.iter().filter(|device| has_share(device)).count();
+    [share, devices.iter().filter(may_share).count()]
+}
+
 /// The batch of columns that is being moved.
 fn moving(devices: &DeviceSet) -> Option<u64> {
     let lacking = devices.lacking();
@@ -64,14 +73,7 @@ impl World {
 
     pub(super) fn note_sharing(&mut self) {
         let Some(pool) = &self.pool else { return };
-        let devices = pool.devices.devices();
-        let may_come = |state| matches!(state, DeviceState::In | DeviceState::CatchingUp);
-        let may_share = |device: &&DeviceStatus| has_share(device) || may_come(device.state);
-        let counts = [
-            devices.iter().filter(|device| has_share(device)).count(),
-            devices.iter().filter(may_share).count(),
-        ];
-        self.sharing = counts;
+        self.sharing = sharing(&pool.devices);
         let moving = moving(&pool.devices);
         if self.moving != moving {
             self.seen.batches[0] += u64::from(moving.is_some());
@@ -79,6 +81,11 @@ impl World {
         }
         self.moving = moving;
         self.note_widths();
+    }
+
+    /// What happened since the last look may be durable, or not.
+    pub(super) fn may_share(&mut self, devices: &DeviceSet) {
+        self.sharing[1] = self.sharing[1].max(sharing(devices)[1]);
     }
 
     /// How many segments became narrower or wider.
