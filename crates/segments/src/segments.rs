@@ -32,9 +32,10 @@ pub trait Segments: Send + Sync {
         None
     }
 
-    /// Which segments should be laid otherwise than they are, as devices have come or gone.
-    fn to_lay_anew(&self) -> Arc<ToLayAnew> {
-        Arc::default()
+    /// Which segments should be laid otherwise than they are, as devices have come or gone; `None`
+    /// if none should. Cheap enough to be asked for each command, as long as no device is out.
+    fn to_lay_anew(&self) -> Option<Arc<ToLayAnew>> {
+        None
     }
 
     /// Lays those of these segments anew that should be, durably, and others narrower where these

@@ -61,6 +61,24 @@ fn what_was_cut_off_is_overtaken() {
     assert_ne!(again.devices()[0].state, In);
 }
 
+/// A device that is given what it lacks has the newest label as well: that it is out.
+#[test]
+fn a_label_counts_on_one_that_is_out_by_it() {
+    let mut pool = Pool::new(2);
+    pool.fill();
+    pool.pool.take_out(0, "a test").unwrap();
+    pool.record(11, 3, Persist::Itself).unwrap();
+    pool.disks[3].go();
+    pool.record(11, 3, Persist::Itself).unwrap();
+    pool.pool.take_back(0).unwrap();
+    assert_eq!(label_of(&pool, 0).sequence, label_of(&pool, 1).sequence);
+    // By what the other one has both were in.
+    let both: Vec<_> = [0, 3].map(|disk| pool.disks[disk].clone()).into();
+    pool.disks[3].come_back();
+    let opened = open(pool.k, &both, true).unwrap_err();
+    assert!(matches!(opened, DeviceSetError::NoneIn(_)), "{opened}");
+}
+
 /// With most of those that are in by it nobody can have gone on without it.
 #[test]
 fn a_change_that_most_have_got_counts() {

@@ -27,12 +27,20 @@ use crate::plan::stripe_columns;
 #[derive(Clone, Debug)]
 struct Basis {
     table: Arc<Table>,
+    /// Of the members.
+    generation: u64,
     devices: Vec<Standing>,
 }
 
 impl Basis {
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.table, &other.table) && self.devices == other.devices
+    }
+
+    /// Whether it is the same without a look at the devices: none is out, and can be lost by now.
+    fn is_still(&self, table: &Arc<Table>, generation: u64) -> bool {
+        let has_all = self.devices.iter().all(|device| device.is_target);
+        has_all && self.generation == generation && Arc::ptr_eq(&self.table, table)
     }
 }
 
@@ -49,7 +57,7 @@ pub(super) struct Standing {
 
 /// The last answer: walking the map takes a while, and mostly nothing has changed.
 #[derive(Debug, Default)]
-pub(super) struct LastLook(Option<(Basis, Arc<ToLayAnew>)>);
+pub(super) struct LastLook(Option<(Basis, Option<Arc<ToLayAnew>>)>);
 
 impl Members {
     /// How devices stand, by number.
@@ -68,24 +76,27 @@ impl Members {
     }
 
     /// Which segments should be laid otherwise than they are.
-    pub(super) fn to_lay_anew(&self) -> Arc<ToLayAnew> {
-        let Some(table) = self.placement().mapped_table().filter(|_| self.has_begun()) else {
-            return Arc::default();
-        };
-        let devices = self.standings(&self.slots(), &table);
-        let basis = Basis { table, devices };
+    pub(super) fn to_lay_anew(&self) -> Option<Arc<ToLayAnew>> {
+        let table = self.placement().mapped_table().filter(|_| self.has_begun())?;
+        let generation = self.generation();
         let mut last = self.last_look();
         if let Some((of, found)) = &last.0
-            && of.is(&basis)
+            && of.is_still(&table, generation)
         {
             return found.clone();
         }
-        let found = Arc::new(self.look_at_widths(&basis));
+        let devices = self.standings(&self.slots(), &table);
+        let basis = Basis { table, generation, devices };
+        let known = last.0.take().filter(|(of, _)| of.is(&basis)).map(|(_, found)| found);
+        let found = known.unwrap_or_else(|| {
+            let found = self.look_at_widths(&basis);
+            (!found.is_empty()).then(|| Arc::new(found))
+        });
         last.0 = Some((basis, found.clone()));
         found
     }
 
-    fn look_at_widths(&self, Basis { table, devices }: &Basis) -> ToLayAnew {
+    fn look_at_widths(&self, Basis { table, devices, .. }: &Basis) -> ToLayAnew {
         let Some(room) = self.room_to_lay(table, devices) else { return ToLayAnew::default() };
         let with_free = mask(room.free.free().filter(|(_, free)| *free > 0).map(|(it, _)| it));
         let targets = mask(targets(devices).keys().map(|number| *number as u8));

@@ -1,5 +1,6 @@
 //! Pools in stripes whose segments are laid anew, as devices are lost or come.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ fn lose(pool: &Pool, number: usize) {
     pool.disks[number].go();
     pool.pool.append_as(format::Place::NONE, &[], Persist::All).unwrap();
     pool.pool.set_lost_after(Duration::ZERO);
+}
+
+fn to_lay(pool: &Pool) -> Arc<ToLayAnew> {
+    pool.pool.to_lay_anew().unwrap_or_default()
 }
 
 /// One more device comes, with so many parts.
@@ -49,14 +54,14 @@ fn use_free(pool: &mut Pool) {
 fn without_a_free_part_segments_become_narrower() {
     let mut pool = Pool::planned(&[15; 6], 0);
     pool.fill();
-    assert_eq!(*pool.pool.to_lay_anew(), ToLayAnew::default());
+    assert_eq!(pool.pool.to_lay_anew(), None);
     lose(&pool, 2);
     assert_eq!(move_all(&pool.pool), 0);
     let all: Vec<u32> = (1..16).collect();
-    assert_eq!(*pool.pool.to_lay_anew(), ToLayAnew { lacking: all, narrow: vec![] });
+    assert_eq!(*to_lay(&pool), ToLayAnew { lacking: all, narrow: vec![] });
     assert_eq!(pool.pool.lay_anew(&FREE).unwrap(), 6);
     assert!(FREE.iter().all(|segment| pool.pool.columns(*segment) == Some(3)));
-    assert_eq!((pool.pool.columns(1), pool.pool.to_lay_anew().lacking.len()), (Some(4), 9));
+    assert_eq!((pool.pool.columns(1), to_lay(&pool).lacking.len()), (Some(4), 9));
     assert_eq!(used(&pool.pool), [15, 15, 9, 15, 15, 15]);
     use_free(&mut pool);
     pool.check();
@@ -75,7 +80,7 @@ fn without_a_free_part_segments_become_narrower() {
     pool.written = of_free;
     let others: Vec<u32> = (1..16).filter(lost).collect();
     assert_eq!(pool.pool.lay_anew(&others).unwrap(), 9);
-    assert_eq!(*pool.pool.to_lay_anew(), ToLayAnew::default());
+    assert_eq!(pool.pool.to_lay_anew(), None);
     assert_eq!(used(&pool.pool), [15, 15, 0, 15, 15, 15]);
     pool.pool.remove(2).unwrap();
     pool.disks.remove(2);
@@ -88,7 +93,7 @@ fn with_a_device_more_segments_become_wider() {
     pool.fill();
     assert_eq!(come(&mut pool, 15), 5);
     assert_eq!(move_all(&pool.pool), 0);
-    assert_eq!(pool.pool.to_lay_anew().narrow, (1..16).collect::<Vec<_>>());
+    assert_eq!(to_lay(&pool).narrow, (1..16).collect::<Vec<_>>());
     assert_eq!(pool.pool.lay_anew(&FREE).unwrap(), 6);
     assert_eq!((pool.pool.columns(FREE[0]), pool.pool.columns(1)), (Some(4), Some(3)));
     assert_eq!(used(&pool.pool), [15, 15, 15, 15, 15, 6]);
@@ -103,7 +108,7 @@ fn with_a_device_more_segments_become_wider() {
 fn one_that_is_removed_without_a_free_part_elsewhere_is_emptied() {
     let mut pool = Pool::planned(&[15; 6], 0);
     pool.pool.remove(4).unwrap();
-    let lacking = pool.pool.to_lay_anew().lacking.clone();
+    let lacking = to_lay(&pool).lacking.clone();
     assert_eq!(lacking.len(), 15);
     assert_eq!(pool.pool.lay_anew(&lacking).unwrap(), 15);
     assert_eq!(pool.pool.devices().iter().map(|it| it.number).collect::<Vec<_>>(), [0, 1, 2, 3, 5]);
@@ -117,10 +122,10 @@ fn one_that_is_removed_without_a_free_part_elsewhere_is_emptied() {
 #[test]
 fn spare_room_stays_free() {
     let mut pool = Pool::planned(&[18; 6], 1);
-    assert_eq!(*pool.pool.to_lay_anew(), ToLayAnew::default());
+    assert_eq!(pool.pool.to_lay_anew(), None);
     // With seven of 18 parts each, six have as many as all columns of 15 segments of six.
     come(&mut pool, 3);
-    let narrow = pool.pool.to_lay_anew().narrow.clone();
+    let narrow = to_lay(&pool).narrow.clone();
     assert_eq!(narrow.len(), 15);
     pool.pool.lay_anew(&narrow).unwrap();
     let (all, used): (u32, u32) = (6 * 18 + 3, used(&pool.pool).iter().sum());
@@ -164,7 +169,7 @@ fn a_lost_device_is_replaced_by_a_smaller_one() {
     // Six columns have room there.
     move_all(&pool.pool);
     assert_eq!((used(&pool.pool)[3], used(&pool.pool)[6]), (9, 6));
-    let lacking = pool.pool.to_lay_anew().lacking.clone();
+    let lacking = to_lay(&pool).lacking.clone();
     assert_eq!((lacking.len(), pool.pool.lay_anew(&lacking).unwrap()), (9, 9));
     pool.disks.remove(3);
     assert_eq!(used(&pool.pool), [15, 15, 15, 15, 15, 6]);

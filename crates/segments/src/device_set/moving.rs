@@ -28,7 +28,7 @@ use super::laying::without_emptied;
 use super::members::{Change, Members};
 use super::table::{Moves, Table};
 use super::workers::FLUSH;
-use crate::devices::{DeviceError, DeviceState};
+use crate::devices::{DeviceError, DeviceState, ToLayAnew};
 use crate::parts::{Parts, segments_left};
 
 /// Columns that are moved at a time. Each batch ends with a map on all devices.
@@ -180,7 +180,8 @@ impl Members {
         let has_columns = |slot: &&Arc<Slot>| table.used(slot.number) > 0;
         let is_any_left = slots.iter().filter(has_columns).any(|slot| leaves(slot.number));
         // One that has come gets its columns by wider segments, where these can be wider.
-        let is_even = is_any_left || !self.to_lay_anew().narrow.is_empty();
+        let can_widen = |it: Arc<ToLayAnew>| !it.narrow.is_empty();
+        let is_even = is_any_left || self.to_lay_anew().is_some_and(can_widen);
         let uneven = if is_even { Vec::new() } else { uneven(table, &bytes, geometry) };
         if !is_any_left && uneven.is_empty() {
             return Moves::new();

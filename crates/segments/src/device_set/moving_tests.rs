@@ -13,7 +13,7 @@ use super::stripes_tests::{LOG, METADATA, Pool, ROWS, geometry, root};
 use super::tests::{Plain, devices};
 use super::{Device, DeviceSet};
 use crate::devices::DeviceState::{In, Out};
-use crate::devices::{DeviceError, Lacking, Rebuilt, ToLayAnew};
+use crate::devices::{DeviceError, Lacking, Rebuilt};
 use crate::plan::StripePlan;
 use crate::segments::Segments;
 
@@ -178,7 +178,7 @@ fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
     pool.pool.given(Lacking::Device(18)).unwrap();
     assert_eq!(pool.pool.devices()[18].state, In);
     // No segment can be wider.
-    assert_eq!(*pool.pool.to_lay_anew(), ToLayAnew::default());
+    assert_eq!(pool.pool.to_lay_anew(), None);
     move_all(&pool.pool);
     let now = used(&pool.pool);
     assert_eq!(now.iter().sum::<u32>(), 15 * 18);

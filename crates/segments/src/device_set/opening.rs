@@ -106,9 +106,9 @@ pub(super) fn newest_that_counts<'a>(labels: &[&'a Label]) -> Option<&'a Label> 
             other.sequence > label.sequence || other.sequence == label.sequence && says_it
         };
         let there = labels.iter().filter(is_in);
-        2 * there.clone().filter(has_it).count() > there.count()
+        // Where none of those is there nothing says that it was cut off.
+        there.clone().next().is_none() || 2 * there.clone().filter(has_it).count() > there.count()
     };
-    // None of those that are in is there: then it does not matter.
     newest.iter().find(counts).or(newest.first()).copied()
 }
 

@@ -136,7 +136,7 @@ impl Segments for DeviceSet {
         if table.is_uniform() { None } else { table.data_columns(segment) }
     }
 
-    fn to_lay_anew(&self) -> Arc<ToLayAnew> {
+    fn to_lay_anew(&self) -> Option<Arc<ToLayAnew>> {
         self.members.to_lay_anew()
     }
 

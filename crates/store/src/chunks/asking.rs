@@ -73,8 +73,8 @@ pub(crate) struct Asked {
     /// Most of it is in memory when it is looked for again, so this is searched only now and then.
     had: Vec<(Load, Had)>,
     wanted: RefCell<Vec<Load>>,
-    /// How often segments had been laid anew when the first of these was asked for.
-    layings: Cell<u64>,
+    /// How often segments had been laid anew when the first of these was asked for, modulo 2^16.
+    layings: Cell<u16>,
     /// What was not right in its first copy: it is read in its second.
     seconds: Vec<Load>,
     /// How many more than [`LOADS_MAX`] may be under way.

@@ -1,6 +1,7 @@
 //! A log record before it is written: its entries, its payload, and who waits for it.
 
 use std::collections::HashMap;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use block::{BLOCK_BYTES, BlockNumber, BlockRange, FRAME_BYTES, Frame, FrameMut, VolumeId};
@@ -77,10 +78,10 @@ pub(crate) struct Record {
     /// Whether a job joined that brings much: see `bulk`.
     pub(crate) has_bulk: bool,
     /// Blocks of its payload that are stored as they are, once it is closed.
-    whole_blocks: usize,
+    whole_blocks: u32,
     /// How many blocks its header has, wherever it is sealed: where groups have a column each,
     /// which must stay theirs.
-    header_blocks: Option<u32>,
+    header_blocks: Option<NonZeroU16>,
 }
 
 impl Record {
@@ -307,7 +308,8 @@ impl Record {
 
     /// How many blocks its header has if the record before is copied to it.
     pub(crate) fn header_blocks(&self, before: &[u8]) -> u32 {
-        self.header_blocks.unwrap_or_else(|| header_blocks(self.entries_bytes, before.len()))
+        let laid_behind = self.header_blocks.map(|blocks| u32::from(blocks.get()));
+        laid_behind.unwrap_or_else(|| header_blocks(self.entries_bytes, before.len()))
     }
 
     /// Header and entries, with what is copied of the record before.
@@ -322,7 +324,7 @@ impl Record {
         let entries_bytes = version.entries_bytes(self.entries_bytes, self.entries.len());
         let before = if version == RecordVersion::V2 { &[] } else { before };
         let needs = |before: &[u8]| header_blocks(entries_bytes, before.len());
-        let header = self.header_blocks.unwrap_or_else(|| needs(before));
+        let header = self.header_blocks.map_or_else(|| needs(before), |it| it.get().into());
         // Another record than the one that it was closed behind, and a longer one.
         let before = if needs(before) > header { &[] } else { before };
         assert!(needs(before) <= header, "a header keeps its room");

@@ -18,7 +18,7 @@ impl Pool {
     /// log and that of checkpoints, which leave what is only narrow by and by.
     fn lay_all(&self) {
         for _ in 0..TURNS_MAX {
-            let to_lay = self.mirrors.to_lay_anew();
+            let to_lay = self.mirrors.to_lay_anew().unwrap_or_default();
             let lacks = !self.mirrors.lacking().is_empty();
             if to_lay.lacking.is_empty() && to_lay.narrow.len() <= OPEN && !lacks {
                 return;

@@ -151,7 +151,7 @@ impl Store {
         let open = self.checkpointing.try_lock()?.superblock().metadata_segment;
         let mut compactor = {
             let mut writer = self.writer.lock();
-            let to_lay = self.world.medium.disk.to_lay_anew();
+            let to_lay = self.world.medium.disk.to_lay_anew().unwrap_or_default();
             let to_lay = writer.metadata_to_lay(&to_lay, open, self.metadata_units());
             let is_to_lay = !to_lay.is_empty();
             let segments = match is_to_lay {

@@ -42,8 +42,8 @@ impl Store {
     /// # Errors
     /// Those of the store and of its devices.
     pub(crate) fn lay_turn(&self) -> Result<bool, StoreError> {
-        let to_lay = self.world.medium.disk.to_lay_anew();
-        if to_lay.is_empty() || self.does_laying_rest(&to_lay) {
+        let Some(to_lay) = self.world.medium.disk.to_lay_anew() else { return Ok(false) };
+        if self.does_laying_rest(&to_lay) {
             return Ok(false);
         }
         if self.lay_free(&to_lay) || self.empty_to_lay(&to_lay)? {
@@ -57,7 +57,7 @@ impl Store {
     /// Whether there is something to be done about segments that are to be laid anew.
     pub(crate) fn is_laying_due(&self, writer: &Writer) -> bool {
         let to_lay = self.world.medium.disk.to_lay_anew();
-        !to_lay.is_empty() && !self.rests_from_laying(&to_lay, writer.log.end().lsn)
+        to_lay.is_some_and(|to_lay| !self.rests_from_laying(&to_lay, writer.log.end().lsn))
     }
 
     fn does_laying_rest(&self, to_lay: &Arc<ToLayAnew>) -> bool {

@@ -1,6 +1,6 @@
 //! How the medium is divided: into segments that may have several widths.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use format::geometry::COLUMNS_MAX;
 use format::{Geometry, Place};
@@ -13,7 +13,7 @@ pub(super) struct Widths {
     /// The columns of data of the narrowest segment, or of all when the pool was made.
     least_columns: AtomicU8,
     /// How often segments were laid anew, counted before and after.
-    layings: AtomicU64,
+    layings: AtomicU16,
     /// Columns of data of all segments together.
     all_columns: AtomicU64,
 }
@@ -89,9 +89,9 @@ impl Medium {
         laid
     }
 
-    /// How often segments were laid anew: who finds another number than before may have read where
-    /// something else is now.
-    pub(crate) fn layings(&self) -> u64 {
+    /// How often segments were laid anew, modulo 2^16: who finds another number than before may
+    /// have read where something else is now.
+    pub(crate) fn layings(&self) -> u16 {
         self.widths.layings.load(Ordering::Acquire)
     }
 

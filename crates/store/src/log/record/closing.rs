@@ -1,5 +1,7 @@
 //! Laying the compressed groups of a record out for the columns of the segment that it goes to.
 
+use std::num::NonZeroU16;
+
 use block::Frame;
 use format::PLACE_UNIT_BYTES;
 use format::geometry::UNITS_PER_BLOCK;
@@ -12,12 +14,14 @@ impl Record {
     /// find them from here on. With several columns none is in two of them, if the header has so
     /// many blocks.
     pub(crate) fn close(&mut self, columns: u8, header_blocks: u32) {
-        self.whole_blocks = self.frames.len();
+        self.whole_blocks = self.frames.len() as u32;
         let base = self.frames.len() as u32 * UNITS_PER_BLOCK;
         let mut pad_blocks = 0;
         if columns > 1 && self.packed.len_bytes() > 0 {
             pad_blocks = self.spread(columns, header_blocks * UNITS_PER_BLOCK + base);
-            self.header_blocks = Some(header_blocks);
+            let blocks = u16::try_from(header_blocks).ok().and_then(NonZeroU16::new);
+            assert!(blocks.is_some(), "{header_blocks} blocks are no header");
+            self.header_blocks = blocks;
         }
         self.frames.extend(self.packed.take());
         self.frames.extend((0..pad_blocks).map(|_| Frame::zeros()));
@@ -43,8 +47,8 @@ impl Record {
                 at += count;
             }
         }
-        self.frames.truncate(self.whole_blocks);
-        self.close(columns, header_blocks);
+        self.frames.truncate(self.whole_blocks as usize);
+        self.close(columns, header_blocks.get().into());
     }
 
     /// Moves compressed groups on, so that none is in two columns; how many blocks are to follow
