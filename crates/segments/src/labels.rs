@@ -14,7 +14,7 @@ use format::label::{LABEL_OFFSETS_BYTES, UNKNOWN_LABEL};
 use format::{DeviceId, FormatError, Label, Superblock};
 use sys::Disk;
 
-use crate::first_segment::{read_at, write_at};
+use crate::first_segment::read_at;
 use crate::segments::{BadLabel, RootError};
 
 /// Both copies as they were read, in their order.
@@ -85,8 +85,10 @@ pub(crate) fn of_device(label: &Label, number: u16, device: DeviceId) -> Label {
     Label { device, number, ..label.clone() }
 }
 
+/// By itself alone, durably: a flush would wait for those of appends that have ended and that
+/// nobody has heard of, and who is to hear of them may be who writes this.
 fn write(disk: &dyn Disk, offset_bytes: u64, label: &Label) -> io::Result<()> {
-    write_at(disk, offset_bytes, FrameMut::from_bytes(&label.encode()).freeze())
+    disk.write_durable(offset_bytes, &[FrameMut::from_bytes(&label.encode()).freeze()])
 }
 
 /// Whether it is the label of the only device of this pool.
@@ -107,4 +109,37 @@ fn other_device(label: &Label, root: &Superblock) -> RootError {
         false => format!("a device of pool {}", of_pool(label.pool_id)),
     };
     RootError::OtherDevice { label: text, pool: of_pool(root.pool_id) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use block::Frame;
+    use format::Geometry;
+    use sys::{FileDisk, Persist, Ring};
+
+    use super::*;
+
+    /// A front end that says in labels that a device is out hears only then how its appends to the
+    /// others have ended.
+    #[test]
+    fn a_label_does_not_wait_until_somebody_hears_of_appends_that_have_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(FileDisk::create(&dir.path().join("disk"), 16 << 20).unwrap());
+        let mut ring = Ring::new(disk.clone(), 8);
+        ring.write(1, 12 << 20, vec![Frame::zeros()], Persist::Itself).unwrap();
+        ring.submit().unwrap();
+        let geometry = Geometry { part_bytes: 16 << 20, segment_count: 64, columns: 1 };
+        let root = Superblock::of_new_pool([7; 16], [9; 32], geometry.pool_bytes(), geometry);
+        let begin = Instant::now();
+        write_both(&*disk, &Label::of_only(&root)).unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+        assert!(read(&*disk).iter().all(|copy| copy.as_ref() == Ok(&Label::of_only(&root))));
+        while ring.in_flight() > 0 {
+            ring.wait().unwrap();
+            ring.complete(&mut Vec::new()).unwrap();
+        }
+    }
 }
