@@ -36,6 +36,7 @@ mod tokens;
 mod tools;
 mod transfers;
 mod verbs;
+mod widths;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -80,6 +81,7 @@ const GROUPS: &[Group] = &[
     ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
     ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
     ("devices", "the same on six files, of which two fail each time", kill::run_devices),
+    ("widths", "a lost device is made up for on the others, and devices change", widths::run),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
 ];
 

@@ -1,0 +1,120 @@
+//! A device that is lost for good, without room that was kept for it: what it had is made again on
+//! the others while a host goes on, and then any two may fail once more. Another one takes its
+//! place, and one is removed.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::arguments::Arguments;
+use crate::array::{Array, Shape};
+use crate::devices;
+use crate::load::Load;
+use crate::report::Report;
+
+/// How long it may take until a lost device has nothing any more, or a new one is in.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The group `widths`.
+///
+/// # Errors
+/// If the array can't be started.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let settings = "rebuild_after = \"2s\"\n";
+    let shape = Shape { devices: 6, apart: true, settings, ..Shape::default() };
+    let mut array = crate::array(arguments, shape)?;
+    let target = array.volume("survivor", "512M", "peer", 1)?;
+    let (programs, seed) = (crate::programs(arguments)?, arguments.seed);
+    let load = Load::of(&array, &programs, &target, seed);
+    let before = array.pool_number("capacity_bytes")?;
+    report.check("under load, without room for it, what a lost device had is made again", || {
+        let mut process = load.start()?;
+        std::thread::sleep(Duration::from_secs(1));
+        array.verb(&["device", "fail", "2"])?;
+        let took = until(&array, |devices| parts_of(devices, 2) == Some(0));
+        load.wait(&mut process, PATIENCE)?;
+        Ok(format!("{:.1} s after it was taken out", took?.as_secs_f64()))
+    });
+    report.check("after kill -9 it is where it was", || {
+        array.kill()?;
+        array.inspect()?;
+        array.start()?;
+        let devices = list(&array)?;
+        ensure!(parts_of(&devices, 2) == Some(0), "{}", Value::from(devices));
+        load.verify().map(|blocks| format!("{blocks} blocks"))
+    });
+    report.check("the capacity is smaller by that", || {
+        let now = array.pool_number("capacity_bytes")?;
+        ensure!(now < before && now >= before / 4 * 3 - before / 50, "{before}, then {now}");
+        Ok(format!("{} MiB, then {}", before >> 20, now >> 20))
+    });
+    report.check("then two more may fail", || {
+        for device in ["0", "4"] {
+            array.verb(&["device", "fail", device])?;
+        }
+        load.verify().map(|blocks| format!("{blocks} blocks"))
+    });
+    report.check("they return, a scrub finds nothing", || {
+        for device in ["0", "4"] {
+            array.verb(&["device", "return", device])?;
+        }
+        until(&array, |devices| ["0", "4"].iter().all(|number| is_in(devices, number)))?;
+        devices::scrub_finds_nothing(&array).map(|bytes| format!("{} MB", bytes / 1_000_000))
+    });
+    report.check("another one takes its place, and segments become wider", || {
+        let place = array.scratch().join("new");
+        std::fs::create_dir_all(&place)?;
+        array.verb(&["device", "replace", "2", &place.display().to_string()])?;
+        let took = until(&array, |devices| parts_of(devices, 2).is_some_and(|used| used > 20))?;
+        load.verify()?;
+        let now = array.pool_number("capacity_bytes")?;
+        Ok(format!("{:.1} s later, {} MiB", took.as_secs_f64(), now >> 20))
+    });
+    report.check("one is removed, and all is there", || {
+        array.verb(&["device", "remove", "1"])?;
+        let took = until(&array, |devices| devices.len() == 5)?;
+        let blocks = load.verify()?;
+        devices::scrub_finds_nothing(&array)?;
+        Ok(format!("after {:.1} s, {blocks} blocks", took.as_secs_f64()))
+    });
+    report.check("inspect finds nothing after an orderly stop", || {
+        array.stop()?;
+        array.inspect()?;
+        Ok(String::new())
+    });
+    Ok(())
+}
+
+fn number_of(device: &Value) -> Option<String> {
+    device["number"].as_u64().map(|number| number.to_string())
+}
+
+fn is_in(devices: &[Value], number: &str) -> bool {
+    let its = devices.iter().find(|device| number_of(device).as_deref() == Some(number));
+    its.is_some_and(|device| device["state"] == "in")
+}
+
+/// How many parts of a device are in use.
+fn parts_of(devices: &[Value], number: u64) -> Option<u64> {
+    let its = devices.iter().find(|device| device["number"] == number)?;
+    its["parts"]["used"].as_u64()
+}
+
+fn list(array: &Array) -> Result<Vec<Value>> {
+    let devices = array.verb(&["device", "list"])?;
+    Ok(devices.as_array().context("no list of devices")?.clone())
+}
+
+/// Waits until the devices are so.
+fn until(array: &Array, are_so: impl Fn(&[Value]) -> bool) -> Result<Duration> {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if are_so(&list(array)?) {
+            return Ok(begin.elapsed());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    bail!("not within {} s: {}", PATIENCE.as_secs(), Value::from(list(array)?))
+}
