@@ -7,14 +7,30 @@ use serde_json::Value;
 
 use crate::array::Array;
 
-/// How long a scrub of such small pools may take.
-const SCRUB_PATIENCE: Duration = Duration::from_secs(120);
+/// How long a scrub of such small pools may take, on a machine that others use as well.
+const SCRUB_PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The state of each device, by its number, as `device list` says it.
-pub fn states(array: &Array) -> Result<Vec<String>> {
-    let state = |device: &Value| device["state"].as_str().unwrap_or("?").to_owned();
-    Ok(list(array)?.iter().map(state).collect())
+/// What `device list` says of a device.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// `in`, `catching_up`, `out` or `missing`.
+    pub state: String,
+    /// Why it is out, if it is and that is known.
+    pub why_out: Option<String>,
+}
+
+/// Each device, by its number.
+///
+/// # Errors
+/// If the array does not say.
+pub fn listed(array: &Array) -> Result<Vec<Listed>> {
+    let text = |device: &Value, name: &str| device[name].as_str().map(str::to_owned);
+    let one = |device: &Value| Listed {
+        state: text(device, "state").unwrap_or_else(|| "?".to_owned()),
+        why_out: text(device, "why_out"),
+    };
+    Ok(list(array)?.iter().map(one).collect())
 }
 
 /// Has all devices return that are out or missing, and waits until they have caught up: how long
@@ -65,22 +81,70 @@ fn in_directory(rest: &str) -> bool {
     rest.starts_with('/')
 }
 
+/// What a scrub came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Bytes that it has read.
+    pub bytes: u64,
+    /// How often it says that it found something. What it has mended because it read it is among
+    /// that only when the array has looked there, which may be in the next pass.
+    pub found: u64,
+    /// Places of devices that were written anew meanwhile.
+    pub mended: u64,
+    /// What is damaged still, as it could not be repaired.
+    pub damaged: u64,
+}
+
+/// Reads all of the pool and recounts its parity.
+///
+/// # Errors
+/// If it does not end.
+pub fn scrub(array: &Array) -> Result<Scrubbed> {
+    let mended_before = mended(array)?;
+    let before = array.verb(&["pool", "scrub", "start"])?;
+    let begin = Instant::now();
+    let after = loop {
+        let status = array.verb(&["pool", "scrub", "status"])?;
+        if status["running"] == false {
+            break status;
+        }
+        ensure!(begin.elapsed() < SCRUB_PATIENCE, "it does not end: {status}");
+        std::thread::sleep(PAUSE);
+    };
+    let number = |status: &Value, name: &str| {
+        status[name].as_u64().with_context(|| format!("the scrub does not say {name}: {status}"))
+    };
+    Ok(Scrubbed {
+        bytes: number(&after, "done_bytes")?,
+        found: number(&after, "findings")? - number(&before, "findings")?,
+        mended: mended(array)? - mended_before,
+        damaged: number(&after, "damaged")?,
+    })
+}
+
 /// Reads all of the pool and recounts its parity: how many bytes.
 ///
 /// # Errors
 /// If anything was wrong.
 pub fn scrub_finds_nothing(array: &Array) -> Result<u64> {
-    array.verb(&["pool", "scrub", "start"])?;
-    let begin = Instant::now();
-    loop {
-        let status = array.verb(&["pool", "scrub", "status"])?;
-        if status["running"] == false {
-            ensure!(status["findings"] == 0, "it has found something: {status}");
-            return status["scrubbed_bytes"].as_u64().context("it does not say how much it read");
-        }
-        ensure!(begin.elapsed() < SCRUB_PATIENCE, "it does not end: {status}");
-        std::thread::sleep(PAUSE);
+    let scrubbed = scrub(array)?;
+    ensure!(scrubbed.is_nothing_found(), "it has found something: {scrubbed:?}");
+    Ok(scrubbed.bytes)
+}
+
+impl Scrubbed {
+    /// Whether all was as it should be.
+    pub fn is_nothing_found(&self) -> bool {
+        (self.found, self.mended, self.damaged) == (0, 0, 0)
     }
+}
+
+/// Places of all devices that were written anew since the start of the process.
+///
+/// # Errors
+/// If the array does not say.
+pub fn mended(array: &Array) -> Result<u64> {
+    Ok(list(array)?.iter().filter_map(|device| device["mended"].as_u64()).sum())
 }
 
 fn list(array: &Array) -> Result<Vec<Value>> {

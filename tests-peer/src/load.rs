@@ -65,6 +65,16 @@ impl Load {
         }
     }
 
+    /// Whether a load goes on, has ended well, or has ended because it was refused something, and
+    /// not because anything was wrong. What it was doing then is settled by the next one.
+    ///
+    /// # Errors
+    /// If the system does not say how it ended.
+    pub fn has_found_no_fault(&self, process: &mut Child) -> Result<bool> {
+        let has_failed = process.try_wait()?.is_some_and(|status| !status.success());
+        Ok(!has_failed || was_refused(&self.said()))
+    }
+
     /// Waits until a load has ended; it must have found nothing wrong. What it did.
     pub fn wait(&self, process: &mut Child, patience: Duration) -> Result<Value> {
         let begin = Instant::now();
@@ -109,5 +119,32 @@ impl Load {
     /// The end of what a load said.
     pub fn said(&self) -> String {
         command::tail(&std::fs::read_to_string(&self.log).unwrap_or_default(), 10)
+    }
+}
+
+/// Whether a load says that a command of it ended with an error, or did not end. A COMPARE AND
+/// WRITE that finds something else than was written is none (MISCOMPARE).
+fn was_refused(said: &str) -> bool {
+    let command = said.lines().last().and_then(|line| line.strip_prefix("holdfast-lab: "));
+    command.is_some_and(|line| {
+        let is_command = line.starts_with("operation ") || line.starts_with("a read of block ");
+        let has_error = line.contains(" ended with ") && !line.contains("sense 0Eh");
+        is_command && (has_error || line.ends_with(" was not answered in time"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::was_refused;
+
+    #[test]
+    fn what_ends_with_an_error_is_refused_and_what_differs_is_not() {
+        let sense = "x\nholdfast-lab: operation 7 ended with CHECK CONDITION, sense";
+        assert!(was_refused(&format!("{sense} 03h/11h/00h")));
+        assert!(!was_refused(&format!("{sense} 0Eh/1Dh/00h")));
+        assert!(was_refused("holdfast-lab: a read of block 7 ended with status 28h"));
+        assert!(was_refused("holdfast-lab: operation 7 was not answered in time"));
+        assert!(!was_refused("holdfast-lab: block 7 holds the head of what operation 6 wrote"));
+        assert!(!was_refused(""));
     }
 }

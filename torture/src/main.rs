@@ -8,11 +8,13 @@
 //! * [`schedule`]: what happens, from a seed; [`run`]: having it happen,
 //! * [`faults`], [`device`]: a device that fails; [`mount`]: one in the place of a file, by FUSE.
 
+mod bystanders;
 mod device;
 mod faults;
 mod mount;
 mod run;
 mod schedule;
+mod summary;
 
 #[cfg(test)]
 mod tests;
@@ -26,8 +28,9 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use tests_peer::array::Programs;
 
-use run::{Plan, Summary, Torture};
+use run::{Plan, Torture};
 use schedule::{BY_DEFAULT, Kind};
+use summary::Summary;
 
 /// Tortures an array on six devices.
 #[derive(Parser)]

@@ -1,21 +1,22 @@
 //! The array, its devices and its load, through all that happens.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use tests_peer::array::{Array, Programs, Shape};
 use tests_peer::devices;
 use tests_peer::load::Load;
 use tests_peer::random::Random;
 use tests_peer::target::INITIATOR;
 
-use crate::faults::{Counts, Faults};
+use crate::bystanders::{Bystanders, Hurt};
+use crate::faults::Faults;
 use crate::mount::Mounted;
 use crate::schedule::{DEVICES, Kill, Kind, Round, Victim};
+use crate::summary::Summary;
 
 /// What the pool holds, the least that it may: 256 MiB of each device.
 const CAPACITY: &str = "1G";
@@ -27,13 +28,15 @@ const SETTINGS: &str = "memory = \"64M\"\n";
 const RETURN_PATIENCE: Duration = Duration::from_secs(120);
 /// How long the array may take to notice that a device is gone, under load.
 const NOTICE_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a device that is well may take to be in again, while others are hurt.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a load may take to end.
 const LOAD_PATIENCE: Duration = Duration::from_secs(60);
 /// How many devices remember what they had, behind the start: each takes as much as the device.
 const REMEMBERED_MAX: usize = 2;
 /// How much of the list of what a scrub has found is shown.
 const DAMAGE_LINES: usize = 12;
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What is wanted.
 pub struct Plan {
@@ -47,26 +50,14 @@ pub struct Plan {
     pub kills: bool,
 }
 
-/// What was done.
-#[derive(Default)]
-pub struct Summary {
-    /// How often each fault happened.
-    pub faults: BTreeMap<Kind, u64>,
-    /// Rounds that ended with all devices in.
-    pub rounds: u64,
-    /// How often the array was killed, and how often with the power of all devices.
-    pub kills: u64,
-    pub power_losses: u64,
-    /// What the devices did.
-    pub devices: Counts,
-    /// The longest time until all devices were in again.
-    pub return_max: Duration,
-    /// Operations of hosts that were acknowledged, and reads that were compared meanwhile.
-    pub acknowledged: u64,
-    pub reads: u64,
-    /// Bytes that were compared at the end, and that the scrub read.
-    pub verified_bytes: u64,
-    pub scrubbed_bytes: u64,
+/// The array has ended by itself.
+#[derive(Debug)]
+struct Ended;
+
+impl Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the array has ended by itself")
+    }
 }
 
 /// What is tortured.
@@ -80,6 +71,9 @@ pub struct Torture {
     plan: Plan,
     random: Random,
     summary: Summary,
+    /// Who is hurt in this round, and who is out besides.
+    hurt: Vec<Hurt>,
+    bystanders: Bystanders,
 }
 
 impl Torture {
@@ -109,7 +103,8 @@ impl Torture {
         let load = journal.start()?;
         let summary = Summary::default();
         let (begin, random) = (Instant::now(), Random::new(plan.seed));
-        Ok(Self { load, journal, array, devices, begin, plan, random, summary })
+        let (hurt, bystanders) = Default::default();
+        Ok(Self { load, journal, array, devices, begin, plan, random, summary, hurt, bystanders })
     }
 
     /// Has things happen until the time is over, and compares all in the end.
@@ -126,7 +121,7 @@ impl Torture {
                 Ok(_) => format!("what the array said is in {}", log.display()),
                 Err(error) => format!("what the array said could not be kept: {error}"),
             });
-            self.tell(format!("the devices are {:?}", devices::states(&self.array)));
+            self.tell(format!("the devices are {:?}", devices::listed(&self.array)));
         }
         // Both may have ended; nothing may hang on.
         let _ = self.load.kill();
@@ -145,31 +140,115 @@ impl Torture {
     fn rounds(&mut self) -> Result<()> {
         while self.begin.elapsed() < self.plan.lasts {
             let round = Round::draw(&mut self.random, &self.plan.kinds);
-            self.round(&round).with_context(|| format!("in the round {round:?}"))?;
+            let result = self.round(&round);
+            self.summary.bystanders += self.bystanders.count() as u64;
+            match result {
+                Err(error) if self.are_three_out(&error)? => self.begin_anew(&error),
+                result => result,
+            }
+            .with_context(|| format!("in the round {round:?}"))?;
             self.summary.rounds += 1;
         }
         Ok(())
     }
 
     fn round(&mut self, round: &Round) -> Result<()> {
+        (self.hurt, self.bystanders) = Default::default();
+        let mut hurt = Vec::new();
         for victim in &round.victims {
             sleep(victim.after);
-            self.hurt(victim)?;
+            if self.are_others_in()? {
+                self.hurt.push(Hurt { device: victim.device, fails: victim.kind.fails() });
+                hurt.push(victim);
+                self.hurt(victim)?;
+            }
         }
         match round.kill.filter(|_| self.plan.kills) {
-            Some(kill) => self.kill(kill, &round.victims)?,
+            Some(kill) => self.kill(kill, &hurt)?,
             None => sleep(round.lasts),
         }
-        round.victims.iter().try_for_each(|victim| self.mend(victim))?;
+        self.look()?;
+        hurt.into_iter().try_for_each(|victim| self.mend(victim))?;
         let took = devices::all_return(&self.array, RETURN_PATIENCE)?;
         self.tell(format!("all devices are in, {:.1} s later", took.as_secs_f64()));
         self.summary.return_max = self.summary.return_max.max(took);
-        self.array.must_run()?;
+        self.must_run()?;
         if self.load.try_wait()?.is_some_and(|status| status.success()) {
             // It was to end about now.
             return Ok(());
         }
         self.journal.must_run(&mut self.load)
+    }
+
+    /// The state of each device. Notes who is out though nothing was done to it.
+    fn look(&mut self) -> Result<Vec<String>> {
+        let listed = devices::listed(&self.array)?;
+        let before = self.bystanders.count();
+        self.bystanders.note(&listed, &self.hurt)?;
+        if self.bystanders.count() > before {
+            self.tell(format!("late, though well: {}", self.bystanders.text()));
+        }
+        Ok(listed.into_iter().map(|device| device.state).collect())
+    }
+
+    /// Waits until all devices are in but for those that are hurt: only then may one more be. If it
+    /// takes too long, that is left out.
+    fn are_others_in(&mut self) -> Result<bool> {
+        let begin = Instant::now();
+        loop {
+            let states = self.look()?;
+            let is_hurt = |number: usize| self.hurt.iter().any(|hurt| hurt.device == number);
+            let away = |number: &usize| states[*number] != "in" && !is_hurt(*number);
+            let Some(number) = (0..DEVICES).find(away) else { return Ok(true) };
+            if begin.elapsed() > OTHERS_PATIENCE {
+                self.tell(format!("left out, as device {number} is {}", states[number]));
+                self.summary.left_out += 1;
+                return Ok(false);
+            }
+            if states[number] == "out" {
+                // It may be refused for a while.
+                self.array.try_verb(&["device", "return", &number.to_string()])?;
+            }
+            sleep(PAUSE);
+        }
+    }
+
+    /// Whether a round has failed because more devices were out than the array promises to do
+    /// without, as one to which nothing was done was late. Wrong data, and an array that ends by
+    /// itself, are failures whoever is out.
+    fn are_three_out(&mut self, error: &Error) -> Result<bool> {
+        // Who is out now counts, if the array says so.
+        let _ = self.look();
+        Ok(self.bystanders.were_too_many()
+            && !error.is::<Ended>()
+            && self.journal.has_found_no_fault(&mut self.load)?)
+    }
+
+    /// All is well again, and the array begins anew, as it may have failed its hosts for good. What
+    /// they were told is written has to be there in the end.
+    fn begin_anew(&mut self, error: &Error) -> Result<()> {
+        self.summary.three_out += 1;
+        self.tell(format!("three are out: besides {}: {error:#}", self.bystanders.text()));
+        // Nothing that was not flushed is lost: one that has to stay in is not missed.
+        for hurt in &self.hurt {
+            self.devices[hurt.device].device().set(Faults::default());
+        }
+        // It has ended if it could not start.
+        let _ = self.array.kill();
+        self.array.start()?;
+        devices::all_return(&self.array, RETURN_PATIENCE)?;
+        if self.load.try_wait()?.is_some_and(|status| !status.success()) {
+            let left = self.plan.lasts.saturating_sub(self.begin.elapsed());
+            self.journal.seconds = left.as_secs_f64();
+            self.load = self.journal.start()?;
+        }
+        self.tell("all devices are in again, and hosts go on");
+        Ok(())
+    }
+
+    /// An error if the array has ended by itself.
+    fn must_run(&mut self) -> Result<()> {
+        self.array.must_run().context(Ended)
     }
 
     /// The fault begins.
@@ -184,14 +263,17 @@ impl Torture {
     }
 
     /// The fault ends.
-    fn mend(&self, victim: &Victim) -> Result<()> {
-        let device = self.devices[victim.device].device();
+    fn mend(&mut self, victim: &Victim) -> Result<()> {
+        let device = self.devices[victim.device].device().clone();
         for [back, gone] in &victim.flaps {
             device.bring_back();
             self.tell(format!("device {}: back for {} ms", victim.device, back.as_millis()));
             // It may be refused, as long as the device is out for another reason.
             self.array.try_verb(&["device", "return", &victim.device.to_string()])?;
             sleep(*back);
+            if !self.are_others_in()? {
+                break;
+            }
             device.tear_out();
             self.wait_until_out(victim.device)?;
             sleep(*gone);
@@ -218,12 +300,15 @@ impl Torture {
     }
 
     /// A device that loses what was not flushed has to be missed, as one is whose cable was pulled.
-    fn wait_until_out(&self, device: usize) -> Result<()> {
+    fn wait_until_out(&mut self, device: usize) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let states = devices::states(&self.array)?;
+            let states = self.look()?;
             if matches!(states[device].as_str(), "out" | "missing") {
                 return Ok(());
+            }
+            if self.bystanders.are_too_many() {
+                bail!("device {device} is gone, and has to stay: {states:?}");
             }
             let patient = begin.elapsed() < NOTICE_PATIENCE;
             ensure!(patient, "device {device} is gone, and nobody says so: {states:?}");
@@ -232,9 +317,12 @@ impl Torture {
     }
 
     /// Kills the array, and serves the pool again.
-    fn kill(&mut self, kill: Kill, victims: &[Victim]) -> Result<()> {
+    fn kill(&mut self, kill: Kill, victims: &[&Victim]) -> Result<()> {
         sleep(kill.after);
-        self.array.must_run()?;
+        self.must_run()?;
+        if !self.are_others_in()? {
+            return Ok(());
+        }
         self.array.kill()?;
         self.summary.kills += 1;
         if kill.loses_power {
@@ -259,34 +347,37 @@ impl Torture {
         (self.summary.acknowledged, self.summary.reads) = (count("acknowledged"), count("reads"));
         self.summary.verified_bytes = self.journal.verify()? * 4096;
         self.tell("every block that was acknowledged reads as it was written");
-        let scrubbed = devices::scrub_finds_nothing(&self.array);
-        if scrubbed.is_err() {
-            let damage = self.array.run(&["pool", "damage", "--pool", &self.array.places()[0]])?;
-            self.tell(damage.text.lines().take(DAMAGE_LINES).collect::<Vec<_>>().join("\n"));
-        }
-        self.summary.scrubbed_bytes = scrubbed?;
-        self.tell("a scrub finds nothing");
-        let states = devices::states(&self.array)?;
-        ensure!(states == ["in"; DEVICES], "not all devices are in: {states:?}");
+        self.scrub()?;
+        devices::all_return(&self.array, RETURN_PATIENCE)?;
         self.array.stop()?;
         self.array.inspect().map(drop)
     }
 
+    /// A scrub finds nothing. If devices lied, the first one may: a device that comes back gets
+    /// what the others say, and where as many are out as may be, nothing is left to compare that
+    /// with. It repairs all of it then: the second one mends nothing, and no more than what was
+    /// mended before is still to be listed.
+    fn scrub(&mut self) -> Result<()> {
+        let mut scrubbed = devices::scrub(&self.array)?;
+        if self.summary.faults.contains_key(&Kind::Lies) && !scrubbed.is_nothing_found() {
+            self.tell(format!("devices have lied: a scrub repairs what is wrong: {scrubbed:?}"));
+            let listed_later = scrubbed.mended;
+            self.summary.repaired = scrubbed.mended.max(scrubbed.found);
+            ensure!(scrubbed.damaged == 0, "it can't repair all: {scrubbed:?}");
+            scrubbed = devices::scrub(&self.array)?;
+            scrubbed.found = scrubbed.found.saturating_sub(listed_later);
+        }
+        if !scrubbed.is_nothing_found() {
+            let damage = self.array.run(&["pool", "damage", "--pool", &self.array.places()[0]])?;
+            self.tell(damage.text.lines().take(DAMAGE_LINES).collect::<Vec<_>>().join("\n"));
+            bail!("a scrub has found something: {scrubbed:?}");
+        }
+        self.summary.scrubbed_bytes = scrubbed.bytes;
+        self.tell("a scrub finds nothing");
+        Ok(())
+    }
+
     fn tell(&self, what: impl Display) {
         println!("{:8.3} s  {what}", self.begin.elapsed().as_secs_f64());
-    }
-}
-
-impl Display for Summary {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let faults: Vec<String> =
-            self.faults.iter().map(|(kind, count)| format!("{count} x {kind:?}")).collect();
-        writeln!(f, "{} rounds; faults: {}", self.rounds, faults.join(", "))?;
-        writeln!(f, "kill -9: {}, {} of them with the power", self.kills, self.power_losses)?;
-        writeln!(f, "devices: {:?}", self.devices)?;
-        writeln!(f, "all devices in again after {:.1} s at most", self.return_max.as_secs_f64())?;
-        writeln!(f, "hosts: {} operations, {} reads compared", self.acknowledged, self.reads)?;
-        let (verified, scrubbed) = (self.verified_bytes, self.scrubbed_bytes);
-        write!(f, "{verified} bytes verified, 0 lost; {scrubbed} bytes scrubbed, nothing found")
     }
 }

@@ -129,6 +129,11 @@ impl Victim {
 }
 
 impl Kind {
+    /// Whether it has a device not do what it should; or be no more than slow.
+    pub fn fails(self) -> bool {
+        !matches!(self, Self::Late | Self::Hangs)
+    }
+
     /// What is wrong with a device that this happens to.
     fn faults(self, random: &mut Random) -> Faults {
         let well = Faults::default();

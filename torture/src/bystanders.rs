@@ -1,0 +1,141 @@
+//! Devices to which nothing is done, and which are out nevertheless: on a busy machine one that is
+//! well can be late. That is a limit of the machine, and what comes of it is told apart from what
+//! comes of faults: with two that are hurt it is one more than the array promises to do without.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use tests_peer::devices::Listed;
+
+/// How many may be out at once.
+pub const OUT_MAX: usize = 2;
+/// What the array says of a device that was late. With anything else it was not the machine.
+const REASONS: [&str; 3] = ["longer than elsewhere", "in a row were late", "has not answered for"];
+
+/// A device to which something is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Hurt {
+    /// Its number.
+    pub device: usize,
+    /// Whether it does not do what it should, also while it is in; or is no more than slow.
+    pub fails: bool,
+}
+
+/// Who was seen out in a round, though nothing was done to it, and why, as far as that is known.
+#[derive(Debug, Default)]
+pub struct Bystanders {
+    seen: BTreeMap<usize, Option<String>>,
+    has_other_reason: bool,
+    are_too_many: bool,
+    were_too_many: bool,
+}
+
+impl Bystanders {
+    /// Notes those that are not in, but for the ones that are `hurt`.
+    ///
+    /// # Errors
+    /// If one is out for another reason than that it was late.
+    pub fn note(&mut self, listed: &[Listed], hurt: &[Hurt]) -> Result<()> {
+        let is_hurt = |number: usize| hurt.iter().any(|hurt| hurt.device == number);
+        let fails = |number: usize| hurt.iter().any(|hurt| hurt.device == number && hurt.fails);
+        let mut bad = 0;
+        let mut has_away = false;
+        for (number, device) in listed.iter().enumerate() {
+            let is_in = device.state == "in";
+            bad += usize::from(!is_in || fails(number));
+            if is_in || is_hurt(number) {
+                continue;
+            }
+            has_away = true;
+            let why = self.seen.entry(number).or_default();
+            if let Some(text) = &device.why_out {
+                let was_late = REASONS.iter().any(|reason| text.contains(reason));
+                self.has_other_reason |= !was_late;
+                ensure!(was_late, "device {number} is out, to which nothing was done: {text}");
+                *why = Some(text.clone());
+            }
+        }
+        self.are_too_many = has_away && bad > OUT_MAX;
+        self.were_too_many |= self.are_too_many;
+        Ok(())
+    }
+
+    /// Whether more devices are out or fail than the array promises to do without, as one is late.
+    pub fn are_too_many(&self) -> bool {
+        self.are_too_many
+    }
+
+    /// Whether that was so at any time, and nothing else is known of any of them than that it was
+    /// late.
+    pub fn were_too_many(&self) -> bool {
+        self.were_too_many && !self.has_other_reason
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Each with its reason.
+    pub fn text(&self) -> String {
+        let one = |(number, why): (&usize, &Option<String>)| {
+            format!("device {number} ({})", why.as_deref().unwrap_or("no reason is known any more"))
+        };
+        self.seen.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(states: [(&str, Option<&str>); 4]) -> Vec<Listed> {
+        let one = |(state, why): (&str, Option<&str>)| Listed {
+            state: state.to_owned(),
+            why_out: why.map(str::to_owned),
+        };
+        states.into_iter().map(one).collect()
+    }
+
+    const LATE: Option<&str> = Some("a write took 50 ms longer than elsewhere");
+    const HURT: Hurt = Hurt { device: 1, fails: true };
+
+    #[test]
+    fn who_is_late_is_a_bystander_and_who_was_hurt_is_none() {
+        let mut bystanders = Bystanders::default();
+        let first = [("in", None), ("out", Some("EIO")), ("out", LATE), ("in", None)];
+        bystanders.note(&listed(first), &[HURT]).unwrap();
+        assert_eq!(bystanders.count(), 1);
+        // It has no reason any more, and another one is out as well.
+        let then = [("in", None), ("out", None), ("catching_up", None), ("out", LATE)];
+        bystanders.note(&listed(then), &[HURT]).unwrap();
+        assert_eq!(bystanders.count(), 2);
+        assert!(bystanders.text().starts_with("device 2 (a write took"), "{}", bystanders.text());
+    }
+
+    #[test]
+    fn with_two_that_are_hurt_one_that_is_late_is_too_many() {
+        let late = listed([("in", None), ("out", None), ("out", LATE), ("in", None)]);
+        let slow = Hurt { device: 0, fails: false };
+        let mut bystanders = Bystanders::default();
+        bystanders.note(&late, &[HURT, slow]).unwrap();
+        assert!(!bystanders.were_too_many(), "two are out, and one is slow");
+        bystanders.note(&late, &[HURT, Hurt { fails: true, ..slow }]).unwrap();
+        assert!(bystanders.are_too_many());
+        let well = listed([("in", None); 4]);
+        bystanders.note(&well, &[HURT, slow]).unwrap();
+        assert!(!bystanders.are_too_many() && bystanders.were_too_many());
+    }
+
+    #[test]
+    fn who_is_out_for_another_reason_is_no_matter_of_the_machine() {
+        let slow = Hurt { device: 0, fails: true };
+        let mut bystanders = Bystanders::default();
+        let late = [("out", None), ("out", None), ("out", LATE), ("in", None)];
+        bystanders.note(&listed(late), &[HURT, slow]).unwrap();
+        assert!(bystanders.were_too_many());
+        let failed = [("out", None), ("out", None), ("out", Some("EIO")), ("in", None)];
+        assert!(bystanders.note(&listed(failed), &[HURT, slow]).is_err());
+        assert!(!bystanders.were_too_many());
+    }
+}

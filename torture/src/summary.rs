@@ -1,0 +1,78 @@
+//! What a run has done.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+use crate::faults::Counts;
+use crate::schedule::Kind;
+
+/// What was done.
+#[derive(Default)]
+pub struct Summary {
+    /// How often each fault happened.
+    pub faults: BTreeMap<Kind, u64>,
+    /// Rounds that ended with all devices in.
+    pub rounds: u64,
+    /// Faults, kills and flaps that were left out, because a device that was well was not in.
+    pub left_out: u64,
+    /// How often a device to which nothing was done was out in a round.
+    pub bystanders: u64,
+    /// How often that was one more than the array promises to do without.
+    pub three_out: u64,
+    /// How often the array was killed, and how often with the power of all devices.
+    pub kills: u64,
+    pub power_losses: u64,
+    /// What the devices did.
+    pub devices: Counts,
+    /// The longest time until all devices were in again.
+    pub return_max: Duration,
+    /// Operations of hosts that were acknowledged, and reads that were compared meanwhile.
+    pub acknowledged: u64,
+    pub reads: u64,
+    /// Bytes that were compared at the end, and that the last scrub read.
+    pub verified_bytes: u64,
+    pub scrubbed_bytes: u64,
+    /// What the first scrub repaired; 0 unless devices lied.
+    pub repaired: u64,
+}
+
+impl Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults: Vec<String> =
+            self.faults.iter().map(|(kind, count)| format!("{count} x {kind:?}")).collect();
+        writeln!(f, "{} rounds; faults: {}", self.rounds, faults.join(", "))?;
+        writeln!(f, "kill -9: {}, {} of them with the power", self.kills, self.power_losses)?;
+        writeln!(f, "devices: {:?}", self.devices)?;
+        writeln!(f, "all devices in again after {:.1} s at most", self.return_max.as_secs_f64())?;
+        writeln!(f, "hosts: {} operations, {} reads compared", self.acknowledged, self.reads)?;
+        let (verified, scrubbed) = (self.verified_bytes, self.scrubbed_bytes);
+        writeln!(f, "{verified} bytes verified, 0 lost; {scrubbed} bytes scrubbed, nothing found")?;
+        self.write_repairs(f)?;
+        self.write_machine(f)
+    }
+}
+
+impl Summary {
+    fn write_repairs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.repaired {
+            0 => Ok(()),
+            count => writeln!(f, "devices lied: the scrub before that repaired {count} places"),
+        }
+    }
+
+    /// What the machine was too slow for.
+    fn write_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bystanders, left_out) = (self.bystanders, self.left_out);
+        write!(f, "the machine: {bystanders} times a device was late that was well, ")?;
+        write!(f, "{left_out} times something was left out for it, ")?;
+        match self.three_out {
+            0 => write!(f, "never were three out at once"),
+            count => write!(
+                f,
+                "and {count} times three were out at once: errors that hosts got then count for \
+                 nothing. All that they had been told is written was there"
+            ),
+        }
+    }
+}
