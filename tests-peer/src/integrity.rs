@@ -1,8 +1,9 @@
 //! Bytes of the pool that turn: scrub finds and names them, hosts get MEDIUM ERROR with the right
-//! block and never anything wrong, and an overwrite heals.
+//! block and never anything wrong, and an overwrite heals. On several devices scrub repairs them.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -10,6 +11,7 @@ use libiscsi::{Cdb, Data, Sense, Session, Status};
 use serde_json::Value;
 
 use crate::array::Array;
+use crate::devices;
 use crate::random::Random;
 use crate::report::Report;
 use crate::space::copy;
@@ -40,12 +42,42 @@ pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: 
         ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
         Ok(format!("{} KiB", read >> 10))
     });
-    report.check("blocks that turned are listed by volume and LBA", || {
-        array.stop()?;
-        for block in DAMAGED {
-            turn_block(array, &data[block as usize * 4096..][..4096])?;
-        }
+    match array.devices() {
+        1 => lost_for_good(report, array, target, name, &data),
+        _ => lost_on_one(report, array, target, &data),
+    }
+    if array.devices() == 1 {
+        superblocks(report, array);
+    }
+    report.check("the pool is sound after a kill", || {
+        array.kill()?;
+        array.inspect()?;
         array.start()?;
+        Ok(String::new())
+    });
+}
+
+/// Of several devices each has its own, of which the newest counts; the next checkpoint writes them
+/// anew, and a pass does not look.
+fn superblocks(report: &mut Report, array: &Array) {
+    report.check("superblocks that turn under a running array are written anew", || {
+        for offset in [0, 8 << 20] {
+            turn(&array.pool().join("pool.data"), offset + 70)?;
+            scrub(array)?;
+            let listed = damage(array)?;
+            let [entry] = &listed[..] else { bail!("{listed:?}") };
+            ensure!(entry["kind"] == "superblock" && entry["repaired"] == true, "{entry}");
+        }
+        scrub(array)?;
+        ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
+        Ok(String::new())
+    });
+}
+
+/// On one device nothing has the bytes that turned.
+fn lost_for_good(report: &mut Report, array: &mut Array, target: &Target, name: &str, data: &[u8]) {
+    report.check("blocks that turned are listed by volume and LBA", || {
+        turn_blocks(array, data)?;
         scrub(array)?;
         let mut listed = Vec::new();
         for entry in damage(array)? {
@@ -60,7 +92,7 @@ pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: 
         ensure!(listed == wanted, "listed {listed:?}, damaged {wanted:?}");
         Ok(format!("{} ranges", listed.len()))
     });
-    report.check("a host gets MEDIUM ERROR with the first lost LBA", || lost(target, &data));
+    report.check("a host gets MEDIUM ERROR with the first lost LBA", || lost(target, data));
     report.check("an overwrite heals, and the next pass lists nothing", || {
         let mut session = Session::connect(&target.config())?;
         for mib in [DATA_MIB, COPY_MIB] {
@@ -71,33 +103,64 @@ pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: 
         }
         scrub(array)?;
         ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
-        for mib in [DATA_MIB, COPY_MIB] {
-            for half in 0..2 {
-                let at = (mib + half) * MIB_BLOCKS;
-                let read = session.read(at, MIB_BLOCKS as u32, BLOCK)?;
-                ensure!(read == data[half as usize * MIB..][..MIB], "MiB {} is wrong", mib + half);
-            }
-        }
+        is_right(&mut session, data)?;
         Ok(String::new())
     });
-    report.check("superblocks that turn under a running array are written anew", || {
-        for offset in [0, 8 << 20] {
-            turn(array, offset + 70)?;
-            scrub(array)?;
-            let listed = damage(array)?;
-            let [entry] = &listed[..] else { bail!("{listed:?}") };
-            ensure!(entry["kind"] == "superblock" && entry["repaired"] == true, "{entry}");
+}
+
+/// On several, others have what it takes to make them.
+fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[u8]) {
+    report.check("blocks that turned are written anew by a pass", || {
+        turn_blocks(array, data)?;
+        let before = devices::mended(array)?;
+        scrub(array)?;
+        let mended = devices::mended(array)? - before;
+        ensure!(mended == DAMAGED.len() as u64, "{mended} places were written anew");
+        is_right(&mut Session::connect(&target.config())?, data)?;
+        ensure!(devices::mended(array)? == before + mended, "hosts found more that is wrong");
+        Ok(format!("{mended} blocks"))
+    });
+    report.check("no host's block was lost, and the next passes list nothing", || {
+        // What was written anew because it was read is listed by the pass that follows.
+        scrub(array)?;
+        for entry in damage(array)? {
+            ensure!(entry["kind"] == "data" && entry["repaired"] == true, "{entry}");
+            ensure!(entry["first_lba"].is_null(), "no host's block is lost: {entry}");
         }
         scrub(array)?;
         ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
         Ok(String::new())
     });
-    report.check("the pool is sound after a kill", || {
-        array.kill()?;
-        array.inspect()?;
-        array.start()?;
+    report.check("blocks that turned are right for hosts before a pass has seen them", || {
+        turn_blocks(array, data)?;
+        is_right(&mut Session::connect(&target.config())?, data)?;
+        // What reads have written anew is listed until the next pass has ended.
+        scrub(array)?;
+        scrub(array)?;
+        ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
         Ok(String::new())
     });
+}
+
+/// Turns a bit of each block that is to be damaged, while the array is stopped.
+fn turn_blocks(array: &mut Array, data: &[u8]) -> Result<()> {
+    array.stop()?;
+    for block in DAMAGED {
+        turn_block(array, &data[block as usize * 4096..][..4096])?;
+    }
+    array.start().map(drop)
+}
+
+/// An error unless the data and its copy are read as they were written.
+fn is_right(session: &mut Session, data: &[u8]) -> Result<()> {
+    for mib in [DATA_MIB, COPY_MIB] {
+        for half in 0..2 {
+            let at = (mib + half) * MIB_BLOCKS;
+            let read = session.read(at, MIB_BLOCKS as u32, BLOCK)?;
+            ensure!(read == data[half as usize * MIB..][..MIB], "MiB {} is wrong", mib + half);
+        }
+    }
+    Ok(())
 }
 
 /// Of a damaged pool: what is read is right or refused, with the block that can't be read.
@@ -166,21 +229,31 @@ fn damage(array: &Array) -> Result<Vec<Value>> {
 
 /// Turns a bit of the block with this content, wherever it stands in the pool.
 fn turn_block(array: &Array, content: &[u8]) -> Result<()> {
-    let mut file = File::open(array.pool().join("pool.data"))?;
-    let mut piece = vec![0; MIB];
-    let mut at = 0;
-    loop {
-        file.read_exact(&mut piece).context("the block is nowhere in the pool")?;
-        if let Some(found) = piece.chunks_exact(4096).position(|block| block == content) {
-            return turn(array, at + found as u64 * 4096 + 1234);
+    for path in files(array) {
+        let mut file = File::open(&path)?;
+        let mut piece = vec![0; MIB];
+        for at in (0..file.metadata()?.len() / MIB as u64).map(|mib| mib * MIB as u64) {
+            file.read_exact(&mut piece)?;
+            if let Some(found) = piece.chunks_exact(4096).position(|block| block == content) {
+                return turn(&path, at + found as u64 * 4096 + 1234);
+            }
         }
-        at += MIB as u64;
     }
+    bail!("the block is nowhere in the pool")
 }
 
-/// Turns a bit of the pool.
-fn turn(array: &Array, offset: u64) -> Result<()> {
-    let mut file = File::options().read(true).write(true).open(array.pool().join("pool.data"))?;
+/// The files of the pool.
+fn files(array: &Array) -> impl Iterator<Item = PathBuf> {
+    let directory = array.pool();
+    (1..=array.devices()).map(move |number| match number {
+        1 => directory.join("pool.data"),
+        number => directory.join(format!("pool.{number}.data")),
+    })
+}
+
+/// Turns a bit of a file of the pool.
+fn turn(path: &Path, offset: u64) -> Result<()> {
+    let mut file = File::options().read(true).write(true).open(path)?;
     let mut byte = [0];
     file.seek(SeekFrom::Start(offset))?;
     file.read_exact(&mut byte)?;
