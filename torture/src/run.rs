@@ -22,8 +22,10 @@ use crate::summary::Summary;
 const CAPACITY: &str = "1G";
 /// What the load uses of its volume.
 const SPAN: &str = "128M";
-/// The least memory, so that not all reads of hosts are of that.
-const SETTINGS: &str = "memory = \"64M\"\n";
+/// The least memory, so that not all reads of hosts are of that. With an even seed a device that is
+/// out for a second is taken for lost, and what it had is made again on the others.
+const SETTINGS: [&str; 2] =
+    ["memory = \"64M\"\nrebuild_after = \"1s\"\n", "memory = \"64M\"\n"];
 /// How long it may take until all devices are in again.
 const RETURN_PATIENCE: Duration = Duration::from_secs(120);
 /// How long the array may take to notice that a device is gone, under load.
@@ -87,7 +89,7 @@ impl Torture {
             capacity: CAPACITY,
             devices: DEVICES as u16,
             apart: true,
-            settings: SETTINGS,
+            settings: SETTINGS[(plan.seed % 2) as usize],
             ..Shape::default()
         };
         let mut array = Array::made(programs, shape)?;
