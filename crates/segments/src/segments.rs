@@ -134,6 +134,12 @@ pub trait Segments: Send + Sync {
     /// As [`Segments::swap_root`].
     fn mend_root(&self, copy: usize, root: &Superblock) -> Result<(), RootError>;
 
+    /// Has each device have the newest root whole, where it has not, though others have. Which copy
+    /// that is on all of them, and for each that had it not whether it has it now.
+    fn mend_roots(&self) -> (usize, Vec<bool>) {
+        (0, Vec::new())
+    }
+
     /// What each device says of itself, in all copies: for tools.
     fn labels(&self) -> Vec<Result<Label, FormatError>>;
 

@@ -141,6 +141,27 @@ impl PoolRoots {
         Ok(())
     }
 
+    /// As [`crate::Segments::mend_roots`].
+    pub(super) fn mend_each(&mut self, members: &Members) -> (usize, Vec<bool>) {
+        let (copy, mut mended) = ((self.newest.sequence % 2) as usize, Vec::new());
+        for slot in members.slots().iter().filter(|slot| slot.is_in()) {
+            let (newest, known) = (self.newest.clone(), self.of.get(&key(slot)).copied());
+            let mut roots = known.unwrap_or(Roots::none_of(&newest));
+            let mend = move |disk: &dyn Disk| {
+                let found = &root::read_copies(disk)[copy];
+                let is_whole = found.as_ref().is_ok_and(|it| it.sequence == newest.sequence);
+                let mended = (!is_whole).then(|| roots.mend(disk, copy, &newest));
+                Ok((roots, mended))
+            };
+            // One that does not answer is out.
+            if let Ok((roots, Some(written))) = members.one(slot, TRANSFER, mend) {
+                self.of.insert(key(slot), roots);
+                mended.push(written.is_ok());
+            }
+        }
+        (copy, mended)
+    }
+
     /// Writes the root to a device that has caught up.
     pub(super) fn write_to(
         &mut self,

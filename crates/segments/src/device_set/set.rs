@@ -270,6 +270,10 @@ impl Segments for DeviceSet {
         self.roots.with(|roots| roots.mend(&self.members, copy, root))
     }
 
+    fn mend_roots(&self) -> (usize, Vec<bool>) {
+        self.roots.with(|roots| Ok(roots.mend_each(&self.members))).unwrap_or_default()
+    }
+
     fn labels(&self) -> Vec<Result<Label, FormatError>> {
         self.members.read_labels()
     }

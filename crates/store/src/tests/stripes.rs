@@ -323,3 +323,28 @@ fn a_device_that_is_replaced_while_it_catches_up_is_given_all_anew() {
         assert_sound(&left.store);
     }
 }
+
+/// Others have it, but that device would have nothing to be opened by.
+#[test]
+fn superblocks_are_looked_at_on_each_device() {
+    let (pool, id, data) = filled(5);
+    pool.store.checkpoint().unwrap();
+    for offset_bytes in format::superblock::SUPERBLOCK_OFFSETS_BYTES {
+        pool.disks[3].flip_one(offset_bytes + 40, 2);
+    }
+    let found = pool.scrub();
+    assert!(
+        matches!(found[..], [ref one] if matches!(one.what, What::Superblock(_))
+        && one.repair == Repair::Done),
+        "{found:?}"
+    );
+    assert_eq!(pool.scrub(), []);
+    // Two of those that were well are lost.
+    let left = pool.without([0, 1]);
+    reads(&left, id, &data);
+    drop(left);
+    let alone = segments::DeviceSet::open(devices(&pool.disks[3..4]), true);
+    assert!(alone.is_err());
+    let copies = segments::Local::over(pool.disks[3].clone()).root_copies();
+    assert!(copies.iter().any(Result::is_ok), "{copies:?}");
+}

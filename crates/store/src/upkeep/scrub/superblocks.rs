@@ -16,6 +16,8 @@ impl Step<'_> {
     /// Compares both copies with what memory knows of them, and then those of the label. The store
     /// that is open has written both superblocks whole when it took its epoch.
     ///
+    /// On several devices each of them has to have the newest whole.
+    ///
     /// A bad copy is written over in its place, so a crash meanwhile leaves it as bad as it is: the
     /// newest once more as it was, the older one as the newest's successor, which says the same.
     pub(super) fn superblocks(&mut self) -> Result<(), StoreError> {
@@ -38,6 +40,11 @@ impl Step<'_> {
             // Where the device refuses it, the store goes on with the other one.
             let repair = if written { Repair::Done } else { Repair::Impossible };
             self.find(What::Superblock(copy as u8), offset_bytes, repair);
+        }
+        let (copy, mended) = medium.disk.mend_roots();
+        for is_mended in mended {
+            let repair = if is_mended { Repair::Done } else { Repair::Impossible };
+            self.find(What::Superblock(copy as u8), SUPERBLOCK_OFFSETS_BYTES[copy], repair);
         }
         self.labels();
         Ok(())
