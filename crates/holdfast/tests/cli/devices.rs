@@ -251,7 +251,7 @@ fn a_pool_in_stripes_goes_on_without_two_of_its_devices() {
     std::fs::create_dir(world.place("g")).unwrap();
     std::fs::create_dir(world.place("h")).unwrap();
     let refused = world.refusal(1, &["device", "remove", "2"]);
-    assert!(refused.contains("the others have 0 free ones: add one first"), "{refused}");
+    assert!(refused.contains("for 0 of the pool's 15 segments: add one first"), "{refused}");
     let told = world.text(&["device", "replace", "1", &world.place("g")]);
     assert!(told.contains("catching up") && !told.contains("is out"), "{told}");
     world.text(&["device", "replace", "4", &world.place("h")]);
