@@ -24,8 +24,7 @@ const CAPACITY: &str = "1G";
 const SPAN: &str = "128M";
 /// The least memory, so that not all reads of hosts are of that. With an even seed a device that is
 /// out for a second is taken for lost, and what it had is made again on the others.
-const SETTINGS: [&str; 2] =
-    ["memory = \"64M\"\nrebuild_after = \"1s\"\n", "memory = \"64M\"\n"];
+const SETTINGS: [&str; 2] = ["memory = \"64M\"\nrebuild_after = \"1s\"\n", "memory = \"64M\"\n"];
 /// How long it may take until all devices are in again.
 const RETURN_PATIENCE: Duration = Duration::from_secs(120);
 /// How long the array may take to notice that a device is gone, under load.
