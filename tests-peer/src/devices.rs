@@ -147,7 +147,11 @@ pub fn mended(array: &Array) -> Result<u64> {
     Ok(list(array)?.iter().filter_map(|device| device["mended"].as_u64()).sum())
 }
 
-fn list(array: &Array) -> Result<Vec<Value>> {
+/// The devices, as `device list` says them.
+///
+/// # Errors
+/// If the array does not say.
+pub fn list(array: &Array) -> Result<Vec<Value>> {
     let devices = array.verb(&["device", "list"])?;
     Ok(devices.as_array().context("no list of devices")?.clone())
 }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::Value;
 
 use crate::arguments::Arguments;
@@ -41,7 +41,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         array.kill()?;
         array.inspect()?;
         array.start()?;
-        let devices = list(&array)?;
+        let devices = devices::list(&array)?;
         ensure!(parts_of(&devices, 2) == Some(0), "{}", Value::from(devices));
         load.verify().map(|blocks| format!("{blocks} blocks"))
     });
@@ -60,7 +60,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
         for device in ["0", "4"] {
             array.verb(&["device", "return", device])?;
         }
-        until(&array, |devices| ["0", "4"].iter().all(|number| is_in(devices, number)))?;
+        until(&array, |devices| [0, 4].iter().all(|number| is_in(devices, *number)))?;
         devices::scrub_finds_nothing(&array).map(|bytes| format!("{} MB", bytes / 1_000_000))
     });
     report.check("another one takes its place, and segments become wider", || {
@@ -87,13 +87,8 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn number_of(device: &Value) -> Option<String> {
-    device["number"].as_u64().map(|number| number.to_string())
-}
-
-fn is_in(devices: &[Value], number: &str) -> bool {
-    let its = devices.iter().find(|device| number_of(device).as_deref() == Some(number));
-    its.is_some_and(|device| device["state"] == "in")
+fn is_in(devices: &[Value], number: u64) -> bool {
+    devices.iter().any(|device| device["number"] == number && device["state"] == "in")
 }
 
 /// How many parts of a device are in use.
@@ -102,19 +97,14 @@ fn parts_of(devices: &[Value], number: u64) -> Option<u64> {
     its["parts"]["used"].as_u64()
 }
 
-fn list(array: &Array) -> Result<Vec<Value>> {
-    let devices = array.verb(&["device", "list"])?;
-    Ok(devices.as_array().context("no list of devices")?.clone())
-}
-
 /// Waits until the devices are so.
 fn until(array: &Array, are_so: impl Fn(&[Value]) -> bool) -> Result<Duration> {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
-        if are_so(&list(array)?) {
+        if are_so(&devices::list(array)?) {
             return Ok(begin.elapsed());
         }
         std::thread::sleep(PAUSE);
     }
-    bail!("not within {} s: {}", PATIENCE.as_secs(), Value::from(list(array)?))
+    bail!("not within {} s: {}", PATIENCE.as_secs(), Value::from(devices::list(array)?))
 }

@@ -1,6 +1,6 @@
 //! Devices to which nothing is done, and which are out nevertheless: on a busy machine one that is
-//! well can be late. That is a limit of the machine, and what comes of it is told apart from what
-//! comes of faults: with two that are hurt it is one more than the array promises to do without.
+//! well can be late. That is a limit of the machine, and is reported separately from faults: with
+//! two that are hurt it is one more than the array promises to do without.
 
 use std::collections::BTreeMap;
 

@@ -197,15 +197,15 @@ impl PartsMap {
 
     /// Entries have room for segments of so many columns.
     fn make_wider(&mut self, columns: usize) {
-        let wider = u8::try_from(columns).ok().filter(|columns| COLUMNS.contains(columns));
-        let wider = wider.unwrap_or_else(|| panic!("{columns} columns"));
+        let is_known = u8::try_from(columns).is_ok_and(|columns| COLUMNS.contains(&columns));
+        assert!(is_known, "{columns} columns");
         let before = self.columns_max();
-        if wider > self.columns {
+        if columns > before {
             let entries = self.packed.chunks_exact(before);
             let missing = columns - before;
             let entries = entries.map(|entries| entries.iter().copied().chain(none(missing)));
             self.packed = entries.flatten().collect();
-            self.columns = wider;
+            self.columns = columns as u8;
         }
     }
 

@@ -63,8 +63,7 @@ impl Members {
         let map = table.map();
         let usable = || slots.iter().filter(|slot| slot.is_in() && !table.is_emptied(slot.number));
         let count = |bytes: &BTreeMap<u16, u64>, width: usize| {
-            let parts: Vec<u32> =
-                bytes.values().map(|bytes| geometry.count_in(*bytes) as u32 - 1).collect();
+            let parts: Vec<u32> = bytes.values().map(|bytes| parts_in(geometry, *bytes)).collect();
             let all = segments_in(&parts, width, map.spares.into());
             let room = free_parts(table, bytes, geometry).room(width);
             u64::from(room.min((1 + all).saturating_sub(map.segment_count())))
@@ -140,11 +139,16 @@ fn no_room(fit: u64) -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, text)
 }
 
+/// How many parts a device has of which the pool has so many bytes.
+pub(super) fn parts_in(geometry: Geometry, bytes: u64) -> u32 {
+    geometry.count_in(bytes).saturating_sub(1) as u32
+}
+
 /// The free parts of devices of which the pool has so many bytes each.
 pub(super) fn free_parts(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Parts {
     let mut parts = Parts::default();
     for (number, bytes) in bytes {
-        parts.add(*number as u8, (geometry.count_in(*bytes) as u32).saturating_sub(1));
+        parts.add(*number as u8, parts_in(geometry, *bytes));
     }
     let map = table.map();
     let used = (1..map.segment_count()).flat_map(|segment| map.parts(segment));

@@ -16,7 +16,7 @@ use format::parts_map::{COLUMNS_IN_MAP_MAX, COLUMNS_MIN};
 use format::{Part, PartsMap};
 
 use super::device::Slot;
-use super::growing::free_parts;
+use super::growing::{free_parts, parts_in};
 use super::members::{Members, Slots};
 use super::table::Table;
 use crate::devices::ToLayAnew;
@@ -104,7 +104,7 @@ impl Members {
         let (mut lacking, mut narrow) = (Vec::new(), Vec::new());
         for segment in 1..table.map().segment_count() {
             let on = mask(table.map().parts(segment).map(|part| part.device));
-            let lost = (on & leaving | on & !known(devices)).count_ones();
+            let lost = (on & leaving).count_ones();
             // Where one has a free part the column goes there by itself.
             if lost > 0 && with_free & !on == 0 {
                 lacking.push((std::cmp::Reverse(lost), segment));
@@ -128,8 +128,7 @@ impl Members {
         if widest < COLUMNS_MIN.into() {
             return None;
         }
-        let parts_of = |bytes: &u64| (geometry.count_in(*bytes) as u32).saturating_sub(1);
-        let mut all: Vec<u32> = targets.values().map(parts_of).collect();
+        let mut all: Vec<u32> = targets.values().map(|bytes| parts_in(geometry, *bytes)).collect();
         all.sort_unstable();
         // What the largest ones hold is to be made again on the others.
         all.truncate(all.len() - usize::from(map.spares).min(all.len()));
@@ -155,7 +154,7 @@ impl Members {
             // Of a device that has gone since nothing is free.
             let _ = room.free.take(*part);
         }
-        let leaving = leaving(&devices) | !known(&devices);
+        let leaving = leaving(&devices);
         let (mut map, mut laid) = (table.map().successor(), 0);
         let is_moved =
             |segment: u32| table.moves().range((segment, 0)..(segment + 1, 0)).next().is_some();
@@ -267,17 +266,14 @@ pub(super) fn without_emptied(slots: &[Arc<Slot>], map: &mut PartsMap) -> Slots 
 }
 
 /// The devices that columns go to, with how much of each the pool has.
-fn targets(devices: &[Standing]) -> BTreeMap<u16, u64> {
+pub(super) fn targets(devices: &[Standing]) -> BTreeMap<u16, u64> {
     let targets = devices.iter().filter(|device| device.is_target);
     targets.map(|device| (device.number, device.bytes)).collect()
 }
 
-fn leaving(devices: &[Standing]) -> u64 {
-    mask(devices.iter().filter(|device| device.leaves).map(|device| device.number as u8))
-}
-
-fn known(devices: &[Standing]) -> u64 {
-    mask(devices.iter().map(|device| device.number as u8))
+/// A bit for each device whose columns have to go elsewhere: all but those of members that stay.
+pub(super) fn leaving(devices: &[Standing]) -> u64 {
+    !mask(devices.iter().filter(|device| !device.leaves).map(|device| device.number as u8))
 }
 
 /// A bit for each of these devices.

@@ -28,7 +28,7 @@ fn to_lay(pool: &Pool) -> Arc<ToLayAnew> {
 }
 
 /// One more device comes, with so many parts.
-fn come(pool: &mut Pool, parts: u64) -> u16 {
+pub(super) fn come(pool: &mut Pool, parts: u64) -> u16 {
     let disk = Plain::new();
     disk.len_bytes.store((16 << 20) + parts * (64 << 10), Ordering::Relaxed);
     let device = devices(std::slice::from_ref(&disk)).remove(0);

@@ -23,8 +23,8 @@ use format::{Geometry, Part};
 use sys::Disk;
 
 use super::device::Slot;
-use super::growing::free_parts;
-use super::laying::without_emptied;
+use super::growing::{free_parts, parts_in};
+use super::laying::{leaving, targets, without_emptied};
 use super::members::{Change, Members};
 use super::table::{Moves, Table};
 use super::workers::FLUSH;
@@ -170,13 +170,9 @@ impl Members {
     /// Which columns go where next: first of segments that lack most.
     fn plan_moves(&self, slots: &[Arc<Slot>], table: &Table, resting: &[Part]) -> Moves {
         let geometry = self.placement().geometry();
-        let is_target = |slot: &&Arc<Slot>| slot.is_in() && !table.is_emptied(slot.number);
-        let bytes: BTreeMap<u16, u64> =
-            slots.iter().filter(is_target).map(|slot| (slot.number, slot.bytes())).collect();
-        let leaves = |number: u16| {
-            let slot = slots.iter().find(|slot| slot.number == number);
-            table.is_emptied(number) || slot.is_none_or(|slot| slot.is_lost(self.lost_after()))
-        };
+        let devices = self.standings(slots, table);
+        let (bytes, leaving) = (targets(&devices), leaving(&devices));
+        let leaves = |number: u16| leaving & 1 << number != 0;
         let has_columns = |slot: &&Arc<Slot>| table.used(slot.number) > 0;
         let is_any_left = slots.iter().filter(has_columns).any(|slot| leaves(slot.number));
         // One that has come gets its columns by wider segments, where these can be wider.
@@ -228,8 +224,7 @@ impl Members {
         let others: BTreeMap<u16, u64> =
             slots.iter().filter(is_other).map(|slot| (slot.number, slot.bytes())).collect();
         let geometry = self.placement().geometry();
-        let parts: Vec<u32> =
-            others.values().map(|bytes| geometry.count_in(*bytes) as u32 - 1).collect();
+        let parts: Vec<u32> = others.values().map(|bytes| parts_in(geometry, *bytes)).collect();
         // Segments become narrower, where others have no free parts.
         let (has, needs) =
             (segments_left(&parts, COLUMNS_MIN.into()), table.map().segment_count() - 1);
@@ -302,7 +297,7 @@ struct Uneven {
 
 /// Those of the fullest and the emptiest ones that differ by much, by what of each is in use.
 fn uneven(table: &Table, bytes: &BTreeMap<u16, u64>, geometry: Geometry) -> Vec<Uneven> {
-    let all = |number: u16| geometry.count_in(bytes[&number]).saturating_sub(1).max(1);
+    let all = |number: u16| u64::from(parts_in(geometry, bytes[&number])).max(1);
     let fill = |number: u16| u64::from(table.used(number)) * PPM / all(number);
     let mut devices: Vec<u16> = bytes.keys().copied().collect();
     devices.sort_by_key(|number| (fill(*number), *number));

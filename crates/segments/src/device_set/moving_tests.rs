@@ -8,6 +8,7 @@ use std::time::Duration;
 use format::{Features, Place};
 use sys::{Disk, Persist};
 
+use super::laying_tests::come;
 use super::stripes_checked::{check, open};
 use super::stripes_tests::{LOG, METADATA, Pool, ROWS, geometry, root};
 use super::tests::{Plain, devices};
@@ -169,13 +170,8 @@ fn a_device_that_is_removed_is_emptied_first() {
 fn one_that_comes_takes_its_share_and_the_pool_can_grow() {
     let mut pool = Pool::planned(&[20; 18], 0);
     pool.fill();
-    let disk = Plain::new();
-    disk.len_bytes.store((16 << 20) + (40 << 16), Ordering::Relaxed);
-    let device = devices(std::slice::from_ref(&disk)).remove(0);
-    assert_eq!(pool.pool.add(device, [8; 16]).unwrap(), 18);
-    pool.disks.push(disk);
     // It lacks nothing, and is in at once.
-    pool.pool.given(Lacking::Device(18)).unwrap();
+    assert_eq!(come(&mut pool, 40), 18);
     assert_eq!(pool.pool.devices()[18].state, In);
     // No segment can be wider.
     assert_eq!(pool.pool.to_lay_anew(), None);

@@ -138,7 +138,7 @@ impl Placement {
         let geometry = self.geometry();
         match table.data_columns(segment) {
             Some(columns) => Geometry { columns, ..geometry },
-            // A place there is refused by who asks for it.
+            // The caller refuses a place in a segment that does not exist.
             None => geometry,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use format::Geometry;
 
 use super::device::Slot;
+use super::growing::parts_in;
 use super::members::Members;
 use crate::devices::{DeviceState, DeviceStatus, PartsUse};
 
@@ -35,7 +36,7 @@ impl Members {
         let (table, geometry) = (self.placement().mapped_table(), self.placement().geometry());
         let status = |slot: &Arc<Slot>| {
             let parts = table.as_ref().filter(|_| geometry.part_bytes > 0).map(|table| PartsUse {
-                all: geometry.count_in(slot.bytes()).saturating_sub(1) as u32,
+                all: parts_in(geometry, slot.bytes()),
                 used: table.used(slot.number),
                 is_emptied: table.is_emptied(slot.number),
             });

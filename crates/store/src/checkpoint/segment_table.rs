@@ -57,7 +57,9 @@ pub(crate) fn load(
     if superblock.features.has_segment_table() {
         segments.divide();
     }
-    segments.fill_with(world.medium.metadata_blocks());
+    if superblock.features.has_parts() {
+        segments.fill_with(world.medium.metadata_blocks());
+    }
     if !world.medium.is_uniform() {
         segments.found_widths(&SegmentWidths::of(&world.medium, 1..geometry.segment_count));
     }

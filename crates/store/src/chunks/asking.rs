@@ -47,6 +47,15 @@ enum Kind {
     Node(u8),
 }
 
+impl Kind {
+    fn bytes(self) -> usize {
+        match self {
+            Self::Page => PAGE_BYTES,
+            Self::Node(_) => NODE_BYTES,
+        }
+    }
+}
+
 /// Something that was read.
 #[derive(Clone, Debug)]
 enum Had {
@@ -187,21 +196,14 @@ impl Load {
 
     /// The same, of a place that may be anywhere.
     fn covered(&self, place: Place) -> (Place, usize, usize) {
-        let bytes = match self.kind {
-            Kind::Page => PAGE_BYTES,
-            Kind::Node(_) => NODE_BYTES,
-        };
-        let (skip, count) = covering(place, bytes);
+        let (skip, count) = covering(place, self.kind.bytes());
         (place.block_start(), skip, count)
     }
 
     /// Where its second copy is, if it may have one.
     fn second_place(&self, medium: &Medium) -> Option<Place> {
-        let bytes = match self.kind {
-            Kind::Page => PAGE_BYTES,
-            Kind::Node(_) => NODE_BYTES,
-        };
-        medium.geometry_of(self.reference.place.segment).copy_of(self.reference.place, bytes as u64)
+        let place = self.reference.place;
+        medium.geometry_of(place.segment).copy_of(place, self.kind.bytes() as u64)
     }
 
     /// Where one of its copies is.

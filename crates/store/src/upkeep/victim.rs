@@ -130,16 +130,12 @@ impl Writer {
         but: Option<u32>,
     ) -> Option<(u32, SegmentRow)> {
         let weightless = &self.state.segments.weightless;
-        let is_uniform = medium.is_uniform();
         let mut least: Option<(u64, (u32, SegmentRow))> = None;
         for (segment, row) in self.state.segments.rows() {
             if row.state != SegmentState::Log || Some(segment) == but {
                 continue;
             }
-            let live_units = match is_uniform {
-                true => row.live_units.into(),
-                false => medium.as_of_whole(segment, row.live_units),
-            };
+            let live_units = medium.as_of_whole(segment, row.live_units);
             if least.is_none_or(|(found, _)| live_units < found)
                 && ((1..most).contains(&live_units) || weightless.contains(&segment))
                 && !self.log.segments().contains(&segment)

@@ -185,7 +185,8 @@ fn wait_until_in(array: &Array) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < REBUILD_TIME_MAX {
         let devices: Value = serde_json::from_str(&array.verb("device list --json")?)?;
-        if !devices.to_string().contains("\"state\":\"catching_up\"") {
+        let mut devices = devices.as_array().into_iter().flatten();
+        if !devices.any(|device| device["state"] == "catching_up") {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(50));

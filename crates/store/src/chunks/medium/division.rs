@@ -54,6 +54,9 @@ impl Medium {
 
     /// So many units of a segment as if it was a whole one, of which the same part is live.
     pub(crate) fn as_of_whole(&self, segment: u32, units: u32) -> u64 {
+        if self.is_uniform() {
+            return units.into();
+        }
         let columns = u64::from(self.geometry_of(segment).columns.max(1));
         (u64::from(units) * u64::from(self.columns)).div_ceil(columns)
     }
@@ -97,12 +100,14 @@ impl Medium {
 
     /// Segments were laid anew, or have come.
     pub(crate) fn look_at_widths(&self) {
-        let segments = 1..self.segment_count.load(Ordering::Acquire);
-        let columns = segments.map(|segment| self.geometry_of(segment).columns);
-        let (mut least, mut all) = (self.columns, 0);
-        for columns in columns {
-            least = least.min(columns);
-            all += u64::from(columns);
+        let count = self.segment_count.load(Ordering::Acquire);
+        let (mut least, mut all) =
+            (self.columns, u64::from(self.columns) * u64::from(count.saturating_sub(1)));
+        // All are alike where there is no map that says otherwise.
+        if self.features().has_parts() {
+            let columns = (1..count).map(|segment| self.geometry_of(segment).columns);
+            let add = |(least, all): (u8, u64), it: u8| (least.min(it), all + u64::from(it));
+            (least, all) = columns.fold((least, 0), add);
         }
         self.widths.least_columns.store(least, Ordering::Release);
         self.widths.all_columns.store(all, Ordering::Release);
