@@ -111,6 +111,27 @@ impl Wanted {
         Some(in_blocks(self, &found).to_vec())
     }
 
+    /// Takes from a right group what makes a wrong one right, and leaves it what makes no difference.
+    pub(crate) fn make_right(&self, medium: &Medium, wrong: &mut [u8], right: &[u8]) {
+        let before = wrong.to_vec();
+        wrong.copy_from_slice(right);
+        if self.shape.group_blocks <= 1 {
+            return;
+        }
+        let unit = PLACE_UNIT_BYTES as usize;
+        let differs = |at: &usize| before[at * unit..][..unit] != right[at * unit..][..unit];
+        let count = right.len() / unit;
+        let mut at = 0;
+        while let Some(first) = (at..count).find(differs) {
+            at = (first..count).find(|at| !differs(at)).unwrap_or(count);
+            let piece = first * unit..at * unit;
+            wrong[piece.clone()].copy_from_slice(&before[piece.clone()]);
+            if self.right_in(medium, wrong).is_none() {
+                wrong[piece.clone()].copy_from_slice(&right[piece]);
+            }
+        }
+    }
+
     /// The block out of the bytes of its group, if it is what was written.
     fn right_in(&self, medium: &Medium, stored: &[u8]) -> Option<Frame> {
         block_in(stored, self.shape).filter(|frame| medium.is_intact(frame, self.fingerprint))
@@ -206,7 +227,7 @@ fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
     let group = &mut held[skip..skip + wanted.stored_bytes()];
     let is_wrong = wanted.right_in(medium, group).is_none();
     if is_wrong {
-        make_right(medium, wanted, group, in_blocks(wanted, right));
+        wanted.make_right(medium, group, in_blocks(wanted, right));
     }
     if !is_wrong && is_read {
         // Somebody else was faster.
@@ -219,25 +240,4 @@ fn mend(medium: &Medium, wanted: &Wanted, copy: u32, right: &[u8]) -> bool {
         medium.mends.mended();
     }
     is_mended
-}
-
-/// Takes from a right group what makes a wrong one right, and leaves it what makes no difference.
-fn make_right(medium: &Medium, wanted: &Wanted, wrong: &mut [u8], right: &[u8]) {
-    let before = wrong.to_vec();
-    wrong.copy_from_slice(right);
-    if wanted.shape.group_blocks <= 1 {
-        return;
-    }
-    let unit = PLACE_UNIT_BYTES as usize;
-    let differs = |at: &usize| before[at * unit..][..unit] != right[at * unit..][..unit];
-    let count = right.len() / unit;
-    let mut at = 0;
-    while let Some(first) = (at..count).find(differs) {
-        at = (first..count).find(|at| !differs(at)).unwrap_or(count);
-        let piece = first * unit..at * unit;
-        wrong[piece.clone()].copy_from_slice(&before[piece.clone()]);
-        if wanted.right_in(medium, wrong).is_none() {
-            wrong[piece.clone()].copy_from_slice(&right[piece]);
-        }
-    }
 }

@@ -7,8 +7,8 @@ use format::{Geometry, Place, RecordHeader, RecordPlaces};
 
 use crate::chunks::medium::Medium;
 
-/// Header and entries of any record of this pool that begins at a place, as one copy has them, and
-/// what is copied behind them.
+/// The blocks of the header of any record of this pool that begins at a place, as one copy has them:
+/// header, entries, what is copied behind them, and zeros.
 pub(super) fn header_in_copy(
     medium: &Medium,
     place: Place,
@@ -35,7 +35,9 @@ pub(super) fn header_in_copy(
     };
     let mut bytes = Vec::with_capacity(frames.len() * BLOCK_BYTES as usize);
     frames.iter().for_each(|frame| bytes.extend_from_slice(&frame[..]));
-    header.verify(&bytes, &medium.keys).then_some((header, bytes))
+    let is_right = header.verify(&bytes, &medium.keys);
+    header.clear_padding(&mut bytes);
+    is_right.then_some((header, bytes))
 }
 
 /// Where the blocks of a record are that seems to begin in a row of a segment; `None` if it would

@@ -10,44 +10,45 @@ use crate::chunks::medium::Medium;
 use crate::log::copied_header::header_in_copy;
 use crate::log::replay::Found;
 
-/// Makes all copies of a record alike that was found to be right, durably; how many places were
-/// not. What can't be mended has failed with its device.
+/// Makes all copies of a record alike that was found to be right, durably. What can't be mended has
+/// failed with its device. `before` is what the record has a copy of, if it is known.
 ///
 /// Nobody writes there meanwhile: the record is durable, or nothing was written since the crash,
 /// and its segment is not used again.
-pub(crate) fn mend_record(medium: &Medium, record: &Found) -> u64 {
-    if medium.disk.copies() <= 1 || !has_stripes(medium) && are_alike(medium, record) {
-        return 0;
+pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
+    if medium.disk.copies() <= 1 || !medium.mends.are_allowed() {
+        return;
     }
-    let wanted = |brought| Wanted::of_brought(record.places, &brought);
-    let brought = record.entries.iter().flat_map(Entry::brought);
-    let mended: u64 = brought.map(|brought| mend_copies(medium, &wanted(brought)).mended).sum();
-    let mended = mended + mend_header(medium, record);
-    if has_stripes(medium) && medium.mends.are_allowed() {
-        encode_anew(medium, record);
+    if medium.geometry().has_stripes() {
+        // All at once: rows on their way have pieces of two times, and one piece that is right now
+        // may be what another can no longer be computed with.
+        encode_anew(medium, record, before);
+        return;
     }
-    mended
-}
-
-fn has_stripes(medium: &Medium) -> bool {
-    medium.geometry().has_stripes()
+    if are_alike(medium, record) {
+        return;
+    }
+    for brought in record.entries.iter().flat_map(Entry::brought) {
+        mend_copies(medium, &Wanted::of_brought(record.places, &brought));
+    }
+    mend_header(medium, record);
 }
 
 /// Writes a record once more, with its parity: what was on its way in a crash may have reached some
 /// devices only. Whether it was: of all that it brought some copy is right, and no device has
-/// failed.
+/// failed. `before` as in [`mend_record`].
 ///
 /// What is written is looked at before: parity of what a device has said for once would make that
 /// the content.
-pub(crate) fn encode_anew(medium: &Medium, record: &Found) -> bool {
-    let Some(bytes) = right_bytes(medium, record) else { return false };
+pub(crate) fn encode_anew(medium: &Medium, record: &Found, before: &[u8]) -> bool {
+    let Some(bytes) = right_bytes(medium, record, before) else { return false };
     let blocks = bytes.chunks_exact(FRAME_BYTES);
     let frames: Vec<Frame> = blocks.map(|block| FrameMut::from_bytes(block).freeze()).collect();
     medium.disk.append_as(place_of(record), &frames, Persist::Itself).is_ok()
 }
 
 /// All rows of a record, with header and brought blocks from copies that are right.
-fn right_bytes(medium: &Medium, record: &Found) -> Option<Vec<u8>> {
+fn right_bytes(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>> {
     let blocks = record.places.rows() * u32::from(medium.geometry_of(record.at.segment).columns);
     let mut bytes = Vec::with_capacity(blocks as usize * FRAME_BYTES);
     for number in 0..blocks {
@@ -56,11 +57,7 @@ fn right_bytes(medium: &Medium, record: &Found) -> Option<Vec<u8>> {
         // It may be had in another way, and if not, nobody needs it.
         bytes.extend_from_slice(if read.is_ok() { &frame[0][..] } else { &[0; FRAME_BYTES] });
     }
-    let headers = (0..medium.disk.copies()).filter_map(|copy| {
-        let (header, bytes) = header_in_copy(medium, place_of(record), copy)?;
-        (header.seal == record.header.seal).then_some(bytes)
-    });
-    let header = headers.into_iter().next()?;
+    let header = right_header(medium, record, before)?;
     bytes[..header.len()].copy_from_slice(&header);
     let payload_at = usize::from(record.header.header_blocks) * FRAME_BYTES;
     let range = |brought: &Brought| {
@@ -73,10 +70,26 @@ fn right_bytes(medium: &Medium, record: &Found) -> Option<Vec<u8>> {
             let held = bytes.get_mut(range(&brought))?;
             if !wanted.is_right(medium, held) {
                 let right = if is_last { None } else { wanted.right_bytes(medium) };
-                held.copy_from_slice(&right?);
+                wanted.make_right(medium, held, &right?);
             }
         }
     }
+    Some(bytes)
+}
+
+/// The blocks of a record's header, as any copy has them, or of what is known of it.
+fn right_header(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>> {
+    let known = || {
+        let mut bytes = [&record.own, before].concat();
+        bytes.resize(usize::from(record.header.header_blocks) * FRAME_BYTES, 0);
+        Some((record.header, bytes))
+    };
+    let copies =
+        (0..medium.disk.copies()).map(|copy| header_in_copy(medium, place_of(record), copy));
+    let mut held = copies.chain(std::iter::once_with(known)).flatten();
+    let (_, bytes) = held.find(|(header, bytes)| {
+        header.seal == record.header.seal && header.verify(bytes, &medium.keys)
+    })?;
     Some(bytes)
 }
 

@@ -11,7 +11,7 @@ use format::{
 };
 
 use crate::StoreError;
-use crate::chunks::copies::{Wanted, right_copy};
+use crate::chunks::copies::Wanted;
 use crate::chunks::groups::GroupReader;
 use crate::chunks::medium::{Medium, metadata_blocks};
 use crate::space::segments::Segments;
@@ -195,7 +195,7 @@ pub(crate) fn payload_is_intact(
             if matches!(&read, Ok(Some(frame)) if is_it(frame)) {
                 continue;
             }
-            if right_copy(medium, &Wanted::of_brought(places, &brought)).is_none() {
+            if Wanted::of_brought(places, &brought).right_bytes(medium).is_none() {
                 return read.map(|_| false);
             }
         }

@@ -103,7 +103,7 @@ fn apply_intact(
         if relief.may_write() {
             // It was on its way in the crash, and some device may lack it. Before a checkpoint
             // names what it brought, and before any answer depends on it.
-            mend_record(&world.medium, &record);
+            mend_record(&world.medium, &record, writer.log.position_own());
         }
         apply_record(world, writer, &record)?;
         relief.relieve(world, writer)?;
