@@ -111,7 +111,7 @@ impl Wanted {
         Some(in_blocks(self, &found).to_vec())
     }
 
-    /// Takes from a right group what makes a wrong one right, and leaves it what makes no difference.
+    /// Takes from a right group what makes a wrong one right, and leaves what makes no difference.
     pub(crate) fn make_right(&self, medium: &Medium, wrong: &mut [u8], right: &[u8]) {
         let before = wrong.to_vec();
         wrong.copy_from_slice(right);

@@ -7,8 +7,8 @@ use format::{Geometry, Place, RecordHeader, RecordPlaces};
 
 use crate::chunks::medium::Medium;
 
-/// The blocks of the header of any record of this pool that begins at a place, as one copy has them:
-/// header, entries, what is copied behind them, and zeros.
+/// The blocks of the header of any record of this pool that begins at a place, as one copy has
+/// them: header, entries, what is copied behind them, and zeros.
 pub(super) fn header_in_copy(
     medium: &Medium,
     place: Place,
