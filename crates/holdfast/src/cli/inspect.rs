@@ -15,7 +15,7 @@ use store::{InspectOptions, InspectReport, OpenOptions, Store};
 use self::devices::Devices;
 use super::args::{Common, InspectArgs};
 use super::failure::Failure;
-use super::medium::Medium;
+use super::medium::{Medium, Use};
 use super::output::show;
 use super::place::Places;
 
@@ -37,7 +37,7 @@ pub fn run(common: &Common, options: &InspectArgs) -> Result<ExitCode, Failure> 
         let text = "inspect needs a pool: holdfast inspect DIR-OR-DEVICE";
         return Err(Failure::Usage(text.into()));
     };
-    let (survey, opened) = Medium::survey(&Places::of_existing(pool)?)?;
+    let (survey, opened) = Medium::survey(&Places::of_existing(pool)?, Use::Read)?;
     let devices = survey.map(Devices::from);
     let segments = match (opened, &devices) {
         (Ok(medium), _) => medium.segments(),

@@ -20,12 +20,14 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// To be written.
-    ToWrite {
+    Write {
         /// Whether devices may be missing that may know more than those that are there.
         may_miss: bool,
     },
     /// To be read only.
-    ToRead,
+    Read,
+    /// The same, as far as it can be: on too few devices as well.
+    Salvage,
 }
 
 /// What a pool is on.
@@ -59,14 +61,17 @@ impl Medium {
     ///
     /// # Errors
     /// If none of the devices can be opened, or somebody else has one.
-    pub fn survey(places: &Places) -> Result<(Option<Survey>, Result<Self, Failure>), Failure> {
+    pub fn survey(
+        places: &Places,
+        purpose: Use,
+    ) -> Result<(Option<Survey>, Result<Self, Failure>), Failure> {
         let is_alone = places.all.len() == 1 && places.missing.is_empty();
-        let opened = open_all(places, Use::ToRead, is_alone)?;
+        let opened = open_all(places, purpose, is_alone)?;
         let device =
             |(disk, name): &(Arc<FileDisk>, String)| Device::of_file(disk.clone(), name.clone());
         let devices = || opened.disks.iter().map(device).collect();
         let survey = opened.is_of_several.then(|| Survey::of(devices())).flatten();
-        Ok((survey, Self::over(places, Use::ToRead, None, opened)))
+        Ok((survey, Self::over(places, purpose, None, opened)))
     }
 
     fn over(
@@ -92,9 +97,12 @@ impl Medium {
                     disks.iter().map(|(disk, name)| (name.clone(), disk.clone())).collect();
                 let devices =
                     disks.into_iter().map(|(disk, name)| Device::of_file(disk, name)).collect();
-                let may_miss = purpose != Use::ToWrite { may_miss: false };
-                let set = DeviceSet::open(devices, may_miss)
-                    .map_err(|error| Failure::Refused(error.to_string()))?;
+                let set = match purpose {
+                    Use::Write { may_miss } => DeviceSet::open(devices, may_miss),
+                    Use::Read => DeviceSet::open(devices, true),
+                    Use::Salvage => DeviceSet::open_to_salvage(devices),
+                };
+                let set = set.map_err(|error| Failure::Refused(error.to_string()))?;
                 // One whose label could not be read is missing: it can be added when it can.
                 let devices = set.devices();
                 files.retain(|(name, _)| devices.iter().any(|device| device.name == *name));
@@ -211,8 +219,8 @@ fn open_each(places: &Places, purpose: Use, is_alone: bool) -> Vec<(&Place, Answ
 
 fn open(place: &Place, purpose: Use) -> Answer {
     let disk = match purpose {
-        Use::ToWrite { .. } => open_disk(place),
-        Use::ToRead => open_disk_to_read(place),
+        Use::Write { .. } => open_disk(place),
+        Use::Read | Use::Salvage => open_disk_to_read(place),
     }?;
     let is_of_several = has_labels_of_several(&disk);
     Ok((disk, is_of_several))

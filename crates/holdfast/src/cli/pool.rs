@@ -63,7 +63,7 @@ fn grow(common: &Common, capacity: u64) -> Result<(), Failure> {
 /// Grows a pool that is not in use.
 fn grow_stopped(common: &Common, places: &[PathBuf], capacity: u64) -> Result<(), Failure> {
     let places = Places::of_existing(places)?;
-    let medium = Medium::open(&places, Use::ToWrite { may_miss: false })?;
+    let medium = Medium::open(&places, Use::Write { may_miss: false })?;
     let wanted = capacity / CAPACITY_STEP_BYTES * CAPACITY_STEP_BYTES;
     // That it becomes one of another version is for whoever starts it to say.
     let options = OpenOptions { upgrade: false, ..OpenOptions::default() };

@@ -2,28 +2,26 @@
 //! read, also out of one that does not open. Nothing is written to the pool.
 
 mod file;
+mod source;
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use array::{SalvagedObject, SalvagedObjects, salvaged_objects};
 use block::{BLOCK_BYTES, SECTOR_BYTES};
-use format::label::MemberState;
-use segments::{Local, Segments as _};
 use serde::Serialize;
 use store::{LogCut, Salvage, SalvageError, SalvageOptions, SalvageVolume};
 
 use super::args::{Common, SalvageArgs};
 use super::failure::Failure;
-use super::medium::is_in_stripes;
 use super::output::{Align, show, table, time};
-use super::place::{Place, Places, open_disk_to_read};
+use super::place::{Place, Places};
 use super::size::human;
 use file::{LostRange, Written};
+use source::Source;
 
 /// The report's file.
 const REPORT: &str = "salvage.json";
@@ -93,48 +91,16 @@ pub fn run(common: &Common, options: &SalvageArgs) -> Result<ExitCode, Failure> 
     for place in &places.all {
         Directory::check(&options.to, place)?;
     }
-    let place = best(places)?;
-    let directory = Directory::check(&options.to, &place)?;
-    let salvage = open(&place, options)?;
+    let directory = Directory::check(&options.to, places.first())?;
+    let source = Source::of(places)?;
+    let salvage = open(&source, options)?;
     directory.make()?;
-    let report = write_all(&salvage, &place, &options.to)?;
+    let report = write_all(&salvage, source, &options.to)?;
     let text = serde_json::to_vec_pretty(&report)
         .map_err(|error| Failure::Machine(format!("can't write JSON: {error}")))?;
     file::write_new(&options.to.join(REPORT), &text)?;
     show(common.form, &report, || text_of(&report, &options.to))?;
     Ok(if report.whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Of several devices of a pool the one to read: one that was in, by the newest label. Each of them
-/// had all of the pool; of one in stripes none has.
-fn best(places: Places) -> Result<Place, Failure> {
-    let mut all = places.all;
-    if all.iter().any(is_in_stripes) {
-        let text = "salvage reads no pool in stripes yet: serve or inspect it with what is left";
-        return Err(Failure::Refused(text.into()));
-    }
-    if all.len() > 1 {
-        let mut rated = Vec::new();
-        for place in all {
-            rated.push((rate(&place), place));
-        }
-        rated.sort_by_key(|(rating, _)| std::cmp::Reverse(*rating));
-        all = rated.into_iter().map(|(_, place)| place).collect();
-        tracing::info!("{} is read", all[0].data.display());
-    }
-    Ok(all.swap_remove(0))
-}
-
-/// How much a device is worth: the newest change of devices that it knows of, and whether it was in
-/// then.
-fn rate(place: &Place) -> (u64, bool) {
-    let Ok(disk) = open_disk_to_read(place) else { return (0, false) };
-    let labels = Local::over(Arc::new(disk)).labels();
-    let rate = |label: &format::Label| {
-        let own = label.members.iter().find(|member| member.device == label.device);
-        (label.sequence, own.is_some_and(|member| member.state == MemberState::In))
-    };
-    labels.iter().flatten().map(rate).max().unwrap_or_default()
 }
 
 /// The output directory.
@@ -187,19 +153,18 @@ impl<'a> Directory<'a> {
     }
 }
 
-fn open(place: &Place, options: &SalvageArgs) -> Result<Salvage, Failure> {
-    let disk: Arc<dyn sys::Disk> = Arc::new(open_disk_to_read(place)?);
+fn open(source: &Source, options: &SalvageArgs) -> Result<Salvage, Failure> {
     let wanted = SalvageOptions {
         superblock: options.superblock.map(usize::from),
         cut_log: options.cut_log,
         ..SalvageOptions::default()
     };
-    match Salvage::open(disk.clone(), wanted) {
+    match Salvage::open(source.segments.clone(), wanted) {
         Ok(salvage) => Ok(salvage),
         Err(SalvageError::Store(error)) => Err(error.into()),
         Err(SalvageError::LogIsCut(cut)) => {
             let wanted = SalvageOptions { cut_log: true, ..wanted };
-            let before = Salvage::open(disk, wanted).ok();
+            let before = Salvage::open(source.segments.clone(), wanted).ok();
             let newest = before.and_then(|salvage| names(&salvage).newest_ms).map(time);
             let newest = newest.map_or_else(String::new, |newest| {
                 format!(" (the newest entry with a time in there is of {newest})")
@@ -214,7 +179,7 @@ fn names(salvage: &Salvage) -> SalvagedObjects {
     salvaged_objects(salvage.config(), &salvage.pool_id())
 }
 
-fn write_all(salvage: &Salvage, place: &Place, to: &Path) -> Result<Report, Failure> {
+fn write_all(salvage: &Salvage, source: Source, to: &Path) -> Result<Report, Failure> {
     let known = names(salvage);
     let mut taken = HashSet::new();
     let mut objects = Vec::new();
@@ -246,6 +211,7 @@ fn write_all(salvage: &Salvage, place: &Place, to: &Path) -> Result<Report, Fail
         }
     }
     let mut losses = salvage.losses().to_vec();
+    losses.extend(source.lacking);
     let orphans = salvage.orphans();
     if orphans.len() > ORPHANS_MAX {
         losses.push(format!(
@@ -268,7 +234,7 @@ fn write_all(salvage: &Salvage, place: &Place, to: &Path) -> Result<Report, Fail
         && salvage.cut().is_none()
         && salvage.lost_ids().is_empty();
     Ok(Report {
-        pool: place.pool.clone(),
+        pool: source.pool,
         pool_id: salvage.pool_id().iter().map(|byte| format!("{byte:02x}")).collect(),
         superblock_sequence: salvage.sequence(),
         log_records: salvage.followed(),
@@ -277,7 +243,7 @@ fn write_all(salvage: &Salvage, place: &Place, to: &Path) -> Result<Report, Fail
         objects,
         lost_ids: salvage.lost_ids().iter().map(|ids| (ids.start, ids.end - 1)).collect(),
         losses,
-        notes: salvage.notes().to_vec(),
+        notes: [source.notices, salvage.notes().to_vec()].concat(),
     })
 }
 

@@ -130,7 +130,7 @@ fn open(
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
     let destinations = notify::destinations(&config.notify)?;
-    let purpose = Use::ToWrite { may_miss: options.devices_missing };
+    let purpose = Use::Write { may_miss: options.devices_missing };
     let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
     if let Some(devices) = medium.several() {
         devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));

@@ -172,6 +172,31 @@ fn two_of_six_devices_fail_and_are_replaced_and_two_others_are_missing_then() {
     let error = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{error}");
     assert!(error.contains("it takes 4 of this pool"), "{error}");
-    let out = world.place("salvaged");
-    assert!(world.refusal(1, &["salvage", &places[0], "--to", &out]).contains("in stripes"));
+}
+
+/// With two devices missing all of it, and with three what is left, and what is not.
+#[test]
+fn a_pool_in_stripes_is_salvaged_from_the_devices_that_are_left() {
+    let world = World::new();
+    world.make_on(&SIX);
+    let data = world.fill(&SIX);
+    let lacking = |bytes: &[u8]| bytes.iter().zip(&data).filter(|(a, b)| a != b).count();
+    for missing in [2, 3] {
+        let (places, to) = (world.places(&SIX[missing..]), world.place(&format!("to-{missing}")));
+        let mut words = vec!["salvage", "--json", "--to", &to];
+        words.extend(places.iter().map(String::as_str));
+        let mut done = world.output(&words);
+        if missing == 3 && done.stdout.is_empty() {
+            words.push("--cut-log");
+            done = world.output(&words);
+        }
+        let told: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(done.status.code(), Some(i32::from(missing > 2)), "{told}");
+        assert_eq!(told["whole"], missing == 2, "{told}");
+        let salvaged = std::fs::read(format!("{to}/v.raw")).unwrap();
+        let wrong = lacking(&salvaged[..data.len()]);
+        assert_eq!(wrong > 0, missing > 2, "{wrong} bytes of {}", data.len());
+        let lost = told["losses"].to_string();
+        assert_eq!(lost.contains("it takes 4 for all of the pool"), missing > 2, "{lost}");
+    }
 }

@@ -14,6 +14,7 @@ use super::device::{Device, Slot};
 use super::maps::{self, Stored};
 use super::members::Members;
 use super::placement::Placement;
+use super::set::DeviceSet;
 use super::workers::{Asked, OPENING, ask};
 use crate::devices::DeviceState;
 use crate::labels;
@@ -73,6 +74,42 @@ pub enum DeviceSetError {
     /// All that are there are out.
     #[error("no device is there that counts; {0} is out: connect the others")]
     NoneIn(String),
+}
+
+impl DeviceSet {
+    /// Opens a pool on devices, in any order. Those that are not there are missing; with `may_miss`
+    /// also if others may have gone on without these.
+    ///
+    /// # Errors
+    /// [`DeviceSetError`].
+    pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, DeviceSetError> {
+        Self::open_for(devices, if may_miss { Purpose::UseAnyway } else { Purpose::Use })
+    }
+
+    /// Opens what there is of a pool, to read it: also where too few devices are there for all of
+    /// it. Nothing may be written to it.
+    ///
+    /// # Errors
+    /// [`DeviceSetError`]: as long as any counts, not that there are too few.
+    pub fn open_to_salvage(devices: Vec<Device>) -> Result<Self, DeviceSetError> {
+        Self::open_for(devices, Purpose::Salvage)
+    }
+
+    fn open_for(devices: Vec<Device>, purpose: Purpose) -> Result<Self, DeviceSetError> {
+        let (devices, silent) = answering(devices)?;
+        Ok(Self::over(Arc::new(find_members(devices, purpose)?), silent))
+    }
+}
+
+/// What a pool is opened for, as far as it matters which devices are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To be used, if nobody can have gone on with the others.
+    Use,
+    /// The same, whatever others may have done.
+    UseAnyway,
+    /// To be read as far as it can be, with too few as well.
+    Salvage,
 }
 
 /// Whether this device is one of a pool on several devices.
@@ -150,10 +187,7 @@ pub(super) fn answering(
 ///
 /// # Errors
 /// [`DeviceSetError`].
-pub(super) fn find_members(
-    devices: Vec<Device>,
-    may_miss: bool,
-) -> Result<Members, DeviceSetError> {
+fn find_members(devices: Vec<Device>, purpose: Purpose) -> Result<Members, DeviceSetError> {
     let first_name = devices.first().map(|device| device.name.clone()).unwrap_or_default();
     let labelled = devices.into_iter().filter_map(|device| Some((label_of(&device)?, device)));
     let mut labelled: Vec<(Label, Device)> = labelled.collect();
@@ -190,13 +224,16 @@ pub(super) fn find_members(
     }
     let placement = placement_of(&newest, &slots)?;
     let members = Members::new(newest.pool_id, placement, slots, last_sequence);
+    if purpose == Purpose::Salvage {
+        return Ok(members);
+    }
     if !members.can_do_with(&members.slots(), Slot::state) {
         return Err(DeviceSetError::Lost { there, least: members.least_there() });
     }
     // More than half: then the others can't have gone on without these, unless two of three went
     // out in one change, and are back without the third.
     let is_sure = 2 * there > are_in;
-    if !is_sure && !may_miss {
+    if !is_sure && purpose == Purpose::Use {
         return Err(DeviceSetError::TooFew { there, are_in });
     }
     if !is_sure {

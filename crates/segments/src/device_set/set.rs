@@ -13,7 +13,7 @@ use sys::{Disk, Persist};
 use super::channel::SetChannel;
 use super::device::{Device, Slot};
 use super::members::Members;
-use super::opening::{self, DeviceSetError};
+use super::opening;
 use super::roots::{self, PoolRoots};
 use super::workers::FLUSH;
 use crate::channel::Channel;
@@ -62,16 +62,10 @@ impl DeviceSet {
         opening::make(devices, root, (wiped, entropy), Some(plan))
     }
 
-    /// Opens a pool on devices, in any order. Those that are not there are missing; with `may_miss`
-    /// also if others may have gone on without these.
-    ///
-    /// # Errors
-    /// [`DeviceSetError`].
-    pub fn open(devices: Vec<Device>, may_miss: bool) -> Result<Self, DeviceSetError> {
-        let (devices, silent) = opening::answering(devices)?;
-        let members = Arc::new(opening::find_members(devices, may_miss)?);
+    /// One of these members; `silent` are the names of devices that did not answer.
+    pub(super) fn over(members: Arc<Members>, silent: Vec<String>) -> Self {
         let (roots, epoch) = Default::default();
-        Ok(Self { members, roots, epoch, silent })
+        Self { members, roots, epoch, silent }
     }
 
     /// Has a device come, which catches up: a blank one, or one of this pool that was not there.

@@ -204,7 +204,7 @@ impl<'a> Best<'a> {
 }
 
 /// Whether there are records that don't fit what is left of a segment.
-fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
+pub(crate) fn may_not_fit(medium: &Medium, position: &LogPosition) -> bool {
     let geometry = medium.geometry_of(position.segment);
     medium.tuning.record_rows_max(geometry) > geometry.rows().saturating_sub(position.block)
 }

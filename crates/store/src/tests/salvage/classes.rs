@@ -255,7 +255,7 @@ fn a_damaged_record_in_the_middle_is_cut_only_where_somebody_says_so() {
         };
         let followed = header.lsn - records[0].1.lsn;
         let LogCut { lsn, last_lsn, .. } = cut;
-        assert_eq!((lsn, last_lsn), (header.lsn, pool.last_lsn()));
+        assert_eq!((lsn, last_lsn), (header.lsn, Some(pool.last_lsn())));
         assert_eq!(cut.followed, followed);
         assert!(cut.to_string().contains(&format!("record {lsn} of the log can't be read")));
         // Nothing is lost of what was there before it.
@@ -299,6 +299,21 @@ fn a_device_that_fails_costs_what_is_on_it() {
     assert_eq!(compare_all(&salvage, &pool.content), Lost::new());
 }
 
+/// A device that can't read the block behind the last record does not tell whether there is
+/// another one: recovery refuses that as well.
+#[test]
+fn where_the_log_can_not_be_read_on_it_is_cut_only_where_somebody_says_so() {
+    let pool = rich();
+    let (at, last) = records(&pool.disk).pop().unwrap();
+    let disk = pool.disk.copy();
+    disk.fail_reads_of(at / 4096 + last.total_blocks());
+    let (lost, cut) = salvage(&pool, &disk);
+    let cut = cut.unwrap();
+    assert_eq!((cut.lsn, cut.last_lsn), (last.lsn + 1, None));
+    assert!(cut.to_string().contains("the log may end here"), "{cut}");
+    assert_eq!(lost, Lost::new());
+}
+
 /// A log that goes on over several segments, damaged at the first record of one.
 #[test]
 fn a_record_at_the_beginning_of_a_segment_is_missed() {
@@ -317,7 +332,7 @@ fn a_record_at_the_beginning_of_a_segment_is_missed() {
         panic!("the log was cut in silence");
     };
     assert_eq!(cut.lsn, header.lsn);
-    assert_eq!(cut.last_lsn, records.last().unwrap().1.lsn);
+    assert_eq!(cut.last_lsn, Some(records.last().unwrap().1.lsn));
     let salvage = Salvage::open(damaged, CUT).unwrap();
     let mib = header.lsn - records[0].1.lsn;
     let expected: Vec<u8> = (0..mib).flat_map(|mib| distinct(MIB, mib)).collect();

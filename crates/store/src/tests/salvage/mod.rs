@@ -4,6 +4,7 @@
 mod classes;
 mod random;
 mod rich;
+mod several;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,13 +1,15 @@
 //! A pool of all kinds of things, and what it held at each moment.
 
+use super::super::mirrors::{self, Pool};
 use super::super::reduction::{optimize, prose};
 use super::*;
 
 /// What volumes hold, as far as anything was ever written to them.
 pub(super) type Content = BTreeMap<VolumeId, Arc<Vec<u8>>>;
 
-pub(super) struct Rich {
-    pub(super) disk: Arc<MemoryDisk>,
+pub(super) struct Rich<D = Arc<MemoryDisk>> {
+    /// What it is on.
+    pub(super) disk: D,
     pub(super) content: Content,
     /// In blocks.
     pub(super) sizes: BTreeMap<VolumeId, u64>,
@@ -15,7 +17,7 @@ pub(super) struct Rich {
     history: Vec<(u64, Content)>,
 }
 
-impl Rich {
+impl<D> Rich<D> {
     /// What volumes held before a record was written.
     pub(super) fn before(&self, lsn: u64) -> &Content {
         let found = self.history.iter().rev().find(|(next, _)| *next <= lsn);
@@ -34,7 +36,6 @@ impl Rich {
 }
 
 struct Maker {
-    disk: Arc<MemoryDisk>,
     store: Store,
     content: Content,
     sizes: BTreeMap<VolumeId, u64>,
@@ -137,8 +138,19 @@ impl Maker {
 /// a log of all kinds of entries behind the checkpoint, whose last record changes no volume.
 pub(super) fn rich() -> Rich {
     let (disk, store) = pool(256 << 20);
+    fill(disk, store)
+}
+
+/// The same on so many disks.
+pub(super) fn rich_on(count: usize) -> Rich<Vec<Arc<MemoryDisk>>> {
+    let Pool { disks, mirrors, store } = mirrors::make(count);
+    drop(mirrors);
+    fill(disks, store)
+}
+
+fn fill<D>(disk: D, store: Store) -> Rich<D> {
     let (content, sizes, history) = Default::default();
-    let mut maker = Maker { disk, store, content, sizes, history };
+    let mut maker = Maker { store, content, sizes, history };
     let one = maker.volume(320, 320);
     let thin = maker.volume(80_000, 400);
     let twin = maker.volume(100, 100);
@@ -186,7 +198,7 @@ pub(super) fn rich() -> Rich {
     // What follows the last record when nothing else does.
     (0..2).for_each(|_| maker.store.note_rest());
     maker.note();
-    let Maker { disk, store, content, sizes, history } = maker;
+    let Maker { store, content, sizes, history } = maker;
     drop(store);
     Rich { disk, content, sizes, history }
 }

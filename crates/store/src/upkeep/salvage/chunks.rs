@@ -147,12 +147,11 @@ fn stored(
 /// Reads what the first of some chunks and those behind it hold with one operation, as far as they
 /// stand together. How many chunks that are, one at least.
 fn read_ahead(world: &World, reader: &mut GroupReader, chunks: &[Known]) -> usize {
-    let geometry = world.medium.geometry();
     let span = |known: &Known| {
         let (place, shape) = known.places.first().copied()?;
         let bytes = u64::from(shape.stored_units) * PLACE_UNIT_BYTES;
         let units = place.offset_units.checked_add(u32::from(shape.stored_units))?;
-        geometry.contains(place, bytes).then_some((place, units))
+        world.medium.contains(place, bytes).then_some((place, units))
     };
     let Some((first, mut end_units)) = chunks.first().and_then(span) else { return 1 };
     let start_units = first.offset_units / UNITS_PER_BLOCK * UNITS_PER_BLOCK;

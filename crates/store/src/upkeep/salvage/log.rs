@@ -8,7 +8,7 @@ use super::{LogCut, Salvage};
 use crate::chunks::medium::Medium;
 use crate::log::log_reader::{LogReader, ReadRecord};
 use crate::log::plausible::payload_is_intact;
-use crate::log::replay::{Found, next_record};
+use crate::log::replay::{Found, may_not_fit, next_record};
 
 impl Salvage {
     /// Follows the log, and says where it had to stop before its end.
@@ -23,13 +23,11 @@ impl Salvage {
             if let Some(last_lsn) = last_flushed_behind(&self.world.medium, &end) {
                 // So all records before the damage were flushed.
                 found.iter().for_each(|record| self.apply(record));
-                let LogPosition { lsn, segment, block, .. } = end;
-                return Some(LogCut { lsn, segment, block, last_lsn, followed: self.followed });
+                return Some(self.cut_at(&end, Some(last_lsn)));
             }
             let flushed = found.iter().map(|record| record.header.flushed_lsn).max().unwrap_or(0);
-            let torn = found
-                .iter()
-                .find(|record| record.header.lsn > flushed && !self.payload_is_intact(record));
+            let torn =
+                found.iter().find(|record| record.header.lsn > flushed && self.is_torn(record));
             let torn = torn.map(|record| (record.header.lsn, record.header.epoch));
             for record in &found {
                 if torn.is_none_or(|(lsn, _)| record.header.lsn < lsn) {
@@ -40,9 +38,31 @@ impl Salvage {
             // An earlier recovery may have ended here, and the log gone on in the next segment.
             match torn {
                 Some((_, torn_epoch)) => epoch = torn_epoch + 1,
-                None => return None,
+                None => return self.may_go_on(&end).then(|| self.cut_at(&end, None)),
             }
         }
+    }
+
+    fn cut_at(&self, end: &LogPosition, last_lsn: Option<u64>) -> LogCut {
+        let LogPosition { lsn, segment, block, .. } = *end;
+        LogCut { lsn, segment, block, last_lsn, followed: self.followed }
+    }
+
+    /// Whether no device tells what stands where the next record would be: recovery asks the same
+    /// ([`next_record`]).
+    fn may_go_on(&self, end: &LogPosition) -> bool {
+        let medium = &self.world.medium;
+        let is_in_segment = end.block < medium.geometry().rows();
+        let here = is_in_segment.then_some((end.segment, end.block));
+        let next = may_not_fit(medium, end).then_some((end.next_segment, 0));
+        let mut places = here.into_iter().chain(next);
+        places.any(|(segment, row)| !self.can_be_read(Place::of_block(segment, row)))
+    }
+
+    /// Whether any device, or any that others make up for, has this block.
+    fn can_be_read(&self, place: Place) -> bool {
+        let disk = &self.world.medium.disk;
+        (0..disk.copies()).any(|copy| disk.read_copy(place, copy, &mut [FrameMut::stale()]).is_ok())
     }
 
     /// The records from a position on, and where the one behind them has to be.
@@ -75,8 +95,15 @@ impl Salvage {
         }
     }
 
-    fn payload_is_intact(&self, record: &Found) -> bool {
-        payload_is_intact(&self.world.medium, record.places, &record.entries).unwrap_or(false)
+    /// Whether the power failed while a record was written: all of it can be read, and some of it
+    /// is not what was written.
+    fn is_torn(&self, record: &Found) -> bool {
+        let medium = &self.world.medium;
+        let RecordHeader { header_blocks, payload_blocks, .. } = record.header;
+        let first = u32::from(header_blocks);
+        let mut blocks = first..first + payload_blocks;
+        !payload_is_intact(medium, record.places, &record.entries).unwrap_or(false)
+            && blocks.all(|block| self.can_be_read(record.places.block(block)))
     }
 
     fn apply(&mut self, record: &Found) {
@@ -126,7 +153,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn segment(&mut self, segment: u32, rows: std::ops::Range<u32>) {
-        let geometry = self.medium.geometry();
+        let geometry = self.medium.geometry_of(segment);
         let mut row = rows.start;
         while row < rows.end {
             // One of an earlier lap may stand where a write was lost, and reach over what follows.

@@ -10,7 +10,7 @@
 //!   only if its fingerprint says so,
 //! * what is below an unreadable page or node is reported as lost, block by block ([`read`]).
 //!
-//! Nothing is ever written: the device is behind [`medium::ReadOnly`].
+//! Nothing is ever written: the devices are behind [`medium::ReadOnly`].
 
 mod chunks;
 mod extents;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use block::{BlockRange, Frame, VolumeId};
 use format::{FormatError, Superblock};
-use segments::{Local, Segments as _, Shared};
+use segments::{Segments, Shared};
 
 use crate::chunks::medium::Medium;
 use crate::chunks::memory::Budgets;
@@ -62,18 +62,19 @@ impl Default for SalvageOptions {
     }
 }
 
-/// A record of the log that was flushed and can't be read. What was answered from there on can't be
-/// followed.
+/// A record of the log that can't be read, and was flushed, or may have been. What was answered
+/// from there on can't be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LogCut {
     /// Its LSN.
     pub lsn: u64,
     /// Where it has to be.
     pub segment: u32,
-    /// The 4 KiB block in the segment.
+    /// The row of the segment.
     pub block: u32,
-    /// The last record that was found behind it: all from `lsn` to this are lost at least.
-    pub last_lsn: u64,
+    /// The last record that was found behind it: all from `lsn` to this are lost at least. `None`
+    /// if nothing was found, and no device tells what stands there: it may be the log's end.
+    pub last_lsn: Option<u64>,
     /// How many records behind the checkpoint stand before it, and were followed.
     pub followed: u64,
 }
@@ -83,10 +84,24 @@ impl fmt::Display for LogCut {
         let Self { lsn, segment, block, last_lsn, followed } = self;
         write!(
             f,
-            "record {lsn} of the log can't be read, at block {block} of segment {segment}, and \
-             records up to {last_lsn} at least were written behind it: all that was answered from \
-             record {lsn} on is lost; the checkpoint and the {followed} records behind it that \
-             stand before the damage can be read"
+            "record {lsn} of the log can't be read, at block {block} of segment {segment}, "
+        )?;
+        match last_lsn {
+            Some(last_lsn) => write!(
+                f,
+                "and records up to {last_lsn} at least were written behind it: all that was \
+                 answered from record {lsn} on is lost"
+            ),
+            None => write!(
+                f,
+                "if there is one: the log may end here, or all that was answered from record \
+                 {lsn} on is lost"
+            ),
+        }?;
+        write!(
+            f,
+            "; the checkpoint and the {followed} records behind it that stand before the damage \
+             can be read"
         )
     }
 }
@@ -176,21 +191,20 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Looks at the pool on `disk`.
+    /// Looks at the pool on these devices.
     ///
     /// # Errors
     /// Where no superblock can be used, or the log is damaged and must not be cut.
-    pub fn open(disk: Arc<dyn sys::Disk>, options: SalvageOptions) -> Result<Self, SalvageError> {
+    pub fn open(devices: impl Into<Shared>, options: SalvageOptions) -> Result<Self, SalvageError> {
+        let devices = devices.into();
         let (mut notes, mut losses) = (Vec::new(), Vec::new());
-        let copies = Local::over(disk.clone()).root_copies();
-        let superblock = choose(copies, options.superblock, &mut notes)?;
-        if disk.len_bytes() < superblock.capacity_bytes {
-            let (has, needs) = (disk.len_bytes(), superblock.capacity_bytes);
+        let superblock = choose(devices.root_copies(), options.superblock, &mut notes)?;
+        devices.lay_out(superblock.geometry);
+        let (has, needs) = (devices.len_bytes(), superblock.capacity_bytes);
+        if has < needs {
             losses.push(format!("the device has {has} bytes, and the pool {needs}"));
         }
-        let len_bytes = disk.len_bytes().max(superblock.capacity_bytes);
-        let disk = Shared::from(Arc::new(ReadOnly::new(disk, len_bytes)));
-        disk.lay_out(superblock.geometry);
+        let disk = Shared::from(Arc::new(ReadOnly(devices)) as Arc<dyn Segments>);
         let medium = Medium::new(disk, &superblock, options.tuning);
         let world = world(medium, &superblock, options.memory_bytes);
         let config = tables::config(&world.medium, &superblock, &mut losses);
