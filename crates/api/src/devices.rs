@@ -74,19 +74,22 @@ pub struct CatchingUp {
 impl CatchingUp {
     /// How long it takes yet, in words, if that is known: `2 h 5 min left`.
     pub fn left(&self) -> Option<String> {
-        let left_s = self.left_s?;
-        let (hours, minutes, seconds) = (left_s / 3600, left_s / 60 % 60, left_s % 60);
-        Some(match (hours, minutes) {
-            (0, 0) => format!("{seconds} s left"),
-            (0, _) => format!("{minutes} min {seconds} s left"),
-            _ => format!("{hours} h {minutes} min left"),
-        })
+        self.left_s.map(left)
     }
 
     /// How many percent of what it needs it has, rounded down.
     pub fn percent(&self) -> u64 {
         let percent = u128::from(self.done_bytes) * 100;
         percent.checked_div(self.all_bytes.into()).map_or(100, |percent| percent as u64)
+    }
+}
+
+fn left(left_s: u64) -> String {
+    let (hours, minutes, seconds) = (left_s / 3600, left_s / 60 % 60, left_s % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s left"),
+        (0, _) => format!("{minutes} min {seconds} s left"),
+        _ => format!("{hours} h {minutes} min left"),
     }
 }
 
@@ -99,6 +102,17 @@ pub struct DeviceParts {
     pub used: u32,
     /// Whether what it has is moved to others, and it leaves the pool then.
     pub is_emptied: bool,
+    /// Of one that is emptied, out or missing: how many seconds it takes yet until others have all
+    /// that is in use of it, by the rate of the last minute; null while that is not known.
+    #[serde(default)]
+    pub left_s: Option<u64>,
+}
+
+impl DeviceParts {
+    /// How long it takes yet, in words, if that is known: `2 h 5 min left`.
+    pub fn left(&self) -> Option<String> {
+        self.left_s.map(left)
+    }
 }
 
 /// A device of the pool.

@@ -24,6 +24,7 @@ pub(super) fn devices(interface: &Interface, page: &mut Exposition) {
     }
     refusals(&devices, page);
     members(&all_devices.devices, page);
+    leaving(&all_devices.devices, page);
     calls(&all_devices.devices, page);
     health(&all_devices.devices, page);
 }
@@ -165,6 +166,23 @@ fn members(devices: &[Device], page: &mut Exposition) {
     for (device, progress) in catching_up(devices) {
         if let Some(left_s) = progress.left_s {
             family.count(&[("device", &device)], left_s);
+        }
+    }
+}
+
+/// What is left to be made again, or moved, of devices that leave.
+fn leaving(devices: &[Device], page: &mut Exposition) {
+    let help = "Parts of the device, of a pool in stripes, that columns are in.";
+    let mut family = page.gauge("holdfast_device_used_parts", help);
+    for (device, parts) in devices.iter().filter_map(|device| Some((device, device.parts?))) {
+        family.count(&[("device", &named(device))], parts.used.into());
+    }
+    let help = "How long it takes yet, by the rate of the last minute, until others have all that a \
+                device has which is out, missing or to be removed; none while not known.";
+    let mut family = page.gauge("holdfast_device_leaving_left_seconds", help);
+    for device in devices {
+        if let Some(left_s) = device.parts.and_then(|parts| parts.left_s) {
+            family.count(&[("device", &named(device))], left_s);
         }
     }
 }

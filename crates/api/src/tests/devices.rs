@@ -50,7 +50,11 @@ impl Telemetry for Several {
             Device { health: sound, ..device(6, DeviceState::In) },
             Device { read_errors: 2, mended: 3, retries: 4, calls, ..device(0, DeviceState::In) },
             Device { catching_up: Some(progress), ..device(1, DeviceState::CatchingUp) },
-            Device { why_out: Some("a write failed".into()), ..device(2, DeviceState::Out) },
+            Device {
+                why_out: Some("a write failed".into()),
+                parts: Some(DeviceParts { all: 9, used: 3, left_s: Some(65), ..<_>::default() }),
+                ..device(2, DeviceState::Out)
+            },
             Device { name: String::new(), len_bytes: 0, ..device(4, DeviceState::Missing) },
         ];
         let reads = DeviceTransfers { ok: 3, ..DeviceTransfers::default() };
@@ -159,6 +163,8 @@ async fn metrics_tell_of_each_device_and_count_transfers_together() {
         "holdfast_device_catching_up_done_bytes{device=\"/srv/1/pool.data\"} 100",
         "holdfast_device_catching_up_all_bytes{device=\"/srv/1/pool.data\"} 400",
         "holdfast_device_catching_up_left_seconds{device=\"/srv/1/pool.data\"} 75",
+        "holdfast_device_used_parts{device=\"/srv/2/pool.data\"} 3",
+        "holdfast_device_leaving_left_seconds{device=\"/srv/2/pool.data\"} 65",
         "holdfast_device_calls_total{device=\"/srv/0/pool.data\",kind=\"flush\",result=\"ok\"} 5",
         "holdfast_device_calls_total\
          {device=\"/srv/0/pool.data\",kind=\"flush\",result=\"failed\"} 1",

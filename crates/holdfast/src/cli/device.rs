@@ -173,8 +173,12 @@ fn state_of(device: &Device) -> String {
             let left = progress.left().map_or_else(String::new, |left| format!(", {left}"));
             format!("{words}, {} of {}{left}", human(done_bytes), human(all_bytes))
         }
-        _ if device.parts.is_some_and(|parts| parts.is_emptied) => format!("{words}, emptied"),
-        _ => words.to_owned(),
+        _ => {
+            let parts = device.parts.unwrap_or_default();
+            let emptied = if parts.is_emptied { ", emptied" } else { "" };
+            let left = parts.left().map_or_else(String::new, |left| format!(", {left}"));
+            format!("{words}{emptied}{left}")
+        }
     }
 }
 
@@ -255,7 +259,7 @@ pub fn controllers(common: &Common, verb: &ControllerVerb) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
-    use api::LatencyBucket;
+    use api::{DeviceParts, LatencyBucket};
 
     use super::*;
 
@@ -268,15 +272,25 @@ mod tests {
             ..Device::default()
         };
         let progress = CatchingUp { done_bytes: 1 << 30, all_bytes: 4 << 30, left_s: Some(7500) };
-        let out = Device { why_out: Some("a write failed".into()), ..device(2, DeviceState::Out) };
+        let parts = |is_emptied, left_s| {
+            Some(DeviceParts { all: 9, used: 3, is_emptied, left_s: Some(left_s) })
+        };
+        let out = Device {
+            why_out: Some("a write failed".into()),
+            parts: parts(false, 65),
+            ..device(2, DeviceState::Out)
+        };
+        let leaving = Device { parts: parts(true, 9), ..device(3, DeviceState::In) };
         let catching_up =
             Device { catching_up: Some(progress), ..device(1, DeviceState::CatchingUp) };
-        let devices = vec![device(0, DeviceState::In), catching_up, out];
+        let devices = vec![device(0, DeviceState::In), catching_up, out, leaving];
         let together = Some(Device { name: "pool".into(), ..Device::default() });
         let text = text_of(&Devices { devices, together });
         for told in [
             "catching up, 1 GiB of 4 GiB, 2 h 5 min left",
             "Device 2 is out: a write failed.",
+            "out, 1 min 5 s left",
+            "in, emptied, 9 s left",
             "together",
         ] {
             assert!(text.contains(told), "{text}");

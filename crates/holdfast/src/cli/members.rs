@@ -79,9 +79,13 @@ impl Members {
     /// which has no pool without it.
     pub fn statuses_of_several(&self) -> Vec<(DeviceStatus, Option<CatchingUp>)> {
         let several = self.medium.several().map(|set| set.devices());
-        let several = several.unwrap_or_default().into_iter();
+        let several = several.unwrap_or_default();
         let progress = self.paces.look(&self.store);
-        several.map(|device| (device.clone(), progress.get(&device.number).copied())).collect()
+        self.paces.look_at_leaving(&several);
+        several
+            .into_iter()
+            .map(|device| (device.clone(), progress.get(&device.number).copied()))
+            .collect()
     }
 
     /// What they say of their own health.
@@ -108,7 +112,9 @@ impl Members {
     pub fn devices(&self) -> Vec<Device> {
         let has_failed = self.store.segments().has_given_up();
         let progress = self.paces.look(&self.store);
-        let devices = self.statuses().into_iter().map(|status| {
+        let statuses = self.statuses();
+        let leaving = self.paces.look_at_leaving(&statuses);
+        let devices = statuses.into_iter().map(|status| {
             let state = state_of(status.state);
             let takes_writes = matches!(state, DeviceState::In | DeviceState::CatchingUp);
             Device {
@@ -123,6 +129,7 @@ impl Members {
                     all: parts.all,
                     used: parts.used,
                     is_emptied: parts.is_emptied,
+                    left_s: leaving.get(&status.number).copied(),
                 }),
                 len_bytes: status.len_bytes,
                 read_errors: status.read_errors,

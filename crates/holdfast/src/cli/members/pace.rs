@@ -1,10 +1,11 @@
-//! How fast devices catch up, and how long that takes yet.
+//! How fast devices catch up, or others get what one has that leaves, and how long that takes yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use api::CatchingUp;
 use parking_lot::Mutex;
+use segments::{DeviceState, DeviceStatus, PartsUse};
 use store::Store;
 
 /// The rate is that of so long a time.
@@ -18,27 +19,28 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     at: Instant,
-    done_bytes: u64,
+    /// In bytes of one that catches up, in parts of one that leaves.
+    done: u64,
 }
 
 /// How far a device was in the last minute.
 #[derive(Debug, Default)]
 struct Pace {
-    all_bytes: u64,
+    all: u64,
     /// From the first on.
     looks: VecDeque<Look>,
 }
 
 impl Pace {
-    fn note(&mut self, now: Instant, done_bytes: u64, all_bytes: u64) {
+    fn note(&mut self, now: Instant, done: u64, all: u64) {
         // Less than before is another attempt.
-        let is_other = self.looks.back().is_some_and(|last| last.done_bytes > done_bytes);
-        if is_other || self.all_bytes != all_bytes {
-            *self = Self { all_bytes, looks: VecDeque::new() };
+        let is_other = self.looks.back().is_some_and(|last| last.done > done);
+        if is_other || self.all != all {
+            *self = Self { all, looks: VecDeque::new() };
         }
         let is_due = |last: &Look| now.duration_since(last.at) >= LOOK_PAUSE;
         if self.looks.back().is_none_or(is_due) {
-            self.looks.push_back(Look { at: now, done_bytes });
+            self.looks.push_back(Look { at: now, done });
         }
         while self.looks.front().is_some_and(|first| now.duration_since(first.at) > WINDOW) {
             self.looks.pop_front();
@@ -46,22 +48,26 @@ impl Pace {
     }
 
     /// How many seconds it takes yet; `None` if it stands still, or is not known for long enough.
-    fn left_s(&self, now: Instant, done_bytes: u64) -> Option<u64> {
+    fn left_s(&self, now: Instant, done: u64) -> Option<u64> {
         let first = self.looks.front()?;
         let elapsed = now.duration_since(first.at);
-        let moved_bytes = u128::from(done_bytes.checked_sub(first.done_bytes)?);
-        if elapsed < SEEN_AT_LEAST || moved_bytes == 0 {
+        let moved = u128::from(done.checked_sub(first.done)?);
+        if elapsed < SEEN_AT_LEAST || moved == 0 {
             return None;
         }
-        let left_bytes = u128::from(self.all_bytes.saturating_sub(done_bytes));
-        let left_ms = (left_bytes * elapsed.as_millis()).div_ceil(moved_bytes);
+        let left = u128::from(self.all.saturating_sub(done));
+        let left_ms = (left * elapsed.as_millis()).div_ceil(moved);
         u64::try_from(left_ms.div_ceil(1000)).ok()
     }
 }
 
-/// Devices that catch up. Alerts look every few seconds, so that a rate is known when others ask.
+/// Devices that catch up, and those that leave. Alerts look every few seconds, so that a rate is
+/// known when others ask.
 #[derive(Debug, Default)]
-pub(super) struct Paces(Mutex<BTreeMap<u16, Pace>>);
+pub(super) struct Paces {
+    catching_up: Mutex<BTreeMap<u16, Pace>>,
+    leaving: Mutex<BTreeMap<u16, Pace>>,
+}
 
 impl Paces {
     /// How far those are that catch up, by their numbers.
@@ -70,7 +76,7 @@ impl Paces {
     }
 
     fn note(&self, now: Instant, all: &[store::CatchingUp]) -> BTreeMap<u16, CatchingUp> {
-        let mut paces = self.0.lock();
+        let mut paces = self.catching_up.lock();
         paces.retain(|number, _| all.iter().any(|progress| progress.device == *number));
         let progress = |found: &store::CatchingUp| {
             let store::CatchingUp { device, done_bytes, all_bytes } = *found;
@@ -81,6 +87,34 @@ impl Paces {
         };
         all.iter().map(progress).collect()
     }
+
+    /// How many seconds it takes yet until others have what these have, of those that leave, by
+    /// their numbers.
+    pub(super) fn look_at_leaving(&self, all: &[DeviceStatus]) -> BTreeMap<u16, u64> {
+        let leaving = all.iter().filter_map(|device| {
+            let parts = device.parts.filter(|parts| is_leaving(device.state, *parts))?;
+            Some((device.number, parts))
+        });
+        self.note_leaving(Instant::now(), &leaving.collect())
+    }
+
+    fn note_leaving(&self, now: Instant, all: &BTreeMap<u16, PartsUse>) -> BTreeMap<u16, u64> {
+        let mut paces = self.leaving.lock();
+        paces.retain(|number, _| all.contains_key(number));
+        let left = all.iter().filter_map(|(number, parts)| {
+            let done = parts.all.saturating_sub(parts.used).into();
+            let pace = paces.entry(*number).or_default();
+            pace.note(now, done, parts.all.into());
+            Some((*number, pace.left_s(now, done)?))
+        });
+        left.collect()
+    }
+}
+
+/// Whether others get what a device has of these parts.
+fn is_leaving(state: DeviceState, parts: PartsUse) -> bool {
+    let is_gone = matches!(state, DeviceState::Out | DeviceState::Missing);
+    parts.used > 0 && (parts.is_emptied || is_gone)
 }
 
 #[cfg(test)]
@@ -127,6 +161,29 @@ mod tests {
     }
 
     #[test]
+    fn of_one_that_leaves_it_is_known_how_long_its_parts_take_yet() {
+        let (paces, start) = (Paces::default(), Instant::now());
+        let left_s = |at_s, used| {
+            let parts = PartsUse { all: 100, used, is_emptied: true };
+            let now = start + Duration::from_secs(at_s);
+            paces.note_leaving(now, &BTreeMap::from([(3, parts)])).get(&3).copied()
+        };
+        assert_eq!([left_s(0, 90), left_s(2, 80)], [None, None], "it was not seen for long");
+        assert_eq!(left_s(10, 40), Some(8), "5 parts in a second");
+        assert_eq!(left_s(20, 0), Some(0));
+    }
+
+    #[test]
+    fn only_what_leaves_is_counted() {
+        let parts = |used, is_emptied| PartsUse { all: 9, used, is_emptied };
+        assert!(!is_leaving(DeviceState::In, parts(3, false)));
+        assert!(!is_leaving(DeviceState::CatchingUp, parts(3, false)));
+        assert!(is_leaving(DeviceState::In, parts(3, true)));
+        assert!(is_leaving(DeviceState::Out, parts(3, false)));
+        assert!(!is_leaving(DeviceState::Out, parts(0, false)));
+    }
+
+    #[test]
     fn who_asks_often_takes_no_room() {
         let (paces, start) = (Paces::default(), Instant::now());
         for millis in 0..100_000 {
@@ -134,6 +191,6 @@ mod tests {
             let progress = store::CatchingUp { device: 3, done_bytes, all_bytes };
             paces.note(start + Duration::from_millis(millis), &[progress]);
         }
-        assert!(paces.0.lock()[&3].looks.len() <= 61);
+        assert!(paces.catching_up.lock()[&3].looks.len() <= 61);
     }
 }
