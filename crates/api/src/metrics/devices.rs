@@ -177,8 +177,8 @@ fn leaving(devices: &[Device], page: &mut Exposition) {
     for (device, parts) in devices.iter().filter_map(|device| Some((device, device.parts?))) {
         family.count(&[("device", &named(device))], parts.used.into());
     }
-    let help = "How long it takes yet, by the rate of the last minute, until others have all that a \
-                device has which is out, missing or to be removed; none while not known.";
+    let help = "How long it takes yet, by the rate of the last minute, until others have all that \
+                a device has which is out, missing or to be removed; none while not known.";
     let mut family = page.gauge("holdfast_device_leaving_left_seconds", help);
     for device in devices {
         if let Some(left_s) = device.parts.and_then(|parts| parts.left_s) {
