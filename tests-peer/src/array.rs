@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command::{self, free_ports};
+pub use crate::shape::Shape;
 use crate::target::{INITIATOR, Target};
 
 /// How long an array may take from its start to its first answer.
@@ -26,42 +27,6 @@ pub struct Programs {
     pub holdfast: PathBuf,
     /// `holdfast-lab`.
     pub lab: PathBuf,
-}
-
-/// How an array is made.
-#[derive(Clone, Debug)]
-pub struct Shape {
-    /// The pool's capacity, as the command line takes it.
-    pub capacity: &'static str,
-    /// How many files the pool is on.
-    pub devices: u16,
-    /// Whether each of them is in a directory of its own; else all are in the pool's.
-    pub apart: bool,
-    /// How many portals.
-    pub portals: usize,
-    /// Whether each portal has a target port group of its own, from 1 on; else all are in group 1.
-    pub grouped: bool,
-    /// The settings of `--config`, in TOML; none for no file.
-    pub settings: &'static str,
-    /// What is loaded into the process to write down what it does to the pool.
-    pub interposer: Option<PathBuf>,
-    /// Whether that refuses io_uring.
-    pub refuse_uring: bool,
-}
-
-impl Default for Shape {
-    fn default() -> Self {
-        Self {
-            capacity: "3G",
-            devices: 1,
-            apart: false,
-            portals: 2,
-            grouped: false,
-            settings: "",
-            interposer: None,
-            refuse_uring: false,
-        }
-    }
 }
 
 /// A pool, and the process that serves it if it runs.
@@ -159,6 +124,7 @@ impl Array {
         if !self.shape.settings.is_empty() {
             command.arg("--config").arg(self.settings_path());
         }
+        command.args(self.shape.supervised.then_some("--supervised"));
         if let Some(interposer) = &self.shape.interposer {
             command.env("LD_PRELOAD", interposer).env("TRACE_FILE", self.trace_path());
             command.env("TRACE_POOL", self.pool().join("pool.data"));
@@ -299,8 +265,12 @@ impl Array {
 
     /// The token of the management interface that the array has left for its owner.
     pub fn token(&self) -> Result<String> {
-        let run: Value = serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?;
-        Ok(run["token"].as_str().context("the run file holds no token")?.to_owned())
+        Ok(self.run_file()?["token"].as_str().context("the run file holds no token")?.to_owned())
+    }
+
+    /// What the process that serves has left for verbs.
+    pub fn run_file(&self) -> Result<Value> {
+        Ok(serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?)
     }
 
     /// What the management interface counts.

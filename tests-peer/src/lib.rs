@@ -7,4 +7,5 @@ pub mod devices;
 pub mod load;
 pub mod random;
 pub mod report;
+mod shape;
 pub mod target;

@@ -28,6 +28,7 @@ mod power;
 mod qemu;
 mod reduction;
 mod reservations;
+mod restarts;
 mod snapshots;
 mod space;
 mod switches;
@@ -80,6 +81,7 @@ const GROUPS: &[Group] = &[
     ("durability", "what is there after a kill; how long recovery takes", run_durability),
     ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
     ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
+    ("restarts", "killed and started again by itself; no host is refused", restarts::run),
     ("devices", "the same on six files, of which two fail each time", kill::run_devices),
     ("widths", "a lost device is made up for on the others, and devices change", widths::run),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),

@@ -71,7 +71,7 @@ mod snapshot;
 mod space;
 mod stable_name;
 mod status;
-mod supervisor;
+mod supervised;
 mod tag;
 mod telemetry;
 mod token;
@@ -126,6 +126,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
     let common = &cli.common;
     match &cli.verb {
         Verb::Pool(verb) => pool::run(common, verb)?,
+        Verb::Serve(options) if options.supervised => return supervised::run(options),
         Verb::Serve(options) => {
             panics::end_the_process();
             serve::run(common, options)?;

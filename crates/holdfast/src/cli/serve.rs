@@ -29,14 +29,13 @@ use super::members::Members;
 use super::notify;
 use super::output::show;
 use super::place::{Place, Places};
-use super::supervisor;
 use super::telemetry::{FrontEnd, Watched};
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::notify::{Destination, Notifier};
 use crate::serve::{
-    Attendant, Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count,
-    health, now_ms, thread_count,
+    Attendant, Kept, Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count,
+    health, now_ms, tell_ready, thread_count,
 };
 
 /// Serves until SIGTERM or SIGINT.
@@ -153,6 +152,7 @@ fn open(
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
         portals: iscsi.iter().zip(ids).map(|(arg, id)| arg.options(id)).collect(),
+        kept: Kept::of_environment(),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         duties: array.clone(),
@@ -271,7 +271,7 @@ impl Manager<'_> {
             Renewer::start(self.credentials(), Registered::new(&run), run).map_err(failed)?;
         self.running = Some((renewer, server, sampler, watcher, health));
         self.announce(&running.portals, api, &self.places.first().pool)?;
-        supervisor::tell_ready()
+        tell_ready().map_err(|error| Failure::Machine(error.to_string()))
     }
 
     /// The certificate and its key; `None` if management is not encrypted.

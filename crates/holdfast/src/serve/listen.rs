@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::ServeError;
 use super::episode::Episode;
 use super::shared::Shared;
+use super::supervisor::{self, Kept};
 
 /// Connections that are accepted in one turn, so that those that are open get theirs.
 const ACCEPTS_PER_TURN: usize = 64;
@@ -83,15 +84,31 @@ pub fn check_count(portals: usize) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Binds all portals, before anything is started: an address that is taken is told at once.
-pub(super) fn bind(portals: &[SocketAddr]) -> Result<Vec<(SocketAddr, TcpListener)>, ServeError> {
+/// Binds all portals, before anything is started: an address that is taken is told at once. Those
+/// that a supervisor has kept listen already; it is given the others.
+pub(super) fn bind(
+    portals: &[SocketAddr],
+    mut kept: Kept,
+) -> Result<Vec<(SocketAddr, TcpListener)>, ServeError> {
     check_count(portals.len())?;
-    let bind_one = |address: &SocketAddr| {
-        let bound = TcpListener::bind(*address)
-            .and_then(|listener| listener.local_addr().map(|local| (local, listener)));
-        bound.map_err(|error| ServeError::Listen { address: *address, error })
+    let mut bind_one = |asked: SocketAddr| match kept.take(asked) {
+        Some(listener) => {
+            listener.set_nonblocking(true)?;
+            let listener = TcpListener::from_std(listener);
+            Ok((listener.local_addr()?, listener))
+        }
+        None => {
+            let listener = TcpListener::bind(asked)?;
+            let local = listener.local_addr()?;
+            supervisor::keep(&listener, local);
+            Ok((local, listener))
+        }
     };
-    portals.iter().map(bind_one).collect()
+    let refused = |address, error| ServeError::Listen { address, error };
+    let bound = portals.iter().map(|at| bind_one(*at).map_err(|error| refused(*at, error)));
+    let bound = bound.collect();
+    kept.end();
+    bound
 }
 
 /// The listening sockets, which one thread has.

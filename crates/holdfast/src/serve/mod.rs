@@ -35,6 +35,7 @@ mod saver;
 mod scrub;
 mod shared;
 mod space;
+mod supervisor;
 mod threads;
 mod tokens;
 pub mod wall;
@@ -57,6 +58,7 @@ pub use background::{Attendant, Shutdown, now_ms};
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;
 pub use scrub::ScrubOptions;
+pub use supervisor::{Kept, tell_ready};
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -141,6 +143,8 @@ pub struct ServeOptions {
     /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`]. TCP
     /// port 0 takes a free one.
     pub portals: Vec<PortOptions>,
+    /// Sockets that listen there already.
+    pub kept: Kept,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
@@ -212,9 +216,9 @@ pub enum ServeError {
 ///
 /// # Errors
 /// See [`ServeError`].
-pub fn run(options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
+pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
     let addresses: Vec<SocketAddr> = options.portals.iter().map(|p| p.address).collect();
-    let bound = listen::bind(&addresses)?;
+    let bound = listen::bind(&addresses, std::mem::take(&mut options.kept))?;
     let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let port_ids = options.portals.iter().map(|portal| portal.id).collect();
     let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;

@@ -214,6 +214,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
         },
         target_alias: String::new(),
         portals: [1, 2].map(|id| PortOptions { address, group: 1, id }).to_vec(),
+        kept: Kept::default(),
         access: access.clone(),
         luns: access.clone(),
         duties: access.clone(),
@@ -364,7 +365,7 @@ fn bytes_that_are_not_iscsi_close_their_connection_and_harm_no_other() {
 fn an_address_that_is_taken_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = listen::bind(&[address]).unwrap_err();
+    let error = listen::bind(&[address], Kept::default()).unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
-    assert!(matches!(listen::bind(&[]), Err(ServeError::PortalCount(0))));
+    assert!(matches!(listen::bind(&[], Kept::default()), Err(ServeError::PortalCount(0))));
 }

@@ -21,6 +21,7 @@ mod operations;
 mod salvage;
 mod stored;
 mod stripes;
+mod supervised;
 
 /// How long an array may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -36,6 +36,10 @@ pub struct ServeArgs {
     /// Manage without encryption; on a loopback address only.
     #[arg(long)]
     pub api_http: bool,
+    /// Serve in a process of its own, which is started again when it ends without having been asked
+    /// to. Its sockets stay open meanwhile, so that no host is refused. (systemd does the same.)
+    #[arg(long)]
+    pub supervised: bool,
     /// For tests and benchmarks: each request to the device takes so many milliseconds more, 1000
     /// at most. Told of in the log.
     #[arg(long, hide = true, value_name = "MS", value_parser = parse_latency)]

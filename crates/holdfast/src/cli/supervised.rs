@@ -1,0 +1,249 @@
+//! `serve --supervised`: the array in a process of its own, which is started again when it ends
+//! without having been asked to.
+//!
+//! What the array says is what it says to systemd ([`crate::serve::Kept`]): that it is ready, and
+//! which sockets are to be kept for the next process. Nothing else is known here of arrays. The
+//! address where it says that is in a directory that only this user can write.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use command_fds::{CommandFdExt, FdMapping};
+use parking_lot::Mutex;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::args::ServeArgs;
+use super::config::Config;
+use super::discover::user_directory;
+use super::failure::Failure;
+use super::{log, private};
+use crate::serve::tell_ready;
+
+/// One that ends more often than this within [`OFTEN_WITHIN`] is started again after a pause only.
+const OFTEN: usize = 10;
+const OFTEN_WITHIN: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_secs(2);
+/// A message is some lines, of which the longest names a socket.
+const MESSAGE_BYTES_MAX: usize = 4096;
+/// The first descriptor that is given to a process (`sd_listen_fds(3)`).
+const FIRST_DESCRIPTOR: i32 = 3;
+
+/// Serves until SIGTERM or SIGINT, or until the array ends by itself without an error.
+pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
+    log::start(Config::load(options.config.as_deref())?.log_level);
+    let failed = |error: io::Error| Failure::Machine(format!("can't supervise: {error}"));
+    let supervisor = Supervisor::start().map_err(failed)?;
+    let mut ends = Vec::new();
+    loop {
+        let status = supervisor.run_once().map_err(failed)?;
+        if status.success() || supervisor.state.lock().is_stopping {
+            return Ok(code_of(status));
+        }
+        if !supervisor.state.lock().was_ready {
+            // It has said why, and would again.
+            return Ok(code_of(status));
+        }
+        let now = Instant::now();
+        ends.retain(|end| now.duration_since(*end) < OFTEN_WITHIN);
+        ends.push(now);
+        tracing::warn!("the array has ended ({status}): it is started again");
+        if ends.len() > OFTEN {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// What a shell would make of it.
+fn code_of(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1))
+}
+
+/// What is known of the array.
+#[derive(Default)]
+struct State {
+    /// The process that serves.
+    process: Option<OwnedFd>,
+    /// Whether one was ready.
+    was_ready: bool,
+    /// Whether it was asked to end.
+    is_stopping: bool,
+    /// The sockets that are kept, by their names.
+    kept: BTreeMap<String, OwnedFd>,
+}
+
+impl State {
+    /// Takes what the array says, with the descriptors that came with it.
+    fn hear(&mut self, message: &str, descriptors: Vec<OwnedFd>) {
+        let value = |key: &str| {
+            let mut lines = message.lines();
+            lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
+        };
+        if value("READY").is_some_and(|ready| ready == "1") {
+            self.was_ready = true;
+            if let Err(error) = tell_ready() {
+                tracing::warn!("{error}");
+            }
+        }
+        let Some(name) = value("FDNAME").filter(|name| !name.contains(':')) else { return };
+        if value("FDSTOREREMOVE").is_some() {
+            self.kept.remove(&name);
+        } else if value("FDSTORE").is_some()
+            && let Some(descriptor) = descriptors.into_iter().next()
+        {
+            self.kept.insert(name, descriptor);
+        }
+    }
+
+    fn stop(&mut self) {
+        self.is_stopping = true;
+        if let Some(process) = &self.process {
+            // It may have ended already.
+            let _ = pidfd_send_signal(process, Signal::TERM);
+        }
+    }
+}
+
+struct Supervisor {
+    state: Arc<Mutex<State>>,
+    socket: PathBuf,
+    /// Where this program was when it was started: another version may be there since.
+    program: PathBuf,
+}
+
+impl Supervisor {
+    fn start() -> io::Result<Self> {
+        let program = std::env::current_exe()?;
+        let directory = user_directory();
+        private::make_directory(&directory)?;
+        let socket = directory.join(format!("supervisor-{}.socket", std::process::id()));
+        // Left by a process with the same number that was killed.
+        let _ = std::fs::remove_file(&socket);
+        let bound = UnixDatagram::bind(&socket)?;
+        let state = Arc::new(Mutex::new(State::default()));
+        let heard = state.clone();
+        thread::Builder::new().name("supervised".into()).spawn(move || listen(&bound, &heard))?;
+        let (mut signals, asked) = (Signals::new([SIGTERM, SIGINT])?, state.clone());
+        thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || signals.forever().for_each(|_| asked.lock().stop()))?;
+        Ok(Self { state, socket, program })
+    }
+
+    /// Starts the array, and waits for its end.
+    fn run_once(&self) -> io::Result<ExitStatus> {
+        let mut child = self.spawn()?;
+        let status = child.wait();
+        self.state.lock().process = None;
+        status
+    }
+
+    fn spawn(&self) -> io::Result<Child> {
+        let mut state = self.state.lock();
+        let mut command = self.command();
+        let names: Vec<&str> = state.kept.keys().map(String::as_str).collect();
+        if !names.is_empty() {
+            command.env("LISTEN_FDS", names.len().to_string());
+            command.env("LISTEN_FDNAMES", names.join(":"));
+        }
+        let mapping = |(child_fd, kept): (i32, &OwnedFd)| {
+            Ok(FdMapping { parent_fd: kept.try_clone()?, child_fd })
+        };
+        let mappings = (FIRST_DESCRIPTOR..).zip(state.kept.values()).map(mapping);
+        let mappings = mappings.collect::<io::Result<Vec<_>>>()?;
+        command.fd_mappings(mappings).map_err(io::Error::other)?;
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        state.process = Some(pidfd_open(pid, PidfdFlags::empty())?);
+        if state.is_stopping {
+            state.stop();
+        }
+        Ok(child)
+    }
+
+    /// This program with the same words, but not supervised.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(std::env::args_os().skip(1).filter(|word| word != "--supervised"))
+            .env("NOTIFY_SOCKET", &self.socket)
+            .env_remove("LISTEN_PID")
+            .env_remove("LISTEN_FDS")
+            .env_remove("LISTEN_FDNAMES")
+            // A terminal's interrupt comes here, and from here to it, once.
+            .process_group(0);
+        command
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
+    loop {
+        match receive(socket) {
+            Ok((message, descriptors)) => state.lock().hear(&message, descriptors),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                tracing::warn!("what the array says can't be read any more: {error}");
+                return;
+            }
+        }
+    }
+}
+
+fn receive(socket: &UnixDatagram) -> io::Result<(String, Vec<OwnedFd>)> {
+    let mut bytes = [0; MESSAGE_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut into = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    let descriptors = descriptors.flatten().collect();
+    Ok((String::from_utf8_lossy(&bytes[..received.bytes]).into_owned(), descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_are_kept_by_name_until_they_are_given_up() {
+        let mut state = State::default();
+        let socket = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+        state.hear("FDSTORE=1\nFDNAME=iscsi-a", vec![socket()]);
+        state.hear("FDSTORE=1\nFDNAME=iscsi-b", vec![socket()]);
+        state.hear("FDSTORE=1\nFDNAME=with:colon", vec![socket()]);
+        state.hear("FDSTORE=1\nFDNAME=nothing", Vec::new());
+        state.hear("FDSTORE=1", vec![socket()]);
+        assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-a", "iscsi-b"]);
+        state.hear("FDSTOREREMOVE=1\nFDNAME=iscsi-a", Vec::new());
+        assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-b"]);
+    }
+
+    #[test]
+    fn a_signal_is_told_as_a_shell_does() {
+        assert_eq!(code_of(ExitStatus::from_raw(9)), ExitCode::from(137));
+        assert_eq!(code_of(ExitStatus::from_raw(2 << 8)), ExitCode::from(2));
+    }
+}

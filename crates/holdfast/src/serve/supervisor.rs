@@ -1,0 +1,171 @@
+//! What the supervisor is told, and what it keeps: systemd, for units of `Type=notify`, or
+//! `serve --supervised` (`sd_notify(3)`, `sd_pid_notify_with_fds(3)`). It names a socket in the
+//! environment, and reads lines there.
+//!
+//! It keeps the sockets that listen for hosts, where it can, and gives them to the process that
+//! follows one that has ended: between the two nobody is refused. A connection that comes then
+//! waits in the socket, and nothing of it is carried out before the host has logged in to the new
+//! process.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixDatagram;
+
+use listenfd::ListenFd;
+use rustix::io::FdFlags;
+use rustix::net::{
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr,
+};
+
+/// The variable with the socket, if there is one.
+const VARIABLE: &str = "NOTIFY_SOCKET";
+
+/// Reports that the array is ready.
+///
+/// # Errors
+/// What is wrong with the socket. The supervisor would end the array as one that never came up.
+pub fn tell_ready() -> io::Result<()> {
+    match place() {
+        Some(place) => tell(&place, "READY=1", &[]).map_err(|error| {
+            let place = place.to_string_lossy();
+            io::Error::other(format!("can't say at {place} ({VARIABLE}) that it serves: {error}"))
+        }),
+        None => Ok(()),
+    }
+}
+
+fn place() -> Option<OsString> {
+    std::env::var_os(VARIABLE).filter(|place| !place.is_empty())
+}
+
+fn tell(place: &OsStr, what: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors"));
+    }
+    let (to, lines) = (address(place)?, [IoSlice::new(what.as_bytes())]);
+    sendmsg_addr(&socket, &to, &lines, &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// A path; after an `@`, an abstract name.
+fn address(place: &OsStr) -> io::Result<SocketAddrUnix> {
+    Ok(match place.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddrUnix::new_abstract_name(name)?,
+        None => SocketAddrUnix::new(place)?,
+    })
+}
+
+/// Sockets that a supervisor has kept, and that listen.
+#[derive(Debug, Default)]
+pub struct Kept {
+    listeners: Vec<TcpListener>,
+}
+
+impl Kept {
+    /// Those that this process was started with (`sd_listen_fds(3)`).
+    pub fn of_environment() -> Self {
+        let mut given = ListenFd::from_env();
+        let listeners = (0..given.len()).filter_map(|at| {
+            let taken = given.take_tcp_listener(at);
+            let taken = taken.inspect_err(|error| {
+                tracing::warn!("the supervisor gave what is no socket that listens: {error}");
+            });
+            let listener = taken.ok().flatten()?;
+            // Programs that are started from here get none of it.
+            rustix::io::fcntl_setfd(&listener, FdFlags::CLOEXEC).ok()?;
+            Some(listener)
+        });
+        Self { listeners: listeners.collect() }
+    }
+
+    /// The one that listens at an address; for port 0 any at its IP address.
+    pub(super) fn take(&mut self, asked: SocketAddr) -> Option<TcpListener> {
+        let is_it = |listener: &TcpListener| {
+            let is_same = |at: SocketAddr| {
+                at == asked || asked.port() == 0 && at.ip() == asked.ip() && at.port() != 0
+            };
+            listener.local_addr().is_ok_and(is_same)
+        };
+        let at = self.listeners.iter().position(is_it)?;
+        Some(self.listeners.swap_remove(at))
+    }
+
+    /// Lets go of those that nobody has taken, here and at the supervisor.
+    pub(super) fn end(self) {
+        let Some(place) = place() else { return };
+        for address in self.listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
+            let lines = format!("FDSTOREREMOVE=1\nFDNAME={}", name_of(address));
+            if let Err(error) = tell(&place, &lines, &[]) {
+                tracing::warn!("the supervisor still listens at {address}: {error}");
+            }
+        }
+    }
+}
+
+/// Has the supervisor keep a socket, if there is one. The array serves without as well.
+pub(super) fn keep(listener: impl AsFd, address: SocketAddr) {
+    let Some(place) = place() else { return };
+    let lines = format!("FDSTORE=1\nFDNAME={}", name_of(address));
+    if let Err(error) = tell(&place, &lines, &[listener.as_fd()]) {
+        tracing::warn!("the supervisor does not keep the socket at {address}: {error}");
+    }
+}
+
+/// What the supervisor calls a socket. A colon stands between names.
+fn name_of(address: SocketAddr) -> String {
+    format!("iscsi-{address}").replace(':', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::linux::net::SocketAddrExt;
+
+    use super::*;
+
+    fn received(socket: &UnixDatagram) -> Vec<u8> {
+        let mut buffer = [0; 64];
+        let length = socket.recv(&mut buffer).unwrap();
+        buffer[..length].to_vec()
+    }
+
+    #[test]
+    fn sockets_are_paths_or_abstract() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        tell(path.as_os_str(), "READY=1", &[]).unwrap();
+        assert_eq!(received(&socket), b"READY=1");
+        let name = format!("holdfast-test-{}", std::process::id());
+        let place = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&place).unwrap();
+        tell(OsStr::new(&format!("@{name}")), "READY=1", &[]).unwrap();
+        assert_eq!(received(&socket), b"READY=1");
+        assert!(tell(directory.path().join("none").as_os_str(), "READY=1", &[]).is_err());
+    }
+
+    #[test]
+    fn a_kept_socket_is_taken_by_its_address_once() {
+        let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let (one, other) = (listener(), listener());
+        let (at, beside) = (one.local_addr().unwrap(), other.local_addr().unwrap());
+        let mut kept = Kept { listeners: vec![one, other] };
+        assert!(kept.take("127.0.0.2:0".parse().unwrap()).is_none());
+        assert_eq!(kept.take(at).unwrap().local_addr().unwrap(), at);
+        assert!(kept.take(at).is_none());
+        let any = kept.take("127.0.0.1:0".parse().unwrap()).unwrap();
+        assert_eq!(any.local_addr().unwrap(), beside);
+        assert!(kept.take("127.0.0.1:0".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn names_have_no_colon() {
+        assert_eq!(name_of("[::1]:3260".parse().unwrap()), "iscsi-[--1]-3260");
+    }
+}

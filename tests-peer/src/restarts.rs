@@ -1,0 +1,146 @@
+//! `serve --supervised`: the array is killed again and again and is started again by itself, while
+//! hosts write. None of them is refused, and all that was answered is there.
+//!
+//! The longest time without an answer is printed and judges nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use libiscsi::{Error, Session, Status};
+
+use crate::Arguments;
+use crate::array::{Array, Shape};
+use crate::command;
+use crate::good::past_attentions;
+use crate::random::Random;
+use crate::report::Report;
+use crate::target::Target;
+
+/// Hosts, each with a volume of its own.
+const HOSTS: u16 = 2;
+const BLOCK: usize = 4096;
+const SECTORS: u64 = (BLOCK / 512) as u64;
+/// Blocks that a host writes, in its order, again and again.
+const BLOCKS: u64 = 512;
+/// How long a host may be without an answer.
+const STILL: Duration = Duration::from_secs(20);
+
+/// A host that connects again as soon as its connection is lost.
+#[derive(Default)]
+struct Host {
+    stop: AtomicBool,
+    answers: AtomicU64,
+    longest_us: AtomicU64,
+}
+
+impl Host {
+    /// Writes until it is to stop, and reads all of it then.
+    fn work(&self, target: &Target, seed: u64) -> Result<String> {
+        let (mut random, mut model) = (Random::new(seed), vec![Vec::new(); BLOCKS as usize]);
+        let mut session = Some(Session::connect(&target.config())?);
+        let (mut at, mut answered) = (0, Instant::now());
+        while !self.stop.load(Ordering::Relaxed) {
+            let bytes = random.bytes(BLOCK);
+            self.insist(&mut session, target, |session| {
+                session.write(at * SECTORS, bytes.clone(), 512)
+            })?;
+            model[at as usize] = bytes;
+            self.longest_us.fetch_max(answered.elapsed().as_micros() as u64, Ordering::Relaxed);
+            answered = Instant::now();
+            self.answers.fetch_add(1, Ordering::Relaxed);
+            at = (at + 1) % BLOCKS;
+        }
+        for (at, bytes) in (0..).zip(&model).filter(|(_, bytes)| !bytes.is_empty()) {
+            let read = self.insist(&mut session, target, |session| {
+                session.read(at * SECTORS, SECTORS as u32, 512)
+            })?;
+            ensure!(read == *bytes, "block {at} holds something else");
+        }
+        Ok(format!("{} writes", self.answers.load(Ordering::Relaxed)))
+    }
+
+    /// Has a command answered, over as many connections as it takes.
+    fn insist<T>(
+        &self,
+        session: &mut Option<Session>,
+        target: &Target,
+        mut command: impl FnMut(&mut Session) -> Result<T, Error>,
+    ) -> Result<T> {
+        let begin = Instant::now();
+        loop {
+            ensure!(begin.elapsed() < STILL, "no answer for {} s", STILL.as_secs());
+            let connected = match session {
+                Some(connected) => connected,
+                // An array that ends may lose a connection that was accepted, and refuses none.
+                None => match Session::connect(&target.config()) {
+                    Ok(connected) => session.insert(connected),
+                    Err(error) if error.to_string().contains("refused") => {
+                        bail!("the array refuses: {error}")
+                    }
+                    Err(_) => continue,
+                },
+            };
+            match past_attentions(|| command(connected)) {
+                Ok(done) => return Ok(done),
+                Err(Error::Lost | Error::Command { status: Status::Cancelled, .. }) => {
+                    *session = None;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// The group `restarts`.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let mut array = crate::array(arguments, Shape { supervised: true, ..Shape::default() })?;
+    let name = |host| format!("volume-{host}");
+    let targets: Vec<Target> = (1..=HOSTS)
+        .map(|host| array.volume(&name(host), "1G", "peer", host))
+        .collect::<Result<_>>()?;
+    let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
+    let mut random = Random::new(arguments.seed);
+    thread::scope(|scope| {
+        let seeds = arguments.seed..;
+        let both = hosts.iter().zip(&targets).zip(seeds);
+        let working: Vec<_> = both
+            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
+            .collect();
+        for round in 1..=arguments.kill_rounds {
+            let after = Duration::from_millis(200 + random.below(500));
+            report.check(&format!("kill -9 {round}: hosts go on by themselves"), || {
+                thread::sleep(after);
+                one_round(&array, &hosts)
+            });
+        }
+        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
+        for (number, worker) in (1..).zip(working) {
+            report.check(&format!("host {number}: nobody refused it, every byte is right"), || {
+                worker.join().map_err(|_| anyhow!("the host panicked"))?
+            });
+        }
+    });
+    report.check("stopped, nothing is wrong with the pool", || {
+        array.stop()?;
+        array.inspect().map(|_| String::new())
+    });
+    Ok(())
+}
+
+fn one_round(array: &Array, hosts: &[Host]) -> Result<String> {
+    hosts.iter().for_each(|host| host.longest_us.store(0, Ordering::Relaxed));
+    let pid = array.run_file()?["pid"].as_u64().context("the run file holds no pid")?;
+    command::run(5, "kill", &["-KILL", &pid.to_string()])?.good()?;
+    let answers = |host: &Host| host.answers.load(Ordering::Relaxed);
+    let before: Vec<u64> = hosts.iter().map(answers).collect();
+    let begin = Instant::now();
+    // The first answers may be those of the process that was killed.
+    while hosts.iter().zip(&before).any(|(host, before)| answers(host) < before + 100) {
+        ensure!(begin.elapsed() < STILL, "a host had no answer for {} s", STILL.as_secs());
+        thread::sleep(Duration::from_millis(5));
+    }
+    let longest = hosts.iter().map(|host| host.longest_us.load(Ordering::Relaxed)).max();
+    Ok(format!("no answer for {} ms at most", longest.unwrap_or_default() / 1000))
+}
