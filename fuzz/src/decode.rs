@@ -13,7 +13,7 @@ use format::row::ROW_BYTES;
 use format::segment_row::{SEGMENT_ROW_BYTES, SHORT_SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Compared, Entry, Features, Fingerprint, Geometry, Handling, HostState, Keys,
+    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys,
     Label, NodeId, NodeRow, PartsMap, Place, RecordHeader, Seal, SegmentRow, StoreFlags,
     Superblock, VolumeRow,
 };
@@ -34,11 +34,7 @@ pub fn run(bytes: &[u8]) {
         4 => chunk_row(&input.array()),
         5 => node_row(&input.array()),
         6 => volume_row(&input.array()),
-        7 => {
-            let raw = input.array();
-            segment_row(&raw);
-            striped_row(&raw);
-        }
+        7 => segment_row(&input.array()),
         8 => stream_piece(input.rest()),
         9 => host_state(&[input.rest()]),
         10 => {
@@ -173,14 +169,6 @@ fn segment_row(raw: &[u8; SEGMENT_ROW_BYTES]) {
     let Ok(row) = SegmentRow::decode(raw, segment) else { return };
     let mut encoded = [0; SEGMENT_ROW_BYTES];
     row.encode(segment, &mut encoded);
-    assert_eq!(encoded, *raw);
-}
-
-fn striped_row(raw: &[u8; SEGMENT_ROW_BYTES]) {
-    let features = Features { incompatible: Features::DEVICES, ..Features::KNOWN };
-    let Ok((row, kind)) = SegmentRow::decode_as(raw, 1, features) else { return };
-    let mut encoded = [0; SEGMENT_ROW_BYTES];
-    row.encode_as(1, &kind, &mut encoded);
     assert_eq!(encoded, *raw);
 }
 

@@ -58,11 +58,9 @@ impl Features {
     pub const LEAVES: u64 = 1 << 0;
     /// Incompatible: the segment table is in pages.
     pub const SEGMENT_TABLE: u64 = 1 << 1;
-    /// Incompatible: segments are on several devices. No pool has it yet, and none that has it is
-    /// opened: it is not among those that are known.
-    pub const DEVICES: u64 = 1 << 2;
     /// Incompatible: the pool is on several devices, each of which has all of it. Only a pool that
-    /// was made on several has it.
+    /// was made on several has it. (Bit 2 was drawn for rows of segments that say where they are;
+    /// no pool has it, and it stays unused.)
     pub const MIRRORS: u64 = 1 << 3;
     /// Incompatible: the pool is on four devices or more, in stripes of data and parity. Only a
     /// pool that was made on so many has it.
@@ -126,11 +124,6 @@ impl Features {
     /// Whether a map says where the columns of each segment are.
     pub fn has_parts(self) -> bool {
         self.incompatible & Self::PARTS != 0
-    }
-
-    /// Whether segments may be on several devices.
-    pub fn has_devices(self) -> bool {
-        self.incompatible & Self::DEVICES != 0
     }
 
     /// The most segments that a pool with these can have.

@@ -33,14 +33,13 @@ use block::BLOCK_BYTES;
 use crate::FormatError;
 use crate::checksum::superblock_sum;
 use crate::codec::Reader;
-use crate::segment_row::Part;
+pub use crate::part::{MAPPED_DEVICES_MAX, PART_NUMBER_MAX, Part};
 
 const MAGIC: [u8; 8] = *b"HOLDPART";
 /// All segments have the same width, and they may have several.
 const VERSIONS: [u32; 2] = [1, 2];
 const SUM_AT: usize = 4064;
 const HEADER_BYTES: usize = BLOCK_BYTES as usize;
-const PART_BITS: u32 = 26;
 
 /// The most columns of a segment, and the fewest: of a map of three or more.
 const COLUMNS: std::ops::RangeInclusive<u8> = 3..=18;
@@ -53,10 +52,6 @@ pub const PARTS_MAP_OFFSETS_BYTES: [u64; 2] = [(4 << 20) + (64 << 10), 11 << 20]
 pub const PARTS_MAP_BYTES_MAX: u64 = (4 << 20) - (64 << 10);
 /// The most columns that the segments of a pool can have together.
 pub const COLUMNS_IN_MAP_MAX: u64 = (PARTS_MAP_BYTES_MAX - BLOCK_BYTES) / 4;
-/// The most devices that a map can name: their numbers are below.
-pub const MAPPED_DEVICES_MAX: u16 = 64;
-/// The highest number of a part.
-pub const PART_NUMBER_MAX: u32 = (1 << PART_BITS) - 1;
 
 /// Where each column of each segment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +148,7 @@ impl PartsMap {
     /// # Panics
     /// If there is none such.
     pub fn part(&self, segment: u32, column: usize) -> Part {
-        unpack(self.packed[self.index(segment, column)])
+        Part::unpack(self.packed[self.index(segment, column)])
     }
 
     /// Where the columns of a segment are.
@@ -162,7 +157,7 @@ impl PartsMap {
     /// If there is no such segment.
     pub fn parts(&self, segment: u32) -> impl Iterator<Item = Part> {
         let entries = self.entries(segment).iter();
-        entries.take_while(|packed| **packed != NONE).map(|packed| unpack(*packed))
+        entries.take_while(|packed| **packed != NONE).map(|packed| Part::unpack(*packed))
     }
 
     fn entries(&self, segment: u32) -> &[u32] {
@@ -215,7 +210,7 @@ impl PartsMap {
     /// As [`PartsMap::part`] and [`PartsMap::push`].
     pub fn set(&mut self, segment: u32, column: usize, part: Part) {
         let index = self.index(segment, column);
-        self.packed[index] = pack(part);
+        self.packed[index] = part.pack();
     }
 
     fn index(&self, segment: u32, column: usize) -> usize {
@@ -371,22 +366,11 @@ fn error<T>(what: &'static str, offset: usize) -> Result<T, FormatError> {
 
 /// The entries of a segment, of which there are so many.
 fn entries_of(parts: &[Part], columns: usize) -> impl Iterator<Item = u32> {
-    parts.iter().map(|part| pack(*part)).chain(none(columns - parts.len()))
+    parts.iter().map(|part| part.pack()).chain(none(columns - parts.len()))
 }
 
 fn none(count: usize) -> impl Iterator<Item = u32> {
     std::iter::repeat_n(NONE, count)
-}
-
-fn pack(part: Part) -> u32 {
-    let fits =
-        u16::from(part.device) < MAPPED_DEVICES_MAX && (1..=PART_NUMBER_MAX).contains(&part.number);
-    assert!(fits, "{part:?} can't be in a map");
-    u32::from(part.device) << PART_BITS | part.number
-}
-
-fn unpack(packed: u32) -> Part {
-    Part { device: (packed >> PART_BITS) as u8, number: packed & PART_NUMBER_MAX }
 }
 
 #[cfg(test)]

@@ -29,7 +29,6 @@ pub use device_set::{
     Device, DeviceSet, DeviceSetError, Found, Survey, Surveyed, has_labels_of_several, least_in,
 };
 pub use devices::{DeviceError, DeviceState, DeviceStatus, Lacking, PartsUse, Rebuilt, ToLayAnew};
-pub use format::SegmentKind;
 pub use local::Local;
 pub use parity::Stripe;
 pub use parts::{Part, Parts};

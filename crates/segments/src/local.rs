@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use block::{FRAME_BYTES, Frame, FrameMut};
-use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, Superblock};
 use sys::{Completion, Disk, FileDisk, Persist, Ring};
 
 use crate::channel::Channel;
@@ -111,11 +111,6 @@ impl Segments for Local {
             true => self.disk.grow(capacity_bytes),
             false => Ok(()),
         }
-    }
-
-    fn describe(&self, segment: u32) -> SegmentKind {
-        assert!(segment < self.layout.get().segment_count, "there is no segment {segment}");
-        SegmentKind::Plain
     }
 
     fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, Superblock};
 use sys::Persist;
 
 use crate::channel::Channel;
@@ -57,9 +57,6 @@ pub trait Segments: Send + Sync {
     /// # Errors
     /// If that can't be had.
     fn grow(&self, capacity_bytes: u64) -> io::Result<()>;
-
-    /// What a segment is, for its row in the segment table.
-    fn describe(&self, segment: u32) -> SegmentKind;
 
     /// Fills `frames` from `place` on, or fails. What fails once may succeed the next time.
     ///

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, Superblock};
 use sys::{Disk, Persist};
 
 use super::channel::SetChannel;
@@ -155,12 +155,6 @@ impl Segments for DeviceSet {
             return self.members.grow_map(capacity_bytes);
         }
         self.members.grow(capacity_bytes)
-    }
-
-    fn describe(&self, segment: u32) -> SegmentKind {
-        let count = self.members.placement().geometry().segment_count;
-        assert!(segment < count, "there is no segment {segment}");
-        SegmentKind::Plain
     }
 
     fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {

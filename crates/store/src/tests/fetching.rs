@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, Superblock};
 use segments::{
     BadLabel, Buffers, Channel, Completion, DeviceStatus, Fence, Local, Persist, RootError,
     Segments, Shared,
@@ -45,7 +45,6 @@ impl Segments for Channelled {
         fn lay_out(geometry: Geometry) -> ();
         fn len_bytes() -> u64;
         fn grow(capacity_bytes: u64) -> io::Result<()>;
-        fn describe(segment: u32) -> SegmentKind;
         fn free(segment: u32) -> io::Result<bool>;
         fn append(place: Place, frames: &[Frame]) -> io::Result<()>;
         fn append_as(place: Place, frames: &[Frame], persist: Persist) -> io::Result<()>;

@@ -3,7 +3,7 @@
 use std::io;
 
 use block::{Frame, FrameMut};
-use format::{FormatError, Geometry, Label, Place, SegmentKind, Superblock};
+use format::{FormatError, Geometry, Label, Place, Superblock};
 use segments::{BadLabel, Channel, DeviceStatus, Fence, RootError, Segments, Shared};
 use sys::Persist;
 
@@ -25,10 +25,6 @@ impl Segments for ReadOnly {
 
     fn len_bytes(&self) -> u64 {
         self.0.len_bytes()
-    }
-
-    fn describe(&self, segment: u32) -> SegmentKind {
-        self.0.describe(segment)
     }
 
     fn read(&self, place: Place, frames: &mut [FrameMut]) -> io::Result<()> {
