@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "store", "sys", "target",
         ],
     ),
+    ("csi", &[]),
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),
     (

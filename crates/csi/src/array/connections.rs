@@ -1,0 +1,170 @@
+//! Hosts, and which volumes they reach.
+
+use std::collections::HashMap;
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Array, NAMES_MAX, Refusal, first};
+
+/// A host.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI names.
+    pub iqns: Vec<String>,
+}
+
+/// That a host reaches a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The host's name; `None` if it is by a host group without hosts.
+    pub host: Option<String>,
+    /// Whether it is by the host's group, of which all hosts reach the volume.
+    pub is_shared: bool,
+    /// The LUN at which the host sees it.
+    pub lun: u16,
+    /// The id of the volume.
+    pub volume_id: String,
+}
+
+/// Where hosts log in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The iSCSI name of the target.
+    pub iqn: String,
+    /// Its addresses, as `ADDRESS:PORT`.
+    pub portals: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Identified {
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    host: Named,
+    host_group: Named,
+    lun: u16,
+    volume: Identified,
+}
+
+impl From<Row> for Connection {
+    fn from(row: Row) -> Self {
+        Self {
+            host: row.host.name,
+            is_shared: row.host_group.name.is_some(),
+            lun: row.lun,
+            volume_id: row.volume.id.unwrap_or_default(),
+        }
+    }
+}
+
+impl Array {
+    /// The host with this initiator name; `None` if there is none.
+    ///
+    /// # Errors
+    /// Why the array does not say.
+    pub async fn host_of(&self, initiator: &str) -> Result<Option<Host>, Refusal> {
+        let filter = format!("iqns='{initiator}'");
+        let hosts: Vec<Host> = self.all("hosts", &[("filter", &filter)]).await?;
+        let has = |host: &Host| host.iqns.iter().any(|iqn| iqn.eq_ignore_ascii_case(initiator));
+        Ok(hosts.into_iter().find(has))
+    }
+
+    /// Makes a host. One that was made meanwhile is no error: look it up then.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn create_host(&self, name: &str, initiator: &str) -> Result<(), Refusal> {
+        let body = json!({ "iqns": [initiator] });
+        match self.send::<Host>(Method::POST, "hosts", &[("names", name)], &body).await {
+            Err(refusal) if refusal.says("Host already exists.") => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// The connections of volumes, by their ids.
+    ///
+    /// # Errors
+    /// Why the array does not say.
+    pub async fn connections(&self, volumes: &[&str]) -> Result<Vec<Connection>, Refusal> {
+        let mut all = Vec::new();
+        for volumes in volumes.chunks(NAMES_MAX) {
+            let rows: Vec<Row> =
+                self.all("connections", &[("volume_ids", &volumes.join(","))]).await?;
+            all.extend(rows.into_iter().map(Connection::from));
+        }
+        Ok(all)
+    }
+
+    /// The initiator names of hosts, by the hosts' names.
+    ///
+    /// # Errors
+    /// Why the array does not say.
+    pub async fn initiators(
+        &self,
+        hosts: &[&str],
+    ) -> Result<HashMap<String, Vec<String>>, Refusal> {
+        let mut all = HashMap::new();
+        for hosts in hosts.chunks(NAMES_MAX) {
+            let found: Vec<Host> = self.all("hosts", &[("names", &hosts.join(","))]).await?;
+            all.extend(found.into_iter().map(|host| (host.name, host.iqns)));
+        }
+        Ok(all)
+    }
+
+    /// Connects a volume with a host. A connection that was made meanwhile is no error.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn connect(&self, volume: &str, host: &str) -> Result<(), Refusal> {
+        let query = [("volume_ids", volume), ("host_names", host)];
+        match self.send::<Value>(Method::POST, "connections", &query, &json!({})).await {
+            Err(refusal) if refusal.says("Connection already exists.") => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Disconnects a volume from a host. It is no error if it is not connected.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn disconnect(&self, volume: &str, host: &str) -> Result<(), Refusal> {
+        let query = [("volume_ids", volume), ("host_names", host)];
+        match self.send::<Value>(Method::DELETE, "connections", &query, &()).await {
+            Err(refusal) if refusal.says("Connection does not exist.") => Ok(()),
+            Err(refusal) if refusal.is_unknown_id() => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// Where hosts log in.
+    ///
+    /// # Errors
+    /// Why the array does not say.
+    pub async fn target(&self) -> Result<Target, Refusal> {
+        #[derive(Deserialize)]
+        struct Port {
+            iqn: Option<String>,
+            portal: Option<String>,
+        }
+        let ports = self.get::<Port>("ports", &[]).await?;
+        let mut iqn = None;
+        let mut portals = Vec::new();
+        for port in ports.items {
+            iqn = iqn.or(port.iqn);
+            portals.extend(port.portal);
+        }
+        first(super::Page { items: Vec::from_iter(iqn), next: None })
+            .map(|iqn| Target { iqn, portals })
+    }
+}

@@ -1,0 +1,74 @@
+//! Lists of volumes, and how much room there is.
+
+use tonic::Status;
+
+use super::snapshots::page_refused;
+use super::{ArrayController, signed};
+use crate::array::Part;
+use crate::capability::{self, SIZE_BYTES_MAX, SIZE_BYTES_MIN};
+use crate::proto::list_volumes_response::{Entry, VolumeStatus};
+use crate::proto::{
+    ControllerGetVolumeResponse, GetCapacityRequest, GetCapacityResponse, ListVolumesRequest,
+    ListVolumesResponse, controller_get_volume_response,
+};
+
+/// The part of a list that is asked for.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a number of entries below 0.
+pub(super) fn part(max_entries: i32, token: &str) -> Result<Part, Status> {
+    let limit = u32::try_from(max_entries);
+    let limit = limit.map_err(|_| Status::invalid_argument("max_entries is below 0"))?;
+    Ok(Part { limit, token: token.to_owned() })
+}
+
+impl ArrayController {
+    /// Lists the volumes that the driver made, and the nodes that they are published to.
+    pub(super) async fn list(
+        &self,
+        request: &ListVolumesRequest,
+    ) -> Result<ListVolumesResponse, Status> {
+        let part = part(request.max_entries, &request.starting_token)?;
+        let page = self.array.volumes(&part).await.map_err(page_refused)?;
+        let ids: Vec<&str> = page.items.iter().map(|volume| volume.id.as_str()).collect();
+        let mut nodes = self.nodes(&ids).await?;
+        let mut entries = Vec::with_capacity(page.items.len());
+        for volume in page.items {
+            let published_node_ids = nodes.remove(&volume.id).unwrap_or_default();
+            let status = Some(VolumeStatus { published_node_ids });
+            entries.push(Entry { volume: Some(self.shown(volume)), status });
+        }
+        Ok(ListVolumesResponse { entries, next_token: page.next.unwrap_or_default() })
+    }
+
+    /// Shows one volume.
+    pub(super) async fn one(&self, id: &str) -> Result<ControllerGetVolumeResponse, Status> {
+        let volume = self.volume(id).await?;
+        let published_node_ids = self.nodes(&[id]).await?.remove(id).unwrap_or_default();
+        Ok(ControllerGetVolumeResponse {
+            volume: Some(self.shown(volume)),
+            status: Some(controller_get_volume_response::VolumeStatus { published_node_ids }),
+        })
+    }
+
+    /// How many bytes can still be stored. Volumes are thin, and what they hold is reduced: more
+    /// than that can be provisioned.
+    pub(super) async fn capacity(
+        &self,
+        request: &GetCapacityRequest,
+    ) -> Result<GetCapacityResponse, Status> {
+        let is_offered = request.volume_capabilities.is_empty()
+            || capability::check(&request.volume_capabilities).is_ok();
+        let topology = request.accessible_topology.as_ref();
+        let is_here = topology.is_none_or(|place| self.segment.is_in(place));
+        let available = match is_offered && is_here {
+            true => self.array.free_bytes().await?,
+            false => 0,
+        };
+        Ok(GetCapacityResponse {
+            available_capacity: signed(available),
+            maximum_volume_size: Some(signed(SIZE_BYTES_MAX)),
+            minimum_volume_size: Some(signed(SIZE_BYTES_MIN)),
+        })
+    }
+}

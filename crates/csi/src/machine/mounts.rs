@@ -1,0 +1,76 @@
+//! What is mounted where: `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A mount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MountPoint {
+    /// The number of the device of the filesystem, as `MAJOR:MINOR`.
+    pub device: String,
+    /// What of the filesystem is mounted: `/`, a directory of it, or one file.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub path: PathBuf,
+    /// Whether it is read-only.
+    pub read_only: bool,
+}
+
+/// What is mounted last at a path, wherever else it is mounted: the device's number, and what of
+/// its filesystem.
+pub fn identity<'a>(mounts: &'a [MountPoint], path: &Path) -> Option<&'a MountPoint> {
+    mounts.iter().rev().find(|mount| mount.path == path)
+}
+
+/// Reads the kernel's list.
+pub fn parse(text: &str) -> Vec<MountPoint> {
+    text.lines().filter_map(line).collect()
+}
+
+fn line(line: &str) -> Option<MountPoint> {
+    let mut fields = line.split(' ').skip(2);
+    let (device, root) = (fields.next()?.to_owned(), unescape(fields.next()?));
+    let (path, options) = (unescape(fields.next()?), fields.next()?);
+    let read_only = options.split(',').any(|option| option == "ro");
+    Some(MountPoint { device, root, path, read_only })
+}
+
+/// Spaces and the like are written as three octal digits.
+fn unescape(text: &str) -> PathBuf {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code.filter(|_| *first == b'\\') {
+            Some(code) => {
+                plain.push(code);
+                rest = &after[3..];
+            }
+            None => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(std::ffi::OsString::from_vec(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_read_with_their_escapes() {
+        let text = "36 35 8:16 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/sdb rw\n\
+                    37 35 0:5 /sdb /mnt/raw ro,nosuid - devtmpfs udev rw\n";
+        let mounts = parse(text);
+        assert_eq!(mounts[0].path, Path::new("/mnt/a b"));
+        assert_eq!((mounts[0].device.as_str(), mounts[0].read_only), ("8:16", false));
+        assert_eq!((mounts[1].root.as_path(), mounts[1].read_only), (Path::new("/sdb"), true));
+        assert_eq!(identity(&mounts, Path::new("/mnt/raw")), Some(&mounts[1]));
+        assert_eq!(identity(&mounts, Path::new("/mnt")), None);
+    }
+}

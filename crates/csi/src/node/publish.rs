@@ -1,0 +1,87 @@
+//! Showing staged volumes to pods.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use tonic::Status;
+
+use super::{Parts, path, staged_device};
+use crate::capability::Use;
+use crate::machine::{Fault, identity};
+use crate::proto::volume_capability::access_mode::Mode;
+use crate::proto::{
+    NodePublishVolumeRequest, NodePublishVolumeResponse, NodeUnpublishVolumeRequest,
+    NodeUnpublishVolumeResponse,
+};
+
+impl Parts {
+    /// Mounts what is staged at a path of a pod.
+    pub(super) fn publish(
+        &self,
+        request: &NodePublishVolumeRequest,
+    ) -> Result<NodePublishVolumeResponse, Status> {
+        let target = path("target_path", &request.target_path)?;
+        let wanted = Use::required(request.volume_capability.as_ref())?;
+        if request.staging_target_path.is_empty() {
+            return Err(Status::failed_precondition("staging_target_path is required"));
+        }
+        let staging = path("staging_target_path", &request.staging_target_path)?;
+        let source = match wanted.mount {
+            Some(_) => staging.to_owned(),
+            None => staged_device(staging),
+        };
+        let mounts = self.machine.mounts()?;
+        let staged = identity(&mounts, &source);
+        let staged = staged.ok_or_else(|| {
+            Status::failed_precondition(format!("nothing is staged at {}", staging.display()))
+        })?;
+        let is_same = |other: &crate::machine::MountPoint| {
+            (&other.device, &other.root) == (&staged.device, &staged.root)
+        };
+        let read_only = request.readonly || wanted.is_read_only();
+        if let Some(there) = identity(&mounts, target) {
+            return match is_same(there) && there.read_only == read_only {
+                true => Ok(NodePublishVolumeResponse {}),
+                false => Err(Status::already_exists("something else is mounted there")),
+            };
+        }
+        let is_other = |mount: &crate::machine::MountPoint| is_same(mount) && mount.path != source;
+        if wanted.mode == Mode::SingleNodeSingleWriter && mounts.iter().any(is_other) {
+            let text = "the volume is for one pod, and another has it";
+            return Err(Status::failed_precondition(text));
+        }
+        make_place(target, wanted.mount.is_some()).map_err(|error| Fault::of(target, &error))?;
+        self.machine.bind(&source, target, read_only)?;
+        Ok(NodePublishVolumeResponse {})
+    }
+
+    /// Unmounts a path of a pod, and removes it.
+    pub(super) fn unpublish(
+        &self,
+        request: &NodeUnpublishVolumeRequest,
+    ) -> Result<NodeUnpublishVolumeResponse, Status> {
+        let target = path("target_path", &request.target_path)?;
+        self.unmount_all(target)?;
+        // Never what is in a directory: it would be somebody's data.
+        let removed = match fs::symlink_metadata(target) {
+            Ok(found) if found.is_dir() => fs::remove_dir(target),
+            Ok(_) => fs::remove_file(target),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        };
+        removed.map_err(|error| Fault::of(target, &error))?;
+        Ok(NodeUnpublishVolumeResponse {})
+    }
+}
+
+/// Makes what is mounted over: a directory, or a file for a device.
+fn make_place(target: &Path, is_directory: bool) -> io::Result<()> {
+    if is_directory {
+        return fs::create_dir_all(target);
+    }
+    if let Some(parent) = target.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::OpenOptions::new().create(true).append(true).open(target).map(drop)
+}

@@ -1,0 +1,120 @@
+//! Attaching volumes, and mounting them once on the node.
+
+use std::fs;
+use std::path::Path;
+
+use tonic::Status;
+
+use super::records::Record;
+use super::{Parts, path, staged_device};
+use crate::capability::{Mount, Use};
+use crate::context::PublishContext;
+use crate::machine::{Fault, identity};
+use crate::proto::{
+    NodeStageVolumeRequest, NodeStageVolumeResponse, NodeUnstageVolumeRequest,
+    NodeUnstageVolumeResponse,
+};
+
+impl Parts {
+    /// Attaches a volume, and mounts its filesystem, which is made if the volume is blank; or its
+    /// device.
+    pub(super) fn stage(
+        &self,
+        request: &NodeStageVolumeRequest,
+    ) -> Result<NodeStageVolumeResponse, Status> {
+        let staging = path("staging_target_path", &request.staging_target_path)?;
+        let wanted = Use::required(request.volume_capability.as_ref())?;
+        let volume = PublishContext::from_map(&request.publish_context)?;
+        let record = Record { serial: volume.serial.clone(), staging: staging.to_owned() };
+        if let Some(there) = self.records.get(&request.volume_id)?
+            && there != record
+        {
+            let text = format!("it is staged at {} already", there.staging.display());
+            return Err(Status::already_exists(text));
+        }
+        // First, so that whatever follows is taken down by `unstage`.
+        self.records.set(&request.volume_id, &record)?;
+        let device = self.machine.attach(&volume)?;
+        match &wanted.mount {
+            Some(mount) => self.stage_filesystem(&device, staging, mount, wanted.is_read_only())?,
+            None => self.stage_device(&device, staging)?,
+        }
+        Ok(NodeStageVolumeResponse {})
+    }
+
+    fn stage_filesystem(
+        &self,
+        device: &Path,
+        staging: &Path,
+        mount: &Mount,
+        read_only: bool,
+    ) -> Result<(), Status> {
+        if identity(&self.machine.mounts()?, staging).is_some() {
+            return Ok(());
+        }
+        let filesystem = mount.filesystem;
+        match self.machine.content(device)? {
+            None if read_only => {
+                let text = "the volume is blank, and is to be read only";
+                return Err(Status::failed_precondition(text));
+            }
+            None => self.machine.format(device, filesystem)?,
+            Some(found) if found == filesystem.name() => {}
+            Some(found) => {
+                let text = format!("the volume holds {found}, not {}", filesystem.name());
+                return Err(Status::failed_precondition(text));
+            }
+        }
+        fs::create_dir_all(staging).map_err(|error| Fault::of(staging, &error))?;
+        let mut options = mount.options.clone();
+        if read_only {
+            options.push("ro".into());
+        }
+        self.machine.mount(device, staging, filesystem, &options)?;
+        // A clone may be larger than its source was.
+        if !read_only {
+            self.machine.grow(device, staging)?;
+        }
+        Ok(())
+    }
+
+    fn stage_device(&self, device: &Path, staging: &Path) -> Result<(), Status> {
+        let place = staged_device(staging);
+        if identity(&self.machine.mounts()?, &place).is_some() {
+            return Ok(());
+        }
+        fs::create_dir_all(staging).map_err(|error| Fault::of(staging, &error))?;
+        fs::write(&place, "").map_err(|error| Fault::of(&place, &error))?;
+        Ok(self.machine.bind(device, &place, false)?)
+    }
+
+    /// Takes down what was staged, and forgets the volume's devices.
+    pub(super) fn unstage(
+        &self,
+        request: &NodeUnstageVolumeRequest,
+    ) -> Result<NodeUnstageVolumeResponse, Status> {
+        let staging = path("staging_target_path", &request.staging_target_path)?;
+        let place = staged_device(staging);
+        for path in [place.as_path(), staging] {
+            self.unmount_all(path)?;
+        }
+        if place.exists() {
+            fs::remove_file(&place).map_err(|error| Fault::of(&place, &error))?;
+        }
+        if let Some(record) = self.records.get(&request.volume_id)? {
+            self.machine.detach(&record.serial)?;
+            self.records.remove(&request.volume_id)?;
+        }
+        Ok(NodeUnstageVolumeResponse {})
+    }
+
+    /// Unmounts all that is mounted at a path, one above the other.
+    pub(super) fn unmount_all(&self, path: &Path) -> Result<(), Status> {
+        let is_here = |mount: &&crate::machine::MountPoint| mount.path == path;
+        let count = self.machine.mounts()?.iter().filter(is_here).count();
+        for _ in 0..count {
+            self.machine.unmount(path)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! How volumes are filled, and growing them.
+
+use std::path::Path;
+
+use tonic::Status;
+
+use super::Parts;
+use super::records::Record;
+use crate::machine::{MountPoint, identity};
+use crate::proto::volume_usage::Unit;
+use crate::proto::{
+    NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetVolumeStatsRequest,
+    NodeGetVolumeStatsResponse, VolumeUsage,
+};
+
+impl Parts {
+    /// How the filesystem of a volume is filled, or how large its device is.
+    pub(super) fn usage(
+        &self,
+        request: &NodeGetVolumeStatsRequest,
+    ) -> Result<NodeGetVolumeStatsResponse, Status> {
+        let (record, mount) = self.find(&request.volume_id, &request.volume_path)?;
+        let total = |unit: Unit, total: u64, used: u64, available: u64| VolumeUsage {
+            total: total as i64,
+            used: used as i64,
+            available: available as i64,
+            unit: unit.into(),
+        };
+        let usage = match is_filesystem(&mount) {
+            true => {
+                let found = self.machine.usage(&mount.path)?;
+                let used = found.total_inodes.saturating_sub(found.free_inodes);
+                let (bytes, available) = (found.total_bytes, found.available_bytes);
+                vec![
+                    total(Unit::Bytes, bytes, found.used_bytes, available),
+                    total(Unit::Inodes, found.total_inodes, used, found.free_inodes),
+                ]
+            }
+            false => {
+                let device = self.machine.refresh(&record.serial)?;
+                vec![total(Unit::Bytes, self.machine.size_bytes(&device)?, 0, 0)]
+            }
+        };
+        Ok(NodeGetVolumeStatsResponse { usage })
+    }
+
+    /// Grows a volume's device, and its filesystem, to the size that it has on the array.
+    pub(super) fn expand(
+        &self,
+        request: &NodeExpandVolumeRequest,
+    ) -> Result<NodeExpandVolumeResponse, Status> {
+        let (record, mount) = self.find(&request.volume_id, &request.volume_path)?;
+        let device = self.machine.refresh(&record.serial)?;
+        let size_bytes = self.machine.size_bytes(&device)?;
+        let least_bytes = request.capacity_range.map_or(0, |range| range.required_bytes);
+        if (size_bytes as i64) < least_bytes {
+            let text = format!("{} has only {size_bytes} bytes yet", device.display());
+            return Err(Status::unavailable(text));
+        }
+        if is_filesystem(&mount) {
+            self.machine.grow(&device, &mount.path)?;
+        }
+        Ok(NodeExpandVolumeResponse { capacity_bytes: size_bytes as i64 })
+    }
+
+    /// A volume of this node, and what is mounted at a path.
+    fn find(&self, volume: &str, at: &str) -> Result<(Record, MountPoint), Status> {
+        let missing = || Status::not_found(format!("the volume {volume} is not at {at}"));
+        let at = super::required("volume_path", at)?;
+        let record = self.records.get(volume)?.ok_or_else(missing)?;
+        // A relative path is none of this driver, and so nowhere.
+        let at = Path::new(at);
+        let mounts = self.machine.mounts()?;
+        let device = super::staged_device(&record.staging);
+        let staged = identity(&mounts, &device).or_else(|| identity(&mounts, &record.staging));
+        // kubelet passes where the volume is staged, or where a pod has it; of a raw volume, the
+        // directory of its device.
+        let found = match at == record.staging {
+            true => staged,
+            false => identity(&mounts, at),
+        };
+        let is_same = |mount: &&MountPoint| {
+            staged.is_some_and(|staged| {
+                (&mount.device, &mount.root) == (&staged.device, &staged.root)
+            })
+        };
+        Ok((record.clone(), found.filter(is_same).ok_or_else(missing)?.clone()))
+    }
+}
+
+/// Whether a mount is of a filesystem, not of one device.
+fn is_filesystem(mount: &MountPoint) -> bool {
+    mount.root.as_os_str() == "/"
+}
