@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -63,6 +64,7 @@ impl Machine for Linux {
         }
         for path in paths {
             let node = Path::new("/dev").join(&path);
+            check_unused(&node)?;
             run("blockdev", &[OsStr::new("--flushbufs"), node.as_os_str()], &[])?;
             write(&sys(&path).join("device/delete"))?;
         }
@@ -171,6 +173,14 @@ impl Machine for Linux {
     fn usage(&self, path: &Path) -> Result<Usage, Fault> {
         super::usage(path)
     }
+}
+
+/// Checks that no filesystem, map or program has a disk for itself: the kernel takes it away from
+/// whoever has.
+fn check_unused(node: &Path) -> Result<(), Fault> {
+    let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(exclusive).open(node);
+    opened.map(drop).map_err(|error| Fault::of(node, &error))
 }
 
 /// Logs in at a portal, and has its LUNs looked for.

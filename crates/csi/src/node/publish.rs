@@ -8,7 +8,7 @@ use tonic::Status;
 
 use super::{Parts, path, staged_device};
 use crate::capability::Use;
-use crate::machine::{Fault, identity};
+use crate::machine::{Fault, MountPoint, identity};
 use crate::proto::volume_capability::access_mode::Mode;
 use crate::proto::{
     NodePublishVolumeRequest, NodePublishVolumeResponse, NodeUnpublishVolumeRequest,
@@ -36,9 +36,8 @@ impl Parts {
         let staged = staged.ok_or_else(|| {
             Status::failed_precondition(format!("nothing is staged at {}", staging.display()))
         })?;
-        let is_same = |other: &crate::machine::MountPoint| {
-            (&other.device, &other.root) == (&staged.device, &staged.root)
-        };
+        let is_same =
+            |other: &MountPoint| (&other.device, &other.root) == (&staged.device, &staged.root);
         let read_only = request.readonly || wanted.is_read_only();
         if let Some(there) = identity(&mounts, target) {
             return match is_same(there) && there.read_only == read_only {
@@ -46,7 +45,7 @@ impl Parts {
                 false => Err(Status::already_exists("something else is mounted there")),
             };
         }
-        let is_other = |mount: &crate::machine::MountPoint| is_same(mount) && mount.path != source;
+        let is_other = |mount: &MountPoint| is_same(mount) && mount.path != source;
         if wanted.mode == Mode::SingleNodeSingleWriter && mounts.iter().any(is_other) {
             let text = "the volume is for one pod, and another has it";
             return Err(Status::failed_precondition(text));

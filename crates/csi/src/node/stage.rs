@@ -9,7 +9,7 @@ use super::records::Record;
 use super::{Parts, path, staged_device};
 use crate::capability::{Mount, Use};
 use crate::context::PublishContext;
-use crate::machine::{Fault, identity};
+use crate::machine::{Fault, MountPoint, identity};
 use crate::proto::{
     NodeStageVolumeRequest, NodeStageVolumeResponse, NodeUnstageVolumeRequest,
     NodeUnstageVolumeResponse,
@@ -96,6 +96,7 @@ impl Parts {
         let staging = path("staging_target_path", &request.staging_target_path)?;
         let place = staged_device(staging);
         for path in [place.as_path(), staging] {
+            self.check_unused(path)?;
             self.unmount_all(path)?;
         }
         if place.exists() {
@@ -108,9 +109,27 @@ impl Parts {
         Ok(NodeUnstageVolumeResponse {})
     }
 
+    /// Checks that what is staged at a path is mounted nowhere else: its disk is taken away next.
+    fn check_unused(&self, path: &Path) -> Result<(), Status> {
+        let mounts = self.machine.mounts()?;
+        let Some(staged) = identity(&mounts, path) else { return Ok(()) };
+        // Of a filesystem any directory counts, of the devices' filesystem only this device.
+        let is_same = |other: &&MountPoint| {
+            other.device == staged.device
+                && (staged.root == Path::new("/") || other.root == staged.root)
+        };
+        match mounts.iter().filter(is_same).find(|other| other.path != path) {
+            Some(other) => Err(Status::failed_precondition(format!(
+                "the volume is still mounted at {}",
+                other.path.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Unmounts all that is mounted at a path, one above the other.
     pub(super) fn unmount_all(&self, path: &Path) -> Result<(), Status> {
-        let is_here = |mount: &&crate::machine::MountPoint| mount.path == path;
+        let is_here = |mount: &&MountPoint| mount.path == path;
         let count = self.machine.mounts()?.iter().filter(is_here).count();
         for _ in 0..count {
             self.machine.unmount(path)?;
