@@ -78,7 +78,12 @@ impl Use {
             );
             return refuse(text);
         }
-        Ok(Self { mount, mode })
+        let wanted = Self { mount, mode };
+        if wanted.mount.is_none() && wanted.is_read_only() {
+            // Neither the array nor a mount of its device keeps a node from writing it.
+            return refuse("a raw block device can't be published read-only".into());
+        }
+        Ok(wanted)
     }
 
     /// Checks the capability of a request.
@@ -220,6 +225,7 @@ mod tests {
         assert!(!of(mount(), Mode::MultiNodeReaderOnly));
         assert!(of(AccessType::Block(BlockVolume {}), Mode::MultiNodeMultiWriter));
         assert!(!of(AccessType::Block(BlockVolume {}), Mode::Unknown));
+        assert!(!of(AccessType::Block(BlockVolume {}), Mode::MultiNodeReaderOnly));
         let ntfs = MountVolume { fs_type: "ntfs".into(), ..MountVolume::default() };
         assert!(!of(AccessType::Mount(ntfs), Mode::SingleNodeWriter));
     }

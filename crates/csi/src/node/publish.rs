@@ -23,6 +23,10 @@ impl Parts {
     ) -> Result<NodePublishVolumeResponse, Status> {
         let target = path("target_path", &request.target_path)?;
         let wanted = Use::required(request.volume_capability.as_ref())?;
+        if request.readonly && wanted.mount.is_none() {
+            let text = "a raw block device can't be published read-only";
+            return Err(Status::invalid_argument(text));
+        }
         if request.staging_target_path.is_empty() {
             return Err(Status::failed_precondition("staging_target_path is required"));
         }
