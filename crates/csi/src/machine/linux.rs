@@ -60,7 +60,7 @@ impl Machine for Linux {
     fn detach(&self, serial: &str) -> Result<(), Fault> {
         let paths = paths(serial)?;
         if let Some(map) = map(&paths) {
-            run("multipath", &[OsStr::new("-f"), map.as_os_str()], &[])?;
+            run("multipath", &["-f", &map.name], &[])?;
         }
         for path in paths {
             let node = Path::new("/dev").join(&path);
@@ -77,7 +77,7 @@ impl Machine for Linux {
             write(&sys(path).join("device/rescan"))?;
         }
         if let Some(map) = map(&paths) {
-            run("multipathd", &[OsStr::new("resize"), OsStr::new("map"), map.as_os_str()], &[])?;
+            run("multipathd", &["resize", "map", &map.name], &[])?;
         }
         device(serial)
     }
@@ -237,22 +237,31 @@ fn reads(disk: &str, serial: &str) -> bool {
     designated.as_deref() == Some(serial) && unit.as_deref() == Some(serial)
 }
 
+/// A multipath map.
+struct Map {
+    /// Its name, by which multipath knows it.
+    name: String,
+    device: PathBuf,
+}
+
 /// The multipath map of these disks, if they have one.
-fn map(disks: &[String]) -> Option<PathBuf> {
+fn map(disks: &[String]) -> Option<Map> {
     let holders = fs::read_dir(sys(disks.first()?).join("holders")).ok()?;
-    let mut maps = holders.flatten().filter_map(|holder| holder.file_name().into_string().ok());
-    let map = maps.find(|name| {
-        let uuid = fs::read_to_string(sys(name).join("dm/uuid"));
-        uuid.is_ok_and(|uuid| uuid.starts_with("mpath-"))
-    })?;
-    Some(Path::new("/dev").join(map))
+    for holder in holders.flatten().filter_map(|holder| holder.file_name().into_string().ok()) {
+        let read = |file: &str| fs::read_to_string(sys(&holder).join("dm").join(file)).ok();
+        if read("uuid").is_some_and(|uuid| uuid.starts_with("mpath-")) {
+            let name = read("name")?.trim().to_owned();
+            return Some(Map { name, device: Path::new("/dev").join(holder) });
+        }
+    }
+    None
 }
 
 /// The device to use: the map of several paths, or the one path.
 fn device(serial: &str) -> Result<PathBuf, Fault> {
     let paths = paths(serial)?;
     match (map(&paths), &paths[..]) {
-        (Some(map), _) => Ok(map),
+        (Some(map), _) => Ok(map.device),
         (None, [path]) => Ok(Path::new("/dev").join(path)),
         (None, []) => Err(Fault::Failed(format!("no device has the serial number {serial}"))),
         (None, _) => Err(Fault::Failed(format!(
