@@ -270,3 +270,31 @@ fn device(serial: &str) -> Result<PathBuf, Fault> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the programs of the machine, on a file in place of a device.
+    #[test]
+    fn a_blank_device_is_told_from_others_and_a_filesystem_grows() {
+        let directory = tempfile::tempdir().unwrap();
+        let device = directory.path().join("device");
+        assert!(Linux.content(&device).is_err(), "what can't be read is not blank");
+        let file = File::create(&device).unwrap();
+        file.set_len(16 << 20).unwrap();
+        assert_eq!(Linux.content(&device).unwrap(), None);
+        assert!(Linux.grow(&device, directory.path()).is_err());
+        Linux.format(&device, Filesystem::Ext4).unwrap();
+        assert_eq!(Linux.content(&device).unwrap().as_deref(), Some("ext4"));
+        file.set_len(32 << 20).unwrap();
+        assert_eq!(Linux.size_bytes(&device).unwrap(), 32 << 20);
+        Linux.grow(&device, directory.path()).unwrap();
+        // s_blocks_count_lo of the superblock, of blocks of 1 KiB.
+        let mut count = [0; 4];
+        let mut file = File::open(&device).unwrap();
+        file.seek(SeekFrom::Start(1024 + 4)).unwrap();
+        file.read_exact(&mut count).unwrap();
+        assert_eq!(u32::from_le_bytes(count), 32 << 10);
+    }
+}
