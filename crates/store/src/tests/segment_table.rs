@@ -191,9 +191,10 @@ fn with_other_row(at: usize, value: u8) -> Result<Store, StoreError> {
 fn a_segment_of_which_something_is_not_known_is_refused_and_named() {
     assert_sound(&with_other_row(0, 1).unwrap());
     for (at, value, what) in [
-        (2, 1, "a segment of a kind that is not known"),
+        (2, 1, "a segment in a layout that is not known"),
         (4, 1, "a segment in a layout that is not known"),
-        (32, 1, "a segment on devices where its kind is not"),
+        (32, 1, "a segment row with bytes that are not known"),
+        (53, 1, "the row of another segment"),
         (127, 1, "a segment row with bytes that are not known"),
         (11, 255, "segment 1 is more than full"),
     ] {
