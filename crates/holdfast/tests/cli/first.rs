@@ -106,9 +106,15 @@ fn who_waits_for_it_is_told_when_hosts_can_come() {
     let mut command = world.command(&["serve", pool.to_str().unwrap(), "--iscsi", "127.0.0.1:0"]);
     let child = command.env("NOTIFY_SOCKET", &path).stdout(Stdio::null()).spawn().unwrap();
     let array = Array { child, told: Value::Null };
-    let mut buffer = [0; 64];
-    let length = socket.recv(&mut buffer).unwrap();
-    assert_eq!(&buffer[..length], b"READY=1");
+    let told = || {
+        let mut buffer = [0; 256];
+        let length = socket.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    // The sockets that it is to keep come first.
+    let kept = told();
+    assert!(kept.starts_with("FDSTORE=1\nFDNAME=iscsi-127.0.0.1-"), "{kept}");
+    assert_eq!(told(), "READY=1");
     world.text(&["status"]);
     array.stop();
 }
