@@ -84,6 +84,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("remote-protection-group-snapshots", "Replication", false),
     ("remote-volume-snapshots", "Replication", false),
     ("remote-volume-snapshots/transfer", "Replication", false),
+    ("resource-accesses", "Access of other arrays", true),
     ("snmp-managers", "SNMP managers", true),
     ("software", "Software to install", true),
     ("software-patches", "Software to install", false),

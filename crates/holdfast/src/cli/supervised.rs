@@ -62,6 +62,9 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
         if ends.len() > OFTEN {
             thread::sleep(PAUSE);
         }
+        if supervisor.state.lock().is_stopping {
+            return Ok(code_of(status));
+        }
     }
 }
 
