@@ -48,11 +48,7 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut ends = Vec::new();
     loop {
         let status = supervisor.run_once().map_err(failed)?;
-        if status.success() || supervisor.state.lock().is_stopping {
-            return Ok(code_of(status));
-        }
-        if !supervisor.state.lock().was_ready {
-            // It has said why, and would again.
+        if supervisor.state.lock().is_over(status) {
             return Ok(code_of(status));
         }
         let now = Instant::now();
@@ -62,7 +58,7 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
         if ends.len() > OFTEN {
             thread::sleep(PAUSE);
         }
-        if supervisor.state.lock().is_stopping {
+        if supervisor.state.lock().is_over(status) {
             return Ok(code_of(status));
         }
     }
@@ -88,6 +84,12 @@ struct State {
 }
 
 impl State {
+    /// Whether the array is not started again after it has ended like this. One that was never
+    /// ready has said why, and would again.
+    fn is_over(&self, status: ExitStatus) -> bool {
+        status.success() || self.is_stopping || !self.was_ready
+    }
+
     /// Takes what the array says, with the descriptors that came with it.
     fn hear(&mut self, message: &str, descriptors: Vec<OwnedFd>) {
         let value = |key: &str| {

@@ -2,7 +2,7 @@
 //! has lost them since.
 
 use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
-use format::{Brought, Entry, PLACE_UNIT_BYTES, Place, RecordHeader};
+use format::{Brought, Entry, PLACE_UNIT_BYTES, Place};
 use sys::Persist;
 
 use crate::chunks::copies::{Wanted, mend_copies};
@@ -77,20 +77,20 @@ fn right_bytes(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>
     Some(bytes)
 }
 
-/// The blocks of a record's header, as any copy has them, or of what is known of it.
+/// The blocks of a record's header: from any copy that has it, or put together from what is known.
 fn right_header(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>> {
-    let known = || {
+    let mut copies = (0..medium.disk.copies()).filter_map(|copy| held_header(medium, record, copy));
+    copies.next().or_else(|| {
         let mut bytes = [&record.own, before].concat();
         bytes.resize(usize::from(record.header.header_blocks) * FRAME_BYTES, 0);
-        Some((record.header, bytes))
-    };
-    let copies =
-        (0..medium.disk.copies()).map(|copy| header_in_copy(medium, place_of(record), copy));
-    let mut held = copies.chain(std::iter::once_with(known)).flatten();
-    let (_, bytes) = held.find(|(header, bytes)| {
-        header.seal == record.header.seal && header.verify(bytes, &medium.keys)
-    })?;
-    Some(bytes)
+        record.header.verify(&bytes, &medium.keys).then_some(bytes)
+    })
+}
+
+/// The blocks of a record's header in one copy, if they are those of this record.
+fn held_header(medium: &Medium, record: &Found, copy: u32) -> Option<Vec<u8>> {
+    let (header, bytes) = header_in_copy(medium, place_of(record), copy)?;
+    (header.seal == record.header.seal).then_some(bytes)
 }
 
 fn units_bytes(units: u32) -> usize {
@@ -120,11 +120,8 @@ pub(crate) fn mend_header(medium: &Medium, record: &Found) -> u64 {
     if copies <= 1 {
         return 0;
     }
-    let is_it = |header: &RecordHeader| header.seal == record.header.seal;
-    let held: Vec<Option<Vec<u8>>> = (0..copies)
-        .map(|copy| header_in_copy(medium, place_of(record), copy))
-        .map(|found| found.filter(|(header, _)| is_it(header)).map(|(_, bytes)| bytes))
-        .collect();
+    let held: Vec<Option<Vec<u8>>> =
+        (0..copies).map(|copy| held_header(medium, record, copy)).collect();
     // It may be known by its successor only.
     let Some(right) = held.iter().flatten().next() else { return 0 };
     if !medium.mends.are_allowed() {

@@ -61,12 +61,33 @@ impl Pace {
     }
 }
 
+/// Paces of devices that do the same, by their numbers.
+#[derive(Debug, Default)]
+struct Group(Mutex<BTreeMap<u16, Pace>>);
+
+impl Group {
+    /// Notes how far each of these is, of how much, and forgets all others; how many seconds each
+    /// still takes, where that is known.
+    fn note(&self, now: Instant, all: &BTreeMap<u16, (u64, u64)>) -> BTreeMap<u16, u64> {
+        let mut paces = self.0.lock();
+        paces.retain(|number, _| all.contains_key(number));
+        let left = all.iter().filter_map(|(number, (done, all))| {
+            let pace = paces.entry(*number).or_default();
+            pace.note(now, *done, *all);
+            Some((*number, pace.left_s(now, *done)?))
+        });
+        left.collect()
+    }
+}
+
 /// Devices that catch up, and those that leave. Alerts look every few seconds, so that a rate is
 /// known when others ask.
 #[derive(Debug, Default)]
 pub(super) struct Paces {
-    catching_up: Mutex<BTreeMap<u16, Pace>>,
-    leaving: Mutex<BTreeMap<u16, Pace>>,
+    /// In bytes.
+    catching_up: Group,
+    /// In parts.
+    leaving: Group,
 }
 
 impl Paces {
@@ -76,19 +97,16 @@ impl Paces {
     }
 
     fn note(&self, now: Instant, all: &[store::CatchingUp]) -> BTreeMap<u16, CatchingUp> {
-        let mut paces = self.catching_up.lock();
-        paces.retain(|number, _| all.iter().any(|progress| progress.device == *number));
+        let far = all.iter().map(|found| (found.device, (found.done_bytes, found.all_bytes)));
+        let left = self.catching_up.note(now, &far.collect());
         let progress = |found: &store::CatchingUp| {
             let store::CatchingUp { device, done_bytes, all_bytes } = *found;
-            let pace = paces.entry(device).or_default();
-            pace.note(now, done_bytes, all_bytes);
-            let left_s = pace.left_s(now, done_bytes);
-            (device, CatchingUp { done_bytes, all_bytes, left_s })
+            (device, CatchingUp { done_bytes, all_bytes, left_s: left.get(&device).copied() })
         };
         all.iter().map(progress).collect()
     }
 
-    /// How many seconds it takes yet until others have what these have, of those that leave, by
+    /// How many seconds each device that leaves still takes until others have what it has, by
     /// their numbers.
     pub(super) fn look_at_leaving(&self, all: &[DeviceStatus]) -> BTreeMap<u16, u64> {
         let leaving = all.iter().filter_map(|device| {
@@ -99,15 +117,11 @@ impl Paces {
     }
 
     fn note_leaving(&self, now: Instant, all: &BTreeMap<u16, PartsUse>) -> BTreeMap<u16, u64> {
-        let mut paces = self.leaving.lock();
-        paces.retain(|number, _| all.contains_key(number));
-        let left = all.iter().filter_map(|(number, parts)| {
-            let done = parts.all.saturating_sub(parts.used).into();
-            let pace = paces.entry(*number).or_default();
-            pace.note(now, done, parts.all.into());
-            Some((*number, pace.left_s(now, done)?))
-        });
-        left.collect()
+        let far = |parts: &PartsUse| {
+            (u64::from(parts.all.saturating_sub(parts.used)), u64::from(parts.all))
+        };
+        let all = all.iter().map(|(number, parts)| (*number, far(parts)));
+        self.leaving.note(now, &all.collect())
     }
 }
 
@@ -191,6 +205,6 @@ mod tests {
             let progress = store::CatchingUp { device: 3, done_bytes, all_bytes };
             paces.note(start + Duration::from_millis(millis), &[progress]);
         }
-        assert!(paces.catching_up.lock()[&3].looks.len() <= 61);
+        assert!(paces.catching_up.0.lock()[&3].looks.len() <= 61);
     }
 }
