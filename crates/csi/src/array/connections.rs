@@ -11,7 +11,7 @@ use super::{Array, NAMES_MAX, Refusal, first};
 /// A host.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Host {
-    /// Its name.
+    /// The name of the host on the array.
     pub name: String,
     /// Its iSCSI names.
     pub iqns: Vec<String>,

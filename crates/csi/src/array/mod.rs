@@ -213,6 +213,23 @@ impl Array {
         Ok(all)
     }
 
+    /// The item with this id, destroyed ones too; `None` if there is none.
+    async fn by_id<T: DeserializeOwned>(
+        &self,
+        resource: &str,
+        id: &str,
+    ) -> Result<Option<T>, Refusal> {
+        // A comma would ask for two.
+        if id.contains(',') {
+            return Ok(None);
+        }
+        match self.only(resource, &[("ids", id)]).await {
+            Ok(item) => Ok(Some(item)),
+            Err(refusal) if refusal.is_unknown_id() => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
     /// The item of a response that has one.
     async fn only<T: DeserializeOwned>(
         &self,

@@ -39,14 +39,7 @@ impl Array {
     /// # Errors
     /// Why the array does not say.
     pub async fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, Refusal> {
-        if id.contains(',') {
-            return Ok(None);
-        }
-        match self.only("volume-snapshots", &[("ids", id)]).await {
-            Ok(snapshot) => Ok(Some(snapshot)),
-            Err(refusal) if refusal.is_unknown_id() => Ok(None),
-            Err(refusal) => Err(refusal),
-        }
+        self.by_id("volume-snapshots", id).await
     }
 
     /// The snapshots, of any volume, that have one of these suffixes, and those destroyed of them.

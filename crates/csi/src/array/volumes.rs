@@ -37,15 +37,7 @@ impl Array {
     /// # Errors
     /// Why the array does not say.
     pub async fn volume(&self, id: &str) -> Result<Option<Volume>, Refusal> {
-        // A comma would ask for two.
-        if id.contains(',') {
-            return Ok(None);
-        }
-        match self.only("volumes", &[("ids", id)]).await {
-            Ok(volume) => Ok(Some(volume)),
-            Err(refusal) if refusal.is_unknown_id() => Ok(None),
-            Err(refusal) => Err(refusal),
-        }
+        self.by_id("volumes", id).await
     }
 
     /// The volumes with one of these names, destroyed ones too. The names are of the driver, and

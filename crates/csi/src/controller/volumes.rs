@@ -14,7 +14,8 @@ use crate::proto::{
     VolumeContentSource,
 };
 
-/// Parameters that the provisioner adds by itself, which say who asks.
+/// The prefix of the parameters that external-provisioner adds: the claim, its namespace and its
+/// volume.
 const METADATA: &str = "csi.storage.k8s.io/";
 
 /// What a new volume gets its data from.
