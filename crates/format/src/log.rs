@@ -197,8 +197,8 @@ impl RecordHeader {
         &record[..self.ends().0]
     }
 
-    /// Makes what is behind all that the seal is over zero again, in the blocks of a verified
-    /// header. No seal tells whether it was: a torn row has anything there.
+    /// Zeroes the padding at the end of the blocks of a verified header. The seal does not cover
+    /// it, and after a torn write anything may be there.
     pub fn clear_padding(&self, record: &mut [u8]) {
         record[self.ends().1..].fill(0);
     }

@@ -84,8 +84,8 @@ pub fn check_count(portals: usize) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Binds all portals, before anything is started: an address that is taken is told at once. Those
-/// that a supervisor has kept listen already; it is given the others.
+/// Binds all portals before anything is started, so that an address in use is reported at once.
+/// Sockets that the supervisor has kept are used again, and new ones are handed to it.
 pub(super) fn bind(
     portals: &[SocketAddr],
     mut kept: Kept,

@@ -1,11 +1,10 @@
-//! What the supervisor is told, and what it keeps: systemd, for units of `Type=notify`, or
-//! `serve --supervised` (`sd_notify(3)`, `sd_pid_notify_with_fds(3)`). It names a socket in the
-//! environment, and reads lines there.
+//! The array's side of the protocol with its supervisor, which is systemd (`Type=notify`) or `serve
+//! --supervised`: see `sd_notify(3)` and `sd_pid_notify_with_fds(3)`. An environment variable names
+//! the socket that messages go to.
 //!
-//! It keeps the sockets that listen for hosts, where it can, and gives them to the process that
-//! follows one that has ended: between the two nobody is refused. A connection that comes then
-//! waits in the socket, and nothing of it is carried out before the host has logged in to the new
-//! process.
+//! The supervisor keeps the listening sockets, where it can, and passes them to the process that it
+//! starts after this one has ended. So no connection is refused meanwhile: it waits in the backlog,
+//! and no command is executed before the host has logged in to the new process.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};

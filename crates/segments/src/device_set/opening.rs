@@ -86,11 +86,11 @@ impl DeviceSet {
         Self::open_for(devices, if may_miss { Purpose::UseAnyway } else { Purpose::Use })
     }
 
-    /// Opens what there is of a pool, to read it: also where too few devices are there for all of
-    /// it. Nothing may be written to it.
+    /// Opens a pool to read what is left of it, even if more devices are missing than it can lose.
+    /// The caller must not write to it.
     ///
     /// # Errors
-    /// [`DeviceSetError`]: as long as any counts, not that there are too few.
+    /// [`DeviceSetError`]; that too few devices are present only if none of them counts.
     pub fn open_to_salvage(devices: Vec<Device>) -> Result<Self, DeviceSetError> {
         Self::open_for(devices, Purpose::Salvage)
     }

@@ -299,8 +299,8 @@ fn a_device_that_fails_costs_what_is_on_it() {
     assert_eq!(compare_all(&salvage, &pool.content), Lost::new());
 }
 
-/// A device that can't read the block behind the last record does not tell whether there is
-/// another one: recovery refuses that as well.
+/// If the block after the last record can't be read, another record may be there: recovery refuses
+/// to open such a pool as well.
 #[test]
 fn where_the_log_can_not_be_read_on_it_is_cut_only_where_somebody_says_so() {
     let pool = rich();

@@ -34,7 +34,8 @@ fn all_of_a_pool_is_salvaged_from_as_few_devices_as_have_it() {
     }
 }
 
-/// What is on the others in full is had, and nothing wrong is told for the rest.
+/// Blocks that the other devices still have are read; the rest is reported as lost, and never as
+/// something else.
 #[test]
 fn with_three_devices_lost_salvage_tells_what_is_left_and_what_is_not() {
     let pool = rich_on(6);

@@ -48,8 +48,8 @@ impl Salvage {
         LogCut { lsn, segment, block, last_lsn, followed: self.followed }
     }
 
-    /// Whether no device tells what stands where the next record would be: recovery asks the same
-    /// ([`next_record`]).
+    /// Whether the place of the next record can't be read from any device, so that there may be
+    /// one. Recovery refuses such a log ([`next_record`]).
     fn may_go_on(&self, end: &LogPosition) -> bool {
         let medium = &self.world.medium;
         let is_in_segment = end.block < medium.geometry().rows();

@@ -72,8 +72,8 @@ pub struct LogCut {
     pub segment: u32,
     /// The row of the segment.
     pub block: u32,
-    /// The last record that was found behind it: all from `lsn` to this are lost at least. `None`
-    /// if nothing was found, and no device tells what stands there: it may be the log's end.
+    /// The last record that was found after it: at least those from `lsn` to this one are lost.
+    /// `None` if none was found and the place can't be read: then the log may have ended there.
     pub last_lsn: Option<u64>,
     /// How many records behind the checkpoint stand before it, and were followed.
     pub followed: u64,
