@@ -1,5 +1,5 @@
-//! `serve --supervised`: the array is killed again and again and is started again by itself, while
-//! hosts write. None of them is refused, and all that was answered is there.
+//! `serve --supervised`: the array is killed or stopped again and again and is started again by
+//! itself, while hosts write. None of them is refused, and all that was answered is there.
 //!
 //! The longest time without an answer is printed and judges nothing.
 
@@ -109,11 +109,14 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
             .collect();
         for round in 1..=arguments.kill_rounds {
-            let after = Duration::from_millis(200 + random.below(500));
-            report.check(&format!("kill -9 {round}: hosts go on by themselves"), || {
-                thread::sleep(after);
-                one_round(&array, &hosts)
-            });
+            // One that is stopped is found and ended by the supervisor.
+            for signal in ["KILL", "STOP"] {
+                let after = Duration::from_millis(200 + random.below(500));
+                report.check(&format!("kill -{signal} {round}: hosts go on by themselves"), || {
+                    thread::sleep(after);
+                    one_round(&array, &hosts, signal)
+                });
+            }
         }
         hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
         for (number, worker) in (1..).zip(working) {
@@ -129,14 +132,14 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn one_round(array: &Array, hosts: &[Host]) -> Result<String> {
+fn one_round(array: &Array, hosts: &[Host], signal: &str) -> Result<String> {
     hosts.iter().for_each(|host| host.longest_us.store(0, Ordering::Relaxed));
     let pid = array.run_file()?["pid"].as_u64().context("the run file holds no pid")?;
-    command::run(5, "kill", &["-KILL", &pid.to_string()])?.good()?;
+    command::run(5, "kill", &[&format!("-{signal}"), &pid.to_string()])?.good()?;
     let answers = |host: &Host| host.answers.load(Ordering::Relaxed);
     let before: Vec<u64> = hosts.iter().map(answers).collect();
     let begin = Instant::now();
-    // The first answers may be those of the process that was killed.
+    // The first answers may be those of the process that got the signal.
     while hosts.iter().zip(&before).any(|(host, before)| answers(host) < before + 100) {
         ensure!(begin.elapsed() < STILL, "a host had no answer for {} s", STILL.as_secs());
         thread::sleep(Duration::from_millis(5));

@@ -1,9 +1,13 @@
 //! `serve --supervised`: the array in a process of its own, which is started again when it ends
-//! without having been asked to.
+//! without having been asked to, and ended when it is stopped or says nothing.
 //!
-//! What the array says is what it says to systemd ([`crate::serve::Kept`]): that it is ready, and
-//! which sockets are to be kept for the next process. Nothing else is known here of arrays. The
-//! address where it says that is in a directory that only this user can write.
+//! What the array says is what it says to systemd ([`crate::serve::Kept`]): that it is ready, that
+//! it is alive, and which sockets are to be kept for the next process. Nothing else is known here
+//! of arrays. The address where it says that is in a directory that only this user can write.
+//!
+//! No process is started before the end of the one before has been seen, so that no two ever
+//! serve. One that was stopped never goes on afterwards: what its sockets have received may long
+//! have been repeated by the hosts elsewhere.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
@@ -20,7 +24,9 @@ use std::time::{Duration, Instant};
 use command_fds::{CommandFdExt, FdMapping};
 use parking_lot::Mutex;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -29,12 +35,18 @@ use super::config::Config;
 use super::discover::user_directory;
 use super::failure::Failure;
 use super::{log, private};
-use crate::serve::tell_ready;
+use crate::serve::{tell_alive, tell_ready, watchdog_limit};
 
 /// One that ends more often than this within [`OFTEN_WITHIN`] is started again after a pause only.
 const OFTEN: usize = 10;
 const OFTEN_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
+/// How long the array may be stopped (SIGSTOP), and for how long it may say nothing of being alive:
+/// a machine that is overloaded lets no process run for a while.
+const STOPPED_MAX: Duration = Duration::from_millis(300);
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// How often its silence is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// A message is some lines, of which the longest names a socket.
 const MESSAGE_BYTES_MAX: usize = 4096;
 /// The first descriptor that is given to a process (`sd_listen_fds(3)`).
@@ -77,6 +89,9 @@ struct State {
     process: Option<OwnedFd>,
     /// Whether one was ready.
     was_ready: bool,
+    /// How long the array has said nothing of being alive; `None` while it need not: before it is
+    /// ready, and once it ends in order.
+    silence: Option<Duration>,
     /// Whether it was asked to end.
     is_stopping: bool,
     /// The sockets that are kept, by their names.
@@ -98,9 +113,16 @@ impl State {
         };
         if value("READY").is_some_and(|ready| ready == "1") {
             self.was_ready = true;
+            self.silence = Some(Duration::ZERO);
             if let Err(error) = tell_ready() {
                 tracing::warn!("{error}");
             }
+        }
+        if value("STOPPING").is_some_and(|stopping| stopping == "1") {
+            self.silence = None;
+        }
+        if value("WATCHDOG").is_some_and(|alive| alive == "1") {
+            self.silence = self.silence.map(|_| Duration::ZERO);
         }
         let Some(name) = value("FDNAME").filter(|name| !name.contains(':')) else { return };
         if value("FDSTOREREMOVE").is_some() {
@@ -114,9 +136,26 @@ impl State {
 
     fn stop(&mut self) {
         self.is_stopping = true;
+        self.signal(Signal::TERM);
+    }
+
+    fn signal(&self, signal: Signal) {
         if let Some(process) = &self.process {
             // It may have ended already.
-            let _ = pidfd_send_signal(process, Signal::TERM);
+            let _ = pidfd_send_signal(process, signal);
+        }
+    }
+
+    /// So much time has passed without a word of the array. Ends it when that is too long.
+    fn pass_time(&mut self, time: Duration) {
+        // While this process did not run, the machine may have let none run: that does not count.
+        let counted = time.min(2 * LOOK_INTERVAL);
+        self.silence = self.silence.map(|silence| silence + counted);
+        if self.silence.is_some_and(|silence| silence > SILENCE_MAX) {
+            let seconds = SILENCE_MAX.as_secs();
+            tracing::error!("the array has not been alive for {seconds} s: it is ended");
+            self.silence = None;
+            self.signal(Signal::KILL);
         }
     }
 }
@@ -137,6 +176,7 @@ impl Supervisor {
         // Left by a process with the same number that was killed.
         let _ = std::fs::remove_file(&socket);
         let bound = UnixDatagram::bind(&socket)?;
+        bound.set_read_timeout(Some(LOOK_INTERVAL))?;
         let state = Arc::new(Mutex::new(State::default()));
         let heard = state.clone();
         thread::Builder::new().name("supervised".into()).spawn(move || listen(&bound, &heard))?;
@@ -150,9 +190,34 @@ impl Supervisor {
     /// Starts the array, and waits for its end.
     fn run_once(&self) -> io::Result<ExitStatus> {
         let mut child = self.spawn()?;
-        let status = child.wait();
-        self.state.lock().process = None;
+        let status = self.wait(&mut child);
+        let mut state = self.state.lock();
+        (state.process, state.silence) = (None, None);
         status
+    }
+
+    /// Waits for the end of the array, and ends it if it is stopped.
+    fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        let process = WaitId::Pid(Pid::from_child(child));
+        let seen = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        let is_stopped = |how| match waitid(process.clone(), seen | how) {
+            Err(rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(io::Error::from(error)),
+            Ok(status) => Ok(status.map(|status| status.stopped())),
+        };
+        loop {
+            match is_stopped(WaitIdOptions::empty())? {
+                None => continue,
+                Some(false) => return child.wait(),
+                Some(true) => {}
+            }
+            thread::sleep(STOPPED_MAX);
+            if is_stopped(WaitIdOptions::NOHANG)? == Some(true) {
+                tracing::error!("the array was stopped by a signal: it is ended");
+                self.state.lock().signal(Signal::KILL);
+                return child.wait();
+            }
+        }
     }
 
     fn spawn(&self) -> io::Result<Child> {
@@ -184,6 +249,8 @@ impl Supervisor {
         command
             .args(std::env::args_os().skip(1).filter(|word| word != "--supervised"))
             .env("NOTIFY_SOCKET", &self.socket)
+            .env("WATCHDOG_USEC", SILENCE_MAX.as_micros().to_string())
+            .env_remove("WATCHDOG_PID")
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDS")
             .env_remove("LISTEN_FDNAMES")
@@ -199,11 +266,23 @@ impl Drop for Supervisor {
     }
 }
 
+/// Takes what the array says, and notices when it says nothing. Reports to this process's own
+/// supervisor, if there is one, that this one is alive.
 fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
+    let is_watched = watchdog_limit().is_some();
+    let mut looked = Instant::now();
     loop {
         match receive(socket) {
             Ok((message, descriptors)) => state.lock().hear(&message, descriptors),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Only then has everything been heard.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let passed = std::mem::replace(&mut looked, Instant::now()).elapsed();
+                state.lock().pass_time(passed);
+                if is_watched && let Err(error) = tell_alive() {
+                    tracing::warn!("can't report that the supervisor is alive: {error}");
+                }
+            }
             Err(error) => {
                 tracing::warn!("what the array says can't be read any more: {error}");
                 return;
@@ -244,6 +323,32 @@ mod tests {
         assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-a", "iscsi-b"]);
         state.hear("FDSTOREREMOVE=1\nFDNAME=iscsi-a", Vec::new());
         assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-b"]);
+    }
+
+    #[test]
+    fn silence_counts_from_ready_on_and_only_while_this_process_runs() {
+        let mut state = State::default();
+        state.pass_time(SILENCE_MAX);
+        state.hear("WATCHDOG=1", Vec::new());
+        assert_eq!(state.silence, None);
+        state.hear("READY=1", Vec::new());
+        let looks = (SILENCE_MAX.as_millis() / LOOK_INTERVAL.as_millis()) as u32;
+        for _ in 0..looks {
+            state.pass_time(LOOK_INTERVAL);
+        }
+        assert_eq!(state.silence, Some(SILENCE_MAX));
+        state.hear("WATCHDOG=1", Vec::new());
+        // The machine slept for an hour.
+        state.pass_time(Duration::from_secs(3600));
+        assert_eq!(state.silence, Some(2 * LOOK_INTERVAL));
+        for _ in 0..looks {
+            state.pass_time(LOOK_INTERVAL);
+        }
+        assert_eq!(state.silence, None, "it has been ended, once");
+        state.hear("READY=1", Vec::new());
+        state.hear("STOPPING=1", Vec::new());
+        state.pass_time(SILENCE_MAX);
+        assert_eq!(state.silence, None);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
 //! * [`health`]: what devices say of their own health,
 //! * [`tokens`]: the volume of ROD tokens, [`wall`]: whether there is a date,
+//! * [`supervisor`]: who starts the array again, [`watchdog`]: what it hears of its health,
 //! * [`observer`]: who is logged in, and what goes wrong,
 //! * [`history`]: what was done, and how long it took, for a year.
 //!
@@ -39,6 +40,7 @@ mod supervisor;
 mod threads;
 mod tokens;
 pub mod wall;
+mod watchdog;
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +60,7 @@ pub use background::{Attendant, Shutdown, now_ms};
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;
 pub use scrub::ScrubOptions;
-pub use supervisor::{Kept, tell_ready};
+pub use supervisor::{Kept, tell_alive, tell_ready, watchdog_limit};
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
@@ -236,6 +238,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     let saver = saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
     let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
+    let watchdog = watchdog::start(&shared).map_err(ServeError::Start)?;
     ready(Running {
         portals,
         port_ids,
@@ -244,6 +247,8 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
         shutdown: shared.shutdown.clone(),
     });
     threads.join();
+    supervisor::tell_stopping();
+    drop(watchdog);
     drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
     match options.store.checkpoint() {
         // What was answered is in the log, which the next start reads.

@@ -59,6 +59,7 @@ impl Runner {
                 Err(error) => panic!("can't wait for events: {error}"),
             }
             let now = self.shared.clock.now();
+            self.shared.turns.note(self.index, now);
             self.front.looked(now, !events.is_empty());
             let mut woken = false;
             for event in &events {
@@ -81,6 +82,7 @@ impl Runner {
             }
         }
         self.front.close_all(&mut self.sockets);
+        self.shared.turns.end(self.index);
     }
 
     /// Tells the front end what the poller said.

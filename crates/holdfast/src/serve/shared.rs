@@ -14,6 +14,7 @@ use super::background::{Bell, Shutdown, now_ms};
 use super::listen::{Accepted, Addresses, ConnectionLimits};
 use super::observer::Troubles;
 use super::runner::WAKER;
+use super::watchdog::Turns;
 use super::{Duties, ServeOptions};
 
 /// What all threads share.
@@ -32,6 +33,7 @@ pub(super) struct Shared {
     pub polls: Mutex<Vec<Option<Poll>>>,
     /// Connections that were accepted, by the thread that is to serve them.
     pub accepted: Vec<Mutex<Vec<Accepted>>>,
+    pub turns: Turns,
 }
 
 impl Shared {
@@ -81,6 +83,7 @@ impl Shared {
             medium: options.medium.clone(),
             polls: Mutex::new(polls),
             accepted: (0..count).map(|_| Mutex::default()).collect(),
+            turns: Turns::new(count, clock.now()),
         }))
     }
 }

@@ -5,6 +5,9 @@
 //! The supervisor keeps the listening sockets, where it can, and passes them to the process that it
 //! starts after this one has ended. So no connection is refused meanwhile: it waits in the backlog,
 //! and no command is executed before the host has logged in to the new process.
+//!
+//! It may also ask to hear regularly that the array is alive ([`watchdog_limit`]), and ends one that
+//! says nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
@@ -13,6 +16,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixDatagram;
+use std::time::Duration;
 
 use listenfd::ListenFd;
 use rustix::io::FdFlags;
@@ -34,6 +38,37 @@ pub fn tell_ready() -> io::Result<()> {
             io::Error::other(format!("can't say at {place} ({VARIABLE}) that it serves: {error}"))
         }),
         None => Ok(()),
+    }
+}
+
+/// After how long without [`tell_alive`] the supervisor ends this process, if it watches it at all
+/// (`sd_watchdog_enabled(3)`).
+pub fn watchdog_limit() -> Option<Duration> {
+    let variable = |name| std::env::var(name).ok();
+    limit_of(variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"), std::process::id())
+}
+
+/// The same, of the two variables. A watchdog may be meant for another process.
+fn limit_of(usec: Option<String>, pid: Option<String>, own: u32) -> Option<Duration> {
+    if pid.is_some_and(|pid| pid != own.to_string()) {
+        return None;
+    }
+    usec?.parse().ok().filter(|usec| *usec > 0).map(Duration::from_micros)
+}
+
+/// Reports that the array is alive.
+///
+/// # Errors
+/// What is wrong with the socket.
+pub fn tell_alive() -> io::Result<()> {
+    place().map_or(Ok(()), |place| tell(&place, "WATCHDOG=1", &[]))
+}
+
+/// Reports that the array ends in order. From then on nobody waits for [`tell_alive`].
+pub(super) fn tell_stopping() {
+    let told = place().map_or(Ok(()), |place| tell(&place, "STOPPING=1", &[]));
+    if let Err(error) = told {
+        tracing::warn!("the supervisor does not know that the array stops: {error}");
     }
 }
 
@@ -161,6 +196,17 @@ mod tests {
         let any = kept.take("127.0.0.1:0".parse().unwrap()).unwrap();
         assert_eq!(any.local_addr().unwrap(), beside);
         assert!(kept.take("127.0.0.1:0".parse().unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_watchdog_is_of_one_process() {
+        let limit =
+            |usec: &str, pid: Option<&str>| limit_of(Some(usec.into()), pid.map(str::to_owned), 77);
+        assert_eq!(limit("5000000", None), Some(Duration::from_secs(5)));
+        assert_eq!(limit("20000", Some("77")), Some(Duration::from_millis(20)));
+        assert_eq!(limit("20000", Some("78")), None);
+        assert_eq!((limit("0", None), limit("-1", None), limit("soon", None)), (None, None, None));
+        assert_eq!(limit_of(None, None, 77), None);
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub struct ServeArgs {
     #[arg(long)]
     pub api_http: bool,
     /// Serve in a process of its own, which is started again when it ends without having been asked
-    /// to. Its sockets stay open meanwhile, so that no host is refused. (systemd does the same.)
+    /// to, or hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
+    /// same.)
     #[arg(long)]
     pub supervised: bool,
     /// For tests and benchmarks: each request to the device takes so many milliseconds more, 1000

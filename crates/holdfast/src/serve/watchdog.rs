@@ -1,0 +1,100 @@
+//! Reports to the supervisor that the array is alive, as long as all front-end threads take turns.
+//!
+//! A thread that takes none, because it waits for something that does not come, serves no host, and
+//! others wait for it soon. Its supervisor then hears nothing more, ends the process and starts
+//! another: what was answered is in the log.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::background::Attendant;
+use super::episode::Episode;
+use super::shared::Shared;
+use super::supervisor::{tell_alive, watchdog_limit};
+
+/// A thread without a turn for so long is stuck. It takes one each half second when it has nothing to
+/// do; the longest work of one turn is far from this, even while a device answers slowly.
+const STUCK_AFTER: Duration = Duration::from_secs(30);
+/// What a thread that has ended has as its last turn.
+const ENDED: u64 = u64::MAX;
+
+/// When each front-end thread took its last turn, in milliseconds of the array's clock.
+pub(super) struct Turns(Vec<AtomicU64>);
+
+impl Turns {
+    /// Of so many threads, which start now.
+    pub(super) fn new(threads: usize, now: Duration) -> Self {
+        Self((0..threads).map(|_| AtomicU64::new(ms(now))).collect())
+    }
+
+    /// A thread takes a turn.
+    pub(super) fn note(&self, thread: usize, now: Duration) {
+        self.0[thread].store(ms(now), Ordering::Relaxed);
+    }
+
+    /// A thread has ended: it takes no more.
+    pub(super) fn end(&self, thread: usize) {
+        self.0[thread].store(ENDED, Ordering::Relaxed);
+    }
+
+    /// The first thread that is stuck.
+    fn stuck(&self, now: Duration) -> Option<usize> {
+        let is_stuck = |last: u64| ms(now).saturating_sub(last) > ms(STUCK_AFTER);
+        self.0.iter().position(|last| is_stuck(last.load(Ordering::Relaxed)))
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(ENDED - 1)
+}
+
+/// Starts the thread that reports, if somebody wants to hear it.
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Option<Attendant>> {
+    let Some(limit) = watchdog_limit() else { return Ok(None) };
+    let (shared, pause) = (shared.clone(), limit / 8);
+    let mut failed = Episode::default();
+    // Not one that gives way to others, as attendants do: it would be late where all is well.
+    Attendant::spawn("watchdog", Arc::default(), move |bell| {
+        while bell.wait(pause) {
+            let now = shared.clock.now();
+            if let Some(thread) = shared.turns.stuck(now) {
+                if failed.note(now) {
+                    let seconds = STUCK_AFTER.as_secs();
+                    tracing::error!(
+                        "front-end thread {thread} has done nothing for {seconds} s: the \
+                         supervisor is to start the array again"
+                    );
+                }
+            } else if let Err(error) = tell_alive()
+                && failed.note(now)
+            {
+                tracing::warn!("can't report that the array is alive: {error}");
+            }
+        }
+    })
+    .map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_turns_is_stuck_and_one_that_has_ended_is_not() {
+        let at = Duration::from_secs;
+        let turns = Turns::new(3, at(5));
+        assert_eq!(turns.stuck(at(35)), None);
+        assert_eq!(turns.stuck(at(36)), Some(0));
+        turns.note(0, at(20));
+        turns.end(1);
+        assert_eq!(turns.stuck(at(36)), Some(2));
+        turns.note(2, at(30));
+        assert_eq!(turns.stuck(at(50)), None);
+        assert_eq!(turns.stuck(at(51)), Some(0));
+        turns.end(0);
+        turns.end(2);
+        assert_eq!(turns.stuck(Duration::MAX), None);
+    }
+}
