@@ -25,15 +25,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("array", &["block", "format", "store"]),
     ("front", &["array", "block", "format", "iscsi", "scsi", "segments", "store", "target"]),
     ("history", &[]),
+    ("trust", &[]),
     ("api", &["array", "block", "history"]),
     (
         "holdfast",
         &[
             "api", "array", "block", "format", "front", "history", "iscsi", "scsi", "segments",
-            "store", "sys", "target",
+            "store", "sys", "target", "trust",
         ],
     ),
-    ("csi", &[]),
+    ("csi", &["trust"]),
     ("libiscsi", &[]),
     ("lab", &["libiscsi"]),
     (

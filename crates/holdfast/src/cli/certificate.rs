@@ -12,7 +12,6 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
-use sha2::{Digest, Sha256};
 use time::{Duration, OffsetDateTime};
 use x509_cert::der::Decode;
 
@@ -53,12 +52,7 @@ pub fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
 
 /// The SHA-256 of a certificate.
 pub fn fingerprint(certificate: &CertificateDer<'_>) -> Fingerprint {
-    Fingerprint(Sha256::digest(certificate).into())
-}
-
-/// The algorithms of TLS.
-pub fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
+    Fingerprint(trust::fingerprint(certificate))
 }
 
 /// The identity of an array: from the configuration, from the files beside the pool, or a new one.
@@ -112,7 +106,7 @@ pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<Pa
 
 fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
     let credentials = Arc::new(Credentials::load(certificate, key)?);
-    let mut tls = ServerConfig::builder_with_provider(provider())
+    let mut tls = ServerConfig::builder_with_provider(trust::provider())
         .with_safe_default_protocol_versions()
         .map_err(|error| Failure::Machine(format!("can't speak TLS: {error}")))?
         .with_no_client_auth()

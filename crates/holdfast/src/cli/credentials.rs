@@ -14,7 +14,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use super::args::Fingerprint;
-use super::certificate::{ends_ms, fingerprint, provider, read_certificates};
+use super::certificate::{ends_ms, fingerprint, read_certificates};
 use super::discover::{Registered, RunFile};
 use super::failure::Failure;
 use crate::serve::Attendant;
@@ -93,7 +93,7 @@ fn pair(
         return Err(refuse(certificate, &"it holds no certificate"));
     }
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| refuse(key, &error))?;
-    let both = CertifiedKey::from_der(chain, secret, &provider());
+    let both = CertifiedKey::from_der(chain, secret, &trust::provider());
     both.map(Arc::new).map_err(|error| refuse(certificate, &error))
 }
 

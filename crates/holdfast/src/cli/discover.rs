@@ -257,7 +257,7 @@ fn trust(
     let trust = match (common.fingerprint, &common.ca, given.or(run)) {
         _ if api.plain => Trust::Plain,
         (Some(fingerprint), _, _) => Trust::Fingerprint(fingerprint),
-        (None, Some(ca), _) => Trust::Authorities(ca.clone()),
+        (None, Some(ca), _) => Trust::Certificates(ca.clone()),
         (None, None, Some(run)) => run.trust()?,
         (None, None, None) => {
             return Err(Failure::Usage(format!(
