@@ -5,13 +5,16 @@ use api::{Alert, Alerts, NotificationTest, NotificationTests};
 use super::args::{AlertVerb, Common};
 use super::client::Client;
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
 
 /// Runs a verb.
 pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
     let (client, form) = (Client::find(common)?, common.form);
     match verb {
-        AlertVerb::List { all, severity } => list(&client, form, *all, severity.as_deref()),
+        AlertVerb::List { all, severity, listing } => {
+            list(&client, form, *all, severity.as_deref(), listing)
+        }
         AlertVerb::Show { number } => {
             let alert: Alert = client.get(&format!("/v1/alerts/{number}"))?;
             show(form, &alert, || text(&alert))
@@ -24,11 +27,18 @@ pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
     }
 }
 
-fn list(client: &Client, form: Form, all: bool, severity: Option<&str>) -> Result<(), Failure> {
+fn list(
+    client: &Client,
+    form: Form,
+    all: bool,
+    severity: Option<&str>,
+    listing: &Listing,
+) -> Result<(), Failure> {
     let severity = severity.map(|name| format!("&severity={}", super::client::part(name)));
     let path = format!("/v1/alerts?closed={all}{}", severity.unwrap_or_default());
     // They always fit one page.
     let Alerts { alerts, .. } = client.get(&path)?;
+    let alerts = listing.of(alerts)?;
     let columns = [
         ("NUMBER", Align::Right),
         ("SEVERITY", Align::Left),

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use super::failure::EXIT_CODES;
+use super::listing::Listing;
 use super::output::Form;
 
 pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
@@ -34,7 +35,7 @@ pub use volume::{SnapshotVerb, VolumeVerb};
 /// An all-flash storage array in software.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, about, after_help = EXIT_CODES)]
-#[command(propagate_version = true, disable_help_subcommand = true)]
+#[command(propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     pub common: Common,
@@ -58,8 +59,8 @@ pub struct Common {
     /// A file with the token for `--api`: the array's run file, or the token alone.
     #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
     pub token_file: Option<PathBuf>,
-    /// Certificates (PEM) of authorities that the array at `--api` is trusted by.
-    /// Not with --fingerprint.
+    /// Certificates (PEM) that the array at `--api` is trusted by: its own, or an authority's. Not
+    /// with --fingerprint.
     #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_CA")]
     pub ca: Option<PathBuf>,
     /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
@@ -155,6 +156,15 @@ pub enum Verb {
         /// Which shell.
         shell: Shell,
     },
+    /// Print the version of this program.
+    #[command(after_help = EXIT_CODES)]
+    Version,
+    /// Write the manual pages of all verbs.
+    #[command(after_help = EXIT_CODES)]
+    Man {
+        /// Where to: a directory, which is made if it does not exist. `man -l` shows a page.
+        directory: PathBuf,
+    },
     /// Read a pool that is not being served, and check all of its invariants.
     #[command(after_help = EXIT_CODES)]
     Inspect(InspectArgs),
@@ -178,7 +188,7 @@ pub enum HostVerb {
         chap: ChapArgs,
     },
     /// List all hosts.
-    List,
+    List(Listing),
     /// Show a host and its connections.
     Show {
         /// The host's name.

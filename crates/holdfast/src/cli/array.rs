@@ -5,6 +5,7 @@ use api::{ArraySettings, ArraySettingsChange};
 use super::args::{ArrayVerb, Common, Thresholds};
 use super::client::Client;
 use super::failure::Failure;
+use super::interval;
 use super::offload;
 use super::output::{facts, show};
 
@@ -20,7 +21,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
                 name: name.clone(),
                 offloads: offload::change(offload),
                 space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
-                eradication_delay_s: *eradication_delay,
+                eradication_delay_s: eradication_delay.map(|delay| delay.as_secs()),
                 chap_required: *chap_required,
                 ..ArraySettingsChange::default()
             };
@@ -37,7 +38,7 @@ fn text(settings: &ArraySettings) -> String {
         ("Company identifier", settings.company_id.clone()),
         ("Offloads", offload::text(&settings.offloads)),
         ("Space thresholds", thresholds(&settings.space_thresholds)),
-        ("Eradication delay", format!("{} s", settings.eradication_delay_s)),
+        ("Eradication delay", interval::text(settings.eradication_delay_s)),
         ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }

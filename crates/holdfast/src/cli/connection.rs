@@ -102,7 +102,7 @@ fn host(with: &WithHost) -> Result<&String, Failure> {
 
 /// Runs a verb of connections.
 pub fn run(common: &Common, verb: &ConnectionVerb) -> Result<(), Failure> {
-    let ConnectionVerb::List { volume, host, host_group } = verb;
+    let ConnectionVerb::List { volume, host, host_group, listing } = verb;
     let wanted = [
         ("volume_names", volume.as_ref()),
         ("host_names", host.as_ref()),
@@ -111,7 +111,7 @@ pub fn run(common: &Common, verb: &ConnectionVerb) -> Result<(), Failure> {
     let wanted = wanted.into_iter().filter_map(|(parameter, name)| Some((parameter, name?)));
     let query = wanted.map(|(parameter, name)| named(parameter, name));
     let query = query.collect::<Result<Vec<_>, _>>()?.join("&");
-    let found = lines(&Client::find(common)?, &query)?;
+    let found = listing.of(lines(&Client::find(common)?, &query)?)?;
     show(common.form, &found, || {
         listed(&found, "No connections. Make one: holdfast connect VOLUME HOST")
     })
@@ -143,8 +143,8 @@ struct Port {
 
 /// Runs a verb of ports.
 pub fn ports(common: &Common, verb: &PortVerb) -> Result<(), Failure> {
-    let PortVerb::List = verb;
-    let ports: Vec<Port> = Client::find(common)?.items("ports", "")?;
+    let PortVerb::List(listing) = verb;
+    let ports: Vec<Port> = listing.of(Client::find(common)?.items("ports", "")?)?;
     show_ports(common.form, &ports)
 }
 

@@ -28,11 +28,25 @@ enum Value {
 /// # Errors
 /// If the response can't be written, which never happens with those of the interface.
 pub fn text<T: Serialize>(answer: &T) -> Result<String, Failure> {
-    let refuse = |error: &dyn fmt::Display| Failure::Machine(format!("can't write CSV: {error}"));
-    let json = serde_json::to_string(answer).map_err(|error| refuse(&error))?;
-    let value: Value = serde_json::from_str(&json).map_err(|error| refuse(&error))?;
-    let lines = lines(&value).map_err(|error| refuse(&error))?;
+    let lines = lines(&value(answer)?).map_err(|error| refuse(&error))?;
     String::from_utf8(lines).map_err(|error| refuse(&error))
+}
+
+/// The fields of one object, with the names of the columns.
+///
+/// # Errors
+/// The same.
+pub fn fields<T: Serialize>(object: &T) -> Result<Vec<(String, String)>, Failure> {
+    value(object).map(|object| flattened(&object))
+}
+
+fn value<T: Serialize>(answer: &T) -> Result<Value, Failure> {
+    let json = serde_json::to_string(answer).map_err(|error| refuse(&error))?;
+    serde_json::from_str(&json).map_err(|error| refuse(&error))
+}
+
+fn refuse(error: &dyn fmt::Display) -> Failure {
+    Failure::Machine(format!("can't write CSV: {error}"))
 }
 
 /// A writer with the line endings of RFC 4180.

@@ -41,8 +41,8 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             let group: Group = client.get(&path_of("groups", new_name)?)?;
             show(form, &group, || format!("Group {name} is called {} now.\n", group.name))
         }
-        GroupVerb::List { destroyed } => {
-            let groups = protection::all(&client, *destroyed)?;
+        GroupVerb::List { destroyed, listing } => {
+            let groups = listing.of(protection::all(&client, *destroyed)?)?;
             show(form, &groups, || protection::listed(&groups, *destroyed))
         }
         GroupVerb::Show { name } => {

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::args::{ChapArgs, Common, HostVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
 use super::rest;
 
@@ -62,7 +63,7 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
             }
             show_one(&client, form, name)
         }
-        HostVerb::List => list(&Client::find(common)?, form),
+        HostVerb::List(listing) => list(&Client::find(common)?, form, listing),
         HostVerb::Show { name } => show_one(&Client::find(common)?, form, name),
         HostVerb::Check { name } => {
             super::host_check::run(&Client::find(common)?, form, name.as_deref())
@@ -106,9 +107,10 @@ pub fn read_secret(file: &Path) -> Result<String, Failure> {
     Ok(secret.to_owned())
 }
 
-fn list(client: &Client, form: Form) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
     let hosts: Vec<Host> =
         client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
+    let hosts = listing.of(hosts)?;
     let columns = [
         ("NAME", Align::Left),
         ("VOLUMES", Align::Right),

@@ -8,6 +8,7 @@ use super::args::{Common, HostGroupVerb};
 use super::client::Client;
 use super::connection::{self, Line};
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table};
 use super::rest::{Named, first, named, names};
 
@@ -65,7 +66,7 @@ pub fn run(common: &Common, verb: &HostGroupVerb) -> Result<(), Failure> {
                 format!("Host group {name} no longer has {}.\n", hosts.join(", "))
             })
         }
-        HostGroupVerb::List => list(&client, form),
+        HostGroupVerb::List(listing) => list(&client, form, listing),
         HostGroupVerb::Show { name } => show_one(&client, form, name),
         HostGroupVerb::Rename { name, new_name } => {
             let body = json!({ "name": new_name });
@@ -84,8 +85,8 @@ fn with(group: &str, hosts: &[String]) -> Result<String, Failure> {
     Ok(format!("{}&member_names={}", named("group_names", group)?, names(hosts)?))
 }
 
-fn list(client: &Client, form: Form) -> Result<(), Failure> {
-    let groups: Vec<HostGroup> = client.items(RESOURCE, "")?;
+fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
+    let groups: Vec<HostGroup> = listing.of(client.items(RESOURCE, "")?)?;
     let columns = [("NAME", Align::Left), ("HOSTS", Align::Right), ("VOLUMES", Align::Right)];
     let row = |group: &HostGroup| {
         vec![group.name.clone(), group.host_count.to_string(), group.connection_count.to_string()]

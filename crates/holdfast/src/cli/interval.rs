@@ -1,6 +1,8 @@
-//! Lengths of time in the configuration.
+//! Lengths of time, as they are typed and shown.
 
 use std::time::Duration;
+
+const UNITS: [(&str, u64); 4] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
 
 /// `7d`, `12h`, `30m`, `45s`; `None` is `off`.
 ///
@@ -10,14 +12,19 @@ pub fn parse(text: &str) -> Result<Option<Duration>, String> {
     if text == "off" {
         return Ok(None);
     }
-    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
-    let found = units.iter().find_map(|(unit, seconds)| {
+    let found = UNITS.iter().find_map(|(unit, seconds)| {
         let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
         count.checked_mul(*seconds).filter(|seconds| *seconds > 0)
     });
     let refused =
         || format!("{text:?} is no length of time: it looks like \"7d\", \"12h\" or \"off\"");
     found.map(Duration::from_secs).map(Some).ok_or_else(refused)
+}
+
+/// A number of seconds in the largest unit that it is a whole number of, as [`parse`] takes it.
+pub fn text(seconds: u64) -> String {
+    let whole = UNITS.iter().rev().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
 }
 
 #[cfg(test)]
@@ -31,6 +38,9 @@ mod tests {
         assert_eq!(parse("off"), Ok(None));
         for wrong in ["", "7", "d", "0s", "-1d", "1w", "1d2h", "999999999999999999d"] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+        for (seconds, shown) in [(0, "0s"), (90, "90s"), (5400, "90m"), (86_400, "1d")] {
+            assert_eq!(text(seconds), shown);
         }
     }
 }

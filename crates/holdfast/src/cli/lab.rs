@@ -12,6 +12,7 @@ use serde_json::json;
 use super::args::{Common, LabVerb};
 use super::client::{Client, path_of};
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
 use super::size::human;
 
@@ -44,7 +45,7 @@ struct Line<'a> {
 pub fn run(common: &Common, verb: &LabVerb) -> Result<(), Failure> {
     let form = common.form;
     match verb {
-        LabVerb::List => list(&Client::find(common)?, form),
+        LabVerb::List(listing) => list(&Client::find(common)?, form, listing),
         LabVerb::Show { name } => {
             let report: LabReport = Client::find(common)?.get(&path_of(KIND, name)?)?;
             match form.csv {
@@ -71,8 +72,9 @@ pub fn run(common: &Common, verb: &LabVerb) -> Result<(), Failure> {
     }
 }
 
-fn list(client: &Client, form: Form) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
     let LabReports { reports } = client.get(&format!("/v1/{KIND}"))?;
+    let reports = listing.of(reports)?;
     let columns = [
         ("NAME", Align::Left),
         ("MEASURED", Align::Left),

@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! * [`args`]: the verbs and their arguments,
-//! * [`failure`]: exit codes,
+//! * [`failure`]: exit codes, [`hint`]: what is meant by a verb that there is not,
 //! * [`client`]: how a verb talks to the running array, [`discover`]: how it finds it, [`trust`]:
 //!   how it knows it; [`rest`]: what it says in REST 2.x,
 //! * [`place`]: where a pool is, [`medium`]: opening what it is on, [`members`]: its devices while
@@ -9,13 +9,14 @@
 //! * [`pool`] and its [`creation`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`],
 //!   [`group`], [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`],
 //!   [`provision`], [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`],
-//!   [`lab`], [`raw`], [`completion`], [`inspect`], [`salvage`]: the verbs,
+//!   [`lab`], [`raw`], [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
 //!   server, the [`certificate`] of that and who renews it ([`credentials`]), the [`web`] page, the
 //!   [`log`], the shares of [`descriptors`] and the small parts ([`access`], [`telemetry`],
 //!   [`supervisor`], [`notify`]) that join crates which don't know each other; [`panics`]: none is
 //!   survived,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
+//!   [`listing`]: which objects of a list,
 //!   [`private`]: files that only their owner may read.
 
 mod access;
@@ -38,6 +39,7 @@ mod failure;
 mod first;
 mod flat;
 mod group;
+mod hint;
 mod host;
 mod host_check;
 mod host_group;
@@ -48,7 +50,9 @@ mod integrity;
 mod interval;
 mod lab;
 mod limits;
+mod listing;
 mod log;
+mod manual;
 mod medium;
 mod members;
 mod mounting;
@@ -81,6 +85,7 @@ mod user;
 mod volume;
 mod web;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -93,14 +98,15 @@ pub fn run() -> ExitCode {
     if completion::answer() {
         return ExitCode::SUCCESS;
     }
-    let done = match Cli::read(std::env::args_os()) {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let done = match Cli::read(&words) {
         Ok(cli) => perform(&cli),
         // Help and versions are errors to clap, but not failures.
         Err(error)
             if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
                 && error.use_stderr() =>
         {
-            Err(misspelt(&error))
+            Err(misspelt(&words, &error))
         }
         Err(error) => error.exit(),
     };
@@ -114,7 +120,10 @@ pub fn run() -> ExitCode {
 }
 
 /// What is wrong with a command line, without the usage, which `--help` tells at length.
-fn misspelt(error: &clap::Error) -> Failure {
+fn misspelt(words: &[OsString], error: &clap::Error) -> Failure {
+    if let Some(hint) = hint::of(words, error) {
+        return Failure::Usage(hint);
+    }
     let text = error.to_string();
     let told = text.split("\nUsage:").next().unwrap_or_default();
     let told = told.split("\nFor more information").next().unwrap_or_default();
@@ -154,6 +163,8 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Top(options) => top::run(common, options)?,
         Verb::Api(options) => raw::run(common, options)?,
         Verb::Completion { shell } => completion::run(*shell)?,
+        Verb::Version => manual::version(common.form)?,
+        Verb::Man { directory } => manual::write(directory)?,
         Verb::Inspect(options) => return inspect::run(common, options),
         Verb::Salvage(options) => return salvage::run(common, options),
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::args::{Common, SnapshotVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
 use super::size::human;
 use super::space;
@@ -28,8 +29,9 @@ pub fn run(common: &Common, verb: &SnapshotVerb) -> Result<(), Failure> {
                 made.snapshots.iter().map(line).collect()
             })
         }
-        SnapshotVerb::List { volume, group, destroyed } => {
-            list(&client, form, &query(volume.as_deref(), group.as_deref(), *destroyed))
+        SnapshotVerb::List { volume, group, destroyed, listing } => {
+            let path = query(volume.as_deref(), group.as_deref(), *destroyed);
+            list(&client, form, &path, listing)
         }
         SnapshotVerb::Show { name } => show_one(&client, form, name),
         SnapshotVerb::Rename { name, suffix } => {
@@ -72,9 +74,10 @@ fn query(volume: Option<&str>, group: Option<&str>, destroyed: bool) -> String {
     format!("/v1/snapshots?destroyed={destroyed}{volume}{group}")
 }
 
-fn list(client: &Client, form: Form, path: &str) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, path: &str, listing: &Listing) -> Result<(), Failure> {
     let snapshots: Vec<Snapshot> =
         client.get_all(path, |page: Snapshots| (page.snapshots, page.more), |last| &last.name)?;
+    let snapshots = listing.of(snapshots)?;
     let columns = [
         ("NAME", Align::Left),
         ("VOLUME", Align::Left),

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::args::{Common, TagVerb};
 use super::client::Client;
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, show, table};
 use super::rest::{Named, named, names};
 
@@ -59,9 +60,9 @@ pub fn run(common: &Common, verb: &TagVerb) -> Result<(), Failure> {
             let path = format!("{}/batch", resource(name));
             let query = named("resource_names", name)?;
             let set: Vec<Item> = client.change(Method::PUT, &path, &query, &body)?;
-            list(form, set)
+            list(form, set, &Listing::default())
         }
-        TagVerb::List { name, namespace } => {
+        TagVerb::List { name, namespace, listing } => {
             let namespace = namespace.as_ref().map(|space| named("namespaces", space));
             let namespace = namespace.transpose()?;
             let of = name.as_ref().map(|name| named("resource_names", name)).transpose()?;
@@ -71,7 +72,7 @@ pub fn run(common: &Common, verb: &TagVerb) -> Result<(), Failure> {
             if name.is_none() {
                 found.extend(client.items::<Item>(resource("."), &query)?);
             }
-            list(form, found)
+            list(form, found, listing)
         }
         TagVerb::Delete { name, keys, namespace } => {
             let mut query = format!("{}&keys={}", named("resource_names", name)?, names(keys)?);
@@ -86,8 +87,8 @@ pub fn run(common: &Common, verb: &TagVerb) -> Result<(), Failure> {
     }
 }
 
-fn list(form: Form, items: Vec<Item>) -> Result<(), Failure> {
-    let lines: Vec<Line> = items.into_iter().map(Line::from).collect();
+fn list(form: Form, items: Vec<Item>, listing: &Listing) -> Result<(), Failure> {
+    let lines: Vec<Line> = listing.of(items.into_iter().map(Line::from).collect())?;
     let columns = [
         ("OF", Align::Left),
         ("NAMESPACE", Align::Left),

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::args::{Common, TokenVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, show, table, time};
 
 /// Runs a verb.
@@ -29,7 +30,7 @@ pub fn run(common: &Common, verb: &TokenVerb) -> Result<(), Failure> {
                 format!("Token {name} of user {user}, shown this once; {until}:\n{}\n", made.token)
             })
         }
-        TokenVerb::List { user } => list(&client, form, user.as_deref()),
+        TokenVerb::List { user, listing } => list(&client, form, user.as_deref(), listing),
         TokenVerb::Delete { name, user } => {
             if name.is_empty() {
                 return Err(Failure::Usage("a name must not be empty".into()));
@@ -42,10 +43,11 @@ pub fn run(common: &Common, verb: &TokenVerb) -> Result<(), Failure> {
     }
 }
 
-fn list(client: &Client, form: Form, user: Option<&str>) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, user: Option<&str>, listing: &Listing) -> Result<(), Failure> {
     let path =
         user.map_or("/v1/tokens".to_owned(), |user| format!("/v1/tokens?user={}", part(user)));
     let ApiTokens { tokens } = client.get(&path)?;
+    let tokens = listing.of(tokens)?;
     let columns = [
         ("USER", Align::Left),
         ("TOKEN", Align::Left),

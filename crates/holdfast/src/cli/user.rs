@@ -6,6 +6,7 @@ use serde_json::json;
 use super::args::{Common, UserVerb};
 use super::client::{Client, path_of};
 use super::failure::Failure;
+use super::listing::Listing;
 use super::output::{Align, Form, show, table, time};
 
 /// Runs a verb.
@@ -23,7 +24,7 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
                 )
             })
         }
-        UserVerb::List => list(&client, form),
+        UserVerb::List(listing) => list(&client, form, listing),
         UserVerb::Set { name, role } => {
             let change = UserChange { role: role.clone() };
             let user: User = client.patch(&path_of("users", name)?, &change)?;
@@ -38,9 +39,10 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
     }
 }
 
-fn list(client: &Client, form: Form) -> Result<(), Failure> {
+fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
     let users: Vec<User> =
         client.get_all("/v1/users", |page: Users| (page.users, page.more), |last| &last.name)?;
+    let users = listing.of(users)?;
     let columns = [
         ("NAME", Align::Left),
         ("ROLE", Align::Left),

@@ -10,6 +10,7 @@ use super::args::{Common, VolumeVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
 use super::limits::{self, Limits};
+use super::listing::Listing;
 use super::offload;
 use super::output::{Align, Form, facts, show, table, time};
 use super::size::human;
@@ -40,7 +41,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
             let made: Volume = client.post("/v1/volumes", &new)?;
             show(form, &made, || created(&made))
         }
-        VolumeVerb::List { destroyed } => list(&client, form, *destroyed),
+        VolumeVerb::List { destroyed, listing } => list(&client, form, *destroyed, listing),
         VolumeVerb::Show { name } => show_one(&client, form, name),
         VolumeVerb::Resize { name, size, truncate } => {
             let change = VolumeChange {
@@ -55,7 +56,7 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
         VolumeVerb::Limit { name, iops, bandwidth } => {
             limits::run(&client, form, name, *iops, *bandwidth)
         }
-        VolumeVerb::Space { names } => list_space(&client, form, names),
+        VolumeVerb::Space { names, listing } => list_space(&client, form, names, listing),
         VolumeVerb::Rename { name, new_name } => {
             let change = VolumeChange { name: Some(new_name.clone()), ..VolumeChange::default() };
             let volume: Volume = client.patch(&path_of("volumes", name)?, &change)?;
@@ -151,9 +152,9 @@ fn all(client: &Client, path: &str) -> Result<Vec<Volume>, Failure> {
     client.get_all(path, |page: Volumes| (page.volumes, page.more), |last| &last.name)
 }
 
-fn list(client: &Client, form: Form, destroyed: bool) -> Result<(), Failure> {
-    let volumes =
-        all(client, if destroyed { "/v1/volumes?destroyed=true" } else { "/v1/volumes" })?;
+fn list(client: &Client, form: Form, destroyed: bool, listing: &Listing) -> Result<(), Failure> {
+    let path = if destroyed { "/v1/volumes?destroyed=true" } else { "/v1/volumes" };
+    let volumes = listing.of(all(client, path)?)?;
     let columns = [
         ("NAME", Align::Left),
         ("SIZE", Align::Right),
@@ -183,7 +184,12 @@ fn list(client: &Client, form: Form, destroyed: bool) -> Result<(), Failure> {
 }
 
 /// The space of volumes.
-fn list_space(client: &Client, form: Form, names: &[String]) -> Result<(), Failure> {
+fn list_space(
+    client: &Client,
+    form: Form,
+    names: &[String],
+    listing: &Listing,
+) -> Result<(), Failure> {
     let volumes: Vec<Volume> = match names.is_empty() {
         true => all(client, "/v1/volumes")?,
         false => {
@@ -191,6 +197,7 @@ fn list_space(client: &Client, form: Form, names: &[String]) -> Result<(), Failu
             names.iter().map(one).collect::<Result<_, _>>()?
         }
     };
+    let volumes = listing.of(volumes)?;
     let columns = [
         ("NAME", Align::Left),
         ("SIZE", Align::Right),

@@ -6,8 +6,8 @@
 //! starts after this one has ended. So no connection is refused meanwhile: it waits in the backlog,
 //! and no command is executed before the host has logged in to the new process.
 //!
-//! It may also ask to hear regularly that the array is alive ([`watchdog_limit`]), and ends one that
-//! says nothing.
+//! It may also ask to hear regularly that the array is alive ([`watchdog_limit`]), and ends one
+//! that says nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};

@@ -14,8 +14,8 @@ use super::episode::Episode;
 use super::shared::Shared;
 use super::supervisor::{tell_alive, watchdog_limit};
 
-/// A thread without a turn for so long is stuck. It takes one each half second when it has nothing to
-/// do; the longest work of one turn is far from this, even while a device answers slowly.
+/// A thread without a turn for so long is stuck. It takes one each half second when it has nothing
+/// to do; the longest work of one turn is far from this, even while a device answers slowly.
 const STUCK_AFTER: Duration = Duration::from_secs(30);
 /// What a thread that has ended has as its last turn.
 const ENDED: u64 = u64::MAX;

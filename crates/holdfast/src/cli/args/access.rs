@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::cli::interval;
+use crate::cli::listing::Listing;
 
 /// `user …`.
 #[derive(Debug, Subcommand)]
@@ -22,7 +23,7 @@ pub enum UserVerb {
         role: String,
     },
     /// List all users.
-    List,
+    List(Listing),
     /// Give a user another role.
     Set {
         /// The user's name.
@@ -57,6 +58,8 @@ pub enum TokenVerb {
         /// Only those of this user.
         #[arg(long)]
         user: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Withdraw an API token.
     Delete {

@@ -2,6 +2,8 @@
 
 use clap::Subcommand;
 
+use crate::cli::listing::Listing;
+
 /// `alert …`.
 #[derive(Debug, Subcommand)]
 pub enum AlertVerb {
@@ -13,6 +15,8 @@ pub enum AlertVerb {
         /// Only those that are at least as grave: info, warning or critical.
         #[arg(long)]
         severity: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Show an alert, and what to do about it.
     Show {

@@ -1,8 +1,11 @@
 //! The verbs of the array's settings.
 
+use std::time::Duration;
+
 use clap::{ArgGroup, Subcommand};
 
 use super::volume::parse_on_off;
+use crate::cli::interval;
 use crate::cli::offload::{self, Switch};
 
 /// `array …`.
@@ -25,13 +28,21 @@ pub enum ArrayVerb {
         /// What the array is called: 1 to 63 of A-Z a-z 0-9 -.
         #[arg(long, group = "what")]
         name: Option<String>,
-        /// For how many seconds what is destroyed from now on can be recovered: up to 30 days.
-        #[arg(long, group = "what", value_name = "SECONDS")]
-        eradication_delay: Option<u64>,
+        /// For how long what is destroyed from now on can be recovered, up to 30d: 12h, 7d. A
+        /// number alone is seconds.
+        #[arg(long, group = "what", value_name = "TIME", value_parser = parse_delay)]
+        eradication_delay: Option<Duration>,
         /// Refuse hosts without CHAP, from their next login on.
         #[arg(long, group = "what", value_name = "on|off", value_parser = parse_on_off)]
         chap_required: Option<bool>,
     },
+}
+
+fn parse_delay(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    interval::parse(text)?.ok_or_else(|| "a delay looks like 12h or 7d".to_owned())
 }
 
 /// What `--space-thresholds` says.

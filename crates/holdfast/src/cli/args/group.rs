@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::cli::interval;
+use crate::cli::listing::Listing;
 
 /// `group …`.
 #[derive(Debug, Subcommand)]
@@ -50,6 +51,8 @@ pub enum GroupVerb {
         /// Those that are destroyed, instead of the others.
         #[arg(long)]
         destroyed: bool,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Show a group.
     Show {
@@ -174,6 +177,8 @@ pub enum TagVerb {
         /// Only those in this namespace.
         #[arg(long)]
         namespace: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Take tags away.
     Delete {

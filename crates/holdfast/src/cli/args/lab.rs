@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use crate::cli::listing::Listing;
+
 /// `lab …`.
 #[derive(Debug, Subcommand)]
 pub enum LabVerb {
     /// List the reports that are kept.
-    List,
+    List(Listing),
     /// Show a report: what was measured, beside what papers publish.
     Show {
         /// The report's name.

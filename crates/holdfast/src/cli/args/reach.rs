@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::cli::listing::Listing;
 use crate::cli::size;
 
 /// A host, or a host group.
@@ -52,6 +53,8 @@ pub enum ConnectionVerb {
         /// Those of this host group.
         #[arg(long, conflicts_with = "host")]
         host_group: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
     },
 }
 
@@ -59,7 +62,7 @@ pub enum ConnectionVerb {
 #[derive(Debug, Subcommand)]
 pub enum PortVerb {
     /// List the ports.
-    List,
+    List(Listing),
 }
 
 /// `device …`.
@@ -168,7 +171,7 @@ pub enum HostGroupVerb {
         hosts: Vec<String>,
     },
     /// List all host groups.
-    List,
+    List(Listing),
     /// Show a host group, its hosts and its connections.
     Show {
         /// The host group's name.

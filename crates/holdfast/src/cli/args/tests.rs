@@ -216,6 +216,31 @@ fn so_are_those_of_groups_tags_and_limits() {
 }
 
 #[test]
+fn so_are_those_of_lists_times_and_help() {
+    for line in [
+        "array set --eradication-delay 7d",
+        "volume list --filter size_bytes>=10G --filter name~db --sort -size_bytes --limit 3",
+        "host list --sort name",
+        "version --json",
+        "man target/man",
+    ] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert!(Cli::read(words).is_ok(), "{line}");
+    }
+    for line in [
+        "array set --eradication-delay off",
+        "volume list --filter size",
+        "volume list --limit few",
+        "man",
+    ] {
+        let words = std::iter::once("holdfast").chain(line.split(' '));
+        assert_eq!(Cli::read(words).unwrap_err().exit_code(), 2, "{line}");
+    }
+    let help = Cli::read(["holdfast", "help", "volume", "create"]).unwrap_err();
+    assert!(help.exit_code() == 0 && help.to_string().contains("--block-size"));
+}
+
+#[test]
 fn reports_of_the_lab_have_verbs() {
     for line in ["lab list --json", "lab show r --csv", "lab keep r f.json", "lab delete r"] {
         let words = std::iter::once("holdfast").chain(line.split(' '));

@@ -2,6 +2,7 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 
+use crate::cli::listing::Listing;
 use crate::cli::offload::{self, Switch};
 use crate::cli::size;
 
@@ -27,6 +28,8 @@ pub enum VolumeVerb {
         /// Those that are destroyed, instead of the others.
         #[arg(long)]
         destroyed: bool,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Show a volume and its connections.
     Show {
@@ -72,6 +75,8 @@ pub enum VolumeVerb {
     Space {
         /// The volume's name. Default: all volumes.
         names: Vec<String>,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Give a volume a new name.
     Rename {
@@ -191,6 +196,8 @@ pub enum SnapshotVerb {
         /// Those that are destroyed, instead of the others.
         #[arg(long)]
         destroyed: bool,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Show a snapshot.
     Show {

@@ -1,0 +1,139 @@
+//! What to type instead of a verb that there is not: other programs call the same things
+//! otherwise, and put them in another order.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use super::args::Cli;
+
+/// What others say, and what is said here, the likeliest first.
+const SYNONYMS: [(&[&str], &[&str]); 14] = [
+    (&["rm", "del", "delete", "remove", "drop"], &["destroy", "delete", "remove"]),
+    (&["ls", "dir"], &["list"]),
+    (&["grow", "expand", "extend", "shrink"], &["resize", "grow"]),
+    (&["get", "info", "describe", "display"], &["show", "list"]),
+    (&["new", "add", "make", "mk"], &["create"]),
+    (&["mv"], &["rename"]),
+    (&["cp", "copy"], &["clone"]),
+    (&["edit", "modify", "update", "change"], &["set"]),
+    (&["undelete", "undestroy", "undo"], &["recover"]),
+    (&["purge", "wipe"], &["eradicate"]),
+    (&["map", "attach", "present", "export"], &["connect"]),
+    (&["unmap", "detach"], &["disconnect"]),
+    (&["rollback", "revert"], &["restore"]),
+    (&["snap", "snapshots", "backup"], &["snapshot"]),
+];
+
+/// So many are named, where there are several.
+const NAMED_MAX: usize = 3;
+
+/// One line on a verb that there is not; `None` if it is not like any that there is.
+pub fn of(words: &[OsString], error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let root = Cli::command();
+    let (verb, path) = walked(&root, words, word);
+    let meant = meant(&root, verb, &path, word);
+    let shown: Vec<&str> = meant.iter().map(String::as_str).take(NAMED_MAX).collect();
+    let (last, before) = shown.split_last()?;
+    let all = match before {
+        [] => (*last).to_owned(),
+        before => format!("{} or {last}", before.join(", ")),
+    };
+    Some(format!("there is no {word:?} here; what is meant may be: {all} (--help tells more)"))
+}
+
+/// The innermost verb before a word, and how it is called.
+fn walked<'a>(root: &'a Command, words: &[OsString], end: &str) -> (&'a Command, String) {
+    let (mut verb, mut path) = (root, root.get_name().to_owned());
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        if word == end {
+            break;
+        }
+        if let Some(inner) = verb.find_subcommand(word) {
+            verb = inner;
+            path = format!("{path} {word}");
+        }
+    }
+    (verb, path)
+}
+
+/// What a word may mean after a verb, the likeliest first.
+fn meant(root: &Command, verb: &Command, path: &str, word: &str) -> Vec<String> {
+    let word = word.to_ascii_lowercase();
+    let synonyms = SYNONYMS.iter().filter(|(others, _)| others.contains(&word.as_str()));
+    let own: Vec<&str> = synonyms.flat_map(|(_, own)| own.iter().copied()).collect();
+    let of_verb = own.iter().filter(|name| verb.find_subcommand(name).is_some());
+    let here: Vec<String> = of_verb.map(|name| format!("{path} {name}")).collect();
+    if !here.is_empty() {
+        return here;
+    }
+    // Of what it is said comes first here, and then what is done; elsewhere it is a verb of all.
+    let anywhere = own.iter().copied().chain([word.as_str()]);
+    let with_noun = anywhere.flat_map(|name| {
+        let nouns = root.get_subcommands().filter(|noun| noun.get_name() != "help");
+        nouns.filter_map(move |noun| {
+            let found = noun.find_subcommand(name)?;
+            Some(format!("{} {} {}", root.get_name(), noun.get_name(), found.get_name()))
+        })
+    });
+    let of_all = own.iter().filter(|name| root.find_subcommand(name).is_some());
+    let of_all = of_all.map(|name| format!("{} {name}", root.get_name()));
+    match verb.get_name() == root.get_name() {
+        true => of_all.chain(with_noun).collect(),
+        false => of_all.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(line: &str) -> Option<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = Cli::read(&words).unwrap_err();
+        of(&words, &error)
+    }
+
+    #[test]
+    fn what_others_call_otherwise_is_known() {
+        for (line, meant) in [
+            ("holdfast volume rm v", "be: holdfast volume destroy ("),
+            ("holdfast --pool d volume delete v", "be: holdfast volume destroy ("),
+            ("holdfast volume grow v", "be: holdfast volume resize ("),
+            ("holdfast host remove h", "be: holdfast host delete ("),
+            ("holdfast volume ls --json", "be: holdfast volume list ("),
+            ("holdfast volume attach v h", "be: holdfast connect ("),
+            (
+                "holdfast rm v",
+                "be: holdfast volume destroy, holdfast snapshot destroy or holdfast g",
+            ),
+            ("holdfast create v", "be: holdfast pool create, holdfast volume create or "),
+            ("holdfast snap v", "be: holdfast snapshot ("),
+            ("holdfast pool expand", "be: holdfast pool grow ("),
+        ] {
+            let hint = hint(line).unwrap();
+            assert!(hint.contains(meant) && !hint.contains('\n'), "{line}: {hint}");
+        }
+        assert_eq!(hint("holdfast frobnicate"), None);
+        assert_eq!(hint("holdfast volume create"), None);
+    }
+
+    #[test]
+    fn each_that_is_named_exists_somewhere() {
+        let root = Cli::command();
+        let exists = |name: &str| {
+            root.find_subcommand(name).is_some()
+                || root.get_subcommands().any(|noun| noun.find_subcommand(name).is_some())
+        };
+        for name in SYNONYMS.iter().flat_map(|(_, own)| own.iter()) {
+            assert!(exists(name), "{name}");
+        }
+    }
+}
