@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::latency::{self, LatencyBucket};
 use crate::{Optimize, PoolSpace, Scrub};
 
 /// What the array counts, since the start.
@@ -105,7 +106,7 @@ pub struct MemoryCounters {
 }
 
 /// Commands of one class. The mean latency is the sum of the latencies divided by the count.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CommandCounters {
     /// Commands that succeeded.
     pub ok: u64,
@@ -120,6 +121,46 @@ pub struct CommandCounters {
     /// The bytes of the longest successful one.
     #[serde(default)]
     pub largest_bytes: u64,
+    /// How many of the successful ones took how long: a histogram, from the shortest latencies to
+    /// the longest; without empty buckets, but for the totals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<LatencyBucket>,
+}
+
+/// What a percentile is at most: of those that took longer it is known only that.
+const LONGEST_US: u64 = 10_000_000;
+
+impl CommandCounters {
+    /// Adds those of others.
+    pub fn add(&mut self, more: &Self) {
+        self.ok += more.ok;
+        self.failed += more.failed;
+        self.bytes += more.bytes;
+        self.ok_latency_us += more.ok_latency_us;
+        self.failed_latency_us += more.failed_latency_us;
+        self.largest_bytes = self.largest_bytes.max(more.largest_bytes);
+        latency::add(&mut self.latencies, &more.latencies);
+    }
+
+    /// What was counted since `before`; the longest one is of all times. `None` if something has
+    /// become less.
+    pub fn since(&self, before: &Self) -> Option<Self> {
+        Some(Self {
+            ok: self.ok.checked_sub(before.ok)?,
+            failed: self.failed.checked_sub(before.failed)?,
+            bytes: self.bytes.checked_sub(before.bytes)?,
+            ok_latency_us: self.ok_latency_us.checked_sub(before.ok_latency_us)?,
+            failed_latency_us: self.failed_latency_us.checked_sub(before.failed_latency_us)?,
+            largest_bytes: self.largest_bytes,
+            latencies: latency::since(&before.latencies, &self.latencies)?,
+        })
+    }
+
+    /// A latency in microseconds that so many percent of the successful ones took at most, by the
+    /// ends of buckets; 10 s also stands for what took longer. `None` if there were none.
+    pub fn percentile_us(&self, percent: u8) -> Option<u64> {
+        latency::percentile_us(&self.latencies, percent, LONGEST_US)
+    }
 }
 
 /// The commands of one initiator to one volume.

@@ -6,6 +6,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::latency::{self, LatencyBucket};
 use crate::{ApiError, Interface, Refusal, Shared, blocking};
 
 /// The name of the controller; there is one.
@@ -237,15 +238,6 @@ pub struct DeviceTransfers {
     pub latencies: Vec<LatencyBucket>,
 }
 
-/// Transfers that took longer than those of the bucket before, and no longer than this.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LatencyBucket {
-    /// The longest latency, in microseconds; null in the last bucket, which has no end.
-    pub up_to_us: Option<u64>,
-    /// How many transfers.
-    pub count: u64,
-}
-
 impl DeviceTransfers {
     /// How many of the successful ones took longer than `us` microseconds, as far as buckets end
     /// there.
@@ -257,14 +249,7 @@ impl DeviceTransfers {
     /// A latency in microseconds that so many percent of the successful ones took at most: where
     /// their bucket ends, or the longest latency. `None` if there were none.
     pub fn percentile_us(&self, percent: u8) -> Option<u64> {
-        let counted: u64 = self.latencies.iter().map(|bucket| bucket.count).sum();
-        let wanted = (u128::from(counted) * u128::from(percent)).div_ceil(100) as u64;
-        let mut so_far = 0;
-        let found = self.latencies.iter().find(|bucket| {
-            so_far += bucket.count;
-            bucket.count > 0 && so_far >= wanted
-        })?;
-        Some(found.up_to_us.unwrap_or(u64::MAX).min(self.ok_latency_us_max))
+        latency::percentile_us(&self.latencies, percent, self.ok_latency_us_max)
     }
 }
 

@@ -108,13 +108,9 @@ impl Evidence {
     /// Its commands of a class, to all volumes.
     fn commands(&self, class: &str) -> CommandCounters {
         let of_class = self.paths.iter().filter_map(|path| path.commands.get(class));
-        of_class.fold(CommandCounters::default(), |sum, part| CommandCounters {
-            ok: sum.ok + part.ok,
-            failed: sum.failed + part.failed,
-            bytes: sum.bytes + part.bytes,
-            ok_latency_us: sum.ok_latency_us + part.ok_latency_us,
-            failed_latency_us: sum.failed_latency_us + part.failed_latency_us,
-            largest_bytes: sum.largest_bytes.max(part.largest_bytes),
+        of_class.fold(CommandCounters::default(), |mut sum, part| {
+            sum.add(part);
+            sum
         })
     }
 

@@ -23,6 +23,7 @@ mod host_check;
 mod hosts;
 mod integrity;
 mod lab;
+mod latency;
 mod metrics;
 mod offloads;
 mod optimize;
@@ -72,7 +73,7 @@ pub use device_changes::{
 };
 pub use devices::{
     CatchingUp, Controller, Controllers, Device, DeviceCalls, DeviceHealth, DeviceParts,
-    DeviceState, DeviceTransfers, Devices, LatencyBucket,
+    DeviceState, DeviceTransfers, Devices,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
@@ -83,6 +84,7 @@ pub use lab::{
     LabAim, LabCase, LabMachine, LabMeasured, LabPublished, LabRatio, LabReport, LabReportLine,
     LabReports, LabScenario, LabSettings, LabState,
 };
+pub use latency::LatencyBucket;
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};

@@ -35,12 +35,16 @@ impl Telemetry for Quiet {
         // The first volume that is created: 0 is the array's own.
         let written =
             CommandCounters { ok: 4, bytes: 4096, ok_latency_us: 500_000, ..Default::default() };
+        let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
+        let latencies = vec![bucket(Some(10), 0), bucket(Some(200_000), 4), bucket(None, 0)];
+        let total = CommandCounters { latencies, ..written.clone() };
         let path = PathCounters {
             volume_id: Some(1),
             commands: [("write".to_owned(), written)].into(),
             ..PathCounters::default()
         };
-        Counters { paths: vec![path], ..Counters::default() }
+        let totals = [("write".to_owned(), total)].into();
+        Counters { paths: vec![path], totals, ..Counters::default() }
     }
 
     fn devices(&self) -> Devices {

@@ -1,8 +1,11 @@
 //! What the front end has done: the counters that hosts show (esxtop), seen from the array.
 
 mod class;
+mod copies;
+mod latency;
 mod retired;
 mod turns;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,9 +17,15 @@ use block::VolumeId;
 use parking_lot::RwLock;
 
 pub use class::Class;
+pub use copies::CopySnapshot;
+pub use latency::{COMMAND_LATENCY_BOUNDS_US, CommandLatencies};
 pub use turns::TurnSnapshot;
+pub use wire::{WireCounters, WireSnapshot};
 
 use super::device::{DeviceCounters, DeviceSnapshot};
+pub(crate) use copies::Copied;
+use copies::CopyCounters;
+use latency::LatencyCounters;
 use turns::TurnCounters;
 
 /// What was done of one class. Counts from the start of the process.
@@ -28,6 +37,8 @@ struct ClassCounters {
     ok_latency_us: AtomicU64,
     failed_latency_us: AtomicU64,
     largest_bytes: AtomicU64,
+    /// Of the successful ones.
+    latencies: LatencyCounters,
 }
 
 /// The same at one moment.
@@ -74,36 +85,6 @@ impl ClassSnapshot {
     }
 }
 
-/// Copies that read a volume, or wrote one.
-#[derive(Debug, Default)]
-struct CopyCounters {
-    commands: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl CopyCounters {
-    fn count(&self, bytes: u64) {
-        self.commands.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn snapshot(&self) -> CopySnapshot {
-        CopySnapshot {
-            commands: self.commands.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-        }
-    }
-}
-
-/// The same at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CopySnapshot {
-    /// Commands that succeeded.
-    pub commands: u64,
-    /// Bytes that they copied.
-    pub bytes: u64,
-}
-
 /// What one initiator did to one volume, or all of them through one port.
 #[derive(Debug, Default)]
 pub struct PathCounters {
@@ -137,11 +118,17 @@ impl PathCounters {
             counters.ok.fetch_add(1, Ordering::Relaxed);
             counters.bytes.fetch_add(bytes, Ordering::Relaxed);
             counters.ok_latency_us.fetch_add(latency_us, Ordering::Relaxed);
+            counters.latencies.count(latency_us);
             raise(&counters.largest_bytes, bytes);
         } else {
             counters.failed.fetch_add(1, Ordering::Relaxed);
             counters.failed_latency_us.fetch_add(latency_us, Ordering::Relaxed);
         }
+    }
+
+    /// How long the successful ones of a class took; `None` if there were none.
+    pub fn latencies(&self, class: Class) -> Option<CommandLatencies> {
+        self.classes[class as usize].latencies.snapshot()
     }
 
     /// What was counted so far, in the order of [`Class::ALL`].
@@ -185,35 +172,6 @@ pub(super) fn raise(most: &AtomicU64, value: u64) {
     if value > most.load(Ordering::Relaxed) {
         most.fetch_max(value, Ordering::Relaxed);
     }
-}
-
-/// What a command copied from one volume to another, or within one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Copied {
-    pub source: VolumeId,
-    pub destination: VolumeId,
-    pub bytes: u64,
-}
-
-/// What one front-end thread moved over its sockets.
-#[derive(Debug, Default)]
-pub struct WireCounters {
-    /// Bytes that came.
-    pub received_bytes: AtomicU64,
-    /// Bytes that went.
-    pub sent_bytes: AtomicU64,
-    connections: AtomicU64,
-}
-
-/// What all front-end threads moved over their sockets, at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WireSnapshot {
-    /// Bytes of TCP payload received since the start.
-    pub received_bytes: u64,
-    /// Bytes of TCP payload sent since the start.
-    pub sent_bytes: u64,
-    /// Connections that are open now.
-    pub connections: u64,
 }
 
 /// An initiator and a volume.
@@ -288,6 +246,20 @@ impl Counters {
         (0..ports).map(one).collect()
     }
 
+    /// How long the successful commands of a class took that came through each port.
+    pub fn port_latencies(&self, class: Class) -> Vec<CommandLatencies> {
+        let ports = self.ports.first().map_or(0, Vec::len);
+        let one = |port: usize| {
+            let of_threads = self.ports.iter().filter_map(|thread| thread.get(port));
+            let counted = of_threads.filter_map(|counters| counters.latencies(class));
+            counted.fold(CommandLatencies::default(), |mut sum, more| {
+                latency::add(&mut sum, &more);
+                sum
+            })
+        };
+        (0..ports).map(one).collect()
+    }
+
     /// A connection was given to a front end.
     pub fn connection_opened(&self, thread: usize) {
         self.wire_of(thread).connections.fetch_add(1, Ordering::Relaxed);
@@ -326,9 +298,14 @@ impl Counters {
 
     /// What each initiator did to each volume, in the order of their names.
     pub fn paths(&self) -> Vec<PathSnapshot> {
+        self.paths_with(|path, _| path)
+    }
+
+    /// The same, each as `of` makes it, which is also given the counters.
+    pub fn paths_with<T>(&self, of: impl Fn(PathSnapshot, &PathCounters) -> T) -> Vec<T> {
         let paths = self.paths.read();
-        let snapshot =
-            |((initiator, volume), path): (&(String, _), &Arc<PathCounters>)| PathSnapshot {
+        let snapshot = |((initiator, volume), path): (&PathKey, &Arc<PathCounters>)| {
+            let snapshot = PathSnapshot {
                 initiator: initiator.clone(),
                 volume: *volume,
                 classes: path.snapshot(),
@@ -337,6 +314,8 @@ impl Counters {
                 copied_from: path.copied_from.snapshot(),
                 copied_to: path.copied_to.snapshot(),
             };
+            of(snapshot, path)
+        };
         paths.iter().map(snapshot).collect()
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use block::VolumeId;
 
-use super::{Exposition, Family};
+use super::{Exposition, Family, add_latencies};
 use crate::{CommandCounters, Counters, Interface, PathCounters};
 
 /// How many volumes or hosts are read while a lock is held.
@@ -18,6 +18,7 @@ type Commands = BTreeMap<String, CommandCounters>;
 pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, hosts: usize) {
     let counters = interface.telemetry.counters();
     told(page, "", "by class", &[("", "", &counters.totals)]);
+    durations(&counters, page);
     page.counter("holdfast_received_bytes_total", "Bytes of TCP payload received.")
         .count(&[], counters.wire.received_bytes);
     page.counter("holdfast_sent_bytes_total", "Bytes of TCP payload sent.")
@@ -31,6 +32,15 @@ pub(super) fn add(interface: &Interface, page: &mut Exposition, volumes: usize, 
     page.gauge("holdfast_objects_without_metrics", "Objects beyond the bound on series.")
         .count(&[("kind", "volume")], counts.volumes.saturating_sub(shown) as u64)
         .count(&[("kind", "host")], counts.hosts.saturating_sub(hosts_shown) as u64);
+}
+
+/// How long commands took.
+fn durations(counters: &Counters, page: &mut Exposition) {
+    let help = "How long commands took that succeeded, by class.";
+    let mut family = page.histogram("holdfast_command_duration_seconds", help);
+    for (class, counts) in &counters.totals {
+        add_latencies(&mut family, &[("class", class)], &counts.latencies, counts.ok_latency_us);
+    }
 }
 
 fn memory(counters: &Counters, page: &mut Exposition) {
@@ -76,6 +86,7 @@ fn of_volumes(
             unique.count(&[("volume", &volume.name)], object.space.unique_bytes);
         }
     }
+    limits(&volumes, page);
     let done = sums(paths, |path| path.volume_id.map(VolumeId));
     let rows = volumes.iter().filter_map(|volume| {
         let commands = done.get(&volume.id)?;
@@ -83,6 +94,24 @@ fn of_volumes(
     });
     told(page, "volume_", "of a volume, by class", &rows.collect::<Vec<_>>());
     volumes.len()
+}
+
+/// The limits of volumes that have some.
+fn limits(volumes: &[array::VolumeInfo], page: &mut Exposition) {
+    let help = "Reads, writes and offloads a second that a volume is limited to.";
+    let mut iops = page.gauge("holdfast_volume_limit_commands_per_second", help);
+    for volume in volumes {
+        if let Some(limit) = volume.limits.iops {
+            iops.count(&[("volume", &volume.name)], limit);
+        }
+    }
+    let help = "Bytes a second that hosts may read and write of a volume.";
+    let mut bandwidth = page.gauge("holdfast_volume_limit_bytes_per_second", help);
+    for volume in volumes {
+        if let Some(limit) = volume.limits.bandwidth_bytes_per_s {
+            bandwidth.count(&[("volume", &volume.name)], limit);
+        }
+    }
 }
 
 /// Returns how many were shown.
@@ -118,12 +147,7 @@ fn sums<K: Ord>(
         let Some(key) = key(path) else { continue };
         let sum = sums.entry(key).or_default();
         for (class, counts) in &path.commands {
-            let sum = sum.entry(class.clone()).or_default();
-            sum.ok += counts.ok;
-            sum.failed += counts.failed;
-            sum.bytes += counts.bytes;
-            sum.ok_latency_us += counts.ok_latency_us;
-            sum.failed_latency_us += counts.failed_latency_us;
+            sum.entry(class.clone()).or_default().add(counts);
         }
     }
     sums

@@ -1,6 +1,6 @@
 //! Metrics of the devices of the pool.
 
-use super::{Exposition, Family};
+use super::{Exposition, add_latencies};
 use crate::{CatchingUp, Device, DeviceHealth, DeviceState, DeviceTransfers, Interface};
 
 /// The devices, as hosts' commands wait for them.
@@ -50,19 +50,13 @@ fn asked(
     let help = "How long those took that succeeded.";
     let mut family = page.histogram(&format!("{name}_latency_seconds"), help);
     for (device, kind, of) in all {
-        add_latencies(&mut family, &[("device", device), ("kind", kind)], of);
+        let labels = [("device", *device), ("kind", *kind)];
+        add_latencies(&mut family, &labels, &of.latencies, of.ok_latency_us);
     }
     let mut family = page.gauge(&format!("{name}s_under_way"), under_way);
     for (device, kind, of) in all {
         family.count(&[("device", device), ("kind", kind)], of.under_way);
     }
-}
-
-fn add_latencies(family: &mut Family<'_>, labels: &[(&str, &str)], of: &DeviceTransfers) {
-    let seconds = |us: u64| us as f64 / 1e6;
-    let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
-    let buckets = of.latencies.iter().map(|bucket| (bound(bucket.up_to_us), bucket.count));
-    family.buckets(labels, buckets, seconds(of.ok_latency_us));
 }
 
 /// What block devices say of their own health, as far as they do.

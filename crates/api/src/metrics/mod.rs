@@ -31,9 +31,23 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::latency::LatencyBucket;
 use crate::{ApiError, Interface, Refusal, Shared, blocking};
 
 pub(crate) use exposition::{Exposition, Family};
+
+/// Adds a histogram of latencies.
+fn add_latencies(
+    family: &mut Family<'_>,
+    labels: &[(&str, &str)],
+    latencies: &[LatencyBucket],
+    sum_us: u64,
+) {
+    let seconds = |us: u64| us as f64 / 1e6;
+    let bound = |up_to_us: Option<u64>| up_to_us.map_or(f64::INFINITY, seconds);
+    let buckets = latencies.iter().map(|bucket| (bound(bucket.up_to_us), bucket.count));
+    family.buckets(labels, buckets, seconds(sum_us));
+}
 
 /// The functions that add metrics, in the order in which they are shown.
 const SOURCES: &[fn(&Interface, &mut Exposition)] =

@@ -23,6 +23,9 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
         let new = json!({"name": name, "size_bytes": 1 << 30});
         assert_eq!(world.ask("POST", "/v1/volumes", Some(new)).await.0, 201);
     }
+    let limits = json!({"qos": {"iops_limit": 500, "bandwidth_limit": 1 << 20}});
+    let path = "/api/2.26/volumes?names=b";
+    assert_eq!(world.ask("PATCH", path, Some(limits)).await.0, 200);
     let (status, all) = text(&world, "/metrics").await;
     assert_eq!(status, 200);
     for line in [
@@ -33,6 +36,12 @@ async fn volumes_and_hosts_have_series_up_to_a_bound() {
         "holdfast_volume_command_latency_seconds_sum\
          {volume=\"a\",class=\"write\",result=\"ok\"} 0.5",
         "holdfast_volume_command_bytes_total{volume=\"a\",class=\"write\"} 4096",
+        "holdfast_command_duration_seconds_bucket{class=\"write\",le=\"0.00001\"} 0",
+        "holdfast_command_duration_seconds_bucket{class=\"write\",le=\"0.2\"} 4",
+        "holdfast_command_duration_seconds_bucket{class=\"write\",le=\"+Inf\"} 4",
+        "holdfast_command_duration_seconds_sum{class=\"write\"} 0.5",
+        "holdfast_volume_limit_commands_per_second{volume=\"b\"} 500",
+        "holdfast_volume_limit_bytes_per_second{volume=\"b\"} 1048576",
         "holdfast_objects_without_metrics{kind=\"volume\"} 0",
         "holdfast_device_transfers_total{device=\"pool.data\",kind=\"read\",result=\"ok\"} 3",
         "holdfast_device_transfer_latency_seconds_sum{device=\"pool.data\",kind=\"read\"} 0.00024",

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{CopyCounters, CopySnapshot, Counters, PathCounters, PathKey, raise};
+use super::{Counters, PathCounters, PathKey, raise};
 
 impl Counters {
     /// Moves the counters of an initiator and a volume that is gone to those that the initiator has
@@ -38,6 +38,9 @@ impl PathCounters {
             class.failed_latency_us.fetch_add(more.failed_latency_us, Ordering::Relaxed);
             raise(&class.largest_bytes, more.largest_bytes);
         }
+        for (class, other) in self.classes.iter().zip(&other.classes) {
+            class.latencies.absorb(&other.latencies);
+        }
         for (sum, more) in
             [(&self.reserves, &other.reserves), (&self.zeros_bytes, &other.zeros_bytes)]
         {
@@ -45,12 +48,5 @@ impl PathCounters {
         }
         self.copied_from.absorb(other.copied_from.snapshot());
         self.copied_to.absorb(other.copied_to.snapshot());
-    }
-}
-
-impl CopyCounters {
-    fn absorb(&self, more: CopySnapshot) {
-        self.commands.fetch_add(more.commands, Ordering::Relaxed);
-        self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
     }
 }

@@ -93,6 +93,30 @@ fn ports_are_counted_by_all_threads() {
 }
 
 #[test]
+fn latencies_of_successful_commands_are_in_buckets() {
+    let counters = Counters::new(2, vec![9, 2]);
+    let at = |us| COMMAND_LATENCY_BOUNDS_US.iter().position(|bound| *bound == us).unwrap();
+    let path = counters.path("iqn.a", Some(VolumeId(7)));
+    for path in [&path, counters.port_of(0, 2).unwrap(), counters.port_of(1, 2).unwrap()] {
+        for us in [100, 101, 150, 60_000_000] {
+            path.count(Class::Read, true, 512, Duration::from_micros(us));
+        }
+        path.count(Class::Read, false, 512, Duration::from_micros(5));
+    }
+    assert_eq!(path.latencies(Class::Write), None);
+    let reads = path.latencies(Class::Read).unwrap();
+    assert_eq!((reads[at(100)], reads[at(150)], reads.last()), (1, 2, Some(&1)));
+    assert_eq!(reads.iter().sum::<u64>(), 4);
+    let ports = counters.port_latencies(Class::Read);
+    assert_eq!((ports[0], ports[1][at(150)]), (CommandLatencies::default(), 4));
+    // What was done to a volume that is gone still took as long.
+    let key = ("iqn.a".to_owned(), Some(VolumeId(7)));
+    assert!(counters.retire(&key, &path));
+    let left = counters.path("iqn.a", None).latencies(Class::Read);
+    assert_eq!(left, Some(reads));
+}
+
+#[test]
 fn every_class_has_its_place() {
     for (index, class) in Class::ALL.into_iter().enumerate() {
         assert_eq!(class as usize, index);

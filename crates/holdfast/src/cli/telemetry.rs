@@ -14,7 +14,9 @@ use store::Store;
 use super::members::Members;
 use crate::serve::notify::{Event, News, Notifier};
 use crate::serve::{Observer, now_ms};
-use front::counters::{Class, ClassSnapshot, CopySnapshot};
+use front::counters::{
+    COMMAND_LATENCY_BOUNDS_US, Class, ClassSnapshot, CommandLatencies, CopySnapshot,
+};
 use front::sessions::SessionSnapshot;
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 
@@ -35,20 +37,28 @@ pub struct FrontEnd {
 impl Telemetry for FrontEnd {
     fn counters(&self) -> api::Counters {
         let wire = self.counters.wire();
-        let paths = self.counters.paths().into_iter().map(|path| PathCounters {
+        let paths = self.counters.paths_with(|path, counted| PathCounters {
             initiator: path.initiator,
             volume_id: path.volume.map(|id| id.0),
             volume: None,
-            commands: by_class(&path.classes, false),
+            commands: by_class(&path.classes, |class| counted.latencies(class)),
             reserves: path.reserves,
             zeros_written_bytes: path.zeros_bytes,
             copied_from: copied(path.copied_from),
             copied_to: copied(path.copied_to),
         });
-        let ports = self.portals.iter().zip(self.counters.ports());
-        let ports = ports.map(|(portal, classes)| PortCounters {
+        let latencies = Class::ALL.map(|class| self.counters.port_latencies(class));
+        let of_port = |class: Class, port: usize| latencies[class as usize].get(port).copied();
+        let ports = self.portals.iter().zip(self.counters.ports()).enumerate();
+        let ports = ports.map(|(port, (portal, classes))| PortCounters {
             portal: portal.clone(),
-            commands: by_class(&classes, false),
+            commands: by_class(&classes, |class| of_port(class, port)),
+        });
+        let totals = Class::ALL.iter().zip(self.counters.totals()).zip(&latencies);
+        let totals = totals.map(|((class, counts), ports)| {
+            let mut sum = CommandLatencies::default();
+            ports.iter().flatten().zip((0..sum.len()).cycle()).for_each(|(n, at)| sum[at] += n);
+            (class.name().to_owned(), converted(&counts, buckets(&sum).collect()))
         });
         api::Counters {
             wire: WireCounters {
@@ -58,8 +68,8 @@ impl Telemetry for FrontEnd {
             },
             memory: memory_of(&self.store),
             written: self.store.written().into(),
-            totals: by_class(&self.counters.totals(), true),
-            paths: paths.collect(),
+            totals: totals.collect(),
+            paths,
             ports: ports.collect(),
             ..api::Counters::default()
         }
@@ -182,13 +192,27 @@ fn copied(CopySnapshot { commands, bytes }: CopySnapshot) -> Copied {
     Copied { commands, bytes }
 }
 
-fn by_class(classes: &[ClassSnapshot], with_idle: bool) -> BTreeMap<String, CommandCounters> {
-    let named = Class::ALL.iter().zip(classes);
-    let wanted = named.filter(|(_, counts)| with_idle || counts.ok + counts.failed > 0);
-    wanted.map(|(class, counts)| (class.name().to_owned(), converted(counts))).collect()
+/// The classes that occurred, with the buckets of latencies that are not empty.
+fn by_class(
+    classes: &[ClassSnapshot],
+    latencies: impl Fn(Class) -> Option<CommandLatencies>,
+) -> BTreeMap<String, CommandCounters> {
+    let named = Class::ALL.into_iter().zip(classes);
+    let occurred = named.filter(|(_, counts)| counts.ok + counts.failed > 0);
+    let each = occurred.map(|(class, counts)| {
+        let latencies = latencies(class).unwrap_or_default();
+        let filled = buckets(&latencies).filter(|bucket| bucket.count > 0).collect();
+        (class.name().to_owned(), converted(counts, filled))
+    });
+    each.collect()
 }
 
-fn converted(counts: &ClassSnapshot) -> CommandCounters {
+fn buckets(latencies: &CommandLatencies) -> impl Iterator<Item = LatencyBucket> {
+    let ends = COMMAND_LATENCY_BOUNDS_US.into_iter().map(Some).chain([None]);
+    ends.zip(latencies).map(|(up_to_us, count)| LatencyBucket { up_to_us, count: *count })
+}
+
+fn converted(counts: &ClassSnapshot, latencies: Vec<LatencyBucket>) -> CommandCounters {
     CommandCounters {
         ok: counts.ok,
         failed: counts.failed,
@@ -196,5 +220,6 @@ fn converted(counts: &ClassSnapshot) -> CommandCounters {
         ok_latency_us: counts.ok_latency_us,
         failed_latency_us: counts.failed_latency_us,
         largest_bytes: counts.largest_bytes,
+        latencies,
     }
 }

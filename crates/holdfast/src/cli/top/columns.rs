@@ -1,6 +1,6 @@
 //! The columns, by the names that esxtop gives them (002, tables 2 and 3; 000, figure 22).
 
-use Value::{Count, MbPerSecond, MeanMs, MeanMsFailed, PerSecond};
+use Value::{Count, MbPerSecond, MeanMs, MeanMsFailed, PerSecond, PercentileUs};
 use api::CommandCounters;
 
 use super::rates::Line;
@@ -31,6 +31,9 @@ enum Value {
     MeanMs(&'static str),
     /// The same for failed ones.
     MeanMsFailed(&'static str),
+    /// What so many percent of the interval's successful commands of a class took at most, in
+    /// microseconds.
+    PercentileUs(&'static str, u8),
 }
 
 impl Column {
@@ -52,6 +55,9 @@ impl Column {
                 let CommandCounters { failed, failed_latency_us, .. } = line.recent.of(class);
                 mean(failed_latency_us, failed)
             }
+            PercentileUs(class, percent) => {
+                line.recent.of(class).percentile_us(percent).unwrap_or_default() as f64
+            }
         }
     }
 
@@ -59,6 +65,7 @@ impl Column {
     pub fn text(&self, line: &Line) -> String {
         match self.value {
             Count(of) => of(line).to_string(),
+            PercentileUs(..) => self.value(line).to_string(),
             _ => format!("{:.2}", self.value(line)),
         }
     }
@@ -87,6 +94,8 @@ pub const COLUMNS: &[Column] = &[
     column("MBWRTN/s", "MB written", MbPerSecond(|l| l.recent.of("write").bytes)),
     column("LAT/rd", "ms of a read", MeanMs("read")),
     column("LAT/wr", "ms of a write", MeanMs("write")),
+    column("P99US/rd", "us that 99 of 100 reads took at most", PercentileUs("read", 99)),
+    column("P99US/wr", "us that 99 of 100 writes took at most", PercentileUs("write", 99)),
     copied("CLONE_RD", "copies that read it", Count(|l| l.all.copied_from.commands)),
     copied("CLONE_WR", "copies that wrote it", Count(|l| l.all.copied_to.commands)),
     column("CLONE_F", "failed copies", Count(|l| l.all.of("copy").failed)),
@@ -108,6 +117,8 @@ pub const COLUMNS: &[Column] = &[
     column("ZAVG/f", "ms of a failed one", MeanMsFailed("zero")),
     column("DELAVG/suc", "ms of an unmap", MeanMs("delete")),
     column("DELAVG/f", "ms of a failed one", MeanMsFailed("delete")),
+    column("P50US/rd", "us that half of the reads took at most", PercentileUs("read", 50)),
+    column("P50US/wr", "us that half of the writes took at most", PercentileUs("write", 50)),
 ];
 
 /// Commands of the interval, successful or not.
@@ -117,7 +128,7 @@ fn commands(line: &Line) -> u64 {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use api::Copied;
+    use api::{Copied, LatencyBucket};
 
     use super::super::sample::Totals;
     use super::*;
@@ -135,6 +146,10 @@ pub(super) mod tests {
                     ok_latency_us: 2 * (base + n) * n * 1000,
                     failed_latency_us: 4 * (base + n) * (n + 20) * 1000,
                     largest_bytes: 0,
+                    latencies: vec![
+                        LatencyBucket { up_to_us: Some(10 * n), count: base + n },
+                        LatencyBucket { up_to_us: Some(1000 * n), count: base + n },
+                    ],
                 };
                 (class.to_owned(), counters)
             });
@@ -157,6 +172,8 @@ pub(super) mod tests {
             ("MBWRTN/s", "6.00"),
             ("LAT/rd", "1.00"),
             ("LAT/wr", "2.00"),
+            ("P99US/rd", "1000"),
+            ("P99US/wr", "2000"),
             ("CLONE_RD", "150"),
             ("CLONE_WR", "160"),
             ("CLONE_F", "412"),
@@ -178,6 +195,8 @@ pub(super) mod tests {
             ("ZAVG/f", "25.00"),
             ("DELAVG/suc", "6.00"),
             ("DELAVG/f", "26.00"),
+            ("P50US/rd", "10"),
+            ("P50US/wr", "20"),
         ];
         let shown: Vec<(&str, String)> =
             COLUMNS.iter().map(|column| (column.name, column.text(&line))).collect();

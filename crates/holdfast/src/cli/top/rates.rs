@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::{CommandCounters, Copied};
+use api::Copied;
 
 use super::sample::{Kind, Sample, Totals};
 
@@ -78,22 +78,11 @@ fn added(before: &Totals, after: &Totals) -> Option<Totals> {
     let each = after
         .commands
         .iter()
-        .map(|(class, after)| Some((class.clone(), commands_added(before.of(class), *after)?)));
+        .map(|(class, after)| Some((class.clone(), after.since(&before.of(class))?)));
     Some(Totals {
         commands: each.collect::<Option<BTreeMap<_, _>>>()?,
         copied_from: copies_added(before.copied_from, after.copied_from)?,
         copied_to: copies_added(before.copied_to, after.copied_to)?,
-    })
-}
-
-fn commands_added(before: CommandCounters, after: CommandCounters) -> Option<CommandCounters> {
-    Some(CommandCounters {
-        ok: after.ok.checked_sub(before.ok)?,
-        failed: after.failed.checked_sub(before.failed)?,
-        bytes: after.bytes.checked_sub(before.bytes)?,
-        ok_latency_us: after.ok_latency_us.checked_sub(before.ok_latency_us)?,
-        failed_latency_us: after.failed_latency_us.checked_sub(before.failed_latency_us)?,
-        largest_bytes: after.largest_bytes,
     })
 }
 

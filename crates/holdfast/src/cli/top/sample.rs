@@ -45,17 +45,12 @@ pub struct Totals {
 impl Totals {
     /// The counters of a class.
     pub fn of(&self, class: &str) -> CommandCounters {
-        self.commands.get(class).copied().unwrap_or_default()
+        self.commands.get(class).cloned().unwrap_or_default()
     }
 
     fn add(&mut self, path: &PathCounters) {
         for (class, more) in &path.commands {
-            let sum = self.commands.entry(class.clone()).or_default();
-            sum.ok += more.ok;
-            sum.failed += more.failed;
-            sum.bytes += more.bytes;
-            sum.ok_latency_us += more.ok_latency_us;
-            sum.failed_latency_us += more.failed_latency_us;
+            self.commands.entry(class.clone()).or_default().add(more);
         }
         for (sum, more) in
             [(&mut self.copied_from, path.copied_from), (&mut self.copied_to, path.copied_to)]
@@ -146,7 +141,7 @@ fn volume_name(path: &PathCounters) -> Option<String> {
 pub(super) mod tests {
     use std::time::Duration;
 
-    use api::{PortCounters, Written};
+    use api::{LatencyBucket, PortCounters, Written};
 
     use super::*;
 
@@ -162,6 +157,7 @@ pub(super) mod tests {
             ok: count,
             bytes: count << 20,
             ok_latency_us: count * 2000,
+            latencies: vec![LatencyBucket { up_to_us: Some(2000), count }],
             ..CommandCounters::default()
         };
         PathCounters {

@@ -1,0 +1,49 @@
+//! What was copied, counted where it was read and where it was written.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use block::VolumeId;
+
+/// Copies that read a volume, or wrote one.
+#[derive(Debug, Default)]
+pub(super) struct CopyCounters {
+    commands: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl CopyCounters {
+    pub(super) fn count(&self, bytes: u64) {
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn snapshot(&self) -> CopySnapshot {
+        CopySnapshot {
+            commands: self.commands.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Adds what others have counted, who count no more.
+    pub(super) fn absorb(&self, more: CopySnapshot) {
+        self.commands.fetch_add(more.commands, Ordering::Relaxed);
+        self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The same at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopySnapshot {
+    /// Commands that succeeded.
+    pub commands: u64,
+    /// Bytes that they copied.
+    pub bytes: u64,
+}
+
+/// What a command copied from one volume to another, or within one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copied {
+    pub source: VolumeId,
+    pub destination: VolumeId,
+    pub bytes: u64,
+}
