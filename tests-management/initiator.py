@@ -30,6 +30,10 @@ class Disk:
         """Fills so many bytes with one value."""
         self._io(f"write -P {pattern} {offset} {length}")
 
+    def write_file(self, offset, length, path):
+        """Writes so many bytes of a file."""
+        self._io(f"write -s {path} {offset} {length}")
+
     def holds(self, offset, length, pattern):
         """Whether so many bytes are all of one value."""
         told = self._io(f"read -P {pattern} {offset} {length}")

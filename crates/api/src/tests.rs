@@ -22,6 +22,7 @@ mod memory;
 mod metrics;
 mod rest;
 mod rest_groups;
+mod rest_space;
 mod switches;
 mod turns;
 

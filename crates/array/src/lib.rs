@@ -64,7 +64,10 @@ pub use objects::tags::{TAGS_MAX, Tag, TagFilter, Tagged};
 pub use objects::users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
 pub use objects::volumes::VOLUMES_MAX;
 pub use objects::{alerts, audit, lab_reports, settings, tags, users};
-pub use pool::{Damage, DamageReport, DamagedBlocks, ObjectSpace, PoolFigures, PoolSpace};
+pub use pool::{
+    AccountedSpace, Damage, DamageReport, DamagedBlocks, ObjectSpace, PoolFigures, PoolSpace,
+    SpaceSums, VolumesSpace,
+};
 pub use protection::{GroupChange, GroupInfo, GroupSnapshotInfo, Ran};
 pub use salvaged::{SalvagedObject, SalvagedObjects, salvaged_objects};
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};

@@ -13,6 +13,7 @@ mod settings;
 mod several;
 mod snapshots;
 mod steps;
+mod sums;
 mod tags;
 mod time;
 mod tokens;

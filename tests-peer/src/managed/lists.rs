@@ -77,6 +77,9 @@ fn selected(report: &mut Report, world: &World) {
     for (title, path) in [
         ("volumes", format!("volumes?names={}", listed("v", 0))),
         ("volumes/space", format!("volumes/space?names={}", listed("d", 0))),
+        ("hosts/space", format!("hosts/space?names={hosts}")),
+        ("host-groups/space", format!("host-groups/space?names={}", listed("hg", 0))),
+        ("protection-groups/space", format!("protection-groups/space?names={}", listed("g", 0))),
         ("volume-snapshots", format!("volume-snapshots?names={longest}")),
         ("volume-snapshots/tags", format!("volume-snapshots/tags?resource_names={longest}")),
         ("hosts", format!("hosts?names={hosts}")),

@@ -49,6 +49,7 @@ mod hardware;
 mod host_groups;
 mod hosts;
 mod ids;
+mod joint_space;
 mod list;
 mod lists;
 mod members;
@@ -158,6 +159,9 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(hardware::network_interfaces, hardware::change_interfaces))
         .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
         .routes(routes!(volume_space::list))
+        .routes(routes!(joint_space::list_of_hosts))
+        .routes(routes!(joint_space::list_of_host_groups))
+        .routes(routes!(joint_space::list_of_groups))
         .routes(routes!(
             volume_snapshots::list,
             volume_snapshots::create,

@@ -159,7 +159,11 @@ pub(crate) fn name_of(interface: &Interface, id: &str) -> Option<String> {
 
 /// A group that is destroyed or not, as requested. If it does not match, it is refused as
 /// nonexistent.
-fn find(interface: &Interface, name: &str, destroyed: Option<bool>) -> Result<GroupInfo, Refused> {
+pub(super) fn find(
+    interface: &Interface,
+    name: &str,
+    destroyed: Option<bool>,
+) -> Result<GroupInfo, Refused> {
     let group = interface.array.group(name)?;
     match destroyed {
         Some(destroyed) if destroyed != group.eradicate_ms.is_some() => {

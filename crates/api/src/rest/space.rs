@@ -4,7 +4,7 @@
 //! Figures that the last pass of accounting does not cover yet are 0, because these clients need a
 //! number: `/v1` distinguishes the two.
 
-use array::ObjectSpace;
+use array::{ObjectSpace, VolumesSpace};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -92,6 +92,49 @@ impl RestSpace {
     }
 }
 
+/// The space of several volumes together: those of a host, a host group or a protection group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RestJointSpace {
+    /// What hosts have written divided by what is stored for it.
+    pub data_reduction: f64,
+    /// Stored bytes that only one snapshot of one of the volumes refers to.
+    pub snapshots: u64,
+    /// The part of the provisioned bytes that hosts have not written: 0 to 1.
+    pub thin_provisioning: f64,
+    /// The same as `unique`.
+    pub total_physical: Option<u64>,
+    /// Provisioned bytes.
+    pub total_provisioned: u64,
+    /// What is provisioned divided by what is stored for it.
+    pub total_reduction: f64,
+    /// Bytes that hosts have written and not unmapped; the same as `virtual`.
+    pub total_used: u64,
+    /// Stored bytes that destroying and eradicating all of the volumes would free; `null` if that
+    /// is not known: one of them shares data, which may be with another of them, or is not
+    /// accounted for yet.
+    pub unique: Option<u64>,
+    /// Bytes that hosts have written and not unmapped.
+    pub r#virtual: u64,
+}
+
+impl From<VolumesSpace> for RestJointSpace {
+    fn from(space: VolumesSpace) -> Self {
+        let accounted = space.accounted.unwrap_or_default();
+        let reduction = |bytes| ratio(bytes, accounted.share_bytes).unwrap_or(1.0);
+        Self {
+            data_reduction: reduction(accounted.mapped_bytes),
+            snapshots: space.snapshots_bytes,
+            thin_provisioning: thin(space.size_bytes, space.mapped_bytes),
+            total_physical: space.unique_bytes,
+            total_provisioned: space.size_bytes,
+            total_reduction: reduction(accounted.size_bytes),
+            total_used: space.mapped_bytes,
+            unique: space.unique_bytes,
+            r#virtual: space.mapped_bytes,
+        }
+    }
+}
+
 /// The space of the snapshots of a protection group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestSnapshotsSpace {
@@ -114,6 +157,8 @@ fn thin(size_bytes: u64, mapped_bytes: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use array::AccountedSpace;
+
     use super::*;
 
     #[test]
@@ -131,5 +176,23 @@ mod tests {
         assert_eq!((full.data_reduction, full.total_reduction), (3.0, 10.0));
         assert_eq!(full.snapshots, 7);
         assert_eq!((full.unique, full.thin_provisioning), (3, 0.75));
+    }
+
+    #[test]
+    fn ratios_of_several_volumes_are_those_of_their_sums() {
+        let none = RestJointSpace::from(VolumesSpace::default());
+        assert_eq!((none.data_reduction, none.total_reduction, none.unique), (1.0, 1.0, None));
+        let accounted =
+            AccountedSpace { as_of_s: 9, size_bytes: 80, mapped_bytes: 24, share_bytes: 8 };
+        let space = RestJointSpace::from(VolumesSpace {
+            size_bytes: 160,
+            mapped_bytes: 40,
+            snapshots_bytes: 7,
+            unique_bytes: Some(5),
+            accounted: Some(accounted),
+        });
+        assert_eq!((space.data_reduction, space.total_reduction), (3.0, 10.0));
+        assert_eq!((space.thin_provisioning, space.snapshots, space.r#virtual), (0.75, 7, 40));
+        assert_eq!((space.unique, space.total_physical), (Some(5), Some(5)));
     }
 }

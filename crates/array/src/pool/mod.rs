@@ -7,6 +7,8 @@ mod accounting;
 mod capacity;
 mod integrity;
 mod optimize;
+mod sums;
 
 pub use accounting::{ObjectSpace, PoolFigures, PoolSpace};
 pub use integrity::{Damage, DamageReport, DamagedBlocks};
+pub use sums::{AccountedSpace, SpaceSums, VolumesSpace};

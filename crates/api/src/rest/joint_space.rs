@@ -1,0 +1,226 @@
+//! `hosts/space`, `host-groups/space`, `protection-groups/space`: the stored data of the volumes of
+//! each.
+
+use std::cell::RefCell;
+
+use array::{Error, Looked, SpaceSums, VolumesSpace};
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::ids::{Ids, Kind};
+use super::protection_groups::{find, name_of};
+use super::space::RestJointSpace;
+use super::{
+    Answer, DestroyedParam, Glance, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Query,
+    Refusals, Refused, Selection, SelectionParams, answer, each,
+};
+use crate::{Interface, Shared};
+
+/// The most connections and members that one request adds up.
+const SUMMED_MAX: usize = 1_000_000;
+
+/// The space of the volumes of a host or a host group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestHostSpace {
+    /// Its name.
+    pub name: String,
+    /// The stored data of the volumes that are connected to it.
+    pub space: RestJointSpace,
+    /// The time of the figures, in milliseconds since 1970; `null` if there are none yet.
+    pub time: Option<u64>,
+}
+
+/// The space of the volumes of a protection group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestProtectionGroupSpace {
+    /// The protection group's id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The stored data of its volumes; `snapshots` are its own.
+    pub space: RestJointSpace,
+    /// The time of the figures, in milliseconds since 1970; `null` if there are none yet.
+    pub time: Option<u64>,
+}
+
+// Nothing is summed up in `total`: a volume may belong to several of them.
+impl Listed for RestHostSpace {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl Listed for RestProtectionGroupSpace {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl RestHostSpace {
+    fn new(name: &str, space: VolumesSpace) -> Self {
+        let time = time_of(&space);
+        Self { name: name.to_owned(), space: space.into(), time }
+    }
+}
+
+fn time_of(space: &VolumesSpace) -> Option<u64> {
+    space.accounted.map(|accounted| accounted.as_of_s * 1000)
+}
+
+/// An object before its volumes are added up.
+struct ByName<'a>(&'a str);
+
+impl Glance for ByName<'_> {
+    fn key(&self) -> String {
+        self.0.to_owned()
+    }
+
+    fn field(&self, path: &[&str]) -> Option<Value> {
+        (path == ["name"]).then(|| Value::from(self.0))
+    }
+}
+
+/// The list of all objects: `names` reads their names in pieces, `one` adds up one of them. Those
+/// that end meanwhile are left out.
+fn all<T: Listed>(
+    listing: &Listing,
+    names: impl Fn(Option<&str>, usize) -> Vec<String>,
+    one: impl Fn(&str) -> Result<T, Error>,
+) -> Result<Items, Refused> {
+    let failure = RefCell::new(None);
+    let made = |name: &str| match one(name) {
+        Ok(item) => Some(item),
+        Err(Error::NoSuchHost(_) | Error::NoSuchHostGroup(_) | Error::NoSuchGroup(_)) => None,
+        Err(error) => {
+            failure.borrow_mut().get_or_insert(error);
+            None
+        }
+    };
+    let items = listing.glanced(
+        |after, limit, is_worth| {
+            let names = names(after, limit);
+            let next = names.last().filter(|_| names.len() == limit).cloned();
+            let worthy = names.iter().filter(|name| is_worth(&ByName(name)));
+            let items = worthy.map_while(|name| match failure.borrow().is_some() {
+                true => None,
+                false => Some(made(name)),
+            });
+            let items: Vec<T> = items.flatten().collect();
+            match failure.borrow_mut().take() {
+                Some(error) => Err(error.into()),
+                None => Ok(Looked { items, next }),
+            }
+        },
+        made,
+    )?;
+    match failure.into_inner() {
+        Some(error) => Err(error.into()),
+        None => Ok(items),
+    }
+}
+
+/// The list of hosts or of host groups.
+fn of_hosts(
+    interface: &Interface,
+    named: &[String],
+    listing: &Listing,
+    names: impl Fn(Option<&str>, usize) -> Vec<String>,
+    sum: impl Fn(&mut SpaceSums<'_>, &str) -> Result<VolumesSpace, Error>,
+) -> Result<Items, Refused> {
+    let sums = RefCell::new(interface.array.space_sums(SUMMED_MAX));
+    let one = |name: &str| Ok(RestHostSpace::new(name, sum(&mut sums.borrow_mut(), name)?));
+    match named.is_empty() {
+        true => all(listing, names, one),
+        false => listing.all(&each(named, |name| Ok(one(name)?))?),
+    }
+}
+
+/// Lists the space of all hosts, or of some: that of the volumes that each sees.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/hosts/space",
+    tag = "hosts",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestHostSpace>), Refusals)
+)]
+pub(super) async fn list_of_hosts(State(interface): Shared, mut query: Query) -> Answer {
+    let (named, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        // The name as it is kept, whatever its case in the request.
+        let named = each(&named, |name| Ok(array.host(name)?.name))?;
+        let names = |after: Option<&str>, limit| {
+            array.hosts(after, limit).into_iter().map(|host| host.name).collect()
+        };
+        of_hosts(interface, &named, &listing, names, |sums, name| sums.of_host(name))
+    })
+    .await
+}
+
+/// Lists the space of all host groups, or of some: that of the volumes that are connected to each.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/host-groups/space",
+    tag = "host-groups",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestHostSpace>), Refusals)
+)]
+pub(super) async fn list_of_host_groups(State(interface): Shared, mut query: Query) -> Answer {
+    let (named, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        let named = each(&named, |name| Ok(array.host_group(name)?.name))?;
+        let names = |after: Option<&str>, limit| {
+            array.host_groups(after, limit).into_iter().map(|group| group.name).collect()
+        };
+        of_hosts(interface, &named, &listing, names, |sums, name| sums.of_host_group(name))
+    })
+    .await
+}
+
+/// Lists the space of all protection groups, or of some: that of the volumes that each protects.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/protection-groups/space",
+    tag = "protection-groups",
+    params(SelectionParams, DestroyedParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestProtectionGroupSpace>), Refusals)
+)]
+pub(super) async fn list_of_groups(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let (array, destroyed) = (&interface.array, selection.destroyed);
+        let ids = Ids::of(array);
+        let sums = RefCell::new(array.space_sums(SUMMED_MAX));
+        let show = |id: u64, name: &str| {
+            let space = sums.borrow_mut().of_group(name)?;
+            let snapshots_bytes = array.group_snapshots_bytes(id);
+            Ok(RestProtectionGroupSpace {
+                id: ids.id(Kind::Group, id),
+                name: name.to_owned(),
+                time: time_of(&space),
+                space: VolumesSpace { snapshots_bytes, ..space }.into(),
+            })
+        };
+        if !selection.is_empty() {
+            let names = selection.names(|id| name_of(interface, id))?;
+            let one = |name: &str| {
+                let group = find(interface, name, destroyed)?;
+                Ok(show(group.id, &group.name)?)
+            };
+            return listing.all(&each(&names, one)?);
+        }
+        let names = |after: Option<&str>, limit| {
+            array.groups(after, destroyed, limit).into_iter().map(|group| group.name).collect()
+        };
+        let one = |name: &str| array.group(name).and_then(|group| show(group.id, &group.name));
+        all(&listing, names, one)
+    })
+    .await
+}

@@ -1,0 +1,68 @@
+//! The stored data of several volumes together.
+
+use super::*;
+
+const GIB: u64 = 1 << 30;
+
+/// Volumes a, b, c and d. Host x sees a by itself; its group g has y in it, and sees b and c.
+fn connected() -> Array {
+    let (_, array) = new_array();
+    for name in ["a", "b", "c", "d"] {
+        array.create_volume(new_volume(name, GIB)).unwrap();
+    }
+    array.create_hosts(vec![new_host("x", &[]), new_host("y", &[])]).unwrap();
+    array.create_host_groups(vec![HostGroupName::new("g").unwrap()], 1).unwrap();
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    array.add_to_host_groups(&[pair("g", "x"), pair("g", "y")]).unwrap();
+    array.connect("a", "x", None).unwrap();
+    array.connect_host_groups(&[pair("b", "g"), pair("c", "g")], None).unwrap();
+    array
+}
+
+#[test]
+fn each_volume_of_an_object_counts_once() {
+    let array = connected();
+    let mut sums = array.space_sums(100);
+    assert_eq!(sums.of_host("X").unwrap().size_bytes, 3 * GIB);
+    assert_eq!(sums.of_host("y").unwrap().size_bytes, 2 * GIB);
+    assert_eq!(sums.of_host_group("g").unwrap().size_bytes, 2 * GIB);
+    array.create_group(GroupName::new("own").unwrap(), &["a".into(), "d".into()], 1).unwrap();
+    array.create_group(GroupName::new("hosts").unwrap(), &[], 1).unwrap();
+    array.create_group(GroupName::new("groups").unwrap(), &[], 1).unwrap();
+    let hosts = GroupChange { add_hosts: vec!["x".into(), "y".into()], ..GroupChange::default() };
+    array.change_group("hosts", &hosts).unwrap();
+    let groups = GroupChange { add_host_groups: vec!["g".into()], ..GroupChange::default() };
+    array.change_group("groups", &groups).unwrap();
+    for (name, count) in [("own", 2), ("hosts", 3), ("groups", 2)] {
+        let sum = sums.of_group(name).unwrap();
+        // Nothing is known of any of them before the first pass.
+        assert_eq!((sum.size_bytes, sum.unique_bytes), (count * GIB, None), "{name}");
+        assert_eq!(sum.accounted, None, "{name}");
+    }
+    // A destroyed volume is still a member, and does not count.
+    array.destroy_volume("d", 5).unwrap();
+    assert_eq!(array.space_sums(100).of_group("own").unwrap().size_bytes, GIB);
+    for (refused, code) in [
+        (sums.of_host("z"), "no_such_host"),
+        (sums.of_host_group("z"), "no_such_host_group"),
+        (sums.of_group("z"), "no_such_group"),
+    ] {
+        assert_eq!(refused.unwrap_err().code(), code);
+    }
+}
+
+#[test]
+fn a_sum_ends_at_its_limit() {
+    let array = connected();
+    let mut sums = array.space_sums(5);
+    assert!(sums.of_host("x").is_ok());
+    assert!(sums.of_host("y").is_ok());
+    for refused in [sums.of_host("y"), sums.of_host_group("g")] {
+        assert_eq!(refused.unwrap_err().code(), "too_many_connections");
+    }
+    let hosts = GroupChange { add_hosts: vec!["x".into(), "y".into()], ..GroupChange::default() };
+    array.create_group(GroupName::new("hosts").unwrap(), &[], 1).unwrap();
+    array.change_group("hosts", &hosts).unwrap();
+    assert!(array.space_sums(5).of_group("hosts").is_ok());
+    assert!(array.space_sums(4).of_group("hosts").is_err());
+}
