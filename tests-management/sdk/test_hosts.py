@@ -1,6 +1,7 @@
 """Hosts and connections."""
 
 from answers import good, names, one, refused
+from initiator import Disk
 from pypureclient.flasharray import Chap, ConnectionPost, HostPatch, HostPost, VolumePost
 
 
@@ -34,6 +35,24 @@ def test_a_host_lives_and_dies(client, prefix):
     refused(client.get_hosts(names=[host]), "Host does not exist.")
     good(client.delete_hosts(names=[f"{prefix}-n"]))
     refused(client.delete_hosts(names=[f"{prefix}-n"]), "Host does not exist.")
+
+
+def test_initiators_are_seen_at_ports(management, client, prefix):
+    initiator, volume = iqn(prefix, 1), f"{prefix}-v"
+    good(client.post_volumes(names=[volume], volume=VolumePost(provisioned=1 << 30)))
+    good(client.post_hosts(names=[prefix], host=HostPost(iqns=[initiator])))
+    made = client.post_connections(host_names=[prefix], volume_names=[volume])
+    asked = {"filter": f"initiator.iqn='{initiator}'"}
+    assert good(client.get_ports_initiators(**asked)) == []
+    port = one(client.get_ports())
+    assert Disk(port.portal, port.iqn, one(made).lun, initiator).is_reached()
+    # It is logged out again, and was here.
+    seen = one(client.get_ports_initiators(**asked))
+    assert (seen.initiator.iqn, seen.target.name) == (initiator, port.name)
+    assert (seen.target.iqn, seen.target.portal) == (port.iqn, port.portal)
+    assert seen.initiator.portal.startswith("127.0.0.1:")
+    assert one(client.get_ports_initiators(names=[port.name], **asked)).target.name == port.name
+    refused(client.get_ports_initiators(names=["CT9"]), "CT9 does not exist.")
 
 
 def test_secrets_are_not_told(client, prefix):

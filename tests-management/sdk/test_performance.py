@@ -18,6 +18,40 @@ def test_the_last_second(client, prefix):
     assert total.status_code == 200 and len(list(total.total)) == 1
 
 
+def test_by_array_and_of_host_groups(client, prefix):
+    host, group, volume = f"{prefix}-h", f"{prefix}-hg", f"{prefix}-v"
+    good(client.post_volumes(names=[volume], volume=flasharray.VolumePost(provisioned=1 << 30)))
+    good(client.post_hosts(names=[host], host=flasharray.HostPost()))
+    good(client.post_host_groups(names=[group]))
+    good(client.post_host_groups_hosts(group_names=[group], member_names=[host]))
+    array = one(client.get_arrays())
+    for found, name in (
+        (client.get_volumes_performance_by_array(names=[volume]), volume),
+        (client.get_hosts_performance_by_array(names=[host]), host),
+        (client.get_host_groups_performance_by_array(names=[group]), group),
+    ):
+        found = one(found)
+        assert (found.name, found.reads_per_sec) == (name, 0)
+        assert (found.array.id, found.array.name) == (array.id, array.name)
+    assert one(client.get_host_groups_performance(names=[group])).writes_per_sec == 0
+    for ask in (
+        client.get_pods_performance_by_array,
+        client.get_pods_performance_replication_by_array,
+        client.get_protection_groups_performance_replication_by_array,
+        client.get_volume_groups_space,
+        client.get_pods_space,
+        client.get_realms_space,
+        client.get_directories_space,
+        client.get_resource_accesses_status,
+    ):
+        assert good(ask()) == [], ask
+    access = flasharray.ResourceAccess()
+    refused(
+        client.post_resource_accesses_batch(items=[access]),
+        "Access of other arrays: not supported by this array.",
+    )
+
+
 def test_samples(client, eventually):
     now = int(time.time() * 1000)
 

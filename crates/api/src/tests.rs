@@ -86,7 +86,13 @@ impl Watch for Quiet {
     }
 
     fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
-        Vec::new()
+        let on = |portal, peer: &str| HostSession {
+            initiator: "iqn.2026-11.com.example:gone".into(),
+            portal,
+            peer: peer.into(),
+            ..HostSession::default()
+        };
+        vec![(7, on(2, "192.0.2.1:700"))]
     }
 
     fn test_notifications(&self) -> Vec<NotificationTest> {
@@ -110,6 +116,10 @@ impl World {
     }
 
     fn with(telemetry: Arc<dyn Telemetry>, changes: Arc<dyn DeviceChanges>) -> Self {
+        Self::of(telemetry, changes, Facts::default())
+    }
+
+    fn of(telemetry: Arc<dyn Telemetry>, changes: Arc<dyn DeviceChanges>, facts: Facts) -> Self {
         let store = Arc::new(MemoryStore::default());
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
@@ -120,7 +130,7 @@ impl World {
         let interface = Interface {
             array: array.clone(),
             access: Access::new(token, sources),
-            facts: Facts::default(),
+            facts,
             telemetry,
             changes,
             watch: Arc::new(Quiet),

@@ -107,11 +107,16 @@ fn histories(report: &mut Report, world: &World) {
     }
     let points = SAMPLES_OF_ALL / BATCH as u64;
     let of_all = range("start_time", "end_time", points);
-    for (list, names) in [("volumes", listed("v", 0)), ("hosts", listed("host", 0))] {
+    for (list, names) in [
+        ("volumes/performance", listed("v", 0)),
+        ("volumes/performance/by-array", listed("v", 0)),
+        ("hosts/performance", listed("host", 0)),
+        ("hosts/performance/by-array", listed("host", 0)),
+    ] {
         let names = format!("names={names}");
-        let path = format!("/api/2.26/{list}/performance?{of_all}={HOUR_MS}&{names}");
+        let path = format!("/api/2.26/{list}?{of_all}={HOUR_MS}&{names}");
         let path = format!("{path}&sort=time-,name&limit=1000&total_item_count=true");
-        world.row(report, &format!("GET {list}/performance of 500"), &vec![get(path); TIMES]);
+        world.row(report, &format!("GET {list} of 500"), &vec![get(path); TIMES]);
     }
     let of_one = range("start_time", "end_time", SAMPLES);
     let path = format!("/api/2.26/arrays/performance?{of_one}={HOUR_MS}");

@@ -10,7 +10,7 @@ use super::{
     Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals, Refused,
 };
 use crate::devices::CONTROLLER;
-use crate::{Device, DeviceState, Shared};
+use crate::{Device, DeviceState, Interface, Shared};
 
 listed_by_name!(RestController, RestDrive, RestHardware, RestInterface, RestPort);
 
@@ -206,17 +206,31 @@ pub struct RestPort {
 pub(super) async fn ports(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
         let target = interface.array.settings().target_name.to_string();
-        let port = |(number, portal): (usize, &String)| RestPort {
-            name: format!("{CONTROLLER}.ETH{number}"),
-            iqn: Some(target.clone()),
-            nqn: None,
-            portal: Some(portal.clone()),
-            wwn: None,
-            failover: None,
-        };
-        interface.facts.portals.iter().enumerate().map(port).collect()
+        let portals = interface.facts.portals.iter().enumerate();
+        portals.map(|(number, portal)| RestPort::new(number, portal, &target)).collect()
     })
     .await
+}
+
+impl RestPort {
+    fn new(number: usize, portal: &str, target: &str) -> Self {
+        Self {
+            name: format!("{CONTROLLER}.ETH{number}"),
+            iqn: Some(target.to_owned()),
+            nqn: None,
+            portal: Some(portal.to_owned()),
+            wwn: None,
+            failover: None,
+        }
+    }
+}
+
+/// The ports with their relative identifiers, by which sessions name them.
+pub(super) fn numbered_ports(interface: &Interface) -> Vec<(u16, RestPort)> {
+    let target = interface.array.settings().target_name.to_string();
+    let facts = &interface.facts;
+    let ports = facts.port_ids.iter().zip(&facts.portals).enumerate();
+    ports.map(|(number, (id, portal))| (*id, RestPort::new(number, portal, &target))).collect()
 }
 
 /// A network interface of the array.

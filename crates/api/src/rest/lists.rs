@@ -24,7 +24,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("apps", "Apps", false),
     ("apps/nodes", "Apps", false),
     ("arrays/cloud-capacity", "Capacity of a cloud", false),
-    ("arrays/eula", "Licence agreements to sign", true),
     ("array-connections", "Replication to other arrays", true),
     ("array-connections/path", "Replication to other arrays", false),
     ("certificates", "Certificates to manage", true),
@@ -33,6 +32,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("directories/policies", "Policies", false),
     ("directories/policies/autodir", "Policies", true),
     ("directories/policies/snapshot", "Policies", true),
+    ("directories/space", "Directories", false),
     ("directory-exports", "Directory exports", true),
     ("directory-quotas", "Directory quotas", true),
     ("directory-services", "Directory services", true),
@@ -44,7 +44,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("fleets/members", "Fleets of arrays", true),
     ("hosts/performance/balance", "Counters of single paths", false),
     ("hosts/tags", "Tags of hosts", false),
-    ("host-groups/performance", "Counters of host groups", false),
     ("host-groups/tags", "Tags of host groups", false),
     ("kmip", "Key management", true),
     ("maintenance-windows", "Maintenance windows", true),
@@ -55,7 +54,10 @@ const NONE: &[(&str, &str, bool)] = &[
     ("pods", "Pods", true),
     ("pods/arrays", "Pods", true),
     ("pods/performance", "Pods", false),
+    ("pods/performance/by-array", "Pods", false),
     ("pods/performance/replication", "Pods", false),
+    ("pods/performance/replication/by-array", "Pods", false),
+    ("pods/space", "Pods", false),
     ("pods/tags", "Pods", false),
     ("pod-replica-links", "Replication", true),
     ("pod-replica-links/lag", "Replication", false),
@@ -73,11 +75,14 @@ const NONE: &[(&str, &str, bool)] = &[
     ("policies/snapshot", "Policies", true),
     ("policies/snapshot/rules", "Policies", true),
     ("presets/workload", "Workloads", true),
+    ("protection-groups/performance/replication", "Replication", false),
+    ("protection-groups/performance/replication/by-array", "Replication", false),
     ("protection-groups/tags", "Tags of protection groups", false),
     ("protection-groups/targets", "Replication", true),
     ("protection-group-snapshots/transfer", "Replication", false),
     ("realms", "Realms", true),
     ("realms/performance", "Realms", false),
+    ("realms/space", "Realms", false),
     ("realms/tags", "Realms", false),
     ("remote-pods", "Replication", false),
     ("remote-protection-groups", "Replication", false),
@@ -85,6 +90,7 @@ const NONE: &[(&str, &str, bool)] = &[
     ("remote-volume-snapshots", "Replication", false),
     ("remote-volume-snapshots/transfer", "Replication", false),
     ("resource-accesses", "Access of other arrays", true),
+    ("resource-accesses/status", "Access of other arrays", false),
     ("snmp-managers", "SNMP managers", true),
     ("software", "Software to install", true),
     ("software-patches", "Software to install", false),
@@ -99,10 +105,23 @@ const NONE: &[(&str, &str, bool)] = &[
     ("volumes/volume-groups", "Volume groups", true),
     ("volume-groups", "Volume groups", true),
     ("volume-groups/performance", "Volume groups", false),
+    ("volume-groups/space", "Volume groups", false),
     ("volume-groups/tags", "Volume groups", false),
     ("volume-groups/volumes", "Volume groups", true),
     ("volume-snapshots/transfer", "Replication", false),
     ("workloads", "Workloads", true),
+];
+
+/// What is refused even if it is only read: path, methods, and what it is. Of an empty list clients
+/// would take the first agreement, and of no tests they would tell that all passed.
+const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
+    ("arrays/eula", &[HttpMethod::Get, HttpMethod::Patch], "Licence agreements to sign"),
+    (
+        "arrays/ntp-test",
+        &[HttpMethod::Get],
+        "Tests of time servers, which are the operating system's",
+    ),
+    ("resource-accesses/batch", &[HttpMethod::Post], "Access of other arrays"),
 ];
 
 /// Objects of which there is exactly one, which says that the feature is off: path, name, and the
@@ -165,12 +184,14 @@ impl Listed for Plain {
 }
 
 /// Parameters that narrow down such lists, which are empty anyway.
-const NARROWING: [&str; 10] = [
+const NARROWING: [&str; 12] = [
     "destroyed",
     "end_time",
     "expose_api_token",
     "flagged",
     "on",
+    "protocol",
+    "protocol_group",
     "resolution",
     "resource_destroyed",
     "start_time",
@@ -220,7 +241,43 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Interface>> {
         });
         described(path, format!("{what}: nothing is set up."), Some(what), methods)
     });
-    none.chain(single).fold(OpenApiRouter::new(), OpenApiRouter::routes)
+    let refused = REFUSED.iter().map(|(path, methods, what)| refused(path, methods, what));
+    none.chain(single).chain(refused).fold(OpenApiRouter::new(), OpenApiRouter::routes)
+}
+
+/// A path all of whose methods are refused, with its description.
+fn refused(
+    path: &str,
+    methods: &[HttpMethod],
+    what: &'static str,
+) -> UtoipaMethodRouter<Arc<Interface>> {
+    let refuse = move || async move { Err::<(), _>(Refused::unsupported("", what)) };
+    let (mut item, mut router) = (PathItem::default(), MethodRouter::new());
+    for method in methods {
+        let described =
+            Some(operation(format!("{what}: refused, as it is not supported.")).build());
+        match method {
+            HttpMethod::Get => (item.get, router) = (described, router.get(refuse)),
+            HttpMethod::Patch => (item.patch, router) = (described, router.patch(refuse)),
+            _ => (item.post, router) = (described, router.post(refuse)),
+        }
+    }
+    let mut paths = Paths::new();
+    paths.paths.insert(format!("/api/2.{{minor}}/{path}"), item);
+    (Vec::new(), paths, router)
+}
+
+/// An operation that may be refused as all others may.
+fn operation(text: String) -> OperationBuilder {
+    let refusal = || {
+        let schema = RefOr::Ref(Ref::from_schema_name("RestRefusal"));
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        ResponseBuilder::new().description("Why not.").content("application/json", content).build()
+    };
+    let operation = OperationBuilder::new().tag("lists").summary(Some(text));
+    ["400", "401", "403", "404", "413", "429", "500"]
+        .into_iter()
+        .fold(operation, |o, code| o.response(code, refusal()))
 }
 
 /// A list with its description. If clients try to make or to change such objects (`refused`), the
@@ -232,17 +289,6 @@ fn described(
     mut methods: MethodRouter<Arc<Interface>>,
 ) -> UtoipaMethodRouter<Arc<Interface>> {
     let path = format!("/api/2.{{minor}}/{path}");
-    let refusal = || {
-        let schema = RefOr::Ref(Ref::from_schema_name("RestRefusal"));
-        let content = ContentBuilder::new().schema(Some(schema)).build();
-        ResponseBuilder::new().description("Why not.").content("application/json", content).build()
-    };
-    let operation = |text: String| {
-        let operation = OperationBuilder::new().tag("lists").summary(Some(text));
-        ["400", "401", "403", "404", "413", "429", "500"]
-            .into_iter()
-            .fold(operation, |o, code| o.response(code, refusal()))
-    };
     let schema = RefOr::Ref(Ref::from_schema_name("Items"));
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let page = ResponseBuilder::new()

@@ -55,7 +55,10 @@ mod lists;
 mod members;
 mod order;
 mod performance;
+mod performance_by_array;
+mod performance_groups;
 mod performance_lists;
+mod port_initiators;
 mod project;
 mod protected;
 mod protection_group_snapshots;
@@ -152,10 +155,15 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(performance_lists::of_arrays))
         .routes(routes!(performance_lists::of_volumes))
         .routes(routes!(performance_lists::of_hosts))
+        .routes(routes!(performance_groups::of_host_groups))
+        .routes(routes!(performance_by_array::of_volumes))
+        .routes(routes!(performance_by_array::of_hosts))
+        .routes(routes!(performance_by_array::of_host_groups))
         .routes(routes!(hardware::controllers))
         .routes(routes!(hardware::drives, hardware::change_drives))
         .routes(routes!(hardware::hardware, hardware::change_hardware))
         .routes(routes!(hardware::ports))
+        .routes(routes!(port_initiators::list))
         .routes(routes!(hardware::network_interfaces, hardware::change_interfaces))
         .routes(routes!(volumes::list, volumes::create, volumes::change, volumes::eradicate))
         .routes(routes!(volume_space::list))

@@ -5,6 +5,7 @@
 //! the finest resolution in which all of it is kept, without `start_time` it is the last sample.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use array::VolumeInfo;
 use axum::extract::State;
@@ -14,6 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::ids::{Ids, Kind};
 use super::performance::{RestPerformance, TOTALLED};
+use super::performance_by_array::{RestArrayNamed, Shown};
 use super::volumes::{find, listed, name_of};
 use super::{
     Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
@@ -45,14 +47,14 @@ pub(super) struct TimeParams {
 
 /// A time range.
 #[derive(Clone, Copy, Debug, Default)]
-struct Times {
+pub(super) struct Times {
     start_ms: Option<u64>,
     end_ms: Option<u64>,
     resolution_ms: Option<u64>,
 }
 
 impl Times {
-    fn take(query: &mut Query) -> Result<Option<Self>, Refused> {
+    pub(super) fn take(query: &mut Query) -> Result<Option<Self>, Refused> {
         let (start_ms, end_ms) = (query.number("start_time")?, query.number("end_time")?);
         let resolution_ms = query.number("resolution")?;
         let times = Self { start_ms, end_ms, resolution_ms };
@@ -62,7 +64,7 @@ impl Times {
 
     /// Without a start, the newest complete sample is one of the last two: the last may be
     /// incomplete.
-    fn range(&self, now_ms: u64) -> Result<Range, Refused> {
+    pub(super) fn range(&self, now_ms: u64) -> Result<Range, Refused> {
         let end_ms = self.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
         let default_ms = self.resolution_ms.unwrap_or(RESOLUTION_MS);
         let (start_ms, resolution_ms) = match self.start_ms {
@@ -115,10 +117,10 @@ pub struct RestVolumePerformance {
     pub performance: RestPerformance,
 }
 
-/// The activity of a host.
+/// The activity of a host, or of the hosts of a host group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHostPerformance {
-    /// The host's name.
+    /// Its name.
     pub name: String,
     /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
@@ -127,11 +129,23 @@ pub struct RestHostPerformance {
     pub performance: RestPerformance,
 }
 
+/// A sample of an object that has a name.
+pub(super) trait Sampled {
+    /// The name of the object.
+    fn name(&self) -> &str;
+}
+
 /// Samples of an object are identified by their time; without times the key is the name, by which
 /// the list is read in pieces.
 macro_rules! listed_by_name_and_time {
     ($($item:ident),*) => {
-        $(impl Listed for $item {
+        $(impl Sampled for $item {
+            fn name(&self) -> &str {
+                &self.name
+            }
+        }
+
+        impl Listed for $item {
             fn key(&self) -> String {
                 format!("{}\n{:020}", self.name, self.time)
             }
@@ -146,13 +160,13 @@ macro_rules! listed_by_name_and_time {
 listed_by_name_and_time!(RestArrayPerformance, RestVolumePerformance, RestHostPerformance);
 
 /// The activity of an object in the last second.
-fn latest(tick: &Tick, object: Object) -> RestPerformance {
+pub(super) fn latest(tick: &Tick, object: Object) -> RestPerformance {
     let activity = tick.objects.get(&object).copied().unwrap_or_default();
     RestPerformance::of(&activity, tick.covered_ms)
 }
 
 /// When the last second ended; now, if there is none yet.
-fn time_of(interface: &Interface, tick: &Tick) -> u64 {
+pub(super) fn time_of(interface: &Interface, tick: &Tick) -> u64 {
     if tick.covered_ms > 0 { tick.now_ms } else { (interface.now_ms)() }
 }
 
@@ -201,12 +215,12 @@ fn of_array(interface: &Interface, times: &Times) -> Result<Series, Refused> {
 }
 
 /// The samples of some objects, of each since it was made: before, another may have had its id.
-fn of_objects(
+pub(super) fn of_objects(
     interface: &Interface,
     times: &Times,
+    range: &Range,
     objects: &BTreeMap<Object, u64>,
 ) -> Result<BTreeMap<Object, Series>, Refused> {
-    let range = times.range((interface.now_ms)())?;
     if range.points().saturating_mul(objects.len() as u64) > ROWS_MAX {
         let text = format!(
             "That is more than {ROWS_MAX} samples: ask for fewer objects, or a coarser resolution."
@@ -214,7 +228,7 @@ fn of_objects(
         return Err(Refused::bad("resolution", text));
     }
     let named: Vec<Object> = objects.keys().copied().collect();
-    let found = interface.history.of_objects(&range, &named).map_err(refused)?;
+    let found = interface.history.of_objects(range, &named).map_err(refused)?;
     let own = |(object, mut series): (Object, Series)| {
         let made_ms = objects.get(&object).copied().unwrap_or(0);
         series.retain(|point| point.start_ms.saturating_add(range.step_ms()) > made_ms);
@@ -250,18 +264,25 @@ fn selected(interface: &Interface, selection: &Selection) -> Result<Vec<VolumeIn
     params(SelectionParams, DestroyedParam, TimeParams, ListParams),
     responses((status = 200, body = ItemsOf<RestVolumePerformance>), Refusals)
 )]
-pub(super) async fn of_volumes(State(interface): Shared, mut query: Query) -> Answer {
+pub(super) async fn of_volumes(State(interface): Shared, query: Query) -> Answer {
+    volumes(interface, query, |_, performance| performance).await
+}
+
+/// The list of volumes, each item as it is to be shown.
+pub(super) async fn volumes<T: Sampled + Listed + Clone + 'static>(
+    interface: Arc<Interface>,
+    mut query: Query,
+    show: Shown<RestVolumePerformance, T>,
+) -> Answer {
     let selection = Selection::take_with_destroyed(&mut query)?;
     let times = Times::take(&mut query)?;
     let listing = Listing::take(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let ids = Ids::of(&interface.array);
-        let item = |volume: &VolumeInfo, time, performance| RestVolumePerformance {
-            id: ids.id(Kind::Volume, volume.id.0),
-            name: volume.name.clone(),
-            time,
-            performance,
+        let (ids, array) = (Ids::of(&interface.array), RestArrayNamed::of(interface));
+        let item = |volume: &VolumeInfo, time, performance| {
+            let (id, name) = (ids.id(Kind::Volume, volume.id.0), volume.name.clone());
+            show(&array, RestVolumePerformance { id, name, time, performance })
         };
         let Some(times) = times else {
             let tick = interface.history.latest();
@@ -273,7 +294,8 @@ pub(super) async fn of_volumes(State(interface): Shared, mut query: Query) -> An
         };
         let volumes = selected(interface, &selection)?;
         let objects = volumes.iter().map(|it| (Object::Volume(it.id.0), it.created_ms)).collect();
-        let found = of_objects(interface, &times, &objects)?;
+        let range = times.range((interface.now_ms)())?;
+        let found = of_objects(interface, &times, &range, &objects)?;
         let rows = volumes.iter().flat_map(|volume| {
             let series = found.get(&Object::Volume(volume.id.0)).into_iter().flatten();
             series.map(|it| item(volume, it.start_ms, RestPerformance::of_point(it)))
@@ -291,15 +313,24 @@ pub(super) async fn of_volumes(State(interface): Shared, mut query: Query) -> An
     params(NameParams, TimeParams, ListParams),
     responses((status = 200, body = ItemsOf<RestHostPerformance>), Refusals)
 )]
-pub(super) async fn of_hosts(State(interface): Shared, mut query: Query) -> Answer {
+pub(super) async fn of_hosts(State(interface): Shared, query: Query) -> Answer {
+    hosts(interface, query, |_, performance| performance).await
+}
+
+/// The list of hosts, each item as it is to be shown.
+pub(super) async fn hosts<T: Listed + Clone + 'static>(
+    interface: Arc<Interface>,
+    mut query: Query,
+    show: Shown<RestHostPerformance, T>,
+) -> Answer {
     let (names, times) = (query.list("names")?, Times::take(&mut query)?);
     let listing = Listing::take(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let hosts = hosts(interface, &names)?;
+        let (hosts, array) = (hosts_named(interface, &names)?, RestArrayNamed::of(interface));
         let item = |name: &str, time, performance| {
             let name = name.to_owned();
-            RestHostPerformance { name, time, performance }
+            show(&array, RestHostPerformance { name, time, performance })
         };
         let Some(times) = times else {
             let tick = interface.history.latest();
@@ -310,7 +341,8 @@ pub(super) async fn of_hosts(State(interface): Shared, mut query: Query) -> Answ
             return listing.all(&hosts.iter().map(one).collect::<Vec<_>>());
         };
         let objects = hosts.iter().map(|(_, object, made_ms)| (*object, *made_ms)).collect();
-        let found = of_objects(interface, &times, &objects)?;
+        let range = times.range((interface.now_ms)())?;
+        let found = of_objects(interface, &times, &range, &objects)?;
         let rows = hosts.iter().flat_map(|(name, object, _)| {
             let series = found.get(object).into_iter().flatten();
             series.map(|it| item(name, it.start_ms, RestPerformance::of_point(it)))
@@ -321,7 +353,10 @@ pub(super) async fn of_hosts(State(interface): Shared, mut query: Query) -> Answ
 }
 
 /// Hosts by name: the named ones, or all; with when they were made.
-fn hosts(interface: &Interface, names: &[String]) -> Result<Vec<(String, Object, u64)>, Refused> {
+fn hosts_named(
+    interface: &Interface,
+    names: &[String],
+) -> Result<Vec<(String, Object, u64)>, Refused> {
     let array = &interface.array;
     if !names.is_empty() {
         return each(names, |name| {
@@ -343,11 +378,11 @@ fn hosts(interface: &Interface, names: &[String]) -> Result<Vec<(String, Object,
 /// An item of the last second; the list is read in pieces by name.
 #[derive(Clone, Serialize)]
 #[serde(transparent)]
-struct Now(RestVolumePerformance);
+struct Now<T>(T);
 
-impl Listed for Now {
+impl<T: Sampled + Serialize> Listed for Now<T> {
     fn key(&self) -> String {
-        self.0.name.clone()
+        self.0.name().to_owned()
     }
 
     fn totalled() -> &'static [&'static str] {

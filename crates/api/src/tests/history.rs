@@ -92,6 +92,53 @@ async fn samples_are_told_between_two_times() {
     assert_eq!(status, 400);
 }
 
+/// The same figures, with the array; and those of a host group, which are its hosts'.
+#[tokio::test]
+async fn performance_is_told_by_array_and_of_host_groups() {
+    let world = busy().await;
+    for path in [
+        "hosts?names=idle",
+        "host-groups?names=g,none",
+        "host-groups/hosts?group_names=g&member_names=h,idle",
+    ] {
+        assert_eq!(world.ask("POST", &format!("/api/2.26/{path}"), None).await.0, 200, "{path}");
+    }
+    let arrays = items(&world, "arrays").await;
+    let array = json!({"id": arrays[0]["id"], "name": arrays[0]["name"]});
+    let samples = "start_time=0&end_time=1235&resolution=30000";
+    for list in ["volumes", "hosts", "host-groups"] {
+        for query in ["", "?sort=name-", "?filter=reads_per_sec=100", &format!("?{samples}")] {
+            let plain = items(&world, &format!("{list}/performance{query}")).await;
+            let by_array = items(&world, &format!("{list}/performance/by-array{query}")).await;
+            let with_array = |item: &Value| {
+                let mut item = item.clone();
+                item["array"] = array.clone();
+                item
+            };
+            assert!(!plain.is_empty(), "{list}{query}");
+            let wanted: Vec<_> = plain.iter().map(with_array).collect();
+            assert_eq!(by_array, wanted, "{list}{query}");
+        }
+    }
+    let now = items(&world, "host-groups/performance").await;
+    let rows = |items: &[Value]| {
+        let row = |item: &Value| (item["name"].clone(), item["reads_per_sec"].clone());
+        items.iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&now), [(json!("g"), json!(100)), (json!("none"), json!(0))]);
+    assert_eq!((&now[0]["usec_per_read_op"], &now[0]["time"]), (&json!(300), &json!(1100)));
+    let then = items(&world, &format!("host-groups/performance?{samples}")).await;
+    assert_eq!(rows(&then), [(json!("g"), json!(100))]);
+    let named = items(&world, "host-groups/performance/by-array?names=NONE").await;
+    assert_eq!(rows(&named), [(json!("none"), json!(0))]);
+    let path = "/api/2.26/volumes/performance/by-array?total_only=true";
+    assert_eq!(world.ask("GET", path, None).await.1["total"][0]["reads_per_sec"], 100);
+    let other = "volumes/performance/by-array?filter=array.name='other'";
+    assert!(items(&world, other).await.is_empty());
+    let path = "/api/2.26/host-groups/performance?names=h";
+    assert_eq!(world.ask("GET", path, None).await.0, 400);
+}
+
 #[tokio::test]
 async fn the_own_path_tells_offloads_and_capacity() {
     let world = busy().await;

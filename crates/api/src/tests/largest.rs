@@ -48,7 +48,9 @@ fn encoded(text: &str) -> String {
 fn lists() -> Vec<String> {
     let description = serde_json::to_value(openapi()).unwrap();
     let paths = description["paths"].as_object().unwrap().iter();
-    let lists = paths.filter(|(path, item)| path.starts_with("/api/2.") && item["get"].is_object());
+    // What is refused even if it is only read is no list.
+    let is_list = |item: &Value| item["get"]["responses"].get("200").is_some();
+    let lists = paths.filter(|(path, item)| path.starts_with("/api/2.") && is_list(item));
     lists.map(|(path, _)| path.replace("/api/2.{minor}/", "")).collect()
 }
 

@@ -4,14 +4,18 @@ use super::*;
 
 const VOLUMES: &str = "/api/2.26/volumes";
 
-/// The paths of REST 2.x with a version, and the methods that each takes.
+/// The paths of REST 2.x with a version, and the methods that each takes. What is refused even if
+/// it is only read is no list.
 fn described_paths() -> Vec<(String, Vec<String>)> {
     let description = serde_json::to_value(openapi()).unwrap();
     let paths = description["paths"].as_object().unwrap().iter();
     let own = paths.filter(|(path, _)| path.starts_with("/api/2."));
-    let is_method = |name: &&String| *name != "parameters";
+    let is_method = |name: &str, item: &Value| {
+        name != "parameters" && (name != "get" || item["responses"].get("200").is_some())
+    };
     own.map(|(path, item)| {
-        let methods = item.as_object().unwrap().keys().filter(is_method).cloned().collect();
+        let methods = item.as_object().unwrap().iter().filter(|(name, it)| is_method(name, it));
+        let methods = methods.map(|(name, _)| name.clone()).collect();
         (path.clone(), methods)
     })
     .collect()
@@ -129,7 +133,7 @@ async fn destroyed_ones_are_told_apart_and_never_by_an_empty_list() {
 #[tokio::test]
 async fn what_the_array_does_not_have_is_an_empty_list_and_can_not_be_made() {
     let world = World::new();
-    for path in ["resource-accesses", "realms", "syslog-servers"] {
+    for path in ["resource-accesses", "realms", "syslog-servers", "fleets"] {
         let path = format!("/api/2.26/{path}");
         let (status, page) = world.ask("GET", &path, None).await;
         assert_eq!((status, &page["items"]), (200, &json!([])), "{path}: {page}");
@@ -137,6 +141,61 @@ async fn what_the_array_does_not_have_is_an_empty_list_and_can_not_be_made() {
         assert_eq!(status, 400, "{path}: {refused}");
         assert!(message(&refused).contains("not supported"), "{path}: {refused}");
     }
+    for path in ["volume-groups/space", "pods/performance/by-array", "resource-accesses/status"] {
+        let (status, page) = world.ask("GET", &format!("/api/2.26/{path}"), None).await;
+        assert_eq!((status, &page["items"]), (200, &json!([])), "{path}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_no_list_is_refused_with_the_reason() {
+    let world = World::new();
+    for (method, path, what) in [
+        ("GET", "arrays/eula", "Licence agreements to sign"),
+        ("PATCH", "arrays/eula", "Licence agreements to sign"),
+        ("GET", "arrays/ntp-test", "Tests of time servers, which are the operating system's"),
+        ("POST", "resource-accesses/batch", "Access of other arrays"),
+    ] {
+        let (status, refused) = world.ask(method, &format!("/api/2.26/{path}"), None).await;
+        let told = format!("{what}: not supported by this array.");
+        assert_eq!((status, message(&refused)), (400, told.as_str()), "{method} {path}");
+    }
+    let (status, _) = world.ask("GET", "/api/2.26/resource-accesses/batch", None).await;
+    assert_eq!(status, 405);
+}
+
+/// The sessions of these tests are those of `h` at both ports; `gone` was at the second.
+#[tokio::test]
+async fn initiators_are_listed_at_the_ports_where_they_are_or_were() {
+    let facts = Facts {
+        portals: vec!["192.0.2.9:3260".into(), "192.0.2.9:3261".into()],
+        port_ids: vec![1, 2],
+        ..Facts::default()
+    };
+    let world = World::of(Arc::new(Quiet), Arc::new(devices::OneDevice), facts);
+    let list = async |query: &str| {
+        let path = format!("/api/2.26/ports/initiators{query}");
+        let (status, page) = world.ask("GET", &path, None).await;
+        assert_eq!(status, 200, "{query}: {page}");
+        page["items"].as_array().unwrap().clone()
+    };
+    let row = |item: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        let iqn = text(&item["initiator"]["iqn"]);
+        let name = iqn.rsplit(':').next().unwrap().to_owned();
+        [name, text(&item["initiator"]["portal"]), text(&item["target"]["name"])].join(" ")
+    };
+    let rows = |items: &[Value]| items.iter().map(row).collect::<Vec<_>>();
+    let all = list("").await;
+    assert_eq!(rows(&all), ["gone 192.0.2.1:700 CT0.ETH1", "h - CT0.ETH0", "h - CT0.ETH1"]);
+    assert_eq!(all[0]["target"]["portal"], "192.0.2.9:3261");
+    assert_eq!(all[0]["target"]["iqn"], world.array.settings().target_name.to_string());
+    assert_eq!(rows(&list("?names=ct0.eth0").await), ["h - CT0.ETH0"]);
+    let filter = "?filter=initiator.iqn='*gone'";
+    assert_eq!(rows(&list(filter).await), ["gone 192.0.2.1:700 CT0.ETH1"]);
+    assert_eq!(rows(&list("?limit=1&sort=target.name").await), ["h - CT0.ETH0"]);
+    let (status, refused) = world.ask("GET", "/api/2.26/ports/initiators?names=x", None).await;
+    assert_eq!((status, message(&refused)), (400, "x does not exist."));
 }
 
 #[tokio::test]
