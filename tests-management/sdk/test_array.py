@@ -114,6 +114,8 @@ def test_what_there_is_none_of(client):
     # As an answer, not as a method that is not there: the client ends with an exception at that.
     mail = flasharray.SmtpServer(sender_domain="example.com")
     refused(client.patch_smtp_servers(smtp=mail), "SMTP settings: not supported by this array.")
+    cleared = flasharray.SmtpServer(sender_domain="None", relay_host="", user_name="")
+    assert one(client.patch_smtp_servers(smtp=cleared)).name == "none"
     calls_home = flasharray.Support(phonehome_enabled=True)
     refused(
         client.patch_support(support=calls_home),

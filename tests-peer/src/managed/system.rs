@@ -54,6 +54,9 @@ pub fn settled(report: &mut Report, world: &World) {
         json!({"name": name, "eradication_config": {"eradication_delay": 2_592_000_000_u64}});
     let change = Request::new("PATCH", "/api/2.26/arrays").json(&body);
     world.row(report, "PATCH arrays", &vec![change; 32]);
+    let cleared = json!({"sender_domain": "None", "password": "", "relay_host": ""});
+    let clear = Request::new("PATCH", "/api/2.26/smtp-servers").json(&cleared);
+    world.row(report, "PATCH smtp-servers", &vec![clear; 32]);
     report.check("alerts are open: of space, and of 20 initiators", || alerts(world));
 }
 

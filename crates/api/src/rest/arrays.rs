@@ -17,6 +17,9 @@ use crate::{Interface, Shared};
 /// this program is at `GET /v1/version`.
 pub const COMPATIBLE_VERSION: &str = "6.4.10";
 
+/// After how many milliseconds without a request a session ends.
+const IDLE_TIMEOUT_MS: u64 = 30 * 60 * 1000;
+
 /// The array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestArray {
@@ -118,7 +121,7 @@ impl RestArray {
                 enabled_delay: 0,
                 manual_eradication: "all-enabled".into(),
             },
-            idle_timeout: 30 * 60 * 1000,
+            idle_timeout: IDLE_TIMEOUT_MS,
             ntp_servers: Vec::new(),
             parity: 1.0,
             scsi_timeout: 0,
@@ -183,6 +186,41 @@ pub struct ArrayPatch {
     pub name: Option<String>,
     /// For how long destroyed objects can be recovered.
     pub eradication_config: Option<EradicationPatch>,
+    /// Must be empty.
+    pub banner: Option<String>,
+    /// Must be `false`: there is no console.
+    pub console_lock_enabled: Option<bool>,
+    /// Must be 1800000, which is half an hour.
+    pub idle_timeout: Option<u64>,
+    /// Must be empty: the machine keeps the time.
+    pub ntp_servers: Option<Vec<String>>,
+}
+
+impl ArrayPatch {
+    /// Refuses other values of what can't be changed.
+    fn check_fixed(&self) -> Result<(), Refused> {
+        let Self { banner, console_lock_enabled, idle_timeout, ntp_servers, .. } = self;
+        let ntp_servers = ntp_servers.as_deref();
+        for (is_so, field, what) in [
+            (banner.as_deref().is_none_or(str::is_empty), "banner", "Texts before a login"),
+            (*console_lock_enabled != Some(true), "console_lock_enabled", "A lock of a console"),
+            (
+                idle_timeout.is_none_or(|timeout| timeout == IDLE_TIMEOUT_MS),
+                "idle_timeout",
+                "An idle timeout other than 30 minutes",
+            ),
+            (
+                ntp_servers.is_none_or(<[String]>::is_empty),
+                "ntp_servers",
+                "Time servers, which are the operating system's",
+            ),
+        ] {
+            if !is_so {
+                return Err(Refused::unsupported(field, what));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// For how long destroyed objects can be recovered.
@@ -207,6 +245,7 @@ pub(super) async fn change(
     Body(asked): Body<ArrayPatch>,
 ) -> Answer {
     query.end()?;
+    asked.check_fixed()?;
     let delay = asked.eradication_config.and_then(|config| config.eradication_delay);
     if delay.is_some_and(|delay| delay % 1000 != 0) {
         let text = "The delay is given in milliseconds, and has to be whole seconds.";

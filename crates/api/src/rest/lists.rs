@@ -99,7 +99,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("subnets", "Subnets", true),
     ("subscription-assets", "Subscription assets", false),
     ("syslog-servers", "Syslog servers", true),
-    ("syslog-servers/settings", "Syslog servers", true),
     ("virtual-machines", "Virtual machines", false),
     ("virtual-machine-snapshots", "Virtual machines", false),
     ("volumes/volume-groups", "Volume groups", true),
@@ -148,11 +147,16 @@ fn single() -> [(&'static str, &'static str, Value); 8] {
             json!({"name": "", "type": "", "default_protections": []}),
         ),
         ("smi-s", "SMI-S", json!({"slp_enabled": false, "wbem_https_enabled": false})),
-        ("smtp-servers", "SMTP settings", json!({"name": "none"})),
         (
             "snmp-agents",
             "SNMP",
             json!({"name": "none", "engine_id": "", "version": "v2c", "v2c": none, "v3": none}),
+        ),
+        // Clients take the first of this list without a look.
+        (
+            "syslog-servers/settings",
+            "Syslog servers",
+            json!({"logging_severity": "info", "tls_audit_enabled": false}),
         ),
         ("subscriptions", "Subscriptions", json!({"id": "none", "service": "none"})),
         (

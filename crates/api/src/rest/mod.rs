@@ -69,6 +69,7 @@ mod query;
 mod refused;
 mod selection;
 mod sessions;
+mod smtp;
 mod space;
 mod strict;
 mod tags;
@@ -150,6 +151,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(audits::list))
         .routes(routes!(alerts::list, alerts::change))
         .routes(routes!(sessions::list))
+        .routes(routes!(smtp::list, smtp::change))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
         .routes(routes!(performance_lists::of_arrays))

@@ -164,6 +164,56 @@ async fn what_has_no_list_is_refused_with_the_reason() {
     assert_eq!(status, 405);
 }
 
+/// What is refused may be asked for as it is.
+#[tokio::test]
+async fn what_is_fixed_can_be_set_to_what_it_is() {
+    let world = World::new();
+    let lacks = |what: &str| format!("{what}: not supported by this array.");
+    for (path, same, other, what) in [
+        ("arrays", json!({"banner": ""}), json!({"banner": "hi"}), "Texts before a login"),
+        (
+            "arrays",
+            json!({"console_lock_enabled": false}),
+            json!({"console_lock_enabled": true}),
+            "A lock of a console",
+        ),
+        (
+            "arrays",
+            json!({"idle_timeout": 1_800_000}),
+            json!({"idle_timeout": 0, "name": "other"}),
+            "An idle timeout other than 30 minutes",
+        ),
+        (
+            "arrays",
+            json!({"ntp_servers": []}),
+            json!({"ntp_servers": ["192.0.2.1"]}),
+            "Time servers, which are the operating system's",
+        ),
+        (
+            "smtp-servers",
+            json!({"sender_domain": "None", "password": "", "relay_host": ""}),
+            json!({"sender_domain": "None", "password": "", "relay_host": "x"}),
+            "SMTP settings",
+        ),
+        (
+            "smtp-servers",
+            json!({"sender_domain": "", "password": ""}),
+            json!({"sender_domain": "example.com", "password": ""}),
+            "SMTP settings",
+        ),
+    ] {
+        let path = format!("/api/2.26/{path}");
+        let (_, before) = world.ask("GET", &path, None).await;
+        let (status, page) = world.ask("PATCH", &path, Some(same.clone())).await;
+        assert_eq!((status, &page["items"]), (200, &before["items"]), "{path} {same}");
+        let (status, refused) = world.ask("PATCH", &path, Some(other.clone())).await;
+        assert_eq!((status, message(&refused)), (400, lacks(what).as_str()), "{path} {other}");
+        assert_eq!(world.ask("GET", &path, None).await.1["items"], before["items"], "{other}");
+    }
+    let (_, page) = world.ask("GET", "/api/2.26/syslog-servers/settings", None).await;
+    assert_eq!(page["items"][0]["tls_audit_enabled"], false);
+}
+
 /// The sessions of these tests are those of `h` at both ports; `gone` was at the second.
 #[tokio::test]
 async fn initiators_are_listed_at_the_ports_where_they_are_or_were() {
