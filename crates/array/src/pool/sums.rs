@@ -190,7 +190,8 @@ fn sum_of(parts: &[Part], as_of_s: Option<u64>) -> VolumesSpace {
     let accounted_sum =
         |of: fn(&VolumeSpace) -> u64| accounted.iter().map(of).fold(0, u64::saturating_add);
     // What one volume shares is part of its share, but not unique to it. If none shares anything,
-    // what is unique to all of them is the sum. If one does, it is more, by an unknown amount.
+    // what is unique to all of them is the sum. If one does, it may be more, by an unknown amount.
+    // (Shares are rounded to bytes: 64 bytes that more than 128 volumes share can go unnoticed.)
     let is_known = accounted.len() == parts.len()
         && (parts.len() < 2 || accounted.iter().all(|it| it.share_bytes == it.unique_bytes));
     VolumesSpace {
