@@ -1,10 +1,12 @@
 /** The frame around all pages: who is logged in, where one can go, and what was done last. */
 import { QueryClientProvider } from "@tanstack/react-query";
-import { useEffect, useState, useSyncExternalStore } from "react";
+import { useEffect, useSyncExternalStore } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 
-import { logOut, own, sessions, whoAmI } from "./lib/api";
-import { client, useGet } from "./lib/query";
+import { alertsText, byWeight } from "./lib/alerts";
+import { logOut, own, sessions } from "./lib/api";
+import { client, refresh, useGet, useOpenAlerts } from "./lib/query";
+import { startProbing } from "./lib/reach";
 import { startSampling } from "./lib/sampler";
 import { SessionContext } from "./lib/session";
 import { choose, type Theme, THEMES, useTheme } from "./lib/theme";
@@ -12,6 +14,7 @@ import type { Session, Status } from "./lib/types";
 import { tell, useTold } from "./lib/done";
 import { Notice } from "./parts/notice";
 import { Page } from "./parts/page";
+import { Reach } from "./parts/reach";
 import { Dashboard } from "./pages/dashboard";
 import { Datastores } from "./pages/datastores";
 import { Health } from "./pages/health";
@@ -37,37 +40,39 @@ const LINKS: readonly (readonly [PageName, string])[] = [
 
 export function App() {
   const open = useSyncExternalStore(sessions.subscribe, sessions.isOpen);
+  useEffect(() => startProbing(() => void refresh()), []);
   return (
     <QueryClientProvider client={client}>{open ? <Inside /> : <Login />}</QueryClientProvider>
   );
 }
 
-/** Who is logged in; nothing before the array has told. */
-function useWho(): { who: Session | null; failure: string } {
-  const [who, setWho] = useState<Session | null>(null);
-  const [failure, setFailure] = useState("");
-  useEffect(() => {
-    whoAmI().then(setWho, (error: unknown) => {
-      setFailure(error instanceof Error ? error.message : String(error));
-    });
-  }, []);
-  return { who, failure };
-}
-
 function Inside() {
-  const { who, failure } = useWho();
+  // Asked again and again: a page that is opened while the array is away finds it later.
+  const who = useGet<Session>(own("session"));
   useEffect(startSampling, []);
-  if (failure !== "") return <Notice kind="error">{failure}</Notice>;
-  if (who === null) return <p className="muted">Loading…</p>;
+  if (who.data === undefined) {
+    return (
+      <main id="main">
+        <Reach />
+        <h1 className="unseen">Holdfast</h1>
+        {who.error === null ? (
+          <p className="muted">Loading…</p>
+        ) : (
+          <Notice kind="error">{who.error.message}</Notice>
+        )}
+      </main>
+    );
+  }
   return (
-    <SessionContext value={who}>
+    <SessionContext value={who.data}>
       <a className="skip" href="#main">
         Skip to the page
       </a>
-      <Bar who={who} />
+      <Bar who={who.data} />
       <div className="frame">
         <Navigation />
         <main id="main" tabIndex={-1}>
+          <Reach />
           <Told />
           <Pages />
         </main>
@@ -87,6 +92,7 @@ function Bar({ who }: { who: Session }) {
         </svg>
         {status.data?.name ?? "Holdfast"}
       </span>
+      <AlertCount />
       <span className="muted who">
         {who.user} ({who.role.replace("_", " ")})
       </span>
@@ -104,6 +110,19 @@ function Bar({ who }: { who: Session }) {
         Log out
       </button>
     </header>
+  );
+}
+
+/** How many alerts are open, and how bad the worst is. */
+function AlertCount() {
+  const alerts = useOpenAlerts();
+  const found = alerts.data;
+  const worst = found && byWeight(found)[0];
+  const text = found ? alertsText(found) : alerts.error ? "Alerts unknown" : "Alerts…";
+  return (
+    <Link href={to("health")} className={`alert-count ${worst?.severity ?? ""}`}>
+      {text}
+    </Link>
   );
 }
 

@@ -43,6 +43,15 @@ export class ArrayUnderTest {
     return new ArrayUnderTest(pool, told, token, process, http);
   }
 
+  /** Has it answer nothing, as a machine that hangs, until `goOn`. */
+  hang(): void {
+    this.process.kill("SIGSTOP");
+  }
+
+  goOn(): void {
+    this.process.kill("SIGCONT");
+  }
+
   async stop(): Promise<void> {
     await this.http.dispose();
     if (this.process.exitCode === null) {

@@ -1,11 +1,16 @@
 /** The interface of the array: requests, and the session that they carry. */
-import type { Items, Session } from "./types";
-import { codeOf, messageOf, own, type Query, Refused, rest } from "./wire";
+import type { Items } from "./types";
+import { heard } from "./reach";
+import { codeOf, messageOf, type Query, Refused, rest } from "./wire";
 
 export { filterText, own, type Query, Refused, rest } from "./wire";
 
 /** Where the session is kept while the tab is open. */
 const KEY = "holdfast-session";
+
+/** How long an answer may take, in milliseconds. A change may have to wait for the device. */
+const READ_MS = 15_000;
+const CHANGE_MS = 120_000;
 
 let session: string | null = sessionStorage.getItem(KEY);
 const listeners = new Set<() => void>();
@@ -33,9 +38,9 @@ function keep(next: string | null, why = ""): void {
 /** Turns an API token into a session. */
 export async function logIn(token: string): Promise<void> {
   const headers = { "api-token": token };
-  const answer = await fetch(rest("login"), { method: "POST", headers });
+  const { answer, text } = await send(rest("login"), { method: "POST", headers }, READ_MS);
   const given = answer.headers.get("x-auth-token");
-  if (!answer.ok || given === null) throw await refusal(answer);
+  if (!answer.ok || given === null) throw refusal(answer.status, text);
   keep(given);
 }
 
@@ -48,41 +53,49 @@ export async function logOut(): Promise<void> {
   }
 }
 
+/** Sends a request, and gives the answer with all of its text. */
+async function send(path: string, init: RequestInit, deadlineMs: number) {
+  try {
+    const answer = await fetch(path, { ...init, signal: AbortSignal.timeout(deadlineMs) });
+    const text = await answer.text();
+    heard();
+    return { answer, text };
+  } catch (error) {
+    const isLate = error instanceof DOMException && error.name === "TimeoutError";
+    const waited = `The array has not answered in ${deadlineMs / 1000} s.`;
+    const isChange = init.method !== "GET";
+    if (isLate && isChange) throw new Refused(0, `${waited} It may do it yet: look again later.`);
+    throw new Refused(0, isLate ? waited : "The array does not answer.");
+  }
+}
+
 /** Sends a request and gives what is answered; an empty answer is undefined. */
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = {};
   const used = session;
   if (used !== null) headers["x-auth-token"] = used;
   if (body !== undefined) headers["content-type"] = "application/json";
-  const text = body === undefined ? null : JSON.stringify(body);
-  let answer: Response;
-  try {
-    answer = await fetch(path, { method, headers, body: text, cache: "no-store" });
-  } catch {
-    throw new Refused(0, "The array does not answer.");
-  }
+  const sent = body === undefined ? null : JSON.stringify(body);
+  const init: RequestInit = { method, headers, body: sent, cache: "no-store" };
+  const { answer, text } = await send(path, init, method === "GET" ? READ_MS : CHANGE_MS);
   if (answer.status === 401 && used !== null && used === session) {
     keep(null, "The session has ended. Log in again.");
   }
-  if (!answer.ok) throw await refusal(answer);
-  const content = await answer.text();
-  return (content === "" ? undefined : JSON.parse(content)) as T;
+  if (!answer.ok) throw refusal(answer.status, text);
+  return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
 export const get = <T>(path: string): Promise<T> => request<T>("GET", path);
 
-/** Who is logged in. */
-export const whoAmI = (): Promise<Session> => get<Session>(own("session"));
-
-async function refusal(answer: Response): Promise<Refused> {
+function refusal(status: number, text: string): Refused {
   let body: unknown;
   try {
-    body = await answer.json();
+    body = JSON.parse(text);
   } catch {
     body = undefined;
   }
-  const message = messageOf(body) ?? `The array answers ${answer.status}.`;
-  return new Refused(answer.status, message, codeOf(body));
+  const message = messageOf(body) ?? `The array answers ${status}.`;
+  return new Refused(status, message, codeOf(body));
 }
 
 /** All items of a list whose pages are short enough to be read at once. */

@@ -7,6 +7,7 @@ import {
 } from "@tanstack/react-query";
 
 import { all, get, type Query, Refused } from "./api";
+import type { RestAlert } from "./types";
 
 /** How often lists are asked for again, in milliseconds. */
 const LIST_MS = 10_000;
@@ -15,6 +16,8 @@ export const client = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 1000,
+      // The array may be near where the browser takes itself to be offline.
+      networkMode: "always",
       // What the array refuses once, it refuses the next time as well.
       retry: (failures, error) =>
         failures < 2 && error instanceof Refused && (error.status === 0 || error.status >= 502),
@@ -47,3 +50,7 @@ export function useAll<T>(resource: string, query?: Query): UseQueryResult<T[]> 
     refetchInterval: LIST_MS,
   });
 }
+
+/** The alerts that are open: all who ask share one request. */
+export const useOpenAlerts = (): UseQueryResult<RestAlert[]> =>
+  useAll<RestAlert>("alerts", { filter: "state='open'" });

@@ -1,6 +1,7 @@
 /** The alerts that are open: what is wrong, and what to do about it. */
+import { byWeight } from "../lib/alerts";
 import { time } from "../lib/format";
-import { useAll } from "../lib/query";
+import { useOpenAlerts } from "../lib/query";
 import { useSelection } from "../lib/selection";
 import { mayStore, useSession } from "../lib/session";
 import type { RestAlert } from "../lib/types";
@@ -24,7 +25,7 @@ const COLUMNS: Column<RestAlert>[] = [
 ];
 
 export function Alerts() {
-  const alerts = useAll<RestAlert>("alerts", { filter: "state='open'" });
+  const alerts = useOpenAlerts();
   const found = alerts.data ?? [];
   const selection = useSelection(found.map((alert) => alert.name));
   const { role } = useSession();
@@ -59,7 +60,7 @@ export function Alerts() {
         {(all) => (
           <Table
             caption="Open alerts"
-            rows={all}
+            rows={byWeight(all)}
             columns={COLUMNS}
             name={(row) => row.name}
             empty="No alert is open."

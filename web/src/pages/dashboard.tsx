@@ -1,9 +1,10 @@
 /** The array at a glance: capacity, reduction, and what hosts do. */
 import { Link } from "wouter";
 
+import { byWeight } from "../lib/alerts";
 import { own } from "../lib/api";
-import { count, percent, ratio, time } from "../lib/format";
-import { useGet } from "../lib/query";
+import { count, percent, plural, ratio, time } from "../lib/format";
+import { useGet, useOpenAlerts } from "../lib/query";
 import { bytes } from "../lib/size";
 import type { PoolSpace, Status } from "../lib/types";
 import { Capacity, type Part } from "../parts/capacity";
@@ -17,6 +18,7 @@ export function Dashboard() {
   const space = useGet<PoolSpace>(own(["pool", "space"]), 5000);
   return (
     <Page title="Dashboard">
+      <OpenAlerts />
       <Loaded query={status} what="its state">
         {(found) => (
           <>
@@ -29,6 +31,35 @@ export function Dashboard() {
       </Loaded>
       <Activity />
     </Page>
+  );
+}
+
+/** How many alerts are named; the page of health has all. */
+const NAMED = 5;
+
+/** The worst alerts by name; nothing while none is open, which the header says. */
+function OpenAlerts() {
+  const alerts = useOpenAlerts();
+  if (alerts.data?.length === 0) return null;
+  return (
+    <Card title="Open alerts" aside={<Link href={to("health")}>What to do</Link>}>
+      <Loaded query={alerts} what="alerts">
+        {(all) => (
+          <ul className="alert-names">
+            {byWeight(all)
+              .slice(0, NAMED)
+              .map((alert) => (
+                <li key={alert.name}>
+                  <span className={alert.severity === "info" ? "" : "bad"}>{alert.severity}</span>
+                  {": "}
+                  {alert.summary} <span className="muted">since {time(alert.created)}</span>
+                </li>
+              ))}
+            {all.length > NAMED && <li>And {plural(all.length - NAMED, "more", "more")}.</li>}
+          </ul>
+        )}
+      </Loaded>
+    </Card>
   );
 }
 

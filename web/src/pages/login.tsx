@@ -5,6 +5,7 @@ import { logIn, sessions } from "../lib/api";
 import { client } from "../lib/query";
 import { TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
+import { Reach } from "../parts/reach";
 
 export function Login() {
   const [token, setToken] = useState("");
@@ -29,6 +30,7 @@ export function Login() {
   };
   return (
     <main className="login">
+      <Reach />
       <form className="card" onSubmit={onSubmit} noValidate>
         <h1>Holdfast</h1>
         {sessions.farewell() !== "" && <Notice>{sessions.farewell()}</Notice>}

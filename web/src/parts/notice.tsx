@@ -3,6 +3,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import { Refused } from "../lib/api";
+import { useAway } from "../lib/reach";
 
 export function Notice(props: { kind?: "error" | "info" | "warning"; children: ReactNode }) {
   const { kind = "info", children } = props;
@@ -29,6 +30,10 @@ export function Loaded<T>(props: {
   children: (data: T) => ReactNode;
 }) {
   const { query, what, children } = props;
+  const away = useAway();
+  // While the array is away, which the page says at its top, what was last seen stays.
+  const isOld = away !== null && query.error instanceof Refused && query.error.status === 0;
+  if (isOld && query.data !== undefined) return <>{children(query.data)}</>;
   if (query.error !== null) return <Failure error={query.error} what={what} />;
   if (query.data === undefined) return <p className="muted">Loading…</p>;
   return <>{children(query.data)}</>;
