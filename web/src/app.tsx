@@ -8,13 +8,14 @@ import { logOut, own, sessions } from "./lib/api";
 import { client, refresh, useGet, useOpenAlerts } from "./lib/query";
 import { startProbing } from "./lib/reach";
 import { startSampling } from "./lib/sampler";
-import { SessionContext } from "./lib/session";
+import { mayAdminister, SessionContext } from "./lib/session";
 import { choose, type Theme, THEMES, useTheme } from "./lib/theme";
-import type { Session, Status } from "./lib/types";
+import type { Role, Session, Status } from "./lib/types";
 import { tell, useTold } from "./lib/done";
 import { Notice } from "./parts/notice";
 import { Page } from "./parts/page";
 import { Reach } from "./parts/reach";
+import { AuditLog } from "./pages/audit";
 import { Dashboard } from "./pages/dashboard";
 import { Datastores } from "./pages/datastores";
 import { Health } from "./pages/health";
@@ -23,6 +24,7 @@ import { HostPage, Hosts } from "./pages/hosts";
 import { Login } from "./pages/login";
 import { GroupPage, Protection } from "./pages/protection";
 import { Settings } from "./pages/settings";
+import { Snapshots } from "./pages/snapshots";
 import { VolumePage } from "./pages/volume";
 import { Volumes } from "./pages/volumes";
 import { type PageName, to } from "./routes";
@@ -30,11 +32,13 @@ import { type PageName, to } from "./routes";
 const LINKS: readonly (readonly [PageName, string])[] = [
   ["dashboard", "Dashboard"],
   ["volumes", "Volumes"],
+  ["snapshots", "Snapshots"],
   ["datastores", "Datastores"],
   ["hosts", "Hosts"],
   ["host-groups", "Host groups"],
   ["protection", "Protection"],
   ["health", "Health"],
+  ["audit", "Audit log"],
   ["settings", "Settings"],
 ];
 
@@ -70,7 +74,7 @@ function Inside() {
       </a>
       <Bar who={who.data} />
       <div className="frame">
-        <Navigation />
+        <Navigation role={who.data.role} />
         <main id="main" tabIndex={-1}>
           <Reach />
           <Told />
@@ -126,11 +130,13 @@ function AlertCount() {
   );
 }
 
-function Navigation() {
+function Navigation({ role }: { role: Role }) {
   const [location] = useLocation();
+  // The array tells nobody else who changed what.
+  const links = LINKS.filter(([page]) => page !== "audit" || mayAdminister(role));
   return (
     <nav className="navigation" aria-label="Pages">
-      {LINKS.map(([page, label]) => {
+      {links.map(([page, label]) => {
         const isHere = location === to(page) || location.startsWith(`${to(page)}/`);
         return (
           <Link key={page} href={to(page)} aria-current={isHere ? "page" : undefined}>
@@ -167,6 +173,7 @@ function Pages() {
       <Route path="/dashboard" component={Dashboard} />
       <Route path="/volumes" component={Volumes} />
       <Route path="/volumes/:name">{({ name }) => <VolumePage key={name} name={name} />}</Route>
+      <Route path="/snapshots" component={Snapshots} />
       <Route path="/datastores" component={Datastores} />
       <Route path="/hosts" component={Hosts} />
       <Route path="/hosts/:name">{({ name }) => <HostPage key={name} name={name} />}</Route>
@@ -177,6 +184,7 @@ function Pages() {
       <Route path="/protection" component={Protection} />
       <Route path="/protection/:name">{({ name }) => <GroupPage key={name} name={name} />}</Route>
       <Route path="/health" component={Health} />
+      <Route path="/audit" component={AuditLog} />
       <Route path="/settings" component={Settings} />
       <Route>
         <Page title="Nothing here">

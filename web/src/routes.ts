@@ -3,6 +3,7 @@
  * else (`crates/holdfast/src/cli/web.rs`, which holds its list against this one).
  */
 export const PAGES = [
+  "audit",
   "dashboard",
   "datastores",
   "health",
@@ -10,6 +11,7 @@ export const PAGES = [
   "hosts",
   "protection",
   "settings",
+  "snapshots",
   "volumes",
 ] as const;
 

@@ -103,6 +103,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["dashboard", "/", "Capacity by kind"],
   ["volumes", "/volumes", "datastore-1"],
   ["volume", "/volumes/datastore-1", "datastore-1.before-update"],
+  ["snapshots", "/snapshots", "datastore-1.before-update"],
   ["datastores", "/datastores", "db-test"],
   ["hosts", "/hosts", "esx-2"],
   ["host", "/hosts/esx-1", "datastore-2"],
@@ -110,6 +111,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["protection", "/protection", "database"],
   ["protection-group", "/protection/database", "database.nightly"],
   ["health", "/health", "Scrubbing"],
+  ["audit", "/audit", "POST /v1/groups"],
   ["settings", "/settings", "laptop"],
 ];
 

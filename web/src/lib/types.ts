@@ -387,3 +387,11 @@ export interface AuditEntry {
   names: string;
   outcome: string;
 }
+
+/** A part of the audit log, the newest entry first. */
+export interface Audit {
+  entries: AuditEntry[];
+  more: boolean;
+  /** How many the filter wants, on whatever page. */
+  total: number;
+}

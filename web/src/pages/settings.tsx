@@ -1,14 +1,13 @@
-/** What is set for the array as a whole, who may ask it, and who did. */
+/** What is set for the array as a whole, and who may ask it. */
 import { own } from "../lib/api";
 import { OFFLOADS } from "../lib/cli";
 import { duration, time } from "../lib/format";
 import { useGet } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
-import type { ArraySettings, AuditEntry, Status } from "../lib/types";
+import type { ArraySettings, Status } from "../lib/types";
 import { Actions } from "../parts/actions";
 import { Loaded } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
-import { type Column, Table } from "../parts/table";
 import {
   EditChapRequired,
   EditDelay,
@@ -20,12 +19,8 @@ import {
 } from "../tasks/settings";
 import { UsersCard } from "./users";
 
-/** How many entries of the audit log are shown. */
-const AUDIT_ROWS = 50;
-
 export function Settings() {
   const settings = useGet<ArraySettings>(own("settings"));
-  const { role } = useSession();
   return (
     <Page title="Settings">
       <Loaded query={settings} what="settings">
@@ -37,7 +32,6 @@ export function Settings() {
         )}
       </Loaded>
       <UsersCard />
-      {mayAdminister(role) && <AuditCard />}
       <About />
     </Page>
   );
@@ -117,37 +111,6 @@ function OffloadCard({ settings }: { settings: ArraySettings }) {
             ] as const,
         )}
       />
-    </Card>
-  );
-}
-
-const AUDIT: Column<AuditEntry>[] = [
-  { head: "When", cell: (row) => time(row.time_ms) },
-  { head: "Who", cell: (row) => row.user },
-  { head: "From", minor: true, cell: (row) => row.origin },
-  { head: "What", cell: (row) => <code>{`${row.method} ${row.path}`}</code> },
-  { head: "Names", minor: true, cell: (row) => row.names },
-  {
-    head: "Outcome",
-    cell: (row) => <span className={row.outcome === "done" ? "good" : "bad"}>{row.outcome}</span>,
-  },
-];
-
-function AuditCard() {
-  const audit = useGet<{ entries: AuditEntry[] }>(own("audit", { limit: AUDIT_ROWS }));
-  return (
-    <Card title="Audit log">
-      <Loaded query={audit} what="an audit log">
-        {(found) => (
-          <Table
-            caption="Audit log"
-            rows={found.entries}
-            columns={AUDIT}
-            name={(row) => String(row.number)}
-            empty="Nothing was changed yet."
-          />
-        )}
-      </Loaded>
     </Card>
   );
 }

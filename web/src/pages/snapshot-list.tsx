@@ -1,5 +1,6 @@
-/** The snapshots of a volume, and what can be done with them. */
+/** Snapshots, of a volume or all of them, and what can be done with them. */
 import { useState } from "react";
+import { Link } from "wouter";
 
 import * as cli from "../lib/cli";
 import { duration, time } from "../lib/format";
@@ -8,29 +9,57 @@ import { mayStore, useSession } from "../lib/session";
 import { bytes } from "../lib/size";
 import type { RestSnapshot } from "../lib/types";
 import { type Action, Actions } from "../parts/actions";
-import { Pager, useList } from "../parts/list";
+import { Pager, Search, useList } from "../parts/list";
 import { Loaded } from "../parts/notice";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
 import { Destroy, Eradicate, Recover } from "../tasks/endings";
 import { CreateSnapshot, RenameSnapshot } from "../tasks/snapshots";
 import { CloneVolume, RestoreVolume } from "../tasks/volumes";
+import { to } from "../routes";
 
 const KIND = { resource: "volume-snapshots", kind: "snapshot" };
 
-const name: Column<RestSnapshot> = { head: "Name", cell: (row) => row.name };
+const name: Column<RestSnapshot> = { head: "Name", sort: "name", cell: (row) => row.name };
+
+/** Of which volume, where those of several are listed. */
+const volumeOf: Column<RestSnapshot> = {
+  head: "Volume",
+  cell: ({ source }) => <Link href={to("volumes", source.name)}>{source.name}</Link>,
+};
+
+const made: Column<RestSnapshot> = {
+  head: "Made",
+  sort: "created",
+  cell: (row) => time(row.created),
+};
 
 const COLUMNS: Column<RestSnapshot>[] = [
-  name,
-  { head: "Made", cell: (row) => time(row.created) },
-  { head: "Size", number: true, minor: true, cell: (row) => bytes(row.provisioned) },
-  { head: "Written", number: true, minor: true, cell: (row) => bytes(row.space.virtual) },
-  { head: "Unique", number: true, cell: (row) => bytes(row.space.unique) },
+  made,
+  {
+    head: "Size",
+    sort: "provisioned",
+    number: true,
+    minor: true,
+    cell: (row) => bytes(row.provisioned),
+  },
+  {
+    head: "Written",
+    sort: "space.virtual",
+    number: true,
+    minor: true,
+    cell: (row) => bytes(row.space.virtual),
+  },
+  {
+    head: "Unique",
+    sort: "space.unique",
+    number: true,
+    cell: (row) => bytes(row.space.unique),
+  },
 ];
 
 const DESTROYED: Column<RestSnapshot>[] = [
-  name,
-  { head: "Made", cell: (row) => time(row.created) },
+  made,
   {
     head: "Can be recovered for",
     cell: (row) => duration((row.time_remaining ?? 0) / 1000),
@@ -42,7 +71,8 @@ const TABS = [
   ["destroyed", "Destroyed"],
 ] as const;
 
-export function SnapshotList({ volume }: { volume: string }) {
+/** Those of a volume; of all volumes if none is given. */
+export function SnapshotList({ volume }: { volume?: string }) {
   const [tab, setTab] = useState<"live" | "destroyed">("live");
   return (
     <>
@@ -52,25 +82,31 @@ export function SnapshotList({ volume }: { volume: string }) {
   );
 }
 
-function Part({ volume, areDestroyed }: { volume: string; areDestroyed: boolean }) {
+function Part({ volume, areDestroyed }: { volume: string | undefined; areDestroyed: boolean }) {
   const fixed = { source_names: volume, destroyed: areDestroyed };
   const list = useList<RestSnapshot>("volume-snapshots", fixed);
   const selection = useSelection(list.rows.map((row) => row.name));
   const chosen = list.rows.filter((row) => selection.isChosen(row.name));
   const { role } = useSession();
   const actions = areDestroyed ? destroyed(selection.chosen) : existing(volume, chosen);
+  const first = volume === undefined ? [name, volumeOf] : [name];
+  const nothing = volume === undefined ? "There is no snapshot yet." : "It has no snapshot.";
+  const none = areDestroyed ? "None is destroyed." : nothing;
   return (
     <>
       {mayStore(role) && <Actions label="Snapshots" actions={actions} />}
+      <Search list={list} what="snapshots" />
       <Loaded query={list.query} what="snapshots">
         {() => (
           <Table
-            caption={`Snapshots of ${volume}`}
+            caption={volume === undefined ? "Snapshots" : `Snapshots of ${volume}`}
             rows={list.rows}
-            columns={areDestroyed ? DESTROYED : COLUMNS}
+            columns={[...first, ...(areDestroyed ? DESTROYED : COLUMNS)]}
             name={(row) => row.name}
-            empty={areDestroyed ? "None is destroyed." : "It has no snapshot."}
+            empty={list.text === "" ? none : "No name fits."}
             selection={selection}
+            sort={list.sort}
+            onSort={list.setSort}
           />
         )}
       </Loaded>
@@ -79,16 +115,23 @@ function Part({ volume, areDestroyed }: { volume: string; areDestroyed: boolean 
   );
 }
 
-function existing(volume: string, chosen: RestSnapshot[]): Action[] {
+function existing(volume: string | undefined, chosen: RestSnapshot[]): Action[] {
   const names = chosen.map((one) => one.name);
   const [snapshot] = chosen;
   const one = chosen.length === 1;
+  // Where all are listed none is made: a snapshot is of volumes, which are chosen in their list.
+  const make: Action[] =
+    volume === undefined
+      ? []
+      : [
+          {
+            label: "New snapshot",
+            primary: true,
+            task: (close) => <CreateSnapshot volumes={[volume]} close={close} />,
+          },
+        ];
   return [
-    {
-      label: "New snapshot",
-      primary: true,
-      task: (close) => <CreateSnapshot volumes={[volume]} close={close} />,
-    },
+    ...make,
     {
       label: "Clone to volume",
       on: one,

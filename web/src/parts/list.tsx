@@ -68,7 +68,10 @@ export function Search<T>({ list, what }: { list: List<T>; what: string }) {
   );
 }
 
-export function Pager<T>({ list }: { list: List<T> }) {
+/** Where one is in a list of pages. */
+export type Paged = Pick<List<unknown>, "page" | "next" | "back">;
+
+export function Pager({ list }: { list: Paged }) {
   if (list.next === undefined && list.back === undefined) return null;
   return (
     <nav className="pager" aria-label="Pages">

@@ -1,8 +1,10 @@
 //! `/v1/audit`: who changed what.
 
+use array::audit::{AUDIT_ENTRIES_MAX, AUDIT_TEXT_BYTES_MAX};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -56,6 +58,9 @@ pub struct Audit {
     pub entries: Vec<AuditEntry>,
     /// Whether there are older ones; to get them, pass the last one's number as `before`.
     pub more: bool,
+    /// How many entries are kept that the filter wants, whatever `before` and `limit` are.
+    #[serde(default)]
+    pub total: u64,
 }
 
 /// Which entries to list.
@@ -68,6 +73,45 @@ pub(crate) struct AuditFilter {
     before: Option<u64>,
     /// The most entries to return: 1 to 10000 (the default).
     limit: Option<usize>,
+    /// Only what this user asked for.
+    user: Option<String>,
+    /// Only requests with this method: `POST`, `PUT`, `PATCH` or `DELETE`, in any case.
+    action: Option<String>,
+    /// Only entries with this text, of up to 256 bytes and in any case, in their path, names,
+    /// origin or outcome.
+    text: Option<String>,
+}
+
+/// The methods of requests for changes.
+const ACTIONS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+
+impl AuditFilter {
+    /// Refuses what no entry can have.
+    fn check(&self) -> Result<(), ApiError> {
+        let is_action = |name: &str| ACTIONS.iter().any(|action| action.eq_ignore_ascii_case(name));
+        if self.action.as_deref().is_some_and(|name| !is_action(name)) {
+            let text = "An action is `POST`, `PUT`, `PATCH` or `DELETE`.";
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_action", text));
+        }
+        let texts = [self.user.as_deref(), self.text.as_deref()];
+        if texts.into_iter().flatten().any(|text| text.len() > AUDIT_TEXT_BYTES_MAX) {
+            let text = format!("A filter has up to {AUDIT_TEXT_BYTES_MAX} bytes.");
+            return Err(ApiError::new(StatusCode::BAD_REQUEST, "filter_too_long", text));
+        }
+        Ok(())
+    }
+
+    /// What tells whether an entry is wanted, `before` and `limit` aside.
+    fn wanted(&self) -> impl Fn(&array::AuditEntry) -> bool {
+        let text = self.text.as_deref().unwrap_or_default().to_lowercase();
+        move |array::AuditEntry { deed, outcome, .. }| {
+            self.user.as_ref().is_none_or(|user| *user == deed.user)
+                && self.action.as_ref().is_none_or(|it| it.eq_ignore_ascii_case(&deed.method))
+                && [&deed.path, &deed.names, &deed.origin, outcome]
+                    .iter()
+                    .any(|part| part.to_lowercase().contains(&text))
+        }
+    }
 }
 
 /// The audit log, or a part of it, the newest entry first.
@@ -81,13 +125,20 @@ pub(crate) async fn list(
     State(interface): Shared,
     filter: Result<Query<AuditFilter>, QueryRejection>,
 ) -> Result<Json<Audit>, ApiError> {
-    let Query(AuditFilter { before, limit }) = filter?;
+    let Query(filter) = filter?;
+    filter.check()?;
     blocking(interface, move |interface| {
-        let limit = limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
-        let mut found = interface.array.audit_log(before, limit + 1);
+        let limit = filter.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
+        let before = filter.before.unwrap_or(u64::MAX);
+        // All that is kept, which is not much: only so are those that are wanted counted.
+        let kept = interface.array.audit_log(None, AUDIT_ENTRIES_MAX);
+        let wanted: Vec<_> = kept.into_iter().filter(filter.wanted()).collect();
+        let total = wanted.len() as u64;
+        let mut found: Vec<_> =
+            wanted.into_iter().filter(|entry| entry.number < before).take(limit + 1).collect();
         let more = found.len() > limit;
         found.truncate(limit);
-        Ok(Json(Audit { entries: found.into_iter().map(AuditEntry::from).collect(), more }))
+        Ok(Json(Audit { entries: found.into_iter().map(AuditEntry::from).collect(), more, total }))
     })
     .await
 }

@@ -1,5 +1,7 @@
 //! Users and their roles, API tokens, sessions, limits, and the audit log.
 
+mod audit;
+
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Response};

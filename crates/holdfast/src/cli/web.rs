@@ -24,7 +24,8 @@ use rust_embed::RustEmbed;
 
 /// The first parts of the page's own addresses; `web/src/routes.ts` has the same list. The page
 /// interprets the rest.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 10] = [
+    "audit",
     "dashboard",
     "datastores",
     "health",
@@ -32,6 +33,7 @@ const PAGES: [&str; 8] = [
     "hosts",
     "protection",
     "settings",
+    "snapshots",
     "volumes",
 ];
 

@@ -34,7 +34,16 @@ fn header(response: &Response, name: HeaderName) -> &str {
 
 #[test]
 fn addresses_of_the_page_are_the_page_and_others_the_interface() {
-    for path in ["/", "/volumes", "/volumes/vm-1", "/hosts/a%2e", "/settings/", "/volumes/../v1"] {
+    for path in [
+        "/",
+        "/volumes",
+        "/volumes/vm-1",
+        "/hosts/a%2e",
+        "/settings/",
+        "/volumes/../v1",
+        "/audit",
+        "/snapshots",
+    ] {
         let page = get(&SITE, path, &[]).unwrap();
         assert_eq!((page.status(), header(&page, CONTENT_LENGTH)), (StatusCode::OK, "7"), "{path}");
         assert_eq!(header(&page, CONTENT_TYPE), "text/html; charset=utf-8");
@@ -50,6 +59,7 @@ fn addresses_of_the_page_are_the_page_and_others_the_interface() {
         "/metrics",
         "/Volumes",
         "/volumesx",
+        "/audits",
         "//volumes",
         "/assets",
         "/assets/",
