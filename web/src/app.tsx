@@ -185,7 +185,9 @@ function Pages() {
       <Route path="/protection/:name">{({ name }) => <GroupPage key={name} name={name} />}</Route>
       <Route path="/health" component={Health} />
       <Route path="/audit" component={AuditLog} />
-      <Route path="/settings" component={Settings} />
+      <Route path="/settings/:section?">
+        {({ section }) => <Settings section={section} />}
+      </Route>
       <Route>
         <Page title="Nothing here">
           <Notice>There is no page at this address.</Notice>

@@ -80,6 +80,14 @@ export class Desk {
     await this.heading(link);
   }
 
+  /** Goes to a section of the settings. */
+  async section(name: string): Promise<void> {
+    await this.go("Settings");
+    const sections = this.page.getByRole("navigation", { name: "Sections" });
+    await sections.getByRole("link", { name, exact: true }).click();
+    await sections.locator("[aria-current]", { hasText: name }).waitFor();
+  }
+
   async heading(name: string): Promise<void> {
     await this.page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
   }

@@ -72,6 +72,28 @@ test("the device of the pool is shown with what hosts wait for", async () => {
   ]);
 });
 
+test("a device that is lost or leaves says how long that takes yet", async () => {
+  // Made up from what the array says: a real one takes minutes to tell.
+  await desk.page.route("**/v1/devices", async (route) => {
+    const answer = await route.fetch();
+    const { devices } = (await answer.json()) as { devices: object[] };
+    const parts = { all: 9, used: 3, is_emptied: false, left_s: 7500 };
+    const lost = { ...devices[0], number: 1, state: "missing", name: "", parts };
+    const leaving = { ...lost, number: 2, state: "in", parts: { ...parts, is_emptied: true } };
+    const together = { ...devices[0], name: "pool" };
+    const json = { devices: [...devices, lost, leaving], together };
+    await route.fulfill({ response: answer, json });
+  });
+  await desk.page.goto("/health");
+  const cells = await cellsOf("Devices: what the pool is on");
+  await desk.page.unrouteAll({ behavior: "wait" });
+  expect(cells.map((row) => row[2])).toEqual([
+    "In",
+    "Missing: others have all that was on it in 2 h 5 min",
+    "In: what it has moves to others, 2 h 5 min left",
+  ]);
+});
+
 test("a host is checked, and what is seen stands beside what is best", async () => {
   await desk.go("Hosts");
   await desk.page.getByRole("link", { name: "esx-1" }).click();

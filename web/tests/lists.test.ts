@@ -38,6 +38,7 @@ test("the snapshots of all volumes are in one list, found and ordered", async ()
   await desk.button("Next").click();
   await desk.page.getByText("v15.late", { exact: true }).waitFor();
   expect(await column(1)).toHaveLength(2 * VOLUMES - 25);
+  await desk.page.getByText("32 in all").waitFor();
   await desk.page.getByLabel("Find snapshots by name").fill("late");
   await desk.page.getByText("v00.late", { exact: true }).waitFor();
   await desk.page.getByText("v00.early", { exact: true }).waitFor({ state: "detached" });
@@ -88,6 +89,7 @@ test("the audit log is filtered by user, action and text, and goes on over pages
   expect(await column(3)).toHaveLength(5);
   await desk.page.getByLabel("Text in path").fill("NONE-2");
   await expect.poll(() => column(3)).toHaveLength(11);
+  await desk.page.getByText("11 in all").waitFor();
   await desk.page.getByLabel("Action").selectOption("POST");
   await desk.page.getByText("No entry fits.").waitFor();
 });

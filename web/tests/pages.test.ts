@@ -112,7 +112,10 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["protection-group", "/protection/database", "database.nightly"],
   ["health", "/health", "Scrubbing"],
   ["audit", "/audit", "POST /v1/groups"],
-  ["settings", "/settings", "laptop"],
+  ["settings", "/settings/array", "Company identifier of NAA names"],
+  ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
+  ["settings-users", "/settings/users", "laptop"],
+  ["settings-about", "/settings/about", "iSCSI name"],
 ];
 
 test.each(["light", "dark"])("every page in %s", async (theme) => {
@@ -147,6 +150,35 @@ test("what the array kept is shown behind a click", async () => {
   }
   await choice.getByRole("button", { name: "Now" }).click();
   await desk.page.getByText("The last half hour", { exact: false }).waitFor();
+});
+
+/** How many pixels of a chart have the colour of a line. */
+const pixelsOf = (title: string, colour: string) =>
+  desk.page
+    .locator(".chart", { has: desk.page.getByRole("heading", { name: title, exact: true }) })
+    .locator("canvas")
+    .evaluate((canvas: HTMLCanvasElement, property) => {
+      const style = getComputedStyle(document.documentElement);
+      const hex = style.getPropertyValue(property).trim().slice(1);
+      const wanted = [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
+      const context = canvas.getContext("2d");
+      const found = context?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+      let pixels = 0;
+      for (let at = 0; at < found.length; at += 4) {
+        if (wanted.every((value, part) => found[at + part] === value)) pixels += 1;
+      }
+      return pixels;
+    }, colour);
+
+test("a single sample is seen", async () => {
+  const history = "/v1/history?start_ms=0&resolution_ms=86400000";
+  const { samples } = await desk.array.ask<{ samples: unknown[] }>("GET", history);
+  // The array is minutes old: of days it has one, or two at midnight.
+  expect(samples.length).toBeLessThan(3);
+  await desk.page.goto("/");
+  await desk.button("Year").click();
+  await desk.page.getByRole("heading", { name: "Capacity over time" }).waitFor();
+  await expect.poll(() => pixelsOf("Capacity over time", "--c1")).toBeGreaterThan(10);
 });
 
 test.each(["light", "dark"])("a dialog in %s", async (theme) => {

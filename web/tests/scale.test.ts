@@ -25,6 +25,7 @@ test("ten thousand volumes are shown page by page, found and ordered", async () 
   await desk.go("Volumes");
   await desk.page.getByRole("link", { name: "v00000" }).waitFor();
   expect(await rows().count()).toBe(25);
+  await desk.page.getByText("10,000 in all").waitFor();
   await desk.button("Next").click();
   await desk.page.getByRole("link", { name: "v00025" }).waitFor();
   await desk.button("Next").click();
@@ -34,6 +35,7 @@ test("ten thousand volumes are shown page by page, found and ordered", async () 
   await desk.page.getByLabel("Find volumes by name").fill("9999");
   await desk.page.getByRole("link", { name: "v09999" }).waitFor();
   expect(await rows().count()).toBe(1);
+  await desk.page.getByText("1 in all", { exact: true }).waitFor();
   await desk.page.getByLabel("Find volumes by name").fill("");
   await desk.button("Name").click();
   await desk.page.getByRole("link", { name: "v09999" }).waitFor();

@@ -31,6 +31,7 @@ test("the array is named, its delay and thresholds are set, offloads switched", 
   });
   // The notice of what was done says so too, in its sentence.
   await desk.page.getByText("Refused at login", { exact: true }).waitFor();
+  await desk.section("Offloads");
   await desk.perform("Switch", "Switch", (dialog) => dialog.getByLabel("UNMAP").uncheck());
   expect(await settings()).toMatchObject({
     name: "vault",
@@ -43,7 +44,7 @@ test("the array is named, its delay and thresholds are set, offloads switched", 
 });
 
 test("users and tokens come and go; a role sees only what it may do", async () => {
-  await desk.go("Settings");
+  await desk.section("Users and tokens");
   await desk.perform("New user", "Make user", async (dialog) => {
     await dialog.getByLabel("Name").fill("anna");
     await dialog.getByLabel("Role").selectOption("storage_admin");
@@ -67,18 +68,36 @@ test("users and tokens come and go; a role sees only what it may do", async () =
   await desk.logIn(token);
   await desk.go("Volumes");
   expect(await desk.button("New volume").count()).toBe(0);
-  await desk.go("Settings");
+  await desk.section("Users and tokens");
+  await desk.page.getByText("2 in all").first().waitFor();
   expect(await desk.button("New user").count()).toBe(0);
   await desk.button("Log out").click();
   await desk.logIn(desk.array.token);
 
-  await desk.go("Settings");
+  await desk.section("Users and tokens");
   await desk.choose("laptop of anna");
   await desk.perform("Withdraw", "Withdraw");
   await desk.choose("anna");
   await desk.perform("Remove", "Remove");
   const users = await desk.array.ask<{ users: { name: string }[] }>("GET", "/v1/users");
   expect(users.users.map((one) => one.name)).toEqual(["admin"]);
+});
+
+test("each section of the settings has an address", async () => {
+  await desk.page.goto("/settings");
+  await desk.page.waitForURL("**/settings/array");
+  for (const [address, card] of [
+    ["offloads", "Offloads of all volumes"],
+    ["users", "API tokens"],
+    ["about", "About"],
+    ["array", "Array"],
+  ]) {
+    await desk.page.goto(`/settings/${address}`);
+    await desk.page.getByRole("heading", { level: 2, name: card ?? "", exact: true }).waitFor();
+    expect(await desk.page.locator("main .card").count()).toBe(address === "users" ? 2 : 1);
+  }
+  await desk.page.goto("/settings/none");
+  await desk.page.getByText("There is no such section.").waitFor();
 });
 
 test("passes are started, and the pool grows", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { samplesOf, withGaps } from "./series";
+import { alone, samplesOf, withGaps } from "./series";
 
 const read = {
   per_s: 4,
@@ -29,4 +29,11 @@ test("what is not known is a gap", () => {
   const at = (time: number) => ({ time, classes: {} });
   const found = withGaps([at(0), at(30), at(300)], 30_000);
   expect(found.map(({ time }) => time)).toEqual([0, 30, 60, 300]);
+});
+
+test("values that no line leads to are alone", () => {
+  expect(alone([])).toEqual([]);
+  expect(alone([5])).toEqual([0]);
+  expect(alone([0, null, 3, 4, undefined, 7])).toEqual([0, 5]);
+  expect(alone([null, 3, 4, null])).toEqual([]);
 });

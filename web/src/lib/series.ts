@@ -39,3 +39,10 @@ export function withGaps(samples: Sample[], resolutionMs: number): Sample[] {
     return isGap ? [{ time: before.time + step, classes: {} }, sample] : [sample];
   });
 }
+
+/** Where a value is known and those beside it are not: no line leads there. */
+export function alone(values: ArrayLike<number | null | undefined>): number[] {
+  const isKnown = (at: number) => typeof values[at] === "number";
+  const places = Array.from({ length: values.length }, (_, at) => at);
+  return places.filter((at) => isKnown(at) && !isKnown(at - 1) && !isKnown(at + 1));
+}

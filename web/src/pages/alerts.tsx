@@ -60,6 +60,7 @@ export function Alerts() {
         {(all) => (
           <Table
             caption="Open alerts"
+            areAll
             rows={byWeight(all)}
             columns={COLUMNS}
             name={(row) => row.name}

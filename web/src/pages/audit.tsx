@@ -62,6 +62,7 @@ export function AuditLog() {
   const last = audit.data?.more ? audit.data.entries.at(-1)?.number : undefined;
   const pages: Paged = {
     page: befores.length + 1,
+    total: audit.data?.total,
     next: last === undefined ? undefined : () => setBefores([...befores, last]),
     back: befores.length > 0 ? () => setBefores(befores.slice(0, -1)) : undefined,
   };

@@ -58,6 +58,7 @@ export function ConnectionTable(props: {
       {mayStore(role) && <Actions label="Connections" actions={[...connect, disconnect]} />}
       <Table
         caption="Connections"
+        areAll
         rows={rows}
         columns={[show === "volume" ? volume : host, ...rest]}
         name={key}

@@ -1,6 +1,7 @@
 /** The devices of the pool, what they do in it, and how long hosts wait for them. */
 import { own } from "../lib/api";
-import { count, duration, latency } from "../lib/format";
+import { type DeviceStanding, stateText } from "../lib/devices";
+import { count, latency } from "../lib/format";
 import { useGet } from "../lib/query";
 import { bytes } from "../lib/size";
 import { Loaded } from "../parts/notice";
@@ -38,12 +39,9 @@ interface DeviceHealth {
   trouble: string | null;
 }
 
-interface Device {
+interface Device extends DeviceStanding {
   name: string;
   number: number;
-  state: "in" | "catching_up" | "out" | "missing";
-  why_out: string | null;
-  catching_up: { done_bytes: number; all_bytes: number; left_s: number | null } | null;
   len_bytes: number;
   read_errors: number;
   write_errors: number;
@@ -104,19 +102,9 @@ const ELSEWHERE: Column<Row> = {
 
 const CALLS = [...TRANSFERS, LONGEST, ELSEWHERE];
 
-const STATES = { in: "In", catching_up: "Catching up", out: "Out", missing: "Missing" };
-
-/** What a device does, and how far it is, or why it does nothing. */
 function stateOf(device: Device) {
-  const progress = device.catching_up;
-  const left =
-    typeof progress?.left_s === "number" ? `, ${duration(progress.left_s)} left` : "";
-  const more = progress
-    ? `${bytes(progress.done_bytes)} of ${bytes(progress.all_bytes)}${left}`
-    : device.why_out;
-  const text = more ? `${STATES[device.state]}: ${more}` : STATES[device.state];
   const isLost = device.state === "out" || device.state === "missing";
-  return <span className={isLost ? "bad" : "good"}>{text}</span>;
+  return <span className={isLost ? "bad" : "good"}>{stateText(device)}</span>;
 }
 
 const MEMBERS: Column<Device>[] = [

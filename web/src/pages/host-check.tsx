@@ -74,6 +74,7 @@ export function HostSessionsCard({ name }: { name: string }) {
         {(found) => (
           <Table
             caption="Sessions of the host"
+            areAll
             rows={found.sessions.filter((session) => session.host === name)}
             columns={SESSIONS}
             name={(row) => `${row.initiator} ${row.isid} ${row.portal}`}

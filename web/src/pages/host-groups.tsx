@@ -149,6 +149,7 @@ function Members({ group }: { group: string }) {
           {mayStore(role) && <Actions label="Hosts of the group" actions={actions} />}
           <Table
             caption="Hosts of the group"
+            areAll
             rows={names}
             columns={[
               { head: "Host", cell: (one) => <Link href={to("hosts", one)}>{one}</Link> },

@@ -218,6 +218,7 @@ function Members({ group }: { group: string }) {
           {mayStore(role) && <Actions label="Volumes of the group" actions={[remove]} />}
           <Table
             caption="Volumes of the group"
+            areAll
             rows={names}
             columns={[
               { head: "Volume", cell: (one) => <Link href={to("volumes", one)}>{one}</Link> },

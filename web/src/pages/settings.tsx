@@ -1,4 +1,6 @@
 /** What is set for the array as a whole, and who may ask it. */
+import { Link, Redirect } from "wouter";
+
 import { own } from "../lib/api";
 import { OFFLOADS } from "../lib/cli";
 import { duration, time } from "../lib/format";
@@ -6,7 +8,7 @@ import { useGet } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
 import type { ArraySettings, Status } from "../lib/types";
 import { Actions } from "../parts/actions";
-import { Loaded } from "../parts/notice";
+import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import {
   EditChapRequired,
@@ -17,24 +19,56 @@ import {
   OFFLOAD_NAMES,
   RenameArray,
 } from "../tasks/settings";
+import { to } from "../routes";
 import { UsersCard } from "./users";
 
-export function Settings() {
-  const settings = useGet<ArraySettings>(own("settings"));
+/** The sections, by the second part of their address. */
+const SECTIONS = [
+  ["array", "Array"],
+  ["offloads", "Offloads"],
+  ["users", "Users and tokens"],
+  ["about", "About"],
+] as const;
+
+export function Settings({ section }: { section: string | undefined }) {
+  if (section === undefined) return <Redirect to={to("settings", SECTIONS[0][0])} replace />;
   return (
     <Page title="Settings">
-      <Loaded query={settings} what="settings">
-        {(found) => (
-          <>
-            <ArrayCard settings={found} />
-            <OffloadCard settings={found} />
-          </>
-        )}
-      </Loaded>
-      <UsersCard />
-      <About />
+      <nav className="tabs" aria-label="Sections">
+        {SECTIONS.map(([one, label]) => (
+          <Link
+            key={one}
+            href={to("settings", one)}
+            aria-current={one === section ? "page" : undefined}
+          >
+            {label}
+          </Link>
+        ))}
+      </nav>
+      <Section section={section} />
     </Page>
   );
+}
+
+function Section({ section }: { section: string }) {
+  const settings = useGet<ArraySettings>(own("settings"));
+  switch (section) {
+    case "users":
+      return <UsersCard />;
+    case "about":
+      return <About />;
+    case "array":
+    case "offloads":
+      return (
+        <Loaded query={settings} what="settings">
+          {(found) =>
+            section === "array" ? <ArrayCard settings={found} /> : <OffloadCard settings={found} />
+          }
+        </Loaded>
+      );
+    default:
+      return <Notice>There is no such section.</Notice>;
+  }
 }
 
 function ArrayCard({ settings }: { settings: ArraySettings }) {

@@ -106,6 +106,7 @@ function UserTable({ users, made }: { users: User[]; made: (token: string) => vo
       )}
       <Table
         caption="Users"
+        areAll
         rows={users}
         columns={USERS}
         name={(row) => row.name}
@@ -140,6 +141,7 @@ function TokenTable({ tokens }: { tokens: ApiToken[] }) {
       )}
       <Table
         caption="API tokens"
+        areAll
         rows={tokens}
         columns={TOKENS}
         name={tokenKey}

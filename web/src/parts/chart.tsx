@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 
 import { axisPx, BINARY_STEPS } from "../lib/axis";
+import { alone } from "../lib/series";
 import { useIsDark } from "../lib/theme";
 
 export interface Series {
@@ -78,7 +79,13 @@ function options(props: ChartProps, width: number, at: (index: number | null) =>
         label: one.label,
         stroke: property(one.colour),
         width: 2,
-        points: { show: false },
+        // A line needs two: what stands alone is a point.
+        points: {
+          show: false,
+          size: 6,
+          fill: property(one.colour),
+          filter: (plot: uPlot, at: number) => alone(plot.data[at] ?? []),
+        },
       })),
     ],
   };

@@ -3,6 +3,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { filterText, type Query, rest } from "../lib/api";
+import { count } from "../lib/format";
 import { useGet } from "../lib/query";
 import type { Items } from "../lib/types";
 
@@ -18,6 +19,8 @@ export interface List<T> {
   setSort: (sort: string) => void;
   /** The number of this page, from 1. */
   page: number;
+  /** How many there are on all pages together, as soon as that is known. */
+  total: number | undefined;
   next: (() => void) | undefined;
   back: (() => void) | undefined;
 }
@@ -32,6 +35,7 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
     rest(resource, {
       ...fixed,
       limit: ROWS,
+      total_item_count: true,
       filter: wanted === "" ? undefined : `name='*${wanted}*'`,
       // The natural order is by name, and needs no sorting.
       sort: sort === "name" ? undefined : sort,
@@ -51,6 +55,7 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
     sort,
     setSort: first(setSort),
     page: tokens.length + 1,
+    total: query.data?.total_item_count ?? undefined,
     next: token ? () => setTokens([...tokens, token]) : undefined,
     back: tokens.length > 0 ? () => setTokens(tokens.slice(0, -1)) : undefined,
   };
@@ -69,19 +74,30 @@ export function Search<T>({ list, what }: { list: List<T>; what: string }) {
 }
 
 /** Where one is in a list of pages. */
-export type Paged = Pick<List<unknown>, "page" | "next" | "back">;
+export type Paged = Pick<List<unknown>, "page" | "total" | "next" | "back">;
 
 export function Pager({ list }: { list: Paged }) {
-  if (list.next === undefined && list.back === undefined) return null;
+  const isOnePage = list.next === undefined && list.back === undefined;
   return (
-    <nav className="pager" aria-label="Pages">
-      <button type="button" disabled={list.back === undefined} onClick={list.back}>
-        Back
-      </button>
-      <span>Page {list.page}</span>
-      <button type="button" disabled={list.next === undefined} onClick={list.next}>
-        Next
-      </button>
-    </nav>
+    <div className="pager">
+      {!isOnePage && (
+        <nav className="pager" aria-label="Pages of the list">
+          <button type="button" disabled={list.back === undefined} onClick={list.back}>
+            Back
+          </button>
+          <span>Page {list.page}</span>
+          <button type="button" disabled={list.next === undefined} onClick={list.next}>
+            Next
+          </button>
+        </nav>
+      )}
+      <Total of={list.total} />
+    </div>
   );
+}
+
+/** How long a list is; an empty one says so itself. */
+export function Total({ of }: { of: number | undefined }) {
+  if (of === undefined || of === 0) return null;
+  return <p className="muted total">{count(of)} in all</p>;
 }

@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 
 import type { Selection } from "../lib/selection";
+import { Total } from "./list";
 
 export interface Column<T> {
   head: string;
@@ -24,14 +25,16 @@ export interface TableProps<T> {
   /** The field by which it is sorted, `-` behind it for the largest first. */
   sort?: string;
   onSort?: (sort: string) => void;
+  /** Whether these are all, and are counted; a list in pages says its total beside them. */
+  areAll?: boolean;
 }
 
 export function Table<T>(props: TableProps<T>) {
   const { caption, rows, columns, name, empty, selection } = props;
   if (rows.length === 0) return <p className="muted empty">{empty}</p>;
   const names = rows.map(name);
-  const areAll = names.every((one) => selection?.isChosen(one));
-  return (
+  const areChosen = names.every((one) => selection?.isChosen(one));
+  const table = (
     <div className="table" role="region" aria-label={caption} tabIndex={0}>
       <table>
         <caption className="unseen">{caption}</caption>
@@ -42,8 +45,8 @@ export function Table<T>(props: TableProps<T>) {
                 <input
                   type="checkbox"
                   aria-label="Choose all"
-                  checked={areAll}
-                  onChange={() => selection.choose(areAll ? [] : names)}
+                  checked={areChosen}
+                  onChange={() => selection.choose(areChosen ? [] : names)}
                 />
               </th>
             )}
@@ -71,6 +74,12 @@ export function Table<T>(props: TableProps<T>) {
         </tbody>
       </table>
     </div>
+  );
+  return (
+    <>
+      {table}
+      {props.areAll && <Total of={rows.length} />}
+    </>
   );
 }
 

@@ -48,6 +48,7 @@ const FIRST_PARTS: &[&str] = &[
     "protection",
     "run",
     "sbin",
+    "settings",
     "srv",
     "sys",
     "tmp",

@@ -1,0 +1,33 @@
+/** What a device does in its pool, in words. */
+import { duration } from "./format";
+import { bytes } from "./size";
+
+/** How a device stands in its pool. */
+export interface DeviceStanding {
+  state: "in" | "catching_up" | "out" | "missing";
+  why_out: string | null;
+  catching_up: { done_bytes: number; all_bytes: number; left_s: number | null } | null;
+  /** Of a pool in stripes. */
+  parts: { all: number; used: number; is_emptied: boolean; left_s: number | null } | null;
+}
+
+const STATES = { in: "In", catching_up: "Catching up", out: "Out", missing: "Missing" };
+
+/** `Catching up: 1 GiB of 4 GiB, 2 h 5 min left`, `Out: a write failed; others have all …`. */
+export function stateText(device: DeviceStanding): string {
+  const { catching_up: progress, parts, why_out: why } = device;
+  const left = (seconds: number | null) => (seconds === null ? "" : `, ${duration(seconds)} left`);
+  const told: string[] = [];
+  if (progress !== null) {
+    const { done_bytes: done, all_bytes: all } = progress;
+    told.push(`${bytes(done)} of ${bytes(all)}${left(progress.left_s)}`);
+  } else if (why !== null) {
+    told.push(why);
+  }
+  if (parts?.is_emptied) {
+    told.push(`what it has moves to others${left(parts.left_s)}`);
+  } else if (parts && parts.left_s !== null) {
+    told.push(`others have all that was on it in ${duration(parts.left_s)}`);
+  }
+  return [STATES[device.state], ...(told.length > 0 ? [told.join("; ")] : [])].join(": ");
+}
