@@ -56,6 +56,34 @@ test("groups are snapshotted, and their snapshots end as one", async () => {
   expect(await snapshots("")).toEqual([]);
 });
 
+test("a schedule says what is kept in all, before it is set and after", async () => {
+  const kept = "All for 7 d, then 4 a day for 7 d more: 14 d in all, about 196 snapshots";
+  await desk.page.goto("/protection/daily");
+  await desk.perform("Schedule", "Change", async (dialog) => {
+    await dialog.getByLabel("Make snapshots by itself").check();
+    await dialog.getByLabel("Every").fill("1h");
+    await dialog.getByLabel("Keep all for").fill("7d");
+    await dialog.getByText(`${kept}.`).waitFor();
+    await dialog.getByLabel("For so many more days").fill("0");
+    await dialog.getByText("All for 7 d, about 168 snapshots.").waitFor();
+    await dialog.getByLabel("For so many more days").fill("x");
+    await dialog.getByText("What is kept is said here").waitFor();
+    expect(await desk.button("Change", dialog).isEnabled()).toBe(false);
+    await dialog.getByLabel("For so many more days").fill("7");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast group set daily --schedule on --every 1h --keep 7d --keep-per-day 4 --keep-days 7",
+    ]);
+  });
+  await desk.page.getByText(kept, { exact: true }).waitFor();
+  const [group] = await desk.array.items("protection-groups", "names=daily");
+  expect(group).toMatchObject({
+    snapshot_schedule: { enabled: true, frequency: 3_600_000 },
+    source_retention: { all_for_sec: 604_800, per_day: 4, days: 7 },
+  });
+  await desk.go("Protection");
+  await desk.page.getByText(kept, { exact: true }).waitFor();
+});
+
 test("groups are destroyed, recovered and eradicated; their volumes stay", async () => {
   const groups = (query: string) => desk.array.items("protection-groups", query);
   await desk.go("Protection");

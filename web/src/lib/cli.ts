@@ -141,6 +141,25 @@ export const group = {
   add: (name: string, volumes: string[]) =>
     line("group", "add", name, ...(volumes.length > 0 ? volumes : ["VOLUME"])),
   remove: (name: string, volumes: string[]) => line("group", "remove", name, ...volumes),
+  schedule: (
+    name: string,
+    asked: { enabled: boolean; every: string; allFor: string; perDay: string; days: string },
+  ) =>
+    line(
+      "group",
+      "set",
+      name,
+      "--schedule",
+      asked.enabled ? "on" : "off",
+      "--every",
+      or(asked.every, "TIME"),
+      "--keep",
+      or(asked.allFor, "TIME"),
+      "--keep-per-day",
+      or(asked.perDay, "COUNT"),
+      "--keep-days",
+      or(asked.days, "DAYS"),
+    ),
   destroy: (name: string) => line("group", "destroy", name),
   recover: (name: string) => line("group", "recover", name),
   eradicate: (name: string) => line("group", "eradicate", name),

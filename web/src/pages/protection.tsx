@@ -6,6 +6,7 @@ import { rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { count, duration } from "../lib/format";
 import { useAll, useGet } from "../lib/query";
+import { policyOf, retentionText } from "../lib/retention";
 import { useSelection } from "../lib/selection";
 import { mayStore, useSession } from "../lib/session";
 import type { Items, RestGroup, RestMember } from "../lib/types";
@@ -27,10 +28,9 @@ function scheduleText({ snapshot_schedule: schedule }: RestGroup): string {
   return `Every ${duration(schedule.frequency / 1000)}`;
 }
 
-function retentionText({ source_retention: kept }: RestGroup): string {
-  if (!kept) return "Until they are destroyed";
-  const all = `All for ${duration(kept.all_for_sec ?? 0)}`;
-  return kept.days ? `${all}, then ${kept.per_day ?? 0} of a day for ${kept.days} d` : all;
+function keptText(group: RestGroup): string {
+  const policy = policyOf(group);
+  return policy ? retentionText(policy) : "Until they are destroyed";
 }
 
 const COLUMNS: Column<RestGroup>[] = [
@@ -41,7 +41,7 @@ const COLUMNS: Column<RestGroup>[] = [
   },
   { head: "Volumes", number: true, cell: (row) => count(row.volume_count) },
   { head: "Snapshots", cell: scheduleText },
-  { head: "Kept", minor: true, cell: retentionText },
+  { head: "Kept", minor: true, cell: keptText },
 ];
 
 const KIND = { resource: "protection-groups", kind: "group" };
@@ -172,7 +172,7 @@ export function GroupPage({ name }: { name: string }) {
                 <Facts
                   facts={[
                     ["Snapshots", scheduleText(found)],
-                    ["Kept", retentionText(found)],
+                    ["Kept", keptText(found)],
                   ]}
                 />
                 {found.snapshot_schedule.frequency === undefined && (

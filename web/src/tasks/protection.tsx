@@ -4,6 +4,7 @@ import { useState } from "react";
 import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { duration, durationArgument, parseDuration, words } from "../lib/format";
+import { retentionText } from "../lib/retention";
 import type { RestGroup } from "../lib/types";
 import { AreaField, CheckField, TextField } from "../parts/fields";
 import { Task } from "../parts/task";
@@ -124,10 +125,13 @@ export function EditSchedule({ group, close }: Closing & { group: RestGroup }) {
   const [days, setDays] = useState(String(kept?.days ?? 7));
   const [frequencyS, allForS] = [parseDuration(every), parseDuration(allFor)];
   const isNumber = (text: string) => /^\d{1,5}$/.test(text.trim());
+  const areNumbers = [perDay, days].every(isNumber);
+  const isReady = frequencyS !== undefined && allForS !== undefined && areNumbers;
+  const numbers = { perDay: Number(perDay), days: Number(days) };
   const run = async () => {
     await request("PATCH", rest("protection-groups", { names: group.name }), {
       snapshot_schedule: { enabled, frequency: (frequencyS ?? 0) * 1000 },
-      source_retention: { all_for_sec: allForS, per_day: Number(perDay), days: Number(days) },
+      source_retention: { all_for_sec: allForS, per_day: numbers.perDay, days: numbers.days },
     });
     return enabled
       ? `${group.name} is snapshotted every ${duration(frequencyS ?? 0)}.`
@@ -137,8 +141,8 @@ export function EditSchedule({ group, close }: Closing & { group: RestGroup }) {
     <Task
       title={`Schedule of ${group.name}`}
       submit="Change"
-      cli={[]}
-      ready={frequencyS !== undefined && allForS !== undefined && [perDay, days].every(isNumber)}
+      cli={[cli.group.schedule(group.name, { enabled, every, allFor, perDay, days })]}
+      ready={isReady}
       run={run}
       close={close}
     >
@@ -152,6 +156,11 @@ export function EditSchedule({ group, close }: Closing & { group: RestGroup }) {
         numeric
       />
       <TextField label="For so many more days" value={days} set={setDays} numeric />
+      <p aria-live="polite">
+        {isReady && frequencyS > 0
+          ? `${retentionText({ allForS, ...numbers, everyS: enabled ? frequencyS : null })}.`
+          : "What is kept is said here when all is filled in."}
+      </p>
     </Task>
   );
 }

@@ -1,0 +1,44 @@
+/** For how long the snapshots of a schedule are kept, in words. */
+import { count, duration } from "./format";
+import type { RestGroup } from "./types";
+
+const DAY_S = 86_400;
+
+/** A policy: all for a time, then so many of a day for so many days more. */
+export interface Policy {
+  allForS: number;
+  perDay: number;
+  days: number;
+  /** From one snapshot to the next; null if none is made by itself. */
+  everyS: number | null;
+}
+
+/** The policy of a group; undefined if it has none. */
+export function policyOf(group: RestGroup): Policy | undefined {
+  const { snapshot_schedule: schedule, source_retention: kept } = group;
+  if (!kept) return undefined;
+  const every = schedule.enabled && schedule.frequency ? schedule.frequency / 1000 : null;
+  return {
+    allForS: kept.all_for_sec ?? 0,
+    perDay: kept.per_day ?? 0,
+    days: kept.days ?? 0,
+    everyS: every,
+  };
+}
+
+/** `All for 7 d, then 4 a day for 7 d more: 14 d in all, about 196 snapshots`. */
+export function retentionText({ allForS, perDay, days, everyS }: Policy): string {
+  const moreS = perDay > 0 ? days * DAY_S : 0;
+  const wholeS = allForS + moreS;
+  // Of a day that has no more than that, none is let go.
+  const madeADay = everyS === null ? null : Math.ceil(DAY_S / everyS);
+  const areThinned = moreS > 0 && (madeADay === null || madeADay > perDay);
+  const kept = areThinned
+    ? `All for ${duration(allForS)}, then ${count(perDay)} a day for ${count(days)} d more: ` +
+      `${duration(wholeS)} in all`
+    : `All for ${duration(wholeS)}`;
+  if (everyS === null) return kept;
+  const whole = areThinned ? allForS / everyS + perDay * days : wholeS / everyS;
+  const most = Math.max(1, Math.ceil(whole));
+  return `${kept}, about ${count(most)} ${most === 1 ? "snapshot" : "snapshots"}`;
+}
