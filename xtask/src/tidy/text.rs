@@ -39,6 +39,7 @@ const FIRST_PARTS: &[&str] = &[
     "bin",
     "dev",
     "etc",
+    "host-groups",
     "hosts",
     "jobs",
     "lib",
