@@ -20,6 +20,7 @@ mod lab;
 mod largest;
 mod memory;
 mod metrics;
+mod quiet;
 mod rest;
 mod rest_groups;
 mod rest_space;
@@ -28,38 +29,7 @@ mod turns;
 
 use super::*;
 use memory::MemoryStore;
-
-struct Quiet;
-
-impl Telemetry for Quiet {
-    fn counters(&self) -> Counters {
-        // The first volume that is created: 0 is the array's own.
-        let written =
-            CommandCounters { ok: 4, bytes: 4096, ok_latency_us: 500_000, ..Default::default() };
-        let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
-        let latencies = vec![bucket(Some(10), 0), bucket(Some(200_000), 4), bucket(None, 0)];
-        let total = CommandCounters { latencies, ..written.clone() };
-        let path = PathCounters {
-            volume_id: Some(1),
-            commands: [("write".to_owned(), written)].into(),
-            ..PathCounters::default()
-        };
-        let totals = [("write".to_owned(), total)].into();
-        Counters { paths: vec![path], totals, ..Counters::default() }
-    }
-
-    fn devices(&self) -> Devices {
-        let bucket = |up_to_us, count| LatencyBucket { up_to_us, count };
-        let latencies = vec![bucket(Some(100), 3), bucket(None, 0)];
-        let (bytes, ok_latency_us) = (12_288, 240);
-        let reads =
-            DeviceTransfers { ok: 3, bytes, ok_latency_us, latencies, ..Default::default() };
-        let name = "pool.data".into();
-        let device = Device { name, takes_writes: true, retries: 5, reads, ..Device::default() };
-        let device = Device { moved_writes: 6, failed_flushes: 7, unflushed_bytes: 8, ..device };
-        Devices { devices: vec![device], together: None }
-    }
-}
+use quiet::Quiet;
 
 /// A clock that stands still unless it is moved, and bytes that look random.
 fn sources() -> (Arc<AtomicU64>, Sources) {
@@ -72,32 +42,6 @@ fn sources() -> (Arc<AtomicU64>, Sources) {
     };
     let uptime_ms = Box::new(move || time.load(Ordering::Relaxed));
     (uptime, Sources { uptime_ms, entropy: Box::new(entropy) })
-}
-
-impl Watch for Quiet {
-    fn sessions(&self) -> Vec<HostSession> {
-        let on = |portal, commands| HostSession {
-            initiator: "iqn.2026-11.com.example:h".into(),
-            portal,
-            commands,
-            ..HostSession::default()
-        };
-        vec![on(1, 5000), on(2, 5000)]
-    }
-
-    fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
-        let on = |portal, peer: &str| HostSession {
-            initiator: "iqn.2026-11.com.example:gone".into(),
-            portal,
-            peer: peer.into(),
-            ..HostSession::default()
-        };
-        vec![(7, on(2, "192.0.2.1:700"))]
-    }
-
-    fn test_notifications(&self) -> Vec<NotificationTest> {
-        vec![NotificationTest { destination: "log".into(), error: Some("it is off".into()) }]
-    }
 }
 
 struct World {
