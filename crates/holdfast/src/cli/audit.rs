@@ -3,14 +3,14 @@
 use api::{Audit, AuditEntry};
 
 use super::args::{AuditArgs, Common};
-use super::client::Client;
+use super::client::{Client, part};
 use super::failure::Failure;
 use super::output::{Align, show, table, time};
 
 /// Shows the audit log.
 pub fn run(common: &Common, options: &AuditArgs) -> Result<(), Failure> {
     let client = Client::find(common)?;
-    let Audit { entries, .. } = client.get(&format!("/v1/audit?limit={}", options.limit))?;
+    let Audit { entries, .. } = client.get(&path(options))?;
     let columns = [
         ("TIME", Align::Left),
         ("USER", Align::Left),
@@ -19,6 +19,10 @@ pub fn run(common: &Common, options: &AuditArgs) -> Result<(), Failure> {
         ("OUTCOME", Align::Left),
         ("REQUEST", Align::Left),
     ];
+    let nothing = match (&options.user, &options.action, &options.text) {
+        (None, None, None) => "Nothing was changed yet.",
+        _ => "Nothing of that kind was changed, as far as the log goes back.",
+    };
     show(common.form, &entries, || {
         let row = |entry: &AuditEntry| {
             let request = format!("{} {} {}", entry.method, entry.path, entry.names);
@@ -32,6 +36,28 @@ pub fn run(common: &Common, options: &AuditArgs) -> Result<(), Failure> {
             ]
         };
         let rows: Vec<_> = entries.iter().map(row).collect();
-        table(&columns, &rows, "Nothing was changed yet.")
+        table(&columns, &rows, nothing)
     })
+}
+
+/// Where the entries are that are asked for.
+fn path(AuditArgs { limit, user, action, text }: &AuditArgs) -> String {
+    let wanted = [("user", user), ("action", action), ("text", text)];
+    let wanted = wanted.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    wanted.fold(format!("/v1/audit?limit={limit}"), |path, (name, value)| {
+        format!("{path}&{name}={}", part(value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_is_asked_for() {
+        let all = AuditArgs { limit: 50, user: None, action: None, text: None };
+        assert_eq!(path(&all), "/v1/audit?limit=50");
+        let some = AuditArgs { user: Some("anna".into()), text: Some("a&b".into()), ..all };
+        assert_eq!(path(&some), "/v1/audit?limit=50&user=anna&text=a%26b");
+    }
 }

@@ -81,6 +81,15 @@ pub struct AuditArgs {
     /// How many entries.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub limit: u64,
+    /// Only those of this user.
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only those that did this: POST, PATCH, PUT or DELETE.
+    #[arg(long, value_parser = ["POST", "PATCH", "PUT", "DELETE"], ignore_case = true)]
+    pub action: Option<String>,
+    /// Only those with this text in what was asked.
+    #[arg(long)]
+    pub text: Option<String>,
 }
 
 /// Where an array is managed.
