@@ -119,8 +119,8 @@ struct Gain {
     is_mean: bool,
 }
 
-/// Fig. 16 of 000: "about 6x on average".
-const MEAN_6: Gain = Gain { least: 6.0, goal: "6x on average, as published", is_mean: true };
+/// Fig. 16 of 000: "about 6x on average", which is what rounds to 6.
+const MEAN_6: Gain = Gain { least: 5.5, goal: "about 6x on average, as published", is_mean: true };
 /// Fig. 36 of 002 has no number: "significant" is read as twice.
 const TWICE: Gain = Gain { least: 2.0, goal: "2x at every size: significant", is_mean: false };
 /// 004: "over 260% better".
