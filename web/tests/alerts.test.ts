@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk } from "./browser";
 
-/** Within what time a page says that the array is away, in milliseconds. */
-const WITHIN_MS = 3000;
+/** That it is said at all, on a machine however busy: `lib/reach.test.ts` adds up how soon. */
+const WITHIN_MS = 30_000;
 
 interface Alert {
   name: string;

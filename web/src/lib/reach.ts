@@ -13,6 +13,8 @@ const PAUSE_MS = 1000;
 const AGAIN_MS = 250;
 /** If something else was answered so lately, the probe only stood in line behind it. */
 const QUIET_MS = 1000;
+/** After how long at most a page says that the array is away, on a machine that keeps up. */
+export const NOTICED_WITHIN_MS = Math.max(PAUSE_MS, QUIET_MS + AGAIN_MS) + DEADLINE_MS;
 
 /** That nothing answers, and when something last did; null if nothing has since the page opened. */
 export interface Away {
