@@ -40,7 +40,8 @@ const NAMED = 5;
 /** The worst alerts by name; nothing while none is open, which the header says. */
 function OpenAlerts() {
   const alerts = useOpenAlerts();
-  if (alerts.data?.length === 0) return null;
+  // Nor while it is not known whether one is: a card that comes and goes says nothing.
+  if (alerts.isPending || alerts.data?.length === 0) return null;
   return (
     <Card title="Open alerts" aside={<Link href={to("health")}>What to do</Link>}>
       <Loaded query={alerts} what="alerts">
