@@ -246,18 +246,18 @@ impl Counters {
         (0..ports).map(one).collect()
     }
 
-    /// How long the successful commands of a class took that came through each port.
-    pub fn port_latencies(&self, class: Class) -> Vec<CommandLatencies> {
-        let ports = self.ports.first().map_or(0, Vec::len);
-        let one = |port: usize| {
-            let of_threads = self.ports.iter().filter_map(|thread| thread.get(port));
-            let counted = of_threads.filter_map(|counters| counters.latencies(class));
-            counted.fold(CommandLatencies::default(), |mut sum, more| {
+    /// How long the successful commands of a class took that came through a port, by its place, or
+    /// through any.
+    pub fn port_latencies(&self, class: Class, port: Option<usize>) -> CommandLatencies {
+        let mut sum = CommandLatencies::default();
+        for thread in &self.ports {
+            let wanted =
+                thread.iter().enumerate().filter(|(at, _)| port.is_none_or(|it| it == *at));
+            for more in wanted.filter_map(|(_, counters)| counters.latencies(class)) {
                 latency::add(&mut sum, &more);
-                sum
-            })
-        };
-        (0..ports).map(one).collect()
+            }
+        }
+        sum
     }
 
     /// A connection was given to a front end.

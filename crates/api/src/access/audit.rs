@@ -101,7 +101,7 @@ impl AuditFilter {
         Ok(())
     }
 
-    /// What tells whether an entry is wanted, `before` and `limit` aside.
+    /// Returns a filter for entries by user, action and text, which ignores `before` and `limit`.
     fn wanted(&self) -> impl Fn(&array::AuditEntry) -> bool {
         let text = self.text.as_deref().unwrap_or_default().to_lowercase();
         move |array::AuditEntry { deed, outcome, .. }| {

@@ -24,7 +24,7 @@ const SUMMED_MAX: usize = 1_000_000;
 /// The space of the volumes of a host or a host group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHostSpace {
-    /// Its name.
+    /// The name of the host or host group.
     pub name: String,
     /// The stored data of the volumes that are connected to it.
     pub space: RestJointSpace,
@@ -37,7 +37,7 @@ pub struct RestHostSpace {
 pub struct RestProtectionGroupSpace {
     /// The protection group's id.
     pub id: String,
-    /// Its name.
+    /// The protection group's name.
     pub name: String,
     /// The stored data of its volumes; `snapshots` are its own.
     pub space: RestJointSpace,

@@ -19,9 +19,9 @@ use crate::{Interface, Shared};
 /// An array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestArrayNamed {
-    /// Its id.
+    /// The array's id.
     pub id: String,
-    /// Its name.
+    /// The array's name.
     pub name: String,
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use array::VolumeInfo;
+use array::{HostInfo, VolumeInfo};
 use axum::extract::State;
 use history::{Object, Range, Series, Tick};
 use serde::Serialize;
@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ids::{Ids, Kind};
 use super::performance::{RestPerformance, TOTALLED};
 use super::performance_by_array::{RestArrayNamed, Shown};
+use super::performance_groups::{Hosts, SeriesOf, of_hosts_together};
 use super::volumes::{find, listed, name_of};
 use super::{
     Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
@@ -120,7 +121,7 @@ pub struct RestVolumePerformance {
 /// The activity of a host, or of the hosts of a host group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestHostPerformance {
-    /// Its name.
+    /// The name of the host or host group.
     pub name: String,
     /// When the sample begins, in milliseconds since 1970; for the last second, when it ends.
     pub time: u64,
@@ -320,55 +321,31 @@ pub(super) async fn of_hosts(State(interface): Shared, query: Query) -> Answer {
 /// The list of hosts, each item as it is to be shown.
 pub(super) async fn hosts<T: Listed + Clone + 'static>(
     interface: Arc<Interface>,
-    mut query: Query,
+    query: Query,
     show: Shown<RestHostPerformance, T>,
 ) -> Answer {
-    let (names, times) = (query.list("names")?, Times::take(&mut query)?);
-    let listing = Listing::take(&mut query)?;
-    query.end()?;
-    answer(interface, move |interface| {
-        let (hosts, array) = (hosts_named(interface, &names)?, RestArrayNamed::of(interface));
-        let item = |name: &str, time, performance| {
-            let name = name.to_owned();
-            show(&array, RestHostPerformance { name, time, performance })
-        };
-        let Some(times) = times else {
-            let tick = interface.history.latest();
-            let time = time_of(interface, &tick);
-            let one = |(name, object, _): &(String, Object, u64)| {
-                item(name, time, latest(&tick, *object))
-            };
-            return listing.all(&hosts.iter().map(one).collect::<Vec<_>>());
-        };
-        let objects = hosts.iter().map(|(_, object, made_ms)| (*object, *made_ms)).collect();
-        let range = times.range((interface.now_ms)())?;
-        let found = of_objects(interface, &times, &range, &objects)?;
-        let rows = hosts.iter().flat_map(|(name, object, _)| {
-            let series = found.get(object).into_iter().flatten();
-            series.map(|it| item(name, it.start_ms, RestPerformance::of_point(it)))
-        });
-        listing.all(&rows.collect::<Vec<_>>())
-    })
-    .await
+    let series: SeriesOf = |host, found, _| {
+        let found = host.hosts.first().and_then(|(object, _)| found.get(object));
+        found.cloned().unwrap_or_default()
+    };
+    of_hosts_together(interface, query, show, hosts_named, series).await
 }
 
-/// Hosts by name: the named ones, or all; with when they were made.
-fn hosts_named(
-    interface: &Interface,
-    names: &[String],
-) -> Result<Vec<(String, Object, u64)>, Refused> {
+/// Hosts by name: the named ones, or all.
+fn hosts_named(interface: &Interface, names: &[String]) -> Result<Vec<Hosts>, Refused> {
     let array = &interface.array;
+    let one = |host: HostInfo| Hosts {
+        name: host.name,
+        hosts: vec![(Object::Host(host.id), host.created_ms)],
+    };
     if !names.is_empty() {
-        return each(names, |name| {
-            let host = array.host(name)?;
-            Ok((host.name, Object::Host(host.id), host.created_ms))
-        });
+        return each(names, |name| Ok(one(array.host(name)?)));
     }
-    let mut all: Vec<(String, Object, u64)> = Vec::new();
+    let mut all: Vec<Hosts> = Vec::new();
     loop {
-        let found = array.hosts(all.last().map(|(name, ..)| name.as_str()), PIECE);
+        let found = array.hosts(all.last().map(|host| host.name.as_str()), PIECE);
         let is_last = found.len() < PIECE;
-        all.extend(found.into_iter().map(|it| (it.name, Object::Host(it.id), it.created_ms)));
+        all.extend(found.into_iter().map(one));
         if is_last {
             return Ok(all);
         }

@@ -30,16 +30,15 @@ impl Counters {
 impl PathCounters {
     /// Adds what others have counted, who count no more.
     fn absorb(&self, other: &Self) {
-        for (class, more) in self.classes.iter().zip(other.snapshot()) {
+        let others = other.classes.iter().zip(other.snapshot());
+        for (class, (others, more)) in self.classes.iter().zip(others) {
             class.ok.fetch_add(more.ok, Ordering::Relaxed);
             class.failed.fetch_add(more.failed, Ordering::Relaxed);
             class.bytes.fetch_add(more.bytes, Ordering::Relaxed);
             class.ok_latency_us.fetch_add(more.ok_latency_us, Ordering::Relaxed);
             class.failed_latency_us.fetch_add(more.failed_latency_us, Ordering::Relaxed);
             raise(&class.largest_bytes, more.largest_bytes);
-        }
-        for (class, other) in self.classes.iter().zip(&other.classes) {
-            class.latencies.absorb(&other.latencies);
+            class.latencies.absorb(&others.latencies);
         }
         for (sum, more) in
             [(&self.reserves, &other.reserves), (&self.zeros_bytes, &other.zeros_bytes)]

@@ -47,18 +47,16 @@ impl Telemetry for FrontEnd {
             copied_from: copied(path.copied_from),
             copied_to: copied(path.copied_to),
         });
-        let latencies = Class::ALL.map(|class| self.counters.port_latencies(class));
-        let of_port = |class: Class, port: usize| latencies[class as usize].get(port).copied();
         let ports = self.portals.iter().zip(self.counters.ports()).enumerate();
         let ports = ports.map(|(port, (portal, classes))| PortCounters {
             portal: portal.clone(),
-            commands: by_class(&classes, |class| of_port(class, port)),
+            commands: by_class(&classes, |class| {
+                Some(self.counters.port_latencies(class, Some(port)))
+            }),
         });
-        let totals = Class::ALL.iter().zip(self.counters.totals()).zip(&latencies);
-        let totals = totals.map(|((class, counts), ports)| {
-            let mut sum = CommandLatencies::default();
-            ports.iter().flatten().zip((0..sum.len()).cycle()).for_each(|(n, at)| sum[at] += n);
-            (class.name().to_owned(), converted(&counts, buckets(&sum).collect()))
+        let totals = Class::ALL.into_iter().zip(self.counters.totals()).map(|(class, counts)| {
+            let latencies = self.counters.port_latencies(class, None);
+            (class.name().to_owned(), converted(&counts, buckets(&latencies).collect()))
         });
         api::Counters {
             wire: WireCounters {

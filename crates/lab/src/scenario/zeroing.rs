@@ -149,8 +149,7 @@ fn judge_gain(found: &mut Found, published: &Gain) {
 /// Times off and on whose ratio is the mean gain, or those of the case that gains least; and the
 /// commands of that one.
 fn sides(found: &Found, is_long: bool, is_mean: bool) -> Option<(f64, f64, u64)> {
-    let rows = found.rows.iter().filter(|row| row.case.ends_with(LONG_RANGES) == is_long);
-    let sides: Vec<_> = rows.filter_map(|row| row.off.as_ref().zip(row.on.as_ref())).collect();
+    let sides: Vec<_> = measured(found, is_long).collect();
     let gain = |(off, on): &(&Measure, &Measure)| off.seconds / on.seconds;
     let (off, on) = *sides.iter().min_by(|a, b| gain(a).total_cmp(&gain(b)))?;
     let off_s = match is_mean {
@@ -160,11 +159,15 @@ fn sides(found: &Found, is_long: bool, is_mean: bool) -> Option<(f64, f64, u64)>
     Some((off_s, on.seconds, on.commands))
 }
 
+/// Off and on of all cases that have both, of ranges of 1 MB or of long ones.
+fn measured(found: &Found, is_long: bool) -> impl Iterator<Item = (&Measure, &Measure)> {
+    let rows = found.rows.iter().filter(move |row| row.case.ends_with(LONG_RANGES) == is_long);
+    rows.filter_map(|row| row.off.as_ref().zip(row.on.as_ref()))
+}
+
 /// Whether no size gains far more than another.
 fn judge_consistent(found: &mut Found) {
-    let rows = found.rows.iter().filter(|row| !row.case.ends_with(LONG_RANGES));
-    let gains: Vec<f64> = rows
-        .filter_map(|row| row.off.as_ref().zip(row.on.as_ref()))
+    let gains: Vec<f64> = measured(found, false)
         .filter_map(|(off, on)| ratio_of_times(off.seconds, on.seconds))
         .collect();
     let most = gains.iter().copied().fold(0.0, f64::max);
