@@ -29,6 +29,8 @@ def play(management, tmp_path):
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
             "ANSIBLE_NOCOLOR": "True",
             "ANSIBLE_PIPELINING": "True",
+            # A module that dies says only so, unless its traceback is asked for.
+            "ANSIBLE_DISPLAY_TRACEBACK": "error",
             "PUREFA_URL": management.address,
             "PUREFA_API": management.token,
         }

@@ -1,12 +1,16 @@
 //! `host-groups` and `host-groups/hosts`: hosts that see the same volumes.
 
-use array::{HostGroupInfo, HostGroupName};
+use std::cell::RefCell;
+
+use array::{Error, HostGroupInfo, HostGroupName, SpaceSums, VolumesSpace};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::joint_space::SUMMED_MAX;
 use super::members::{MemberParams, Members, Only, RestMember};
 use super::query::NAMES_MAX;
+use super::space::RestJointSpace;
 use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query, Refusals,
     Refused, answer, each,
@@ -24,16 +28,43 @@ pub struct RestHostGroup {
     pub host_count: usize,
     /// Whether it belongs to this array: always.
     pub is_local: bool,
+    /// The stored data of the volumes that are connected to it.
+    pub space: RestJointSpace,
 }
 
-impl From<HostGroupInfo> for RestHostGroup {
-    fn from(group: HostGroupInfo) -> Self {
-        Self {
+/// Host groups as they are shown, with the space of their volumes.
+struct Shown<'a>(RefCell<SpaceSums<'a>>);
+
+impl<'a> Shown<'a> {
+    fn of(interface: &'a Interface) -> Self {
+        Self(RefCell::new(interface.array.space_sums(SUMMED_MAX)))
+    }
+
+    fn one(&self, group: HostGroupInfo) -> Result<RestHostGroup, Refused> {
+        let space = match self.0.borrow_mut().of_host_group(&group.name) {
+            // It has ended since it was listed, with all of its connections.
+            Err(Error::NoSuchHostGroup(_)) => VolumesSpace::default(),
+            space => space?,
+        };
+        Ok(RestHostGroup {
             name: group.name,
             connection_count: group.connection_count,
             host_count: group.hosts.len(),
             is_local: true,
-        }
+            space: space.into(),
+        })
+    }
+
+    fn all(&self, groups: Vec<HostGroupInfo>) -> Result<Vec<RestHostGroup>, Refused> {
+        groups.into_iter().map(|group| self.one(group)).collect()
+    }
+
+    fn named(
+        &self,
+        names: &[String],
+        interface: &Interface,
+    ) -> Result<Vec<RestHostGroup>, Refused> {
+        self.all(each(names, |name| Ok(interface.array.host_group(name)?))?)
     }
 }
 
@@ -60,13 +91,11 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
     query.end()?;
     answer(interface, move |interface| {
         let array = &interface.array;
+        let shown = Shown::of(interface);
         if !names.is_empty() {
-            let one = |name: &str| Ok(RestHostGroup::from(array.host_group(name)?));
-            return listing.all(&each(&names, one)?);
+            return listing.all(&shown.named(&names, interface)?);
         }
-        listing.pieces(|after, limit| {
-            Ok(array.host_groups(after, limit).into_iter().map(RestHostGroup::from).collect())
-        })
+        listing.pieces(|after, limit| shown.all(array.host_groups(after, limit)))
     })
     .await
 }
@@ -91,7 +120,7 @@ pub(super) async fn create(
             HostGroupName::new(name).map_err(|error| Refused::about(name, &error))
         })?;
         let made = interface.array.create_host_groups(names, (interface.now_ms)())?;
-        Items::of(made.into_iter().map(RestHostGroup::from))
+        Items::of(Shown::of(interface).all(made)?)
     })
     .await
 }
@@ -128,14 +157,13 @@ pub(super) async fn change(
     answer(interface, move |interface| {
         let array = &interface.array;
         let Some(new_name) = asked.name else {
-            let found = each(&names, |name| Ok(RestHostGroup::from(array.host_group(name)?)))?;
-            return Items::of(found);
+            return Items::of(Shown::of(interface).named(&names, interface)?);
         };
         let [name] = &names[..] else {
             return Err(Refused::bad("names", "Only one at a time can get a new name."));
         };
         let changed = array.rename_host_group(name, HostGroupName::new(&new_name)?)?;
-        Items::of([RestHostGroup::from(changed)])
+        Items::of(Shown::of(interface).all(vec![changed])?)
     })
     .await
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{Interface, Shared};
 
 /// The most connections and members that one request adds up.
-const SUMMED_MAX: usize = 1_000_000;
+pub(super) const SUMMED_MAX: usize = 1_000_000;
 
 /// The space of the volumes of a host or a host group.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -50,6 +50,8 @@ async fn hosts_and_host_groups_have_the_space_of_their_volumes() {
     let hosts = rows(&[("x", 3), ("y", 2), ("z", 0)]);
     assert_eq!(world.spaces("hosts/space").await, hosts);
     assert_eq!(world.spaces("host-groups/space").await, rows(&[("g", 2), ("none", 0)]));
+    // A host group shows it itself, as published clients read it there.
+    assert_eq!(world.spaces("host-groups").await, rows(&[("g", 2), ("none", 0)]));
     for (query, found) in [
         ("names=Y,x", vec![hosts[1].clone(), hosts[0].clone()]),
         ("filter=name='x'", vec![hosts[0].clone()]),
