@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 
 use block::{LunMap, VolumeId};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::access::AccessState;
 use crate::attention::Attention;
@@ -26,6 +26,9 @@ pub struct Target {
     pub(crate) volumes: Volumes,
     rods: Rods,
     nexuses: Mutex<Nexuses>,
+    /// The states that groups have of themselves, where those are not the default: those of another
+    /// controller.
+    implicit: RwLock<BTreeMap<u16, AccessState>>,
 }
 
 /// How the array came to serve.
@@ -79,6 +82,7 @@ impl Target {
             volumes: Volumes::default(),
             rods: Rods::new(rods),
             nexuses: Mutex::default(),
+            implicit: RwLock::default(),
         }
     }
 
@@ -200,6 +204,31 @@ impl Target {
         self.change_always(volume, |kept| reservations::give_back(kept, nexus))
     }
 
+    /// How well a volume can be reached over the ports of a group: as hosts have set it, or else as
+    /// the group is by itself. One that can't be reached at all stays so, whatever was set.
+    pub fn access_state(&self, volume: VolumeId, group: u16) -> AccessState {
+        match self.implicit_access(group) {
+            AccessState::Unavailable => AccessState::Unavailable,
+            state => self.volumes.access_state(volume, group).unwrap_or(state),
+        }
+    }
+
+    /// The state that a group has for each volume of which hosts have set none.
+    fn implicit_access(&self, group: u16) -> AccessState {
+        self.implicit.read().get(&group).copied().unwrap_or_default()
+    }
+
+    /// The state of a group has changed by itself, as that of its controller has. Every nexus is
+    /// told, of each unit (SPC-4, 5.15.2.3).
+    pub fn set_implicit_access(&self, group: u16, state: AccessState) {
+        let before = self.implicit.write().insert(group, state).unwrap_or_default();
+        if before != state {
+            for nexus in self.live_nexuses() {
+                nexus.attend_where(Attention::AccessState, |_| true);
+            }
+        }
+    }
+
     /// Sets access states of groups, in their order. Every other nexus is told if that is any
     /// other state than before (SPC-4, 5.15.2.6).
     pub fn set_access(
@@ -209,13 +238,14 @@ impl Target {
         states: &[(u16, AccessState)],
     ) -> Change {
         self.change_always(volume, |kept| {
-            let state = |kept: &Kept, group: u16| kept.access.get(&group).copied();
+            let state = |kept: &Kept, group: u16| {
+                let set = kept.access.get(&group).copied();
+                set.unwrap_or_else(|| self.implicit_access(group))
+            };
             let before = kept.clone();
             kept.access.extend(states.iter().copied());
-            let differs = |(group, _): &(u16, AccessState)| {
-                state(&before, *group).unwrap_or_default()
-                    != state(kept, *group).unwrap_or_default()
-            };
+            let differs =
+                |(group, _): &(u16, AccessState)| state(&before, *group) != state(kept, *group);
             let is_told = states.iter().any(differs);
             let others = is_told.then(|| (nexus.clone(), Attention::AccessState));
             Effect { others, ..Effect::default() }

@@ -1,6 +1,6 @@
 //! Target port groups: each state, each command, and which nexuses get unit attentions.
 
-use target::TargetPort;
+use target::{AccessState, TargetPort};
 
 use super::world::{World, cdb_16, initiator, triple};
 use crate::step::Status;
@@ -84,6 +84,36 @@ fn states_are_of_one_unit_and_those_that_are_not_named_stay() {
     assert_eq!(states(&mut world, 0), [(1, 1), (0, 1)], "the last word counts");
     world.server.volume_destroyed(block::VolumeId(1));
     assert_eq!(states(&mut world, 0), [(0, 0), (0, 0)]);
+}
+
+#[test]
+fn a_group_has_a_state_of_its_own_until_a_host_sets_one() {
+    let mut world = world();
+    let told = (6, 0x2a, 6);
+    world.server.set_implicit_access(7, AccessState::ActiveNonOptimized);
+    assert_eq!(world.sense(&[0; 6], &[]), told);
+    assert_eq!(triple(&world.run_on(300, &[0; 6], &[])), told, "of each unit");
+    assert_eq!(states(&mut world, 0), [(0, 0), (1, 0)]);
+    assert_eq!(states(&mut world, 300), [(0, 0), (1, 0)]);
+    // Setting what it is changes nothing for others, and what it is not does.
+    let other = world.log_in(initiator("b"), 3);
+    world.run_as(&other, 0, &[0; 6], &[]);
+    change(&mut world, &[(1, 7)]);
+    assert_eq!(world.run_as(&other, 0, &[0; 6], &[]).status, Status::Good);
+    change(&mut world, &[(0, 7)]);
+    assert_eq!(triple(&world.run_as(&other, 0, &[0; 6], &[])), told);
+    assert_eq!(states(&mut world, 0), [(0, 0), (0, 1)]);
+    // Its controller ends, and comes back.
+    world.server.set_implicit_access(7, AccessState::Unavailable);
+    assert_eq!(world.sense(&[0; 6], &[]), told);
+    assert_eq!(states(&mut world, 0), [(0, 0), (3, 0)]);
+    world.server.set_implicit_access(7, AccessState::Unavailable);
+    world.good(&[0; 6], &[]);
+    world.server.set_implicit_access(7, AccessState::ActiveNonOptimized);
+    assert_eq!(world.sense(&[0; 6], &[]), told);
+    assert_eq!(states(&mut world, 0), [(0, 0), (0, 1)]);
+    world.run_on(300, &[0; 6], &[]);
+    assert_eq!(states(&mut world, 300), [(0, 0), (1, 0)]);
 }
 
 #[test]

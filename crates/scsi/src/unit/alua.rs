@@ -1,10 +1,12 @@
 //! Asymmetric logical unit access: target port groups, their states for each logical unit, REPORT
 //! and SET TARGET PORT GROUPS (SPC-4, 5.15, 6.37 and 6.45).
 //!
-//! A group has the ports that an administrator puts into it, as those of one controller. All groups
-//! are active/optimized for every unit until a host says otherwise: states change by SET TARGET
-//! PORT GROUPS only, and after the next power on all are active/optimized again. A host may leave a
-//! unit without an active group: the command is accepted in every state, so any path can end that.
+//! A group has the ports that an administrator puts into it, as those of one controller. Those of
+//! the controller that has the pool are active/optimized for every unit, those of another one
+//! active/non-optimized, or unavailable while that one does not run, until a host says otherwise by
+//! SET TARGET PORT GROUPS; what hosts have said ends with the next power on. A group that can't be
+//! reached stays unavailable whatever a host says. A host may leave a unit without an active group:
+//! the command is accepted in every state, so any path can end that.
 //!
 //! ```text
 //! target port group descriptor                  SET TARGET PORT GROUPS descriptor
@@ -71,9 +73,13 @@ pub(crate) fn report(context: &Context<'_>, command: Command) -> Outcome {
         groups.entry(port.group).or_default().push(port.relative_id);
     }
     for (group, ports) in &groups {
-        let set = context.server.target.volumes().access_state(volume.id, *group);
-        let (state, status) =
-            (set.unwrap_or_default(), if set.is_some() { SET_BY_HOST } else { 0 });
+        let target = &context.server.target;
+        let (state, set) = (
+            target.access_state(volume.id, *group),
+            target.volumes().access_state(volume.id, *group),
+        );
+        // Set by a host, or by itself: then nothing is said of why.
+        let status = if set == Some(state) { SET_BY_HOST } else { 0 };
         let [high, low] = group.to_be_bytes();
         let count = ports.len().min(255);
         out.extend([state as u8, SUPPORTED, high, low, 0, status, 0]);
