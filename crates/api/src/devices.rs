@@ -9,9 +9,6 @@ use utoipa::ToSchema;
 use crate::latency::{self, LatencyBucket};
 use crate::{ApiError, Interface, Refusal, Shared, blocking};
 
-/// The name of the controller; there is one.
-pub(crate) const CONTROLLER: &str = "CT0";
-
 /// The devices of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Devices {
@@ -272,44 +269,4 @@ impl Interface {
         }
         devices
     }
-}
-
-/// The controllers of the array.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Controllers {
-    /// All of them: there is only one.
-    pub controllers: Vec<Controller>,
-}
-
-/// A controller: a program that serves the pool.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Controller {
-    /// `CT0`.
-    pub name: String,
-    /// `primary`: the one that serves the hosts.
-    pub mode: String,
-    /// The version of its program.
-    pub version: String,
-    /// When it was started, in milliseconds since 1970.
-    pub started_ms: u64,
-    /// The portals at which hosts reach it, as `ADDR:PORT`.
-    pub portals: Vec<String>,
-}
-
-/// Lists the controllers of the array.
-#[utoipa::path(get, path = "/v1/controllers", responses(
-    (status = 200, body = Controllers),
-    (status = 401, body = Refusal),
-))]
-pub(crate) async fn controllers(State(interface): Shared) -> Json<Controllers> {
-    let facts = &interface.facts;
-    Json(Controllers {
-        controllers: vec![Controller {
-            name: CONTROLLER.into(),
-            mode: "primary".into(),
-            version: facts.version.clone(),
-            started_ms: facts.started_ms,
-            portals: facts.portals.clone(),
-        }],
-    })
 }

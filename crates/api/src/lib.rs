@@ -11,6 +11,7 @@
 pub mod access;
 mod alerts;
 mod connections;
+mod controllers;
 mod counters;
 mod described;
 mod device_changes;
@@ -64,6 +65,7 @@ pub use access::users::{
 };
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
+pub use controllers::{Controller, Controllers, OtherController};
 pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
     Written,
@@ -72,8 +74,8 @@ pub use device_changes::{
     DeviceAdd, DeviceChange, DeviceChanges, DeviceRefusal, DeviceStateChange,
 };
 pub use devices::{
-    CatchingUp, Controller, Controllers, Device, DeviceCalls, DeviceHealth, DeviceParts,
-    DeviceState, DeviceTransfers, Devices,
+    CatchingUp, Device, DeviceCalls, DeviceHealth, DeviceParts, DeviceState, DeviceTransfers,
+    Devices,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
@@ -136,6 +138,10 @@ pub struct Facts {
     pub durability: String,
     /// When it was started, in milliseconds since 1970.
     pub started_ms: u64,
+    /// Which of two controllers this is: `CT1`, or anything else for `CT0`.
+    pub controller: String,
+    /// How many of the portals, the last ones, are those of the other controller.
+    pub elsewhere: usize,
 }
 
 /// The counters of the front end. Called from a thread that may block.
@@ -156,6 +162,15 @@ pub trait Watch: Send + Sync {
     /// The most recently ended sessions of each initiator and portal, each with when it ended, in
     /// milliseconds since 1970.
     fn ended_sessions(&self) -> Vec<(u64, HostSession)>;
+
+    /// What is known of the other controller, if there are two and it is there.
+    fn other_controller(&self) -> Option<OtherController> {
+        None
+    }
+
+    /// Leaves the pool to the other controller, some time after the return. Called only if it is
+    /// there.
+    fn switch(&self) {}
 
     /// Sends one test event to each destination, and waits for the results.
     fn test_notifications(&self) -> Vec<NotificationTest>;
@@ -216,7 +231,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(devices::devices, device_changes::add))
         .routes(routes!(device_changes::change_state, device_changes::remove))
         .routes(routes!(device_changes::identify))
-        .routes(routes!(devices::controllers))
+        .routes(routes!(controllers::list))
+        .routes(routes!(controllers::switch))
         .routes(routes!(metrics::metrics))
         .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))

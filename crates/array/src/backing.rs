@@ -41,6 +41,11 @@ pub trait Backing: Accounted + Optimized + Scrubbed + Send + Sync {
         Incarnation { number: 1, is_stored: true }
     }
 
+    /// Whether this is a takeover from another controller, and no power on.
+    fn has_taken_over(&self) -> bool {
+        false
+    }
+
     /// Raises the incarnation to at least this number; durable when it returns, if the pool stores
     /// it. Blocks.
     fn raise_incarnation(&self, _least: u64) -> Result<(), StoreError> {
@@ -144,6 +149,10 @@ impl Backing for Store {
 
     fn incarnation(&self) -> Incarnation {
         Store::incarnation(self)
+    }
+
+    fn has_taken_over(&self) -> bool {
+        Store::has_taken_over(self)
     }
 
     fn raise_incarnation(&self, least: u64) -> Result<(), StoreError> {

@@ -44,10 +44,12 @@ impl LunMaps for Array {
 }
 
 impl TargetRecords for Array {
-    /// One controller serves the pool, so each start is a power on.
+    /// Each start is a power on, but for a takeover from another controller.
     fn load(&self) -> Result<(Start, KeptState), LoadError> {
-        self.power_on().map_err(|error| LoadError::Start(error.to_string()))?;
-        Ok((Start::PowerOn, all_kept(self)?))
+        let begun = self.begin_incarnation();
+        let takes_over = begun.map_err(|error| LoadError::Start(error.to_string()))?;
+        let start = if takes_over { Start::Takeover } else { Start::PowerOn };
+        Ok((start, all_kept(self)?))
     }
 
     fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError> {

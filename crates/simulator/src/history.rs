@@ -109,7 +109,15 @@ pub(crate) fn options(plan: &Plan, opening: u64) -> OpenOptions {
         Upgrade::WhileUsed => false,
     };
     let discard = plan.discard;
-    OpenOptions { durability, memory_bytes, checkpoint_log_bytes, tuning, upgrade, discard }
+    OpenOptions {
+        durability,
+        memory_bytes,
+        checkpoint_log_bytes,
+        tuning,
+        upgrade,
+        discard,
+        takes_over: None,
+    }
 }
 
 pub(crate) fn text(error: StoreError) -> String {

@@ -261,6 +261,10 @@ pub struct OpenOptions {
     pub upgrade: bool,
     /// Whether the device gets the space of free segments back.
     pub discard: bool,
+    /// The incarnation in which another controller has served until now, from which this one takes
+    /// over. If the pool is still of it, it stays so; if anybody else has opened it since, the next
+    /// one begins. `None`: this is a power on.
+    pub takes_over: Option<u64>,
 }
 
 impl Default for OpenOptions {
@@ -272,6 +276,7 @@ impl Default for OpenOptions {
             tuning: Tuning::DEFAULT,
             upgrade: true,
             discard: false,
+            takes_over: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::arrays::{COMPATIBLE_VERSION, listed_by_name, short};
 use super::{
     Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals, Refused,
 };
-use crate::devices::CONTROLLER;
+use crate::controllers::Controller;
 use crate::{Device, DeviceState, Interface, Shared};
 
 listed_by_name!(RestController, RestDrive, RestHardware, RestInterface, RestPort);
@@ -17,15 +17,15 @@ listed_by_name!(RestController, RestDrive, RestHardware, RestInterface, RestPort
 /// A controller.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestController {
-    /// `CT0`.
+    /// `CT0` or `CT1`.
     pub name: String,
-    /// `primary`.
+    /// `primary`: it has the pool; `secondary`: it takes over when the other one ends.
     pub mode: String,
     /// Since when it has had this mode, in milliseconds since 1970.
     pub mode_since: u64,
     /// Its model.
     pub model: String,
-    /// `ready`.
+    /// `ready` or `not ready`.
     pub status: String,
     /// `array_controller`.
     pub r#type: String,
@@ -33,7 +33,7 @@ pub struct RestController {
     pub version: String,
 }
 
-/// Lists the controllers: one.
+/// Lists the controllers: one or two.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/controllers",
@@ -43,15 +43,16 @@ pub struct RestController {
 )]
 pub(super) async fn controllers(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
-        vec![RestController {
-            name: CONTROLLER.into(),
-            mode: "primary".into(),
-            mode_since: interface.facts.started_ms,
+        let one = |controller: Controller| RestController {
+            name: controller.name,
+            mode: controller.mode,
+            mode_since: controller.started_ms,
             model: "Holdfast".into(),
-            status: "ready".into(),
+            status: controller.status,
             r#type: "array_controller".into(),
             version: COMPATIBLE_VERSION.into(),
-        }]
+        };
+        Controller::all(interface).into_iter().map(one).collect()
     })
     .await
 }
@@ -154,7 +155,7 @@ pub struct RestHardware {
     pub r#type: String,
 }
 
-/// Lists the known parts of the array: its controller.
+/// Lists the known parts of the array: its controllers.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/hardware",
@@ -163,17 +164,18 @@ pub struct RestHardware {
     responses((status = 200, body = ItemsOf<RestHardware>), Refusals)
 )]
 pub(super) async fn hardware(State(interface): Shared, query: Query) -> Answer {
-    short(interface, query, |_| {
-        vec![RestHardware {
-            name: CONTROLLER.into(),
+    short(interface, query, |interface| {
+        let one = |(index, controller): (u32, Controller)| RestHardware {
+            name: controller.name,
             details: None,
             identify_enabled: false,
-            index: 0,
+            index,
             model: "Holdfast".into(),
-            status: "ok".into(),
+            status: if controller.status == "ready" { "ok" } else { "critical" }.into(),
             serial: String::new(),
             r#type: "controller".into(),
-        }]
+        };
+        (0..).zip(Controller::all(interface)).map(one).collect()
     })
     .await
 }
@@ -181,7 +183,7 @@ pub(super) async fn hardware(State(interface): Shared, query: Query) -> Answer {
 /// A port to which hosts log in.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestPort {
-    /// `CT0.ETH` and a number.
+    /// `CT0.ETH` or `CT1.ETH` and a number.
     pub name: String,
     /// The iSCSI name of the target.
     pub iqn: Option<String>,
@@ -206,16 +208,16 @@ pub struct RestPort {
 pub(super) async fn ports(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
         let target = interface.array.settings().target_name.to_string();
-        let portals = interface.facts.portals.iter().enumerate();
-        portals.map(|(number, portal)| RestPort::new(number, portal, &target)).collect()
+        let portals = interface.facts.port_names().zip(&interface.facts.portals);
+        portals.map(|(name, portal)| RestPort::new(name, portal, &target)).collect()
     })
     .await
 }
 
 impl RestPort {
-    fn new(number: usize, portal: &str, target: &str) -> Self {
+    fn new(name: String, portal: &str, target: &str) -> Self {
         Self {
-            name: format!("{CONTROLLER}.ETH{number}"),
+            name,
             iqn: Some(target.to_owned()),
             nqn: None,
             portal: Some(portal.to_owned()),
@@ -229,14 +231,14 @@ impl RestPort {
 pub(super) fn numbered_ports(interface: &Interface) -> Vec<(u16, RestPort)> {
     let target = interface.array.settings().target_name.to_string();
     let facts = &interface.facts;
-    let ports = facts.port_ids.iter().zip(&facts.portals).enumerate();
-    ports.map(|(number, (id, portal))| (*id, RestPort::new(number, portal, &target))).collect()
+    let ports = facts.port_ids.iter().zip(facts.port_names().zip(&facts.portals));
+    ports.map(|(id, (name, portal))| (*id, RestPort::new(name, portal, &target))).collect()
 }
 
 /// A network interface of the array.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestInterface {
-    /// `ct0.eth` and a number, as that of its port.
+    /// `ct0.eth` or `ct1.eth` and a number, as that of its port.
     pub name: String,
     /// Whether it is in use: always.
     pub enabled: bool,
@@ -274,8 +276,8 @@ pub struct RestEthernet {
 pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
         let address = |portal: &str| portal.parse::<std::net::SocketAddr>().ok();
-        let one = |(number, portal): (usize, &String)| RestInterface {
-            name: format!("ct0.eth{number}"),
+        let one = |(name, portal): (String, &String)| RestInterface {
+            name: name.to_lowercase(),
             enabled: true,
             eth: RestEthernet {
                 address: address(portal).map(|address| address.ip().to_string()),
@@ -287,7 +289,7 @@ pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -
             services: vec!["iscsi".into()],
             speed: 0,
         };
-        interface.facts.portals.iter().enumerate().map(one).collect()
+        interface.facts.port_names().zip(&interface.facts.portals).map(one).collect()
     })
     .await
 }

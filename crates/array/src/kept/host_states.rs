@@ -11,20 +11,22 @@ use crate::state::State;
 use crate::tables::host_states::{REGISTRATIONS_MAX, StoredState, note_row};
 
 impl Array {
-    /// Begins an incarnation after a power on: nothing that was kept before belongs to it. Do not
-    /// call it when this controller takes over from another one. Opening the pool has made the
-    /// incarnation durable, so this commits nothing.
+    /// Begins an incarnation after a power on: nothing that was kept before belongs to it. Or goes
+    /// on in that of another controller, if this one has taken over from it: all that was kept is in
+    /// force then. Returns whether that is so. Opening the pool has made the incarnation durable, so
+    /// this commits nothing.
     ///
     /// # Errors
     /// Those of the device, if an earlier program has counted further than the pool.
-    pub fn power_on(&self) -> Result<(), Error> {
+    pub fn begin_incarnation(&self) -> Result<bool, Error> {
         let _turn = self.turn();
+        let takes_over = self.backing().has_taken_over();
         let noted = self.read().host_states.noted_incarnation();
-        if let Some(noted) = noted {
+        if let Some(noted) = noted.filter(|_| !takes_over) {
             self.backing().raise_incarnation(noted.saturating_add(1))?;
         }
         self.write().host_states.set_incarnation(self.backing().incarnation().number);
-        Ok(())
+        Ok(takes_over)
     }
 
     /// The incarnation of the pool: that of the last power on.

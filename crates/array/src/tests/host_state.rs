@@ -89,7 +89,7 @@ fn what_the_store_refuses_is_not_shown() {
 fn started(store: &Arc<MemoryStore>) -> Array {
     store.openings.fetch_add(1, Ordering::Relaxed);
     let array = Array::open(store.clone(), false).unwrap();
-    array.power_on().unwrap();
+    array.begin_incarnation().unwrap();
     array
 }
 

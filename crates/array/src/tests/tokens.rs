@@ -31,7 +31,7 @@ fn ids(array: &Array) -> Option<Vec<u64>> {
 #[test]
 fn tokens_are_there_for_who_takes_over_and_go_with_the_next_change_after_a_power_on() {
     let (store, array) = new_array();
-    array.power_on().unwrap();
+    array.begin_incarnation().unwrap();
     assert_eq!(array.tokens(), None);
     let id = array.create_volume(new_volume("one", 4096)).unwrap().id;
     let other = array.create_volume(new_volume("two", 4096)).unwrap().id;
@@ -51,7 +51,7 @@ fn tokens_are_there_for_who_takes_over_and_go_with_the_next_change_after_a_power
 
     store.openings.fetch_add(1, Ordering::Relaxed);
     let next = Array::open(store.clone(), false).unwrap();
-    next.power_on().unwrap();
+    next.begin_incarnation().unwrap();
     assert_eq!(next.tokens(), None);
     let rows = || store.kept.lock().0.keys().filter(|key| key.starts_with(b"St")).count();
     assert_eq!(rows(), 2, "a start commits nothing");

@@ -63,6 +63,9 @@ pub struct Config {
     /// How often the background pass of reduction runs; `off` for never.
     #[serde(deserialize_with = "values::time")]
     pub optimize: Option<Duration>,
+    /// Whether hosts are told that they reach volumes by the ports of either controller alike, though
+    /// one of them forwards.
+    pub symmetric_access: bool,
     /// Front-end threads; 0 means one per core, at most 8.
     pub threads: usize,
     /// The name of the array; kept in the pool.
@@ -107,6 +110,7 @@ impl Default for Config {
             scrub: Some(Duration::from_secs(7 * 86_400)),
             scrub_rate: 50 << 20,
             optimize: Some(Duration::from_secs(86_400)),
+            symmetric_access: false,
             threads: 0,
             array_name: None,
             target_name: None,
@@ -274,6 +278,7 @@ impl Config {
             tuning: store::Tuning::DEFAULT,
             upgrade: self.upgrade,
             discard: self.discard,
+            takes_over: None,
         }
     }
 

@@ -1,20 +1,19 @@
-//! `device …` and `controller …`: what the array is made of.
+//! `device …`: what the pool is on.
 
 mod tables;
 
 use std::path::Path;
 
 use api::{
-    CatchingUp, Controller, Controllers, Device, DeviceAdd, DeviceState, DeviceStateChange,
-    DeviceTransfers, Devices,
+    CatchingUp, Device, DeviceAdd, DeviceState, DeviceStateChange, DeviceTransfers, Devices,
 };
 use serde_json::json;
 
 use self::tables::{calls_table, health_table};
-use super::args::{Common, ControllerVerb, DeviceVerb};
+use super::args::{Common, DeviceVerb};
 use super::client::Client;
 use super::failure::Failure;
-use super::output::{Align, show, table, time};
+use super::output::{Align, show, table};
 use super::size::human;
 
 /// Transfers that took longer are slow: where the mean does, there is an alert (`device-slow`).
@@ -235,26 +234,6 @@ fn mean(of: &DeviceTransfers) -> String {
 
 fn latency(us: Option<u64>) -> String {
     us.map_or_else(|| "-".into(), |us| format!("{:.2} ms", us as f64 / 1000.0))
-}
-
-/// Shows the controllers of the array.
-pub fn controllers(common: &Common, verb: &ControllerVerb) -> Result<(), Failure> {
-    let ControllerVerb::List = verb;
-    let Controllers { controllers } = Client::find(common)?.get("/v1/controllers")?;
-    let columns = [
-        ("NAME", Align::Left),
-        ("MODE", Align::Left),
-        ("VERSION", Align::Left),
-        ("SINCE", Align::Left),
-        ("PORTALS", Align::Left),
-    ];
-    let row = |controller: &Controller| {
-        let Controller { name, mode, version, started_ms, portals } = controller.clone();
-        vec![name, mode, version, time(started_ms), portals.join(", ")]
-    };
-    show(common.form, &controllers, || {
-        table(&columns, &controllers.iter().map(row).collect::<Vec<_>>(), "No controllers.")
-    })
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod client;
 mod completion;
 mod config;
 mod connection;
+mod controller;
 mod creation;
 mod credentials;
 mod descriptors;
@@ -81,6 +82,7 @@ mod telemetry;
 mod token;
 mod top;
 mod trust;
+mod turn;
 mod user;
 mod volume;
 mod web;
@@ -135,10 +137,14 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
     let common = &cli.common;
     match &cli.verb {
         Verb::Pool(verb) => pool::run(common, verb)?,
-        Verb::Serve(options) if options.supervised => return supervised::run(options),
         Verb::Serve(options) => {
+            options.check_controllers().map_err(Failure::Usage)?;
+            let runs_both = options.are_two() && options.controller.is_none();
+            if options.supervised || runs_both {
+                return supervised::run(options);
+            }
             panics::end_the_process();
-            serve::run(common, options)?;
+            return serve::run(common, options);
         }
         Verb::Volume(verb) => volume::run(common, verb)?,
         Verb::Snapshot(verb) => snapshot::run(common, verb)?,
@@ -155,7 +161,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Connection(verb) => connection::run(common, verb)?,
         Verb::Port(verb) => connection::ports(common, verb)?,
         Verb::Device(verb) => device::run(common, verb)?,
-        Verb::Controller(verb) => device::controllers(common, verb)?,
+        Verb::Controller(verb) => controller::run(common, verb)?,
         Verb::User(verb) => user::run(common, verb)?,
         Verb::Token(verb) => token::run(common, verb)?,
         Verb::Audit(options) => audit::run(common, options)?,

@@ -3,7 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::{Access, Facts, Interface, Sources, Token};
@@ -29,17 +31,21 @@ use super::members::Members;
 use super::notify;
 use super::output::show;
 use super::place::{Place, Places};
+use super::supervised::GIVES_WAY;
 use super::telemetry::{FrontEnd, Watched};
+use super::turn::{self, Turn};
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
+use crate::serve::controllers::Controller;
 use crate::serve::notify::{Destination, Notifier};
 use crate::serve::{
-    Attendant, Kept, Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count,
+    Attendant, Pair, Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count,
     health, now_ms, tell_ready, thread_count,
 };
 
-/// Serves until SIGTERM or SIGINT.
-pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
+/// Serves until SIGTERM or SIGINT. Of two controllers the one that finds the pool taken forwards to
+/// the other until it can have it.
+pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     let config = Config::load(options.config.as_deref())?;
     let named = [&options.places, &common.pool, &config.pool];
     let Some(pool) = named.into_iter().find(|paths| !paths.is_empty()) else {
@@ -50,18 +56,23 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     check_portal_count(options.iscsi.len()).map_err(of_serving)?;
     log::start(config.log_level);
-    let (places, is_first) = Places::of_existing_or_new(pool)?;
+    let (places, _) = Places::of_existing_or_new(pool)?;
     let shares = descriptors::take(Needs {
         threads: thread_count(config.threads),
         portals: options.iscsi.len(),
         devices: places.all.len() + places.missing.len(),
     });
+    let Some(mut turn) = turn::take(common, options, &config, pool)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (places, is_first) = Places::of_existing_or_new(pool)?;
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
         true => Some(First::make(&places, options)?),
         false => None,
     };
-    let (opened, serving) = open(&places, &config, options, shares)?;
+    let (claim, gives_way) = (turn.claim.take(), turn.gives_way.clone());
+    let (opened, serving) = open(&places, &config, options, shares, turn)?;
     let place = places.first();
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
@@ -93,15 +104,16 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<(), Failure> {
             failed = Some(failure);
         }
     });
-    drop(manager);
+    drop((manager, claim));
     match (failed, served) {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => Err(of_serving(error)),
-        (None, Ok(())) => Ok(()),
+        (None, Ok(())) if gives_way.load(Ordering::Acquire) => Ok(ExitCode::from(GIVES_WAY)),
+        (None, Ok(())) => Ok(ExitCode::SUCCESS),
     }
 }
 
-fn of_serving(error: ServeError) -> Failure {
+pub(super) fn of_serving(error: ServeError) -> Failure {
     match error {
         ServeError::Listen { .. } => Failure::Machine(format!("{error} (--iscsi)")),
         ServeError::PortalCount(_) => Failure::Usage(error.to_string()),
@@ -119,6 +131,12 @@ struct Opened {
     settings: Settings,
     durability: Durability,
     destinations: Vec<Destination>,
+    /// Which controller this is.
+    own: Controller,
+    /// How many of the portals are the other one's.
+    elsewhere: usize,
+    /// Whether it is to leave the pool to the other one.
+    gives_way: Arc<AtomicBool>,
 }
 
 fn open(
@@ -126,6 +144,7 @@ fn open(
     config: &Config,
     options: &ServeArgs,
     shares: Shares,
+    turn: Turn,
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
     let destinations = notify::destinations(&config.notify)?;
@@ -135,14 +154,19 @@ fn open(
         devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));
     }
     let store = Arc::new(
-        Store::open(medium.segments(), config.store_options())
+        Store::open(medium.segments(), turn.store_options(config))
             .map_err(|error| of_opening(error, places.first()))?,
     );
     let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
     let settings = array.change_settings(config.settings()?)?;
-    let iscsi = &options.iscsi;
-    let addresses: Vec<SocketAddr> = iscsi.iter().map(|arg| arg.address).collect();
+    // Of both controllers, in one order: each port has its number whichever has the pool.
+    let addresses: Vec<SocketAddr> = options.iscsi.iter().map(|arg| arg.address).collect();
     let ids = array.port_ids(&addresses)?;
+    let ports: Vec<_> = options.iscsi.iter().zip(ids).collect();
+    let of = |own: bool| {
+        let ports = ports.iter().filter(move |(arg, _)| (arg.controller == turn.own) == own);
+        ports.map(|(arg, id)| arg.options(*id)).collect()
+    };
     let serving = ServeOptions {
         medium: medium.segments(),
         files: medium.files().into_iter().map(|(_, file)| file).collect(),
@@ -151,8 +175,14 @@ fn open(
         token_volume: array.token_volume(),
         identity: identity(&settings),
         target_alias: settings.name.to_string(),
-        portals: iscsi.iter().zip(ids).map(|(arg, id)| arg.options(id)).collect(),
-        kept: Kept::of_environment(),
+        portals: of(true),
+        pair: turn.meeting.map(|meeting| Pair {
+            own: turn.own,
+            meeting,
+            portals: of(false),
+            is_symmetric: config.symmetric_access,
+        }),
+        kept: turn.kept,
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         duties: array.clone(),
@@ -164,9 +194,22 @@ fn open(
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
         optimize_interval: config.optimize,
     };
+    let (own, gives_way) = (turn.own, turn.gives_way);
+    let elsewhere = options.iscsi.iter().filter(|arg| arg.controller != own).count();
     let durability = config.durability;
     let members = Arc::new(Members::new(medium, store.clone()));
-    Ok((Opened { array, store, members, settings, durability, destinations }, serving))
+    let opened = Opened {
+        array,
+        store,
+        members,
+        settings,
+        durability,
+        destinations,
+        own,
+        elsewhere,
+        gives_way,
+    };
+    Ok((opened, serving))
 }
 
 /// Why a pool does not open, and what to do.
@@ -239,6 +282,8 @@ impl Manager<'_> {
             port_ids: running.port_ids.clone(),
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
+            controller: self.opened.own.name().to_uppercase(),
+            elsewhere: self.opened.elsewhere,
         };
         let (notifier, watcher, health) = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
@@ -258,6 +303,8 @@ impl Manager<'_> {
                 observer: running.observer.clone(),
                 notifier,
                 array: self.opened.array.clone(),
+                shutdown: running.shutdown.clone(),
+                gives_way: self.opened.gives_way.clone(),
             }),
             history: sampler.history().clone(),
             facts,

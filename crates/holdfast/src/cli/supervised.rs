@@ -35,7 +35,12 @@ use super::config::Config;
 use super::discover::user_directory;
 use super::failure::Failure;
 use super::{log, private};
+use crate::serve::controllers::Controller;
 use crate::serve::{tell_alive, tell_ready, watchdog_limit};
+
+/// How a controller ends that leaves the pool to the other one (`EX_TEMPFAIL` of `sysexits.h`): it is
+/// to be started again, and follows then.
+pub const GIVES_WAY: u8 = 75;
 
 /// One that ends more often than this within [`OFTEN_WITHIN`] is started again after a pause only.
 const OFTEN: usize = 10;
@@ -52,28 +57,28 @@ const MESSAGE_BYTES_MAX: usize = 4096;
 /// The first descriptor that is given to a process (`sd_listen_fds(3)`).
 const FIRST_DESCRIPTOR: i32 = 3;
 
-/// Serves until SIGTERM or SIGINT, or until the array ends by itself without an error.
+/// Serves until SIGTERM or SIGINT, or until the array ends by itself without an error. Of two
+/// controllers each has a process of its own, and is started again for itself.
 pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     log::start(Config::load(options.config.as_deref())?.log_level);
     let failed = |error: io::Error| Failure::Machine(format!("can't supervise: {error}"));
-    let supervisor = Supervisor::start().map_err(failed)?;
-    let mut ends = Vec::new();
-    loop {
-        let status = supervisor.run_once().map_err(failed)?;
-        if supervisor.state.lock().is_over(status) {
-            return Ok(code_of(status));
-        }
-        let now = Instant::now();
-        ends.retain(|end| now.duration_since(*end) < OFTEN_WITHIN);
-        ends.push(now);
-        tracing::warn!("the array has ended ({status}): it is started again");
-        if ends.len() > OFTEN {
-            thread::sleep(PAUSE);
-        }
-        if supervisor.state.lock().is_over(status) {
-            return Ok(code_of(status));
-        }
+    if !options.are_two() || options.controller.is_some() {
+        return Supervisor::start(None).and_then(|one| one.run()).map_err(failed);
     }
+    let [first, second] = [Controller::Ct0, Controller::Ct1].map(|it| Supervisor::start(Some(it)));
+    let (first, second) = (first.map_err(failed)?, second.map_err(failed)?);
+    let state = first.state.clone();
+    let running = thread::Builder::new().name("ct0".into()).spawn(move || first.run());
+    let running = running.map_err(failed)?;
+    // The first one makes the pool, and has it, unless it can't be started at all.
+    while !state.lock().was_ready && !running.is_finished() {
+        thread::sleep(LOOK_INTERVAL);
+    }
+    let is_ready = state.lock().was_ready;
+    let end = if is_ready { second.run() } else { Ok(ExitCode::SUCCESS) };
+    let first = running.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+    let (first, second) = (first.map_err(failed)?, end.map_err(failed)?);
+    Ok(if first == ExitCode::SUCCESS { second } else { first })
 }
 
 /// What a shell would make of it.
@@ -163,16 +168,19 @@ impl State {
 struct Supervisor {
     state: Arc<Mutex<State>>,
     socket: PathBuf,
+    /// Which of two controllers it starts.
+    controller: Option<Controller>,
     /// Where this program was when it was started: another version may be there since.
     program: PathBuf,
 }
 
 impl Supervisor {
-    fn start() -> io::Result<Self> {
+    fn start(controller: Option<Controller>) -> io::Result<Self> {
         let program = std::env::current_exe()?;
         let directory = user_directory();
         private::make_directory(&directory)?;
-        let socket = directory.join(format!("supervisor-{}.socket", std::process::id()));
+        let name = controller.map_or_else(String::new, |it| format!("-{}", it.name()));
+        let socket = directory.join(format!("supervisor-{}{name}.socket", std::process::id()));
         // Left by a process with the same number that was killed.
         let _ = std::fs::remove_file(&socket);
         let bound = UnixDatagram::bind(&socket)?;
@@ -184,7 +192,38 @@ impl Supervisor {
         thread::Builder::new()
             .name("signals".into())
             .spawn(move || signals.forever().for_each(|_| asked.lock().stop()))?;
-        Ok(Self { state, socket, program })
+        Ok(Self { state, socket, controller, program })
+    }
+
+    /// What runs, for the log.
+    fn name(&self) -> &'static str {
+        self.controller.map_or("the array", Controller::name)
+    }
+
+    /// Runs the array again and again, until it is not to be started any more.
+    fn run(&self) -> io::Result<ExitCode> {
+        let mut ends = Vec::new();
+        loop {
+            let status = self.run_once()?;
+            if self.state.lock().is_over(status) {
+                return Ok(code_of(status));
+            }
+            let now = Instant::now();
+            ends.retain(|end| now.duration_since(*end) < OFTEN_WITHIN);
+            ends.push(now);
+            match status.code() == Some(GIVES_WAY.into()) {
+                true => tracing::info!("{} has given way: it is started again", self.name()),
+                false => {
+                    tracing::warn!("{} has ended ({status}): it is started again", self.name());
+                }
+            }
+            if ends.len() > OFTEN {
+                thread::sleep(PAUSE);
+            }
+            if self.state.lock().is_over(status) {
+                return Ok(code_of(status));
+            }
+        }
     }
 
     /// Starts the array, and waits for its end.
@@ -213,7 +252,7 @@ impl Supervisor {
             }
             thread::sleep(STOPPED_MAX);
             if is_stopped(WaitIdOptions::NOHANG)? == Some(true) {
-                tracing::error!("the array was stopped by a signal: it is ended");
+                tracing::error!("{} was stopped by a signal: it is ended", self.name());
                 self.state.lock().signal(Signal::KILL);
                 return child.wait();
             }
@@ -254,6 +293,7 @@ impl Supervisor {
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDS")
             .env_remove("LISTEN_FDNAMES")
+            .args(self.controller.iter().flat_map(|it| ["--controller", it.name()]))
             // A terminal's interrupt comes here, and from here to it, once.
             .process_group(0);
         command

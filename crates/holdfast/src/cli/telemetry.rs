@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{
     CommandCounters, Copied, Device, DeviceTransfers, Devices, HostSession, LatencyBucket,
-    MemoryCounters, NotificationTest, PathCounters, PortCounters, SessionTerms, Telemetry, Watch,
-    WireCounters,
+    MemoryCounters, NotificationTest, OtherController, PathCounters, PortCounters, SessionTerms,
+    Telemetry, Watch, WireCounters,
 };
 use array::Array;
 use store::Store;
 
 use super::members::Members;
+use crate::serve::controllers::Other;
 use crate::serve::notify::{Event, News, Notifier};
-use crate::serve::{Observer, now_ms};
+use crate::serve::{Observer, Shutdown, now_ms};
 use front::counters::{
     COMMAND_LATENCY_BOUNDS_US, Class, ClassSnapshot, CommandLatencies, CopySnapshot,
 };
@@ -122,9 +124,23 @@ pub struct Watched {
     pub observer: Observer,
     pub notifier: Arc<Notifier>,
     pub array: Arc<Array>,
+    /// Ends the process.
+    pub shutdown: Shutdown,
+    /// Whether it ends to leave the pool to the other controller.
+    pub gives_way: Arc<AtomicBool>,
 }
 
 impl Watch for Watched {
+    fn other_controller(&self) -> Option<OtherController> {
+        let Other { pid, version, since_ms } = self.observer.other_controller()?;
+        Some(OtherController { pid, version, since_ms })
+    }
+
+    fn switch(&self) {
+        self.gives_way.store(true, Ordering::Release);
+        self.shutdown.trigger();
+    }
+
     fn sessions(&self) -> Vec<HostSession> {
         self.observer.sessions().into_iter().map(session_of).collect()
     }

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use iscsi::neighbourhood;
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use parking_lot::Mutex;
 
 use super::ServeError;
 use super::episode::Episode;
 use super::shared::Shared;
+use super::stream::Stream;
 use super::supervisor::{self, Kept};
 
 /// Connections that are accepted in one turn, so that those that are open get theirs.
@@ -67,7 +69,7 @@ impl Addresses {
 
 /// A connection that was accepted.
 pub(super) struct Accepted {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub portal_index: usize,
     pub local: SocketAddr,
     pub peer: SocketAddr,
@@ -89,16 +91,15 @@ pub fn check_count(portals: usize) -> Result<(), ServeError> {
 pub(super) fn bind(
     portals: &[SocketAddr],
     mut kept: Kept,
-) -> Result<Vec<(SocketAddr, TcpListener)>, ServeError> {
+) -> Result<Vec<(SocketAddr, StdListener)>, ServeError> {
     check_count(portals.len())?;
     let mut bind_one = |asked: SocketAddr| match kept.take(asked) {
         Some(listener) => {
             listener.set_nonblocking(true)?;
-            let listener = TcpListener::from_std(listener);
             Ok((listener.local_addr()?, listener))
         }
         None => {
-            let listener = TcpListener::bind(asked)?;
+            let listener = StdListener::from(OwnedFd::from(TcpListener::bind(asked)?));
             let local = listener.local_addr()?;
             supervisor::keep(&listener, local);
             Ok((local, listener))
@@ -117,20 +118,27 @@ pub(super) struct Listeners {
     listeners: Vec<TcpListener>,
     /// Whether there may be connections to accept: the poller tells only of new ones.
     pending: bool,
+    door: Door,
+    failed: Episode,
+}
+
+/// Gives connections to the threads in turn, as many as there may be.
+#[derive(Default)]
+pub(super) struct Door {
     next_thread: usize,
     refused: Episode,
-    failed: Episode,
 }
 
 impl Listeners {
     /// Listens with one token each, from `first` on.
     pub(super) fn new(
-        bound: Vec<(SocketAddr, TcpListener)>,
+        bound: Vec<(SocketAddr, StdListener)>,
         registry: &Registry,
         first: usize,
     ) -> io::Result<Self> {
         let mut listeners = Vec::new();
-        for (index, (_, mut listener)) in bound.into_iter().enumerate() {
+        for (index, (_, listener)) in bound.into_iter().enumerate() {
+            let mut listener = TcpListener::from_std(listener);
             registry.register(&mut listener, Token(first + index), Interest::READABLE)?;
             listeners.push(listener);
         }
@@ -147,9 +155,7 @@ impl Listeners {
         if !std::mem::take(&mut self.pending) {
             return;
         }
-        if let Some(count) = self.refused.end(now) {
-            tracing::info!("connections are taken again; {count} were refused");
-        }
+        self.door.tell(now);
         if let Some(count) = self.failed.end(now) {
             tracing::info!("connections can be accepted again, after {count} failures");
         }
@@ -160,7 +166,22 @@ impl Listeners {
                     break;
                 }
                 match self.listeners[portal_index].accept() {
-                    Ok((stream, peer)) => self.hand_out(shared, stream, portal_index, peer, now),
+                    Ok((stream, peer)) => {
+                        // Answers are sent as whole batches; waiting for more to send only adds
+                        // latency.
+                        let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr());
+                        // Or it was closed already.
+                        if let Ok(local) = prepared {
+                            let ends = (local, peer);
+                            self.door.hand_out(
+                                shared,
+                                Stream::Host(stream),
+                                portal_index,
+                                ends,
+                                now,
+                            );
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -174,13 +195,24 @@ impl Listeners {
             }
         }
     }
+}
 
-    fn hand_out(
+impl Door {
+    /// Reports how many were refused, once they are taken again.
+    fn tell(&mut self, now: Duration) {
+        if let Some(count) = self.refused.end(now) {
+            tracing::info!("connections are taken again; {count} were refused");
+        }
+    }
+
+    /// Gives a connection to the next thread, if there may be so many. It came in at the portal with
+    /// this place among all, and has these addresses: the array's and the host's.
+    pub(super) fn hand_out(
         &mut self,
         shared: &Shared,
-        stream: TcpStream,
+        stream: Stream,
         portal_index: usize,
-        peer: SocketAddr,
+        (local, peer): (SocketAddr, SocketAddr),
         now: Duration,
     ) {
         let ConnectionLimits { all, per_address } = shared.connections;
@@ -197,11 +229,6 @@ impl Listeners {
             }
             return;
         }
-        // Answers are sent as whole batches; waiting for more to send only adds latency.
-        let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr());
-        let Ok(local) = prepared else {
-            return shared.addresses.leave(peer.ip()); // it was closed already
-        };
         let thread = self.next_thread % shared.accepted.len();
         self.next_thread = thread + 1;
         shared.front.counters.connection_opened(thread);

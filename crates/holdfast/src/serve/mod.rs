@@ -4,7 +4,8 @@
 //! [`FrontEnd`](::front::FrontEnd), which does all that can be done without these:
 //!
 //! * [`threads`]: their start, [`runner`]: the loop of one, [`shared`]: what all of them share,
-//! * [`listen`]: portals, and handing connections out,
+//! * [`listen`]: portals, and handing connections out, [`stream`]: their sockets,
+//! * [`controllers`]: two of them on one pool,
 //! * [`saver`]: making durable what hosts have set,
 //! * [`episode`]: telling once of what fails often,
 //! * [`background`]: checkpoints, what is due by the clock, and signals,
@@ -23,6 +24,7 @@
 
 pub mod alerts;
 mod background;
+pub mod controllers;
 pub mod episode;
 pub mod health;
 mod history;
@@ -36,6 +38,7 @@ mod saver;
 mod scrub;
 mod shared;
 mod space;
+mod stream;
 mod supervisor;
 mod threads;
 mod tokens;
@@ -57,6 +60,7 @@ use sys::FileDisk;
 
 pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms};
+pub use controllers::Pair;
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;
 pub use scrub::ScrubOptions;
@@ -147,6 +151,8 @@ pub struct ServeOptions {
     pub portals: Vec<PortOptions>,
     /// Sockets that listen there already.
     pub kept: Kept,
+    /// The other controller of the pool, if there is one.
+    pub pair: Option<Pair>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
@@ -173,7 +179,8 @@ pub struct ServeOptions {
 /// A front end that serves: what management needs of it. Cheap to clone.
 #[derive(Clone)]
 pub struct Running {
-    /// Where it listens, in the order of the options, with the ports that were taken.
+    /// Where it listens, in the order of the options, with the ports that were taken; then the
+    /// portals of the other controller.
     pub portals: Vec<SocketAddr>,
     /// Their relative target port identifiers, in the same order.
     pub port_ids: Vec<u16>,
@@ -221,9 +228,10 @@ pub enum ServeError {
 pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
     let addresses: Vec<SocketAddr> = options.portals.iter().map(|p| p.address).collect();
     let bound = listen::bind(&addresses, std::mem::take(&mut options.kept))?;
-    let portals: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
-    let port_ids = options.portals.iter().map(|portal| portal.id).collect();
-    let shared = shared::Shared::new(&options, &portals).map_err(ServeError::Start)?;
+    let own: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
+    let shared = shared::Shared::new(&options, &own).map_err(ServeError::Start)?;
+    let portals = shared.ports.iter().map(|port| port.address).collect();
+    let port_ids = shared.ports.iter().map(|port| port.id).collect();
     shared.front.restore(&*options.reservations)?;
     for notice in &options.notices {
         tracing::warn!("{notice}");
@@ -237,6 +245,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
         optimize::start(options.optimize_interval, &shared).map_err(ServeError::Start)?;
     let saver = saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
+    let link = controllers::listen(&shared, options.pair.as_ref()).map_err(ServeError::Start)?;
     let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
     let watchdog = watchdog::start(&shared).map_err(ServeError::Start)?;
     ready(Running {
@@ -248,7 +257,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     });
     threads.join();
     supervisor::tell_stopping();
-    drop(watchdog);
+    drop((link, watchdog));
     drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
     match options.store.checkpoint() {
         // What was answered is in the log, which the next start reads.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use front::sessions::{Refused, SessionSnapshot};
 use parking_lot::Mutex;
 
+use super::controllers::Other;
 use super::shared::Shared;
 
 /// What fails in the background now, by what it is, and why.
@@ -54,6 +55,11 @@ impl Observer {
     /// What fails in the background now, and why.
     pub fn troubles(&self) -> BTreeMap<&'static str, String> {
         self.shared.troubles.0.lock().clone()
+    }
+
+    /// What is known of the other controller of the pool, if there is one and it is there.
+    pub fn other_controller(&self) -> Option<Other> {
+        self.shared.link.as_ref()?.other()
     }
 
     /// Whether the store takes no more writes.

@@ -1,13 +1,12 @@
 //! A front-end thread: its poller, its sockets, and one turn of the front end after the other.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use front::transport::Opening;
 use front::{FrontEnd, Wires};
-use mio::net::TcpStream;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
 use segments::Channel;
@@ -15,6 +14,7 @@ use segments::Channel;
 use super::background::LOOK_INTERVAL;
 use super::listen::{Accepted, Listeners};
 use super::shared::Shared;
+use super::stream::Stream;
 
 /// What a thread's poller calls the waker of its mailbox.
 pub(super) const WAKER: Token = Token(0);
@@ -145,13 +145,13 @@ struct Sockets {
     shared: Arc<Shared>,
     index: usize,
     registry: Registry,
-    all: Vec<Option<(TcpStream, IpAddr)>>,
+    all: Vec<Option<(Stream, IpAddr)>>,
     free: Vec<usize>,
 }
 
 impl Sockets {
     /// Takes a slot for a socket, and has the poller watch it.
-    fn add(&mut self, mut stream: TcpStream, address: IpAddr) -> io::Result<usize> {
+    fn add(&mut self, mut stream: Stream, address: IpAddr) -> io::Result<usize> {
         let slot = self.free.last().copied().unwrap_or(self.all.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut stream, Token(SOCKETS + slot), interest)?;
@@ -162,7 +162,7 @@ impl Sockets {
         Ok(slot)
     }
 
-    fn of(&self, slot: usize) -> io::Result<&TcpStream> {
+    fn of(&self, slot: usize) -> io::Result<&Stream> {
         let socket = self.all.get(slot).and_then(Option::as_ref);
         socket.map(|(stream, _)| stream).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -176,11 +176,11 @@ impl Sockets {
 
 impl Wires for Sockets {
     fn receive(&mut self, slot: usize, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.of(slot)?.read_vectored(into)
+        self.of(slot)?.receive(into)
     }
 
     fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.of(slot)?.write_vectored(from)
+        self.of(slot)?.send(from)
     }
 
     fn close(&mut self, slot: usize) {

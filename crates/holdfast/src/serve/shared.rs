@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use sys::Clock;
 
 use super::background::{Bell, Shutdown, now_ms};
+use super::controllers::Link;
 use super::listen::{Accepted, Addresses, ConnectionLimits};
 use super::observer::Troubles;
 use super::runner::WAKER;
@@ -34,10 +35,15 @@ pub(super) struct Shared {
     /// Connections that were accepted, by the thread that is to serve them.
     pub accepted: Vec<Mutex<Vec<Accepted>>>,
     pub turns: Turns,
+    /// All ports of the array: its own, then those of the other controller.
+    pub ports: Vec<PortOptions>,
+    /// The link to the other controller, if there are two.
+    pub link: Option<Arc<Link>>,
 }
 
 impl Shared {
-    pub(super) fn new(options: &ServeOptions, portals: &[SocketAddr]) -> io::Result<Arc<Self>> {
+    /// `own`: where its portals listen.
+    pub(super) fn new(options: &ServeOptions, own: &[SocketAddr]) -> io::Result<Arc<Self>> {
         let count = super::thread_count(options.threads);
         let mut wakers: Vec<Box<dyn Wake>> = Vec::new();
         let mut polls = Vec::new();
@@ -48,9 +54,12 @@ impl Shared {
         }
         let (checkpoint_bell, saver_bell) = (Arc::<Bell>::default(), Arc::<Bell>::default());
         let clock = Clock::start();
-        let bound = options.portals.iter().zip(portals);
-        let ports: Vec<PortOptions> =
+        let bound = options.portals.iter().zip(own);
+        let mut ports: Vec<PortOptions> =
             bound.map(|(port, address)| PortOptions { address: *address, ..*port }).collect();
+        ports.extend(options.pair.iter().flat_map(|pair| &pair.portals));
+        let incarnation = options.store.incarnation().number;
+        let link = options.pair.as_ref().map(|pair| Link::new(pair, own.len(), incarnation));
         let transports = Arc::new(Iscsi::new(iscsi::Options {
             target_name: options.identity.target_name.clone(),
             target_alias: options.target_alias.clone(),
@@ -62,7 +71,7 @@ impl Shared {
             store: options.store.clone(),
             tokens: super::tokens::volume(options)?,
             identity: options.identity.clone(),
-            ports,
+            ports: ports.clone(),
             transports,
             luns: options.luns.clone(),
             clock: Arc::new(SystemClock(clock)),
@@ -84,6 +93,8 @@ impl Shared {
             polls: Mutex::new(polls),
             accepted: (0..count).map(|_| Mutex::default()).collect(),
             turns: Turns::new(count, clock.now()),
+            ports,
+            link,
         }))
     }
 }

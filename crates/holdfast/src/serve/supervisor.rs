@@ -119,6 +119,11 @@ impl Kept {
         Self { listeners: listeners.collect() }
     }
 
+    /// These.
+    pub(super) fn new(listeners: Vec<TcpListener>) -> Self {
+        Self { listeners }
+    }
+
     /// The one that listens at an address; for port 0 any at its IP address.
     pub(super) fn take(&mut self, asked: SocketAddr) -> Option<TcpListener> {
         let is_it = |listener: &TcpListener| {

@@ -1,11 +1,9 @@
 //! The front-end threads: their start and their end.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-
-use mio::net::TcpListener;
 
 use super::listen::Listeners;
 use super::runner::{LISTENERS, Runner};

@@ -62,6 +62,7 @@ pub(super) fn plain(seed_number: u64, steps: u64) -> (World, host::Plan) {
         memory_bytes,
         checkpoint_log_bytes: checkpoint_log_segments * SEGMENT_BYTES,
         discard: checkpoint_log_segments.is_multiple_of(3),
+        takes_over: None,
         ..OpenOptions::default()
     };
     let setup = Setup {

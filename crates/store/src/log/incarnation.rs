@@ -1,7 +1,8 @@
 //! Incarnations: what ends with a loss of power is known by the number of the one that it is of.
 //!
 //! Each opening to use a pool is a power on, and begins the next incarnation: whoever has served
-//! the pool before is gone. A superblock says so, in both copies, before the first record of that
+//! the pool before is gone. A controller that takes over from another one goes on in its
+//! incarnation, but in a new epoch. A superblock says so, in both copies, before the first record of that
 //! opening is written. So nothing durable is ever of an incarnation that a later opening could
 //! begin again, and no commit is needed to begin one.
 //!
@@ -28,9 +29,10 @@ pub(crate) fn of(superblock: &Superblock) -> u64 {
     }
 }
 
-/// Has the superblock of a new epoch begin the next incarnation; its number.
-pub(crate) fn begin(superblock: &mut Superblock) -> u64 {
-    if superblock.version > FormatVersion::V2 {
+/// Has the superblock of a new epoch begin the next incarnation, unless it is of the one that is
+/// taken over; its number.
+pub(crate) fn begin(superblock: &mut Superblock, takes_over: Option<u64>) -> u64 {
+    if superblock.version > FormatVersion::V2 && takes_over != Some(superblock.incarnation) {
         superblock.incarnation += 1;
     }
     of(superblock)

@@ -244,7 +244,7 @@ impl Store {
         let old = checkpointer.superblock().clone();
         let (sequence, epoch) = (old.sequence + 1, old.epoch + 1);
         let mut superblock = Superblock { sequence, epoch, ..old };
-        let incarnation = incarnation::begin(&mut superblock);
+        let incarnation = incarnation::begin(&mut superblock, self.options.takes_over);
         let (upgrades, version) = (self.options.upgrade, superblock.version);
         if upgrades {
             to_latest(&mut superblock, incarnation);

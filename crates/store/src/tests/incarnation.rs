@@ -66,6 +66,30 @@ fn no_opening_begins_an_incarnation_of_which_something_is_durable() {
     }
 }
 
+/// A controller that takes over goes on in the incarnation that it has seen, and in no other.
+#[test]
+fn a_takeover_goes_on_in_the_incarnation_unless_somebody_has_opened_the_pool_since() {
+    for (version, goes_on) in [(FormatVersion::V2, false), (FormatVersion::V3, true)] {
+        let disk = made(version);
+        let takeover = |seen| {
+            let options =
+                OpenOptions { upgrade: false, takes_over: Some(seen), ..Default::default() };
+            Store::open(disk.clone(), options).unwrap()
+        };
+        let seen = number(&opened(&disk, false));
+        for _ in 0..2 {
+            let store = takeover(seen);
+            assert_eq!((store.has_taken_over(), number(&store) == seen), (goes_on, goes_on));
+            keep_something(&store);
+        }
+        let store = opened(&disk, false);
+        assert!(number(&store) > seen && !store.has_taken_over());
+        drop(store);
+        let store = takeover(seen);
+        assert!(number(&store) > seen + 1 && !store.has_taken_over(), "{version:?}");
+    }
+}
+
 #[test]
 fn each_opening_to_use_a_pool_is_an_incarnation_and_a_look_is_none() {
     let disk = made(FormatVersion::V3);

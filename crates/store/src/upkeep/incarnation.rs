@@ -18,6 +18,12 @@ impl Store {
         Incarnation { number, is_stored }
     }
 
+    /// Whether it goes on in the incarnation of another controller, from which this one has taken
+    /// over ([`crate::OpenOptions::takes_over`]).
+    pub fn has_taken_over(&self) -> bool {
+        self.options.takes_over == Some(self.incarnation().number)
+    }
+
     /// Sees to it that the incarnation has at least this number: earlier programs have counted for
     /// themselves, and what they have written is not to be of this one. Durable when it returns,
     /// where the pool stores it. To be called before anything of this incarnation is written.

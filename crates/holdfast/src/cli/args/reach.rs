@@ -123,8 +123,11 @@ pub enum DeviceVerb {
 /// `controller …`.
 #[derive(Debug, Subcommand)]
 pub enum ControllerVerb {
-    /// List the controllers.
+    /// List the controllers, and which of them has the pool.
     List,
+    /// Leave the pool to the other controller, and follow it. Hosts log in again; with them nothing
+    /// else happens.
+    Switch,
 }
 
 /// `provision`.

@@ -1,13 +1,14 @@
 //! `serve`.
 
-use front::PortOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use front::PortOptions;
 
 use crate::cli::size;
+use crate::serve::controllers::Controller;
 
 /// `serve`; the management address stands in `Common`, and the pool can.
 #[derive(Debug, Args)]
@@ -25,9 +26,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub capacity: Option<u64>,
     /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
-    /// with the number behind `@`: those of one controller, say. Default: group 1. An address stays
-    /// the port that it was when it was first served, whatever the order. At most 256.
-    #[arg(long, value_delimiter = ',', value_name = "ADDR:PORT[@GROUP][,…]")]
+    /// with the number behind `@`. Default: group 1 for controller ct0, 2 for ct1. An address stays
+    /// the port that it was when it was first served, whatever the order. At most 256. With
+    /// addresses of ct1 there are two controllers, each a process of its own: one has the pool, and
+    /// the other takes over when it ends.
+    #[arg(long, value_delimiter = ',', value_name = "[ct0=|ct1=]ADDR:PORT[@GROUP][,…]")]
     #[arg(value_parser = parse_portal, default_value = "127.0.0.1:3260")]
     pub iscsi: Vec<PortalArg>,
     /// The configuration.
@@ -36,6 +39,10 @@ pub struct ServeArgs {
     /// Manage without encryption; on a loopback address only.
     #[arg(long)]
     pub api_http: bool,
+    /// Run one of two controllers only, for a supervisor of your own: both are started with the same
+    /// words otherwise. Default: both, supervised.
+    #[arg(long, value_name = "ct0|ct1", value_parser = parse_controller)]
+    pub controller: Option<Controller>,
     /// Serve in a process of its own, which is started again when it ends without having been asked
     /// to, or hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
     /// same.)
@@ -56,9 +63,45 @@ fn parse_latency(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(ms / 1e3))
 }
 
+fn parse_controller(text: &str) -> Result<Controller, String> {
+    Controller::from_name(text).ok_or_else(|| format!("{text:?} is neither ct0 nor ct1"))
+}
+
+impl ServeArgs {
+    /// Whether there are two controllers.
+    pub fn are_two(&self) -> bool {
+        self.iscsi.iter().any(|portal| portal.controller == Controller::Ct1)
+    }
+
+    /// Refuses what two controllers can't be run with.
+    pub fn check_controllers(&self) -> Result<(), String> {
+        let of = |controller| self.iscsi.iter().filter(move |at| at.controller == controller);
+        if !self.are_two() {
+            let one = "there is one controller; give ct1 an address: --iscsi …,ct1=ADDR:PORT";
+            return self.controller.map_or(Ok(()), |_| Err(format!("--controller: {one}")));
+        }
+        if of(Controller::Ct0).next().is_none() {
+            return Err("--iscsi: ct1 has addresses, and ct0 has none".into());
+        }
+        if let Some(portal) = self.iscsi.iter().find(|portal| portal.address.port() == 0) {
+            let address = portal.address;
+            return Err(format!("--iscsi {address}: each of two controllers has to know the port"));
+        }
+        let is_shared = |one: &&PortalArg| of(Controller::Ct1).any(|it| it.group == one.group);
+        match of(Controller::Ct0).find(is_shared) {
+            Some(PortalArg { group, .. }) => {
+                Err(format!("--iscsi: group {group} has addresses of both controllers"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// A portal on the command line.
 #[derive(Clone, Copy, Debug)]
 pub struct PortalArg {
+    /// Which controller listens there.
+    pub controller: Controller,
     /// The address to listen on.
     pub address: SocketAddr,
     /// Its target port group.
@@ -73,9 +116,14 @@ impl PortalArg {
 }
 
 fn parse_portal(text: &str) -> Result<PortalArg, String> {
-    let (address, group) = text.rsplit_once('@').unwrap_or((text, "1"));
+    let (controller, place) = match text.split_once('=') {
+        Some((name, place)) => (parse_controller(name)?, place),
+        None => (Controller::Ct0, text),
+    };
+    let default = if controller == Controller::Ct0 { "1" } else { "2" };
+    let (address, group) = place.rsplit_once('@').unwrap_or((place, default));
     match (address.parse(), group.parse()) {
-        (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { address, group }),
+        (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { controller, address, group }),
         (Ok(_), _) => Err(format!("{text:?}: a group is a number from 1 to 65535")),
         (Err(_), _) => Err(format!("{text:?} is not ADDR:PORT or ADDR:PORT@GROUP")),
     }

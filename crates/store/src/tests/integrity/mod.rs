@@ -29,6 +29,7 @@ pub(super) const COLD: OpenOptions = OpenOptions {
     tuning: crate::Tuning::DEFAULT,
     upgrade: true,
     discard: false,
+    takes_over: None,
 };
 
 /// A pool of all kinds of things: a volume of data, zeros, patterns and holes, a second one that

@@ -14,6 +14,7 @@ const COLD: OpenOptions = OpenOptions {
     tuning: crate::Tuning::DEFAULT,
     upgrade: true,
     discard: false,
+    takes_over: None,
 };
 
 /// Blocks of the device that a block of a volume is read from, by device block.

@@ -1,0 +1,145 @@
+//! `/v1/controllers`: the one or two controllers of the array, and which of them has the pool.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Facts, Interface, Refusal, Shared};
+
+/// The controllers of the array.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Controllers {
+    /// All of them, by name: one or two.
+    pub controllers: Vec<Controller>,
+}
+
+/// A controller: a program that serves the pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Controller {
+    /// `CT0` or `CT1`.
+    pub name: String,
+    /// `primary`: the one that has the pool, and answers this. `secondary`: it forwards what its
+    /// hosts send, and takes over when the other one ends.
+    pub mode: String,
+    /// `ready`, or `not ready`: it does not run, or the other one has not heard of it for long.
+    #[serde(default)]
+    pub status: String,
+    /// The version of its program; empty if it is not known.
+    pub version: String,
+    /// Since when it has had this mode without a break, in milliseconds since 1970; 0 if it is not
+    /// ready.
+    pub started_ms: u64,
+    /// Its process; 0 if it is not ready.
+    #[serde(default)]
+    pub pid: u32,
+    /// The portals at which hosts reach it, as `ADDR:PORT`.
+    pub portals: Vec<String>,
+}
+
+/// What the controller that has the pool knows of the other one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtherController {
+    /// Its process.
+    pub pid: u32,
+    /// The version of its program.
+    pub version: String,
+    /// Since when it has been there without a break, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+impl Controller {
+    /// All of them, by name.
+    pub(crate) fn all(interface: &Interface) -> Vec<Self> {
+        let facts = &interface.facts;
+        let (own, elsewhere) = facts.portals.split_at(facts.own_portals());
+        let own = Self {
+            name: facts.controller().into(),
+            mode: "primary".into(),
+            status: READY.into(),
+            version: facts.version.clone(),
+            started_ms: facts.started_ms,
+            pid: std::process::id(),
+            portals: own.to_vec(),
+        };
+        if elsewhere.is_empty() {
+            return vec![own];
+        }
+        let other = interface.watch.other_controller();
+        let status = if other.is_some() { READY } else { "not ready" };
+        let OtherController { pid, version, since_ms } = other.unwrap_or_default();
+        let other = Self {
+            name: facts.other_controller().into(),
+            mode: "secondary".into(),
+            status: status.into(),
+            version,
+            started_ms: since_ms,
+            pid,
+            portals: elsewhere.to_vec(),
+        };
+        let mut all = vec![own, other];
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+}
+
+/// What a controller that runs is.
+const READY: &str = "ready";
+const CT0: &str = "CT0";
+const CT1: &str = "CT1";
+
+impl Facts {
+    /// The name of the controller that has the pool.
+    pub(crate) fn controller(&self) -> &'static str {
+        if self.controller == CT1 { CT1 } else { CT0 }
+    }
+
+    fn other_controller(&self) -> &'static str {
+        if self.controller == CT1 { CT0 } else { CT1 }
+    }
+
+    fn own_portals(&self) -> usize {
+        self.portals.len().saturating_sub(self.elsewhere)
+    }
+
+    /// The names of the ports, in their order: `CT0.ETH0` and so on, counted for each controller.
+    pub(crate) fn port_names(&self) -> impl Iterator<Item = String> {
+        let own = self.own_portals();
+        (0..self.portals.len()).map(move |at| match at.checked_sub(own) {
+            None => format!("{}.ETH{at}", self.controller()),
+            Some(at) => format!("{}.ETH{at}", self.other_controller()),
+        })
+    }
+}
+
+/// Lists the controllers of the array.
+#[utoipa::path(get, path = "/v1/controllers", responses(
+    (status = 200, body = Controllers),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(State(interface): Shared) -> Json<Controllers> {
+    Json(Controllers { controllers: Controller::all(&interface) })
+}
+
+/// Leaves the pool to the other controller. The answer comes before that happens; this interface
+/// ends with it, and that of the other controller begins.
+#[utoipa::path(post, path = "/v1/controllers/switch", responses(
+    (status = 200, body = Controllers),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+    (status = 409, body = Refusal),
+))]
+pub(crate) async fn switch(State(interface): Shared) -> Result<Json<Controllers>, ApiError> {
+    let refuse = |text: String| Err(ApiError::new(StatusCode::CONFLICT, "not_ready", text));
+    if interface.facts.elsewhere == 0 {
+        return refuse("The array has one controller: there is none to switch to.".into());
+    }
+    if interface.watch.other_controller().is_none() {
+        let name = interface.facts.other_controller();
+        return refuse(format!("{name} is not ready: start it, or look at its log."));
+    }
+    let controllers = Controller::all(&interface);
+    interface.watch.switch();
+    Ok(Json(Controllers { controllers }))
+}

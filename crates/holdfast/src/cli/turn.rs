@@ -1,0 +1,105 @@
+//! Whose turn it is to have the pool: of two controllers, the one that has the claim. The other one
+//! forwards until then.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::json;
+use store::OpenOptions;
+
+use super::args::{Common, ServeArgs};
+use super::config::Config;
+use super::discover::user_directory;
+use super::failure::Failure;
+use super::output::{Form, show};
+use super::private;
+use super::serve::of_serving;
+use crate::serve::controllers::{Claim, Controller, FollowOptions, Followed, Meeting, follow};
+use crate::serve::{Kept, tell_ready, thread_count};
+
+/// This process may open the pool.
+pub struct Turn {
+    /// Which controller it is; of one alone, ct0.
+    pub own: Controller,
+    /// What says so, if there are two. Held until the process ends.
+    pub claim: Option<Claim>,
+    /// Where the two meet, if there are two.
+    pub meeting: Option<Meeting>,
+    /// Sockets of its portals that listen already.
+    pub kept: Kept,
+    /// The incarnation in which another controller has served until now.
+    takes_over: Option<u64>,
+    /// Set once it is to leave the pool to the other one.
+    pub gives_way: Arc<AtomicBool>,
+}
+
+impl Turn {
+    /// How the store is opened.
+    pub fn store_options(&self, config: &Config) -> OpenOptions {
+        OpenOptions { takes_over: self.takes_over, ..config.store_options() }
+    }
+}
+
+/// Waits for this controller's turn, and forwards meanwhile. `None` if it was asked to end before.
+pub fn take(
+    common: &Common,
+    options: &ServeArgs,
+    config: &Config,
+    pool: &[PathBuf],
+) -> Result<Option<Turn>, Failure> {
+    let kept = Kept::of_environment();
+    let gives_way = Arc::default();
+    let Some(own) = options.controller else {
+        let own = Controller::Ct0;
+        return Ok(Some(Turn {
+            own,
+            claim: None,
+            meeting: None,
+            kept,
+            takes_over: None,
+            gives_way,
+        }));
+    };
+    let directory = user_directory();
+    let refuse = |error| Failure::of_file("use", &directory, &error);
+    private::make_directory(&directory).map_err(refuse)?;
+    let meeting = Meeting::new(&directory, pool);
+    if let Some(claim) = Claim::try_take(&meeting).map_err(refuse)? {
+        let (claim, meeting) = (Some(claim), Some(meeting));
+        return Ok(Some(Turn { own, claim, meeting, kept, takes_over: None, gives_way }));
+    }
+    let own_portals = options.iscsi.iter().filter(|arg| arg.controller == own);
+    let portals: Vec<_> = own_portals.map(|arg| arg.address).collect();
+    let linked = announcement(common.form, own, &portals);
+    let threads = thread_count(config.threads);
+    let following = FollowOptions { own, meeting: meeting.clone(), portals, kept, threads };
+    match follow(following, linked).map_err(of_serving)? {
+        Followed::Stopped => Ok(None),
+        Followed::Owner { claim, kept, incarnation } => {
+            tracing::warn!("{} has the pool now", own.name());
+            let (claim, meeting) = (Some(claim), Some(meeting));
+            Ok(Some(Turn { own, claim, meeting, kept, takes_over: incarnation, gives_way }))
+        }
+    }
+}
+
+/// Reports that hosts can connect here.
+fn announcement(
+    form: Form,
+    own: Controller,
+    portals: &[std::net::SocketAddr],
+) -> impl FnOnce() + Send + 'static {
+    let portals: Vec<String> = portals.iter().map(ToString::to_string).collect();
+    move || {
+        let told = json!({ "controller": own.name(), "forwarding_from": portals });
+        let text = || format!("{} forwards from {}\n", own.name(), portals.join(", "));
+        // An output that takes nothing does not keep it from serving.
+        if let Err(failure) = show(form, &told, text) {
+            tracing::warn!("{failure}");
+        }
+        if let Err(error) = tell_ready() {
+            tracing::warn!("{error}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Two controllers on one pool: two processes, each with portals of its own, of which one has the
+//! pool, and the other forwards what its hosts send to it (RFC 0014).
+//!
+//! * [`claim`]: who has the pool: a lock that the system takes away from a process that ends,
+//! * [`link`](mod@link): the owner's end of the link: connections of hosts that came in at the other,
+//! * [`relay`]: the other's end: sockets of hosts, and one of the link for each of them,
+//! * [`wire`]: what is said on it before the bytes of hosts.
+//!
+//! Invariants:
+//! 1. A controller opens the pool only while it has the claim, and has it until its process ends.
+//!    The locks of the devices hold whatever the claim says.
+//! 2. The owner takes nothing from a link of which it has heard no sign of life for
+//!    [`SILENCE_MAX`]: hosts may have repeated elsewhere what comes late.
+//! 3. A controller that finds that it did not run for so long itself drops all connections of hosts
+//!    before it looks at what they have sent.
+//! 4. Nothing of a host is kept here: target state is the owner's alone, and a connection that it
+//!    has is the host's own, byte by byte.
+
+mod claim;
+mod link;
+mod pipe;
+mod relay;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::shared::Shared;
+use link::Listening;
+
+pub use claim::Claim;
+pub(super) use link::{Generation, Link};
+pub use link::{Other, Pair};
+pub use relay::{FollowOptions, Followed, follow};
+
+/// Listens on the link, if there is another controller, until what is returned is dropped.
+pub(super) fn listen(shared: &Arc<Shared>, pair: Option<&Pair>) -> io::Result<Option<Listening>> {
+    let link = shared.link.as_ref().zip(pair);
+    link.map(|(link, pair)| link::start(shared, link, &pair.meeting)).transpose()
+}
+
+/// How long the other end of the link may say nothing.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// How often each end says something.
+const BEAT: Duration = Duration::from_millis(250);
+
+/// A controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Controller {
+    /// `ct0`, which starts first.
+    Ct0,
+    /// `ct1`.
+    Ct1,
+}
+
+impl Controller {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ct0 => "ct0",
+            Self::Ct1 => "ct1",
+        }
+    }
+
+    /// The controller of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Ct0, Self::Ct1].into_iter().find(|controller| controller.name() == name)
+    }
+
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Ct0 => Self::Ct1,
+            Self::Ct1 => Self::Ct0,
+        }
+    }
+}
+
+/// Where the two controllers of a pool meet: files in a directory that only their user can write.
+#[derive(Clone, Debug)]
+pub struct Meeting {
+    claim: PathBuf,
+    socket: PathBuf,
+}
+
+impl Meeting {
+    /// That of the pool at these places, in `directory`. Both controllers are to name the places
+    /// alike, in any order.
+    pub fn new(directory: &Path, places: &[PathBuf]) -> Self {
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let mut places: Vec<PathBuf> = places.iter().map(absolute).collect();
+        places.sort();
+        let mut hash = Sha256::new();
+        for place in &places {
+            hash.update(place.as_os_str().as_encoded_bytes());
+            hash.update([0]);
+        }
+        let hash = hash.finalize();
+        let name: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = |end: &str| directory.join(format!("pool-{name}.{end}"));
+        Self { claim: file("claim"), socket: file("link") }
+    }
+}

@@ -1,0 +1,106 @@
+//! One direction of a connection that is forwarded.
+
+use std::io::{self, Read, Write};
+
+/// What is read at once. Nothing more is read before all of it is written, so this also bounds what
+/// is held for a direction.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Buffers that are kept for the next ones.
+const SPARE_MAX: usize = 16;
+
+/// Buffers that nothing is in.
+#[derive(Default)]
+pub(super) struct Spare(Vec<Box<[u8]>>);
+
+impl Spare {
+    fn take(&mut self) -> Box<[u8]> {
+        self.0.pop().unwrap_or_else(|| vec![0; BUFFER_BYTES].into())
+    }
+
+    fn give(&mut self, buffer: Box<[u8]>) {
+        if self.0.len() < SPARE_MAX {
+            self.0.push(buffer);
+        }
+    }
+}
+
+/// A socket, and what its poller has said of it: only changes are told of.
+pub(super) struct End<S> {
+    pub socket: S,
+    pub is_readable: bool,
+    pub is_writable: bool,
+}
+
+impl<S> End<S> {
+    /// Of a new socket, which is to be tried.
+    pub(super) fn new(socket: S) -> Self {
+        Self { socket, is_readable: true, is_writable: true }
+    }
+}
+
+/// Bytes on their way from one socket to the other.
+#[derive(Default)]
+pub(super) struct Pipe {
+    buffer: Option<Box<[u8]>>,
+    start: usize,
+    end: usize,
+    /// Whether nothing more will be read.
+    is_over: bool,
+}
+
+impl Pipe {
+    /// Moves what can be moved at once. Returns whether anything has.
+    ///
+    /// # Errors
+    /// What the sockets say, but that they are not ready.
+    pub(super) fn pump<R: Read, W: Write>(
+        &mut self,
+        from: &mut End<R>,
+        to: &mut End<W>,
+        spare: &mut Spare,
+    ) -> io::Result<bool> {
+        let mut has_moved = false;
+        if self.start == self.end && !self.is_over && from.is_readable {
+            let buffer = self.buffer.get_or_insert_with(|| spare.take());
+            match ready(from.socket.read(buffer), &mut from.is_readable)? {
+                Some(0) => self.is_over = true,
+                Some(bytes) => (self.start, self.end, has_moved) = (0, bytes, true),
+                None => {}
+            }
+        }
+        if let Some(buffer) = self.buffer.as_ref().filter(|_| self.start < self.end)
+            && to.is_writable
+        {
+            let left = &buffer[self.start..self.end];
+            if let Some(bytes) = ready(to.socket.write(left), &mut to.is_writable)? {
+                to.is_writable &= bytes == left.len();
+                self.start += bytes;
+                has_moved |= bytes > 0;
+            }
+        }
+        if self.start == self.end
+            && let Some(buffer) = self.buffer.take()
+        {
+            spare.give(buffer);
+        }
+        Ok(has_moved)
+    }
+
+    /// Whether all has been moved that ever will be.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_over && self.start == self.end
+    }
+}
+
+/// `None` if the socket was not ready, or is to be tried again.
+fn ready(result: io::Result<usize>, is_ready: &mut bool) -> io::Result<Option<usize>> {
+    match result {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            *is_ready = false;
+            Ok(None)
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,478 @@
+//! The other end of the link: sockets of hosts, and a connection of the link for each of them. Bytes
+//! are moved from one to the other; what they mean is the owner's business.
+//!
+//! Each thread has a poller, takes connections from all portals, and serves those that it took. One
+//! more thread keeps the link: it says and hears beats, and knows the generation. Without a link
+//! nothing is accepted: hosts wait in the backlog of the portals until there is an owner.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener as MioListener, TcpStream, UnixStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::super::ServeError;
+use super::super::episode::Episode;
+use super::super::listen;
+use super::super::supervisor::{Kept, tell_alive, watchdog_limit};
+use super::pipe::{End, Pipe, Spare};
+use super::wire::{Purpose, Welcome, read_line};
+use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
+
+/// How long a thread sleeps when nothing happens.
+const TICK: Duration = Duration::from_millis(500);
+/// How often an owner is looked for.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+/// Rounds of one connection in a turn of its thread, so that one that sends fast does not starve
+/// the others.
+const ROUNDS_MAX: usize = 8;
+const WAKER: Token = Token(0);
+const LISTENERS: usize = 1;
+/// Behind the listeners: each pair has two.
+const PAIRS: usize = 1 << 10;
+
+/// Whom to follow, and how.
+pub struct FollowOptions {
+    /// Which controller this is.
+    pub own: Controller,
+    /// Where the two meet.
+    pub meeting: Meeting,
+    /// Its own portals.
+    pub portals: Vec<SocketAddr>,
+    /// Sockets that listen there already.
+    pub kept: Kept,
+    /// How many threads.
+    pub threads: usize,
+}
+
+/// How it came to an end.
+pub enum Followed {
+    /// The pool is this controller's now.
+    Owner {
+        /// That it is.
+        claim: Claim,
+        /// The sockets of its portals.
+        kept: Kept,
+        /// The incarnation in which the owner before has served, if this controller had a link to
+        /// it until it ended.
+        incarnation: Option<u64>,
+    },
+    /// It was asked to end.
+    Stopped,
+}
+
+/// What all threads share.
+struct Relay {
+    meeting: Meeting,
+    own: Controller,
+    /// The generation of the link; 0 while there is none.
+    generation: AtomicU64,
+    /// The incarnation that the last owner has told; 0 before.
+    incarnation: AtomicU64,
+    has_ended: AtomicBool,
+    wakers: Vec<Waker>,
+}
+
+impl Relay {
+    fn wake(&self) {
+        for waker in &self.wakers {
+            if let Err(error) = waker.wake() {
+                panic!("can't wake a thread that forwards: {error}");
+            }
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    fn set_generation(&self, number: u64) {
+        self.generation.store(number, Ordering::Release);
+        self.wake();
+    }
+}
+
+/// What ends the following.
+enum Ending {
+    Claimed(io::Result<Claim>),
+    Signal,
+}
+
+/// Forwards to the owner until this controller is the owner, or is asked to end (SIGTERM, SIGINT).
+/// `linked` is called once, when it forwards.
+///
+/// # Errors
+/// [`ServeError::Listen`], [`ServeError::Start`].
+pub fn follow(
+    options: FollowOptions,
+    linked: impl FnOnce() + Send + 'static,
+) -> Result<Followed, ServeError> {
+    let FollowOptions { own, meeting, portals, kept, threads } = options;
+    let bound = listen::bind(&portals, kept)?;
+    let (polls, wakers) = pollers(threads.max(1)).map_err(ServeError::Start)?;
+    let relay = Arc::new(Relay {
+        meeting: meeting.clone(),
+        own,
+        generation: AtomicU64::new(0),
+        incarnation: AtomicU64::new(0),
+        has_ended: AtomicBool::new(false),
+        wakers,
+    });
+    let threads = start(&relay, polls, &bound, linked).map_err(ServeError::Start)?;
+    let ended = wait_for_end(meeting).map_err(ServeError::Start)?;
+    relay.has_ended.store(true, Ordering::Release);
+    relay.wake();
+    for thread in threads {
+        // It can't have panicked: that ends the process.
+        let _ = thread.join();
+    }
+    match ended {
+        Ending::Signal => Ok(Followed::Stopped),
+        Ending::Claimed(claim) => {
+            let claim = claim.map_err(ServeError::Start)?;
+            let incarnation = relay.incarnation.load(Ordering::Acquire);
+            let kept = Kept::new(bound.into_iter().map(|(_, listener)| listener).collect());
+            Ok(Followed::Owner { claim, kept, incarnation: Some(incarnation).filter(|it| *it > 0) })
+        }
+    }
+}
+
+fn pollers(count: usize) -> io::Result<(Vec<Poll>, Vec<Waker>)> {
+    let (mut polls, mut wakers) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let poll = Poll::new()?;
+        wakers.push(Waker::new(poll.registry(), WAKER)?);
+        polls.push(poll);
+    }
+    Ok((polls, wakers))
+}
+
+/// Starts the threads that forward, and the one that keeps the link.
+fn start(
+    relay: &Arc<Relay>,
+    polls: Vec<Poll>,
+    bound: &[(SocketAddr, TcpListener)],
+    linked: impl FnOnce() + Send + 'static,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let mut threads = Vec::new();
+    for (index, poll) in polls.into_iter().enumerate() {
+        let mut listeners = Vec::new();
+        for (at, (address, listener)) in bound.iter().enumerate() {
+            let mut listener = MioListener::from_std(listener.try_clone()?);
+            let token = Token(LISTENERS + at);
+            poll.registry().register(&mut listener, token, Interest::READABLE)?;
+            listeners.push((*address, listener));
+        }
+        let forwarder = Forwarder::new(relay.clone(), poll, listeners);
+        let builder = thread::Builder::new().name(format!("relay-{index}"));
+        threads.push(builder.spawn(move || forwarder.run())?);
+    }
+    let kept = relay.clone();
+    let builder = thread::Builder::new().name("link".into());
+    threads.push(builder.spawn(move || keep_link(&kept, linked))?);
+    Ok(threads)
+}
+
+/// Waits for the claim, and for signals.
+fn wait_for_end(meeting: Meeting) -> io::Result<Ending> {
+    let (sender, ends) = mpsc::channel();
+    let claimed = sender.clone();
+    // It waits in the kernel, and ends with the process if it gets nothing.
+    thread::Builder::new()
+        .name("claim".into())
+        .spawn(move || drop(claimed.send(Ending::Claimed(Claim::wait(&meeting)))))?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+    let handle = signals.handle();
+    let thread = thread::Builder::new().name("signals".into()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            tracing::info!("signal {signal}: no more is forwarded");
+            // Whoever waits for it may be gone.
+            let _ = sender.send(Ending::Signal);
+        }
+    })?;
+    let end = ends.recv().map_err(io::Error::other)?;
+    handle.close();
+    // It can't have panicked: that ends the process.
+    let _ = thread.join();
+    Ok(end)
+}
+
+/// Keeps a link to whoever is the owner.
+fn keep_link(relay: &Relay, linked: impl FnOnce()) {
+    let mut linked = Some(linked);
+    let (mut told, mut alive) = (Episode::default(), Alive::default());
+    let began = Instant::now();
+    while !relay.has_ended() {
+        if let Err(error) = link_once(relay, &mut linked, &mut alive)
+            && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+            && told.note(began.elapsed())
+        {
+            tracing::warn!("no link to the owner: {error}");
+        }
+        relay.set_generation(0);
+        alive.say();
+        thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// One generation, from its beginning to its end.
+fn link_once(
+    relay: &Relay,
+    linked: &mut Option<impl FnOnce()>,
+    alive: &mut Alive,
+) -> io::Result<()> {
+    let mut stream = std::os::unix::net::UnixStream::connect(&relay.meeting.socket)?;
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let hello = Purpose::Control { controller: relay.own, pid: std::process::id(), version };
+    stream.write_all(hello.to_line().as_bytes())?;
+    let line = read_line(&mut stream)?;
+    let unknown = || io::Error::other(format!("the owner answers {line:?}"));
+    let Welcome { generation, incarnation } = Welcome::of_line(&line).ok_or_else(unknown)?;
+    relay.incarnation.store(incarnation, Ordering::Release);
+    relay.set_generation(generation);
+    tracing::info!("{} forwards to the owner", relay.own.name());
+    if let Some(linked) = linked.take() {
+        linked();
+    }
+    stream.set_read_timeout(Some(BEAT))?;
+    let mut ran = Instant::now();
+    while !relay.has_ended() {
+        // The other end counts the same time, and has not heard of this one.
+        if ran.elapsed() > SILENCE_MAX {
+            return Err(io::Error::other("this controller did not run for a while"));
+        }
+        ran = Instant::now();
+        stream.write_all(b".")?;
+        alive.say();
+        let mut beats = [0; 64];
+        match stream.read(&mut beats) {
+            Ok(0) => return Ok(()),
+            // As often as beats come, or one's own is due.
+            Ok(_) => {}
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
+                _ => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Reports to the supervisor, if it wants to hear it, that this process is alive.
+#[derive(Default)]
+struct Alive {
+    said: Option<Instant>,
+}
+
+impl Alive {
+    fn say(&mut self) {
+        let is_due = self.said.is_none_or(|said| said.elapsed() >= BEAT);
+        if !is_due || watchdog_limit().is_none() {
+            return;
+        }
+        self.said = Some(Instant::now());
+        if let Err(error) = tell_alive() {
+            tracing::debug!("can't report that the controller is alive: {error}");
+        }
+    }
+}
+
+/// A host's connection, and that of the link to which its bytes go.
+struct Pair {
+    host: End<TcpStream>,
+    link: End<UnixStream>,
+    to_link: Pipe,
+    to_host: Pipe,
+}
+
+impl Pair {
+    /// Moves what there is, for a bounded time. Returns whether there may be more at once; `None`
+    /// when the pair is over.
+    fn pump(&mut self, spare: &mut Spare) -> Option<bool> {
+        for _ in 0..ROUNDS_MAX {
+            let there = self.to_link.pump(&mut self.host, &mut self.link, spare).ok()?;
+            let back = self.to_host.pump(&mut self.link, &mut self.host, spare).ok()?;
+            if self.to_link.is_done() || self.to_host.is_done() {
+                return None;
+            }
+            if !there && !back {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
+
+/// A thread that forwards.
+struct Forwarder {
+    relay: Arc<Relay>,
+    poll: Poll,
+    listeners: Vec<(SocketAddr, MioListener)>,
+    pairs: Vec<Option<Box<Pair>>>,
+    free: Vec<usize>,
+    /// Pairs that have something to do.
+    ready: Vec<usize>,
+    spare: Spare,
+    /// The generation that all pairs are of.
+    generation: u64,
+    /// Whether there may be connections to accept.
+    is_pending: bool,
+    failed: Episode,
+    began: Instant,
+}
+
+impl Forwarder {
+    fn new(relay: Arc<Relay>, poll: Poll, listeners: Vec<(SocketAddr, MioListener)>) -> Self {
+        Self {
+            relay,
+            poll,
+            listeners,
+            pairs: Vec::new(),
+            free: Vec::new(),
+            ready: Vec::new(),
+            spare: Spare::default(),
+            generation: 0,
+            is_pending: true,
+            failed: Episode::default(),
+            began: Instant::now(),
+        }
+    }
+
+    fn run(mut self) {
+        let mut events = Events::with_capacity(256);
+        let mut ran = Instant::now();
+        while !self.relay.has_ended() {
+            let wait = if self.ready.is_empty() { TICK } else { Duration::ZERO };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("can't wait for hosts: {error}"),
+            }
+            // First, before anything is looked at that hosts have sent.
+            let generation = self.relay.generation.load(Ordering::Acquire);
+            let did_not_run = ran.elapsed() > SILENCE_MAX;
+            ran = Instant::now();
+            if did_not_run {
+                tracing::warn!(
+                    "this controller did not run for a while: hosts are to log in again"
+                );
+            }
+            if did_not_run || generation != self.generation {
+                self.drop_all();
+                self.generation = generation;
+            }
+            for event in &events {
+                self.note(event);
+            }
+            if self.generation != 0 {
+                self.accept();
+            }
+            self.work_off();
+        }
+    }
+
+    fn drop_all(&mut self) {
+        self.pairs.clear();
+        self.free.clear();
+        self.ready.clear();
+        self.is_pending = true;
+    }
+
+    fn note(&mut self, event: &mio::event::Event) {
+        let Token(token) = event.token();
+        if token < PAIRS {
+            self.is_pending |= event.token() != WAKER;
+            return;
+        }
+        let (slot, is_link) = ((token - PAIRS) / 2, (token - PAIRS) % 2 == 1);
+        let Some(pair) = self.pairs.get_mut(slot).and_then(Option::as_mut) else { return };
+        let readable = event.is_readable() || event.is_read_closed() || event.is_error();
+        let writable = event.is_writable() || event.is_error();
+        let (reads, writes) = match is_link {
+            true => (&mut pair.link.is_readable, &mut pair.link.is_writable),
+            false => (&mut pair.host.is_readable, &mut pair.host.is_writable),
+        };
+        *reads |= readable;
+        *writes |= writable;
+        self.ready.push(slot);
+    }
+
+    fn accept(&mut self) {
+        if !std::mem::take(&mut self.is_pending) {
+            return;
+        }
+        for at in 0..self.listeners.len() {
+            loop {
+                let (portal, listener) = &self.listeners[at];
+                let (portal, accepted) = (*portal, listener.accept());
+                let made = match accepted {
+                    Ok((host, peer)) => self.open(portal, host, peer),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = made {
+                    if self.failed.note(self.began.elapsed()) {
+                        tracing::warn!("can't forward a connection at {portal}: {error}");
+                    }
+                    // Out of descriptors, or no owner: what waits is looked at in the next turn.
+                    self.is_pending = true;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Makes a connection of the link for one of a host.
+    fn open(&mut self, portal: SocketAddr, host: TcpStream, peer: SocketAddr) -> io::Result<()> {
+        // What comes in pieces is sent on as it comes.
+        host.set_nodelay(true)?;
+        let local = host.local_addr()?;
+        let mut link = UnixStream::connect(&self.relay.meeting.socket)?;
+        let line = Purpose::Host { generation: self.generation, portal, local, peer }.to_line();
+        link.write_all(line.as_bytes())?;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.pairs.push(None);
+            self.pairs.len() - 1
+        });
+        let mut pair = Box::new(Pair {
+            host: End::new(host),
+            link: End::new(link),
+            to_link: Pipe::default(),
+            to_host: Pipe::default(),
+        });
+        let (registry, token) = (self.poll.registry(), PAIRS + 2 * slot);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut pair.host.socket, Token(token), interest)?;
+        registry.register(&mut pair.link.socket, Token(token + 1), interest)?;
+        self.pairs[slot] = Some(pair);
+        self.ready.push(slot);
+        Ok(())
+    }
+
+    fn work_off(&mut self) {
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_unstable();
+        ready.dedup();
+        for slot in ready {
+            let Some(pair) = self.pairs[slot].as_mut() else { continue };
+            match pair.pump(&mut self.spare) {
+                Some(true) => self.ready.push(slot),
+                Some(false) => {}
+                None => {
+                    // Dropping the sockets takes them out of the poller, too.
+                    self.pairs[slot] = None;
+                    self.free.push(slot);
+                }
+            }
+        }
+    }
+}
