@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command::{self, free_ports};
-pub use crate::shape::Shape;
+pub use crate::shape::{Controllers, Shape};
 use crate::target::{INITIATOR, Target};
 
 /// How long an array may take from its start to its first answer.
@@ -112,6 +112,46 @@ impl Array {
     pub fn start(&mut self) -> Result<Duration> {
         let begin = Instant::now();
         self.starts += 1;
+        let mut command = self.command()?;
+        if self.shape.controllers == Controllers::First {
+            command.args(["--controller", "ct0"]);
+        }
+        let child = command
+            .spawn()
+            .with_context(|| format!("could not start {}", self.programs.holdfast.display()))?;
+        self.process = Some(child);
+        while !self.answers() {
+            if let Some(status) = self.child()?.try_wait()? {
+                self.process = None;
+                bail!("the array ended ({status}) at start {}:\n{}", self.starts, self.log());
+            }
+            if begin.elapsed() > READY {
+                bail!("the array did not answer in {} s:\n{}", READY.as_secs(), self.log());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(begin.elapsed())
+    }
+
+    /// Starts the second of two controllers beside the first one, and waits until it is ready.
+    pub fn second_controller(&self) -> Result<Child> {
+        let begin = Instant::now();
+        let child = self.command()?.args(["--controller", "ct1"]).spawn()?;
+        let is_there = |all: &Value| {
+            let all = all.as_array().into_iter().flatten();
+            all.filter(|controller| controller["status"] == "ready").count() == 2
+        };
+        while !is_there(&self.verb(&["controller", "list"])?) {
+            if begin.elapsed() > READY {
+                bail!("the second controller is not ready:\n{}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(child)
+    }
+
+    /// What serves the pool.
+    fn command(&self) -> Result<Command> {
         let log = File::options().create(true).append(true).open(self.log_path())?;
         let mut command = Command::new(&self.programs.holdfast);
         command
@@ -132,21 +172,7 @@ impl Array {
                 command.env("TRACE_NO_URING", "1");
             }
         }
-        let child = command
-            .spawn()
-            .with_context(|| format!("could not start {}", self.programs.holdfast.display()))?;
-        self.process = Some(child);
-        while !self.answers() {
-            if let Some(status) = self.child()?.try_wait()? {
-                self.process = None;
-                bail!("the array ended ({status}) at start {}:\n{}", self.starts, self.log());
-            }
-            if begin.elapsed() > READY {
-                bail!("the array did not answer in {} s:\n{}", READY.as_secs(), self.log());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(begin.elapsed())
+        Ok(command)
     }
 
     /// Asks the process to end, as an administrator does (SIGTERM), and waits for it.
@@ -340,10 +366,21 @@ impl Array {
 
     fn portal_arguments(&self) -> String {
         let group = |index: usize| if self.shape.grouped { index + 1 } else { 1 };
+        let of_first = self.of_first_controller().len();
         let portals = self.portals.iter().enumerate();
-        let each: Vec<String> =
-            portals.map(|(index, portal)| format!("{portal}@{}", group(index))).collect();
-        each.join(",")
+        let each = portals.map(|(index, portal)| match index < of_first {
+            true => format!("{portal}@{}", group(index)),
+            false => format!("ct1={portal}"),
+        });
+        each.collect::<Vec<_>>().join(",")
+    }
+
+    /// The portals of the first controller: all, if it is the only one.
+    fn of_first_controller(&self) -> &[String] {
+        match self.shape.controllers {
+            Controllers::One => &self.portals,
+            Controllers::Two | Controllers::First => &self.portals[..self.portals.len() / 2],
+        }
     }
 
     fn child(&mut self) -> Result<&mut Child> {
@@ -352,7 +389,11 @@ impl Array {
 
     /// Whether every address takes connections, and verbs find the array: that comes last.
     fn answers(&self) -> bool {
-        let mut addresses = self.portals.iter().chain([&self.api]);
+        let portals = match self.shape.controllers {
+            Controllers::First => self.of_first_controller(),
+            Controllers::One | Controllers::Two => &self.portals,
+        };
+        let mut addresses = portals.iter().chain([&self.api]);
         addresses.all(|address| TcpStream::connect(address).is_ok())
             && self.try_verb(&["status"]).is_ok_and(|finished| finished.code == 0)
     }

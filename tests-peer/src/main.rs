@@ -9,6 +9,7 @@ mod access;
 mod answers;
 mod arguments;
 mod bounded;
+mod controllers;
 mod cu;
 mod drops;
 mod durability;
@@ -82,6 +83,7 @@ const GROUPS: &[Group] = &[
     ("syncs", "what is answered was synced, by what the kernel was given", run_syncs),
     ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
     ("restarts", "killed and started again by itself; no host is refused", restarts::run),
+    ("controllers", "two of them, killed, stopped and switched under load", controllers::run),
     ("devices", "the same on six files, of which two fail each time", kill::run_devices),
     ("widths", "a lost device is made up for on the others, and devices change", widths::run),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),

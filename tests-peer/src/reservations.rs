@@ -13,7 +13,7 @@ const BLOCK: u32 = 512;
 pub const HOLDER: u64 = 0x686f_6c64;
 const OTHER: u64 = 0x6f74_6865;
 
-const RESERVE: u8 = 1;
+pub const RESERVE: u8 = 1;
 const CLEAR: u8 = 3;
 pub const REGISTER_AND_IGNORE: u8 = 6;
 /// Write exclusive, registrants only.

@@ -29,15 +29,15 @@ const STILL: Duration = Duration::from_secs(20);
 
 /// A host that connects again as soon as its connection is lost.
 #[derive(Default)]
-struct Host {
-    stop: AtomicBool,
+pub struct Host {
+    pub stop: AtomicBool,
     answers: AtomicU64,
     longest_us: AtomicU64,
 }
 
 impl Host {
     /// Writes until it is to stop, and reads all of it then.
-    fn work(&self, target: &Target, seed: u64) -> Result<String> {
+    pub fn work(&self, target: &Target, seed: u64) -> Result<String> {
         let (mut random, mut model) = (Random::new(seed), vec![Vec::new(); BLOCKS as usize]);
         let mut session = Some(Session::connect(&target.config())?);
         let (mut at, mut answered) = (0, Instant::now());
@@ -133,9 +133,16 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
 }
 
 fn one_round(array: &Array, hosts: &[Host], signal: &str) -> Result<String> {
-    hosts.iter().for_each(|host| host.longest_us.store(0, Ordering::Relaxed));
     let pid = array.run_file()?["pid"].as_u64().context("the run file holds no pid")?;
-    command::run(5, "kill", &[&format!("-{signal}"), &pid.to_string()])?.good()?;
+    go_on(hosts, || {
+        command::run(5, "kill", &[&format!("-{signal}"), &pid.to_string()])?.good().map(drop)
+    })
+}
+
+/// Whether all hosts go on, whatever happens to the array. Tells how long one had no answer.
+pub fn go_on(hosts: &[Host], happens: impl FnOnce() -> Result<()>) -> Result<String> {
+    hosts.iter().for_each(|host| host.longest_us.store(0, Ordering::Relaxed));
+    happens()?;
     let answers = |host: &Host| host.answers.load(Ordering::Relaxed);
     let before: Vec<u64> = hosts.iter().map(answers).collect();
     let begin = Instant::now();

@@ -23,6 +23,21 @@ pub struct Shape {
     pub refuse_uring: bool,
     /// Whether it is started again when it is killed (`--supervised`).
     pub supervised: bool,
+    /// Who serves it.
+    pub controllers: Controllers,
+}
+
+/// Who serves an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Controllers {
+    /// One controller.
+    #[default]
+    One,
+    /// Two, each with half of the portals, which a supervisor starts.
+    Two,
+    /// The first of two, without a supervisor. The second one is started by
+    /// [`crate::array::Array::second_controller`].
+    First,
 }
 
 impl Default for Shape {
@@ -37,6 +52,7 @@ impl Default for Shape {
             interposer: None,
             refuse_uring: false,
             supervised: false,
+            controllers: Controllers::One,
         }
     }
 }

@@ -1,0 +1,312 @@
+//! Two controllers on one pool: each is killed and stopped again and again, they are switched, and
+//! hosts at both go on. What hosts have set holds; what one of them has in its sockets after it was
+//! stopped for long is never done.
+//!
+//! The longest time without an answer is printed and judges nothing.
+
+use std::process::Child;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use libiscsi::{Cdb, Data, Direction, Poller, Session, Status};
+use serde_json::Value;
+
+use crate::Arguments;
+use crate::array::{Array, Controllers, Shape};
+use crate::command;
+use crate::good::past_attentions;
+use crate::offload::good;
+use crate::random::Random;
+use crate::report::Report;
+use crate::reservations::{HOLDER, REGISTER_AND_IGNORE, RESERVE, out, read};
+use crate::restarts::{Host, go_on};
+use crate::target::{self, Target};
+
+/// How long both controllers may take to be ready again.
+const READY: Duration = Duration::from_secs(20);
+/// Longer than the silence after which nothing more of a controller is taken.
+const LONG: Duration = Duration::from_millis(2500);
+const BLOCK: u32 = 512;
+
+/// The group `controllers`.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    under_load(report, arguments)?;
+    stopped_for_long(report, arguments)
+}
+
+/// A controller as the owner tells of it.
+struct Found {
+    name: String,
+    pid: u64,
+    is_owner: bool,
+}
+
+impl Found {
+    fn of(told: &Value) -> Option<Self> {
+        Some(Self {
+            name: told["name"].as_str()?.to_owned(),
+            pid: told["pid"].as_u64().filter(|_| told["status"] == "ready")?,
+            is_owner: told["mode"] == "primary",
+        })
+    }
+}
+
+/// Both controllers, once they are ready.
+fn both(array: &Array) -> Result<[Found; 2]> {
+    let begin = Instant::now();
+    loop {
+        ensure!(begin.elapsed() < READY, "the controllers are not ready:\n{}", array.log());
+        // While none has the pool nobody answers.
+        let listed = array.try_verb(&["controller", "list"])?;
+        let told = match listed.code {
+            0 => serde_json::from_str(&listed.text)?,
+            _ => Value::Null,
+        };
+        let found: Vec<Found> =
+            told.as_array().into_iter().flatten().filter_map(Found::of).collect();
+        if let Ok(both) = <[Found; 2]>::try_from(found) {
+            return Ok(both);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn owner(array: &Array) -> Result<Found> {
+    both(array)?.into_iter().find(|it| it.is_owner).context("nobody has the pool")
+}
+
+fn signal(pid: u64, name: &str) -> Result<()> {
+    command::run(5, "kill", &[&format!("-{name}"), &pid.to_string()])?.good().map(drop)
+}
+
+fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
+    let mut array = crate::array(arguments, shape)?;
+    let targets = at_each(&array)?;
+    report.check("what is written at one controller is read at the other", || across(&targets));
+    report.check("ports say how they are reached, whichever has the pool", || {
+        states(&array, &targets)
+    });
+    report.check("registrations without APTPL hold when the other takes over", || {
+        registered(&array, &targets)
+    });
+    let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
+    let mut random = Random::new(arguments.seed);
+    thread::scope(|scope| {
+        let pairs = hosts.iter().zip(&targets).zip(arguments.seed..);
+        let working: Vec<_> = pairs
+            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
+            .collect();
+        for round in 1..=arguments.kill_rounds {
+            one_round(report, &array, &hosts, round, &mut random);
+        }
+        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
+        for (number, worker) in (0..).zip(working) {
+            report.check(&format!("the host at ct{number}: not refused, every byte right"), || {
+                worker.join().map_err(|_| anyhow!("the host panicked"))?
+            });
+        }
+    });
+    report.check("two controllers stopped, nothing is wrong with the pool", || {
+        array.stop()?;
+        array.inspect().map(|_| String::new())
+    });
+    Ok(())
+}
+
+/// Each controller is killed and stopped, both are killed, and they are switched.
+fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, random: &mut Random) {
+    for (name, whom) in [("owner", true), ("other one", false)] {
+        for with in ["KILL", "STOP"] {
+            let after = Duration::from_millis(200 + random.below(500));
+            report.check(&format!("kill -{with} of the {name}, {round}"), || {
+                thread::sleep(after);
+                let found = both(array)?;
+                let one = found.iter().find(|it| it.is_owner == whom).context("nobody")?;
+                go_on(hosts, || signal(one.pid, with))
+            });
+        }
+    }
+    report.check(&format!("a switch, {round}"), || {
+        let before = owner(array)?;
+        let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
+        ensure!(owner(array)?.name != before.name, "{} has the pool still", before.name);
+        Ok(told)
+    });
+    report.check(&format!("kill -KILL of both, {round}"), || {
+        let found = both(array)?;
+        go_on(hosts, || found.iter().try_for_each(|it| signal(it.pid, "KILL")))
+    });
+}
+
+/// A volume each at the portals of both controllers.
+fn at_each(array: &Array) -> Result<Vec<Target>> {
+    let first = owner(array)?.name;
+    ensure!(first == "CT0", "{first} is the first to have the pool");
+    let volume = |(portal, lun): (&String, u16)| {
+        let target = array.volume(&format!("volume-{lun}"), "1G", "peer", lun)?;
+        Ok(Target { portal: portal.clone(), ..target })
+    };
+    array.portals.iter().zip(1..).map(volume).collect()
+}
+
+/// The same volume at the portal of another target.
+fn at(target: &Target, portal: &Target) -> Target {
+    Target { portal: portal.portal.clone(), ..target.clone() }
+}
+
+fn across(targets: &[Target]) -> Result<String> {
+    let [here, there] = [&targets[0], &at(&targets[0], &targets[1])];
+    let bytes = Random::new(7).bytes(1 << 20);
+    let blocks = bytes.len() as u32 / BLOCK;
+    for (from, to, lba) in [(here, there, 8), (there, here, 8 + u64::from(blocks))] {
+        let mut session = Session::connect(&from.config())?;
+        past_attentions(|| session.write(lba, bytes.clone(), BLOCK))?;
+        let mut session = Session::connect(&to.config())?;
+        let found = past_attentions(|| session.read(lba, blocks, BLOCK))?;
+        ensure!(found == bytes, "not what was written at {}", from.portal);
+    }
+    Ok(String::new())
+}
+
+/// The access states of groups 1 and 2, at a portal.
+fn states_at(target: &Target) -> Result<[u8; 2]> {
+    let mut session = Session::connect(&target.config())?;
+    past_attentions(|| session.read(0, 1, BLOCK))?;
+    let cdb = Cdb::raw(&[0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], Direction::In);
+    let answer = session.execute(cdb, Data::In(vec![0; 256]))?;
+    good(answer.status)?;
+    // Group 1 has one port.
+    let state = |at: usize| answer.buffer.get(at).map(|byte| byte & 0x0f).context("too short");
+    Ok([state(4)?, state(4 + 8 + 4)?])
+}
+
+fn states(array: &Array, targets: &[Target]) -> Result<String> {
+    for (name, expected) in [("CT0", [0, 1]), ("CT1", [1, 0])] {
+        let found = owner(array)?.name;
+        ensure!(found == name, "{found} has the pool, not {name}");
+        for target in targets {
+            let found = states_at(target)?;
+            ensure!(found == expected, "{found:?} at {}, not {expected:?}", target.portal);
+        }
+        array.verb(&["controller", "switch"])?;
+    }
+    both(array)?;
+    Ok(String::new())
+}
+
+/// Registers at both controllers, has one of them hold, and takes the owner away.
+fn registered(array: &Array, targets: &[Target]) -> Result<String> {
+    let here = targets[0].clone();
+    let there = at(&here, &targets[1]);
+    let there = there.as_initiator(&target::second(&there.initiator));
+    let sessions = || -> Result<[Session; 2]> {
+        let mut both = [Session::connect(&here.config())?, Session::connect(&there.config())?];
+        for session in &mut both {
+            past_attentions(|| session.read(0, 1, BLOCK))?;
+        }
+        Ok(both)
+    };
+    let [mut holder, mut other] = sessions()?;
+    for (session, key) in [(&mut holder, HOLDER), (&mut other, 7)] {
+        good(out(session, REGISTER_AND_IGNORE, 0, 0, key)?)?;
+    }
+    good(out(&mut holder, RESERVE, 0, HOLDER, 0)?)?;
+    let before = [read(&mut other, 3)?, read(&mut other, 1)?];
+    let first = owner(array)?;
+    signal(first.pid, "KILL")?;
+    ensure!(owner(array)?.name != first.name, "nobody took over from {}", first.name);
+    let [_, mut other] = sessions()?;
+    let after = [read(&mut other, 3)?, read(&mut other, 1)?];
+    ensure!(before == after, "not as before: {before:02x?}, {after:02x?}");
+    // A power on, with nobody to take over, ends them.
+    for found in both(array)? {
+        signal(found.pid, "KILL")?;
+    }
+    both(array)?;
+    let [mut holder, _] = sessions()?;
+    let after = read(&mut holder, 3)?;
+    ensure!(after == [0; 8], "still registered after a power on: {after:02x?}");
+    Ok(String::new())
+}
+
+/// A process that does not outlive the test.
+struct Second(Child);
+
+impl Drop for Second {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Without a supervisor, so that a controller that is stopped goes on later.
+fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { controllers: Controllers::First, ..Shape::default() };
+    let mut array = crate::array(arguments, shape)?;
+    let mut second = Second(array.second_controller()?);
+    let targets = at_each(&array)?;
+    let there = at(&targets[0], &targets[1]);
+    report.check("stopped for a moment, a controller goes on with what it has", || {
+        let status = late_write(&second.0, &targets[0], &there, Duration::from_millis(300), 1)?;
+        ensure!(status == Some(Status::Good), "the write ended with {status:?}");
+        Ok(String::new())
+    });
+    report.check("stopped for long, it does nothing of what it has", || {
+        let status = late_write(&second.0, &targets[0], &there, LONG, 2)?;
+        ensure!(status != Some(Status::Good), "the late write was done");
+        let mut session = Session::connect(&targets[0].config())?;
+        let found = past_attentions(|| session.read(0, 1, BLOCK))?;
+        ensure!(found == [0xee; BLOCK as usize], "a late write has taken the place of another");
+        Ok(String::new())
+    });
+    report.check("and serves hosts again", || across(&targets));
+    report.check("asked to end, it leaves the other one alone", || {
+        signal(second.0.id().into(), "TERM")?;
+        let status = second.0.wait()?;
+        ensure!(status.success(), "it ended with {status}");
+        array.must_run()?;
+        let states = states_at(&targets[0])?;
+        ensure!(states == [0, 3], "{states:?}, not unavailable");
+        Ok(String::new())
+    });
+    array.stop()
+}
+
+/// Stops a controller for a while, has a host send a write there meanwhile, and another host write
+/// the same block elsewhere (EEh). Returns how the first write ended.
+fn late_write(
+    second: &Child,
+    here: &Target,
+    there: &Target,
+    stopped: Duration,
+    value: u8,
+) -> Result<Option<Status>> {
+    let mut late = Session::connect(&there.config())?;
+    past_attentions(|| late.read(0, 1, BLOCK))?;
+    let mut other = Session::connect(&here.config())?;
+    past_attentions(|| other.read(0, 1, BLOCK))?;
+    let pid = u64::from(second.id());
+    signal(pid, "STOP")?;
+    let data = Data::Out(vec![value; BLOCK as usize]);
+    late.submit(Cdb::write_16(0, 1), data, 1)?;
+    late.flush();
+    thread::sleep(stopped);
+    let written = past_attentions(|| other.write(0, vec![0xee; BLOCK as usize], BLOCK));
+    signal(pid, "CONT")?;
+    written?;
+    let begin = Instant::now();
+    while begin.elapsed() < READY {
+        Poller::new().poll(&mut [&mut late], 100);
+        if let Some(done) = late.next_completion() {
+            return Ok(Some(done.status));
+        }
+        if late.is_lost() {
+            return Ok(None);
+        }
+    }
+    Err(anyhow!("the write was never answered, and its connection never lost"))
+}
