@@ -133,25 +133,8 @@ impl Array {
         Ok(begin.elapsed())
     }
 
-    /// Starts the second of two controllers beside the first one, and waits until it is ready.
-    pub fn second_controller(&self) -> Result<Child> {
-        let begin = Instant::now();
-        let child = self.command()?.args(["--controller", "ct1"]).spawn()?;
-        let is_there = |all: &Value| {
-            let all = all.as_array().into_iter().flatten();
-            all.filter(|controller| controller["status"] == "ready").count() == 2
-        };
-        while !is_there(&self.verb(&["controller", "list"])?) {
-            if begin.elapsed() > READY {
-                bail!("the second controller is not ready:\n{}", self.log());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(child)
-    }
-
-    /// What serves the pool.
-    fn command(&self) -> Result<Command> {
+    /// What serves the pool; which of two controllers is still to be said.
+    pub fn command(&self) -> Result<Command> {
         let log = File::options().create(true).append(true).open(self.log_path())?;
         let mut command = Command::new(&self.programs.holdfast);
         command

@@ -247,7 +247,8 @@ impl Drop for Second {
 fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
-    let mut second = Second(array.second_controller()?);
+    let mut second = Second(array.command()?.args(["--controller", "ct1"]).spawn()?);
+    both(&array)?;
     let targets = at_each(&array)?;
     let there = at(&targets[0], &targets[1]);
     report.check("stopped for a moment, a controller goes on with what it has", || {

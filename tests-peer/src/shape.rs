@@ -35,8 +35,7 @@ pub enum Controllers {
     One,
     /// Two, each with half of the portals, which a supervisor starts.
     Two,
-    /// The first of two, without a supervisor. The second one is started by
-    /// [`crate::array::Array::second_controller`].
+    /// The first of two, without a supervisor. Who wants the second one starts it.
     First,
 }
 

@@ -60,7 +60,7 @@ impl Controller {
             status: READY.into(),
             version: facts.version.clone(),
             started_ms: facts.started_ms,
-            pid: std::process::id(),
+            pid: facts.pid,
             portals: own.to_vec(),
         };
         if elsewhere.is_empty() {

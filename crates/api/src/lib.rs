@@ -138,6 +138,8 @@ pub struct Facts {
     pub durability: String,
     /// When it was started, in milliseconds since 1970.
     pub started_ms: u64,
+    /// Its process.
+    pub pid: u32,
     /// Which of two controllers this is: `CT1`, or anything else for `CT0`.
     pub controller: String,
     /// How many of the portals, the last ones, are those of the other controller.

@@ -12,6 +12,7 @@ use tower::ServiceExt;
 
 mod access;
 mod alerts;
+mod controllers;
 mod devices;
 mod growing;
 mod history;
@@ -64,6 +65,15 @@ impl World {
     }
 
     fn of(telemetry: Arc<dyn Telemetry>, changes: Arc<dyn DeviceChanges>, facts: Facts) -> Self {
+        Self::watched(telemetry, changes, Arc::new(Quiet), facts)
+    }
+
+    fn watched(
+        telemetry: Arc<dyn Telemetry>,
+        changes: Arc<dyn DeviceChanges>,
+        watch: Arc<dyn Watch>,
+        facts: Facts,
+    ) -> Self {
         let store = Arc::new(MemoryStore::default());
         let token = Token::from_entropy(&[0xab; 32]);
         let exposed = token.expose().to_owned();
@@ -77,7 +87,7 @@ impl World {
             facts,
             telemetry,
             changes,
-            watch: Arc::new(Quiet),
+            watch,
             history: history.clone(),
             now_ms: || 1234,
         };

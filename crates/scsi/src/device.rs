@@ -164,8 +164,8 @@ impl DeviceServer {
         port.and_then(|port| target.volumes().access_state(volume, port.group)).unwrap_or_default()
     }
 
-    /// How well all units can be reached over the ports of a group, as far as hosts have not set it:
-    /// that has changed if it was another. The ports of another controller are slower, or gone.
+    /// How well all units can be reached over the ports of a group, as far as hosts have not set
+    /// it: that has changed if it was another. The ports of another controller are slower, or gone.
     pub fn set_implicit_access(&self, group: u16, state: AccessState) {
         self.target.set_implicit_access(group, state);
     }

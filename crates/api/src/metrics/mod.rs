@@ -20,6 +20,7 @@
 
 mod alerts;
 mod commands;
+mod controllers;
 mod devices;
 mod exposition;
 mod pool;
@@ -50,8 +51,14 @@ fn add_latencies(
 }
 
 /// The functions that add metrics, in the order in which they are shown.
-const SOURCES: &[fn(&Interface, &mut Exposition)] =
-    &[pool::array, pool::space, pool::work, devices::devices, alerts::alerts];
+const SOURCES: &[fn(&Interface, &mut Exposition)] = &[
+    pool::array,
+    pool::space,
+    pool::work,
+    devices::devices,
+    controllers::controllers,
+    alerts::alerts,
+];
 
 /// How many volumes, and how many hosts, have series of their own by default.
 const OBJECTS_DEFAULT: usize = 1000;

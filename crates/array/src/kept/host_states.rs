@@ -12,9 +12,9 @@ use crate::tables::host_states::{REGISTRATIONS_MAX, StoredState, note_row};
 
 impl Array {
     /// Begins an incarnation after a power on: nothing that was kept before belongs to it. Or goes
-    /// on in that of another controller, if this one has taken over from it: all that was kept is in
-    /// force then. Returns whether that is so. Opening the pool has made the incarnation durable, so
-    /// this commits nothing.
+    /// on in that of another controller, if this one has taken over from it: all that was kept is
+    /// in force then. Returns whether that is so. Opening the pool has made the incarnation
+    /// durable, so this commits nothing.
     ///
     /// # Errors
     /// Those of the device, if an earlier program has counted further than the pool.

@@ -63,8 +63,8 @@ pub struct Config {
     /// How often the background pass of reduction runs; `off` for never.
     #[serde(deserialize_with = "values::time")]
     pub optimize: Option<Duration>,
-    /// Whether hosts are told that they reach volumes by the ports of either controller alike, though
-    /// one of them forwards.
+    /// Whether hosts are told that they reach volumes by the ports of either controller alike,
+    /// though one of them forwards.
     pub symmetric_access: bool,
     /// Front-end threads; 0 means one per core, at most 8.
     pub threads: usize,

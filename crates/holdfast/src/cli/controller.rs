@@ -61,7 +61,7 @@ fn switch(common: &Common) -> Result<Controllers, Failure> {
             None => {
                 let seconds = SWITCHED_WITHIN.as_secs();
                 return Err(Failure::Machine(format!(
-                    "the other controller has not taken the pool within {seconds} s: look at its log"
+                    "the other controller has not taken the pool in {seconds} s: look at its log"
                 )));
             }
         }

@@ -59,6 +59,7 @@ mod members;
 mod mounting;
 mod notify;
 mod offload;
+mod opening;
 mod optimize;
 mod output;
 mod panics;

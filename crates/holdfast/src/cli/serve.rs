@@ -5,42 +5,34 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 use api::{Access, Facts, Interface, Sources, Token};
-use array::{Array, Settings};
-use block::ArrayIdentity;
 use serde_json::json;
-use store::{Store, StoreError};
 
-use super::access::HostAccess;
 use super::args::{Common, ServeArgs};
 use super::certificate::{self, ServerIdentity};
-use super::config::{Config, Durability};
+use super::config::Config;
 use super::credentials::{Credentials, Renewer};
-use super::descriptors::{self, Needs, Shares};
+use super::descriptors::{self, Needs};
 use super::discover::{Registered, RunFile};
 use super::door::{api_address, bind};
 use super::failure::Failure;
 use super::first::First;
 use super::http::{Bound, Server};
 use super::log;
-use super::medium::{Medium, Use};
-use super::members::Members;
-use super::notify;
+use super::opening::{Opened, open};
 use super::output::show;
-use super::place::{Place, Places};
+use super::place::Places;
 use super::supervised::GIVES_WAY;
 use super::telemetry::{FrontEnd, Watched};
-use super::turn::{self, Turn};
+use super::turn;
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
-use crate::serve::controllers::Controller;
-use crate::serve::notify::{Destination, Notifier};
+use crate::serve::notify::Notifier;
 use crate::serve::{
-    Attendant, Pair, Running, Sampler, ScrubOptions, ServeError, ServeOptions, check_portal_count,
-    health, now_ms, tell_ready, thread_count,
+    Attendant, Running, Sampler, ServeError, check_portal_count, health, now_ms, tell_ready,
+    thread_count,
 };
 
 /// Serves until SIGTERM or SIGINT. Of two controllers the one that finds the pool taken forwards to
@@ -123,124 +115,6 @@ pub(super) fn of_serving(error: ServeError) -> Failure {
     }
 }
 
-/// What management needs from an open pool.
-struct Opened {
-    array: Arc<Array>,
-    store: Arc<Store>,
-    members: Arc<Members>,
-    settings: Settings,
-    durability: Durability,
-    destinations: Vec<Destination>,
-    /// Which controller this is.
-    own: Controller,
-    /// How many of the portals are the other one's.
-    elsewhere: usize,
-    /// Whether it is to leave the pool to the other one.
-    gives_way: Arc<AtomicBool>,
-}
-
-fn open(
-    places: &Places,
-    config: &Config,
-    options: &ServeArgs,
-    shares: Shares,
-    turn: Turn,
-) -> Result<(Opened, ServeOptions), Failure> {
-    let chap = config.chap_defaults()?;
-    let destinations = notify::destinations(&config.notify)?;
-    let purpose = Use::Write { may_miss: options.devices_missing };
-    let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
-    if let Some(devices) = medium.several() {
-        devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));
-    }
-    let store = Arc::new(
-        Store::open(medium.segments(), turn.store_options(config))
-            .map_err(|error| of_opening(error, places.first()))?,
-    );
-    let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
-    let settings = array.change_settings(config.settings()?)?;
-    // Of both controllers, in one order: each port has its number whichever has the pool.
-    let addresses: Vec<SocketAddr> = options.iscsi.iter().map(|arg| arg.address).collect();
-    let ids = array.port_ids(&addresses)?;
-    let ports: Vec<_> = options.iscsi.iter().zip(ids).collect();
-    let of = |own: bool| {
-        let ports = ports.iter().filter(move |(arg, _)| (arg.controller == turn.own) == own);
-        ports.map(|(arg, id)| arg.options(*id)).collect()
-    };
-    let serving = ServeOptions {
-        medium: medium.segments(),
-        files: medium.files().into_iter().map(|(_, file)| file).collect(),
-        notices: medium.notices(),
-        store: store.clone(),
-        token_volume: array.token_volume(),
-        identity: identity(&settings),
-        target_alias: settings.name.to_string(),
-        portals: of(true),
-        pair: turn.meeting.map(|meeting| Pair {
-            own: turn.own,
-            meeting,
-            portals: of(false),
-            is_symmetric: config.symmetric_access,
-        }),
-        kept: turn.kept,
-        access: Arc::new(HostAccess::new(array.clone(), chap)),
-        luns: array.clone(),
-        duties: array.clone(),
-        reservations: array.clone(),
-        limits: config.iscsi.limits(),
-        connections: shares.hosts,
-        threads: config.threads,
-        prepare_ahead_bytes: config.prepare_ahead,
-        scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
-        optimize_interval: config.optimize,
-    };
-    let (own, gives_way) = (turn.own, turn.gives_way);
-    let elsewhere = options.iscsi.iter().filter(|arg| arg.controller != own).count();
-    let durability = config.durability;
-    let members = Arc::new(Members::new(medium, store.clone()));
-    let opened = Opened {
-        array,
-        store,
-        members,
-        settings,
-        durability,
-        destinations,
-        own,
-        elsewhere,
-        gives_way,
-    };
-    Ok((opened, serving))
-}
-
-/// Why a pool does not open, and what to do.
-fn of_opening(error: StoreError, place: &Place) -> Failure {
-    let StoreError::Damaged(_) = &error else { return error.into() };
-    let pool = place.pool.display();
-    Failure::Refused(format!(
-        "{error}; holdfast inspect {pool} tells more, and holdfast salvage {pool} --to DIR gets \
-         out what can be read"
-    ))
-}
-
-/// The identity of the array for hosts. ESXi copies only between volumes of one product.
-fn identity(settings: &Settings) -> ArrayIdentity {
-    ArrayIdentity {
-        vendor: "HOLDFAST".into(),
-        product: "Holdfast".into(),
-        revision: revision(env!("CARGO_PKG_VERSION")),
-        target_name: settings.target_name.to_string(),
-    }
-}
-
-/// PRODUCT REVISION LEVEL of a version: as much as fits four characters, which is `major.minor`,
-/// without the dot if that is too long.
-fn revision(version: &str) -> String {
-    let mut parts = version.split(['.', '-', '+']);
-    let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let with_dot = format!("{major}.{minor}");
-    if with_dot.len() <= 4 { with_dot } else { format!("{major}{minor}") }
-}
-
 /// The management of a running array. The fields of `running` are dropped in order: the run files
 /// go first, so that no verb finds an interface that is about to end.
 struct Manager<'a> {
@@ -282,6 +156,7 @@ impl Manager<'_> {
             port_ids: running.port_ids.clone(),
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
+            pid: std::process::id(),
             controller: self.opened.own.name().to_uppercase(),
             elsewhere: self.opened.elsewhere,
         };
@@ -423,17 +298,4 @@ fn sources() -> Sources {
         }
     };
     Sources { uptime_ms: Box::new(move || clock.now_ms()), entropy: Box::new(entropy) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_revision_is_never_cut_in_the_middle_of_a_number() {
-        for (version, told) in [("0.1.0", "0.1"), ("1.12.3", "1.12"), ("10.12.0-rc1", "1012")] {
-            assert_eq!(revision(version), told);
-        }
-        assert!((1..=4).contains(&revision(env!("CARGO_PKG_VERSION")).len()));
-    }
 }

@@ -38,8 +38,8 @@ use super::{log, private};
 use crate::serve::controllers::Controller;
 use crate::serve::{tell_alive, tell_ready, watchdog_limit};
 
-/// How a controller ends that leaves the pool to the other one (`EX_TEMPFAIL` of `sysexits.h`): it is
-/// to be started again, and follows then.
+/// How a controller ends that leaves the pool to the other one (`EX_TEMPFAIL` of `sysexits.h`): it
+/// is to be started again, and follows then.
 pub const GIVES_WAY: u8 = 75;
 
 /// One that ends more often than this within [`OFTEN_WITHIN`] is started again after a pause only.

@@ -205,8 +205,8 @@ impl Door {
         }
     }
 
-    /// Gives a connection to the next thread, if there may be so many. It came in at the portal with
-    /// this place among all, and has these addresses: the array's and the host's.
+    /// Gives a connection to the next thread, if there may be so many. It came in at the portal
+    /// with this place among all, and has these addresses: the array's and the host's.
     pub(super) fn hand_out(
         &mut self,
         shared: &Shared,

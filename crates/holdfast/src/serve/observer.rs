@@ -62,6 +62,12 @@ impl Observer {
         self.shared.link.as_ref()?.other()
     }
 
+    /// The name of the other controller, if there is one and it is not there.
+    pub fn missing_controller(&self) -> Option<&'static str> {
+        let link = self.shared.link.as_ref()?;
+        link.other().is_none().then(|| link.other_name())
+    }
+
     /// Whether the store takes no more writes.
     pub fn has_failed(&self) -> bool {
         self.shared.front.store.has_failed()

@@ -1,5 +1,5 @@
-//! The sockets of hosts' connections: their own, or those of the link over which the other controller
-//! forwards what they send.
+//! The sockets of hosts' connections: their own, or those of the link over which the other
+//! controller forwards what they send.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::Arc;

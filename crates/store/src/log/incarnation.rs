@@ -2,9 +2,9 @@
 //!
 //! Each opening to use a pool is a power on, and begins the next incarnation: whoever has served
 //! the pool before is gone. A controller that takes over from another one goes on in its
-//! incarnation, but in a new epoch. A superblock says so, in both copies, before the first record of that
-//! opening is written. So nothing durable is ever of an incarnation that a later opening could
-//! begin again, and no commit is needed to begin one.
+//! incarnation, but in a new epoch. A superblock says so, in both copies, before the first record
+//! of that opening is written. So nothing durable is ever of an incarnation that a later opening
+//! could begin again, and no commit is needed to begin one.
 //!
 //! Superblocks of version 2 have no such number. There the epoch is it, which each opening counts
 //! up as well. When such a pool becomes one of version 3, its number stays, and counts on.

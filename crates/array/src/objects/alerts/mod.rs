@@ -1,5 +1,6 @@
 //! Alerts as they are stored: what is wrong with the array or its hosts, since when and until when.
 
+mod advice;
 mod code;
 
 pub use code::{AlertCode, Category};

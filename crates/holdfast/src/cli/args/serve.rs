@@ -39,8 +39,8 @@ pub struct ServeArgs {
     /// Manage without encryption; on a loopback address only.
     #[arg(long)]
     pub api_http: bool,
-    /// Run one of two controllers only, for a supervisor of your own: both are started with the same
-    /// words otherwise. Default: both, supervised.
+    /// Run one of two controllers only, for a supervisor of your own: both are started with the
+    /// same words otherwise. Default: both, supervised.
     #[arg(long, value_name = "ct0|ct1", value_parser = parse_controller)]
     pub controller: Option<Controller>,
     /// Serve in a process of its own, which is started again when it ends without having been asked
@@ -126,5 +126,51 @@ fn parse_portal(text: &str) -> Result<PortalArg, String> {
         (Ok(address), Ok(group @ 1..)) => Ok(PortalArg { controller, address, group }),
         (Ok(_), _) => Err(format!("{text:?}: a group is a number from 1 to 65535")),
         (Err(_), _) => Err(format!("{text:?} is not ADDR:PORT or ADDR:PORT@GROUP")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn checked(words: &str) -> Result<ServeArgs, String> {
+        let words = ["serve"].into_iter().chain(words.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        line.serve.check_controllers().map(|()| line.serve)
+    }
+
+    #[test]
+    fn portals_are_those_of_ct0_but_for_what_is_said_to_be_those_of_ct1() {
+        let both = checked("--iscsi 10.0.0.1:1,ct0=10.0.0.1:2@7,ct1=10.0.0.2:1,ct1=[::1]:2@9");
+        let both = both.unwrap();
+        let of = |at: &PortalArg| (at.controller.name(), at.address.port(), at.group);
+        let all: Vec<_> = both.iscsi.iter().map(of).collect();
+        assert_eq!(all, [("ct0", 1, 1), ("ct0", 2, 7), ("ct1", 1, 2), ("ct1", 2, 9)]);
+        assert!(both.are_two() && !checked("").unwrap().are_two());
+    }
+
+    #[test]
+    fn what_two_controllers_can_t_be_run_with_is_refused() {
+        for (words, why) in [
+            ("--controller ct0", "there is one controller"),
+            ("--iscsi ct1=10.0.0.1:1", "ct0 has none"),
+            ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:0", "has to know the port"),
+            ("--iscsi 10.0.0.1:0,ct1=10.0.0.1:1", "has to know the port"),
+            ("--iscsi 10.0.0.1:1@2,ct1=10.0.0.1:2", "group 2 has addresses of both"),
+            ("--iscsi ct2=10.0.0.1:1", "neither ct0 nor ct1"),
+            ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:2 --controller ct2", "neither ct0 nor ct1"),
+        ] {
+            let told = checked(words).unwrap_err();
+            assert!(told.contains(why), "{words}: {told}");
+        }
+        assert!(checked("--iscsi 10.0.0.1:1,ct1=10.0.0.1:2 --controller ct1").is_ok());
     }
 }

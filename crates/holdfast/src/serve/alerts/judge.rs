@@ -38,6 +38,9 @@ const REFUSALS_MIN: u64 = 5;
 const REFUSALS_MS: u64 = 10 * MINUTE_MS;
 const REFUSALS_TOLD_MAX: usize = 20;
 
+/// A controller that is away for no longer is started again, or follows after a switch.
+const CONTROLLER_AWAY_MS: u64 = 30_000;
+
 /// What is remembered from look to look.
 #[derive(Default)]
 pub(super) struct Judge {
@@ -51,6 +54,8 @@ pub(super) struct Judge {
     /// By initiator: times and counts of refusals.
     refused: BTreeMap<String, VecDeque<(u64, u64)>>,
     hosts: Hosts,
+    /// Since when the other controller has been away.
+    away_since_ms: Option<u64>,
 }
 
 /// A condition that holds.
@@ -75,6 +80,7 @@ impl Judge {
         seen.extend(self.device.judge(look));
         seen.extend(members::judge(&look.members));
         seen.extend(self.health.judge(look.now_ms, &look.healths));
+        seen.extend(self.controller(look));
         if look.has_failed {
             let (actual, expected) = ("writes are refused", "writes are taken");
             seen.push(holds(AlertCode::StoreFailed, POOL, Severity::Critical, actual, expected));
@@ -163,6 +169,18 @@ impl Judge {
         let hours = left_ms? / HOUR_MS;
         let actual = format!("full in {hours} hours");
         self.full_soon.map(|severity| holds(code, POOL, severity, actual, "more than 7 days"))
+    }
+
+    fn controller(&mut self, look: &Look) -> Option<Seen> {
+        let Some(name) = look.missing_controller else {
+            self.away_since_ms = None;
+            return None;
+        };
+        let since_ms = *self.away_since_ms.get_or_insert(look.uptime_ms);
+        let is_long = look.uptime_ms.saturating_sub(since_ms) >= CONTROLLER_AWAY_MS;
+        let (code, actual, expected) =
+            (AlertCode::ControllerMissing, "nothing is heard of it", "it forwards");
+        is_long.then(|| holds(code, name, Severity::Warning, actual, expected))
     }
 
     /// Who was refused often in the last minutes, the most first.
@@ -274,5 +292,18 @@ mod tests {
         let told = |look| Judge::default().judge(look).iter().find_map(of_clock);
         assert_eq!(told(&look).as_deref(), Some("it jumped back by 90 s"));
         assert_eq!(told(&Look::default()), None);
+    }
+
+    #[test]
+    fn a_controller_that_is_started_again_is_none_that_is_missing() {
+        let mut judge = Judge::default();
+        let mut is_told = |second: u64, missing_controller| {
+            let uptime_ms = second * 1000;
+            judge.controller(&Look { uptime_ms, missing_controller, ..Look::default() }).is_some()
+        };
+        let ct1 = Some("ct1");
+        assert!(!is_told(5, ct1) && !is_told(30, ct1) && !is_told(33, None));
+        assert!(!is_told(40, ct1) && !is_told(69, ct1));
+        assert!(is_told(70, ct1) && is_told(80, ct1) && !is_told(85, None));
     }
 }

@@ -82,6 +82,8 @@ pub(super) struct Look {
     /// How many of its flushes have failed.
     pub failed_flushes: u64,
     pub has_failed: bool,
+    /// The other controller, if there is one and it is not there.
+    pub missing_controller: Option<&'static str>,
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
     pub snapshots: Vec<(String, Option<Result<(), String>>)>,
@@ -179,6 +181,7 @@ impl Sources {
             moved_writes: self.store.moved_writes(),
             failed_flushes: self.store.failed_flushes(),
             has_failed: self.observer.has_failed(),
+            missing_controller: self.observer.missing_controller(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
             clock_jump_ms: self.array.clock_jump_ms(),

@@ -1,10 +1,10 @@
-//! The owner's end of the link: it says that it is there, hears whether the other controller is, and
-//! serves connections that have come in there as its own.
+//! The owner's end of the link: it says that it is there, hears whether the other controller is,
+//! and serves connections that have come in there as its own.
 //!
 //! A link without a break is a *generation*. Connections name theirs. Once nothing was heard for
 //! [`SILENCE_MAX`] a generation is over for good, and nothing more is received on its connections:
-//! the other controller may have been stopped, with commands in its sockets that hosts have repeated
-//! elsewhere since.
+//! the other controller may have been stopped, with commands in its sockets that hosts have
+//! repeated elsewhere since.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -63,36 +63,45 @@ pub struct Other {
 pub(in crate::serve) struct Generation {
     number: u64,
     clock: Clock,
-    heard_ms: AtomicU64,
+    /// When, in milliseconds of the clock, something is heard too late.
+    until_ms: AtomicU64,
     has_ended: AtomicBool,
 }
 
 impl Generation {
-    fn new(number: u64, clock: Clock) -> Arc<Self> {
-        let heard_ms = clock.now_ms().into();
-        Arc::new(Self { number, clock, heard_ms, has_ended: AtomicBool::new(false) })
+    pub(super) fn new(number: u64, clock: Clock) -> Arc<Self> {
+        let until_ms = (clock.now_ms() + ms(SILENCE_MAX)).into();
+        Arc::new(Self { number, clock, until_ms, has_ended: AtomicBool::new(false) })
     }
 
     /// Whether what comes over it may be taken.
     pub(in crate::serve) fn is_alive(&self) -> bool {
-        !self.has_ended.load(Ordering::Acquire) && !self.is_silent()
-    }
-
-    fn is_silent(&self) -> bool {
-        let silence = self.clock.now_ms().saturating_sub(self.heard_ms.load(Ordering::Acquire));
-        u128::from(silence) > SILENCE_MAX.as_millis()
+        !self.has_ended.load(Ordering::Acquire)
+            && self.clock.now_ms() <= self.until_ms.load(Ordering::Acquire)
     }
 
     /// The other end is alive. Too late once it was silent.
-    fn hear(&self) {
+    pub(super) fn hear(&self) {
         if self.is_alive() {
-            self.heard_ms.store(self.clock.now_ms(), Ordering::Release);
+            self.until_ms.store(self.clock.now_ms() + ms(SILENCE_MAX), Ordering::Release);
         }
+    }
+
+    /// As if so much time had passed.
+    #[cfg(test)]
+    pub(super) fn let_be_silent(&self) {
+        // The time of a clock that has just begun is 0, which is not past it.
+        while self.clock.now_ms() == 0 {}
+        self.until_ms.store(0, Ordering::Release);
     }
 
     fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The link, as the owner sees it.
@@ -130,6 +139,11 @@ impl Link {
     /// What is known of the other controller, if it is there.
     pub(in crate::serve) fn other(&self) -> Option<Other> {
         self.current.lock().as_ref().map(|(_, other)| other.clone())
+    }
+
+    /// The name of the other controller.
+    pub(in crate::serve) fn other_name(&self) -> &'static str {
+        self.own.other().name()
     }
 
     /// Tells hosts how they reach volumes by the ports of the other controller.
@@ -266,7 +280,7 @@ fn meet(
 /// Listens to the other controller until it says nothing more.
 fn control(mut stream: UnixStream, other: Other, shared: &Arc<Shared>, link: &Arc<Link>) {
     let generation = link.begin(shared, other);
-    let name = link.own.other().name();
+    let name = link.other_name();
     tracing::info!("controller {name} is there");
     let why = match talk(&mut stream, link, &generation) {
         Ok(()) => return link.end(shared, &generation),

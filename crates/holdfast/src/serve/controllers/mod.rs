@@ -2,9 +2,11 @@
 //! pool, and the other forwards what its hosts send to it (RFC 0014).
 //!
 //! * [`claim`]: who has the pool: a lock that the system takes away from a process that ends,
-//! * [`link`](mod@link): the owner's end of the link: connections of hosts that came in at the other,
-//! * [`relay`]: the other's end: sockets of hosts, and one of the link for each of them,
-//! * [`wire`]: what is said on it before the bytes of hosts.
+//! * [`link`](mod@link): the owner's end of the link, where connections of hosts come in that the
+//!   other controller has taken,
+//! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
+//!   one direction,
+//! * [`wire`]: what is said on the link before the bytes of hosts.
 //!
 //! Invariants:
 //! 1. A controller opens the pool only while it has the claim, and has it until its process ends.
@@ -17,6 +19,7 @@
 //!    has is the host's own, byte by byte.
 
 mod claim;
+mod forward;
 mod link;
 mod pipe;
 mod relay;

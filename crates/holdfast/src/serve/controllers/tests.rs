@@ -1,1 +1,169 @@
+//! The parts of the link by themselves. Both ends of it, with real processes: `tests-peer --only
+//! controllers`.
 
+use std::io::{self, Cursor, Read, Write};
+use std::thread;
+
+use super::claim::Claim;
+use super::pipe::{End, Pipe, Spare};
+use super::wire::{Purpose, Welcome, read_line};
+use super::*;
+
+fn meeting(directory: &Path) -> Meeting {
+    Meeting::new(directory, &["/srv/a".into(), "/srv/b".into()])
+}
+
+#[test]
+fn controllers_of_a_pool_meet_whatever_the_order_of_its_devices() {
+    let directory = Path::new("/run/holdfast");
+    let of = |places: &[&str]| {
+        let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
+        Meeting::new(directory, &places)
+    };
+    let one = of(&["/srv/a", "/srv/b"]);
+    assert_eq!(one.claim, of(&["/srv/b", "/srv/a"]).claim);
+    for other in [&["/srv/a"][..], &["/srv/ab"], &["/srv/a/srv", "/b"], &["/srv/a", "/srv/c"]] {
+        assert_ne!(one.claim, of(other).claim, "{other:?}");
+    }
+    assert_ne!(one.claim, one.socket);
+    // What `sun_path` of a socket has room for (unix(7)), in a directory of a user.
+    let name = one.socket.file_name().unwrap().len();
+    assert!(name + "/run/user/4294967295/holdfast/".len() < 108);
+}
+
+#[test]
+fn a_claim_is_of_one_and_goes_to_who_waits_for_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let meeting = meeting(directory.path());
+    let claim = Claim::try_take(&meeting).unwrap().unwrap();
+    assert!(Claim::try_take(&meeting).unwrap().is_none());
+    let waiting = {
+        let meeting = meeting.clone();
+        thread::spawn(move || Claim::wait(&meeting).unwrap())
+    };
+    drop(claim);
+    let claim = waiting.join().unwrap();
+    assert!(Claim::try_take(&meeting).unwrap().is_none());
+    drop(claim);
+    assert!(Claim::try_take(&meeting).unwrap().is_some());
+}
+
+#[test]
+fn first_lines_are_read_as_they_are_written_and_nothing_else_is() {
+    let address = |text: &str| text.parse().unwrap();
+    let purposes = [
+        Purpose::Control { controller: Controller::Ct1, pid: 4711, version: "0.1.0".into() },
+        Purpose::Host {
+            generation: u64::MAX,
+            portal: address("[fe80::ffff:ffff:ffff:ffff%4294967295]:65535"),
+            local: address("[fe80::ffff:ffff:ffff:ffff%4294967295]:65535"),
+            peer: address("[fe80::ffff:ffff:ffff:ffff%4294967295]:65535"),
+        },
+        Purpose::Host {
+            generation: 1,
+            portal: address("0.0.0.0:3260"),
+            local: address("192.0.2.1:3260"),
+            peer: address("192.0.2.2:40000"),
+        },
+    ];
+    for purpose in purposes {
+        let mut sent = purpose.to_line().into_bytes();
+        sent.extend(b"\x43\x87");
+        let mut socket = Cursor::new(sent);
+        let line = read_line(&mut socket).unwrap();
+        assert_eq!(Purpose::of_line(&line), Some(purpose));
+        let mut rest = Vec::new();
+        socket.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"\x43\x87", "what follows is left");
+    }
+    let welcome = Welcome { generation: 7, incarnation: 9 };
+    assert_eq!(Welcome::of_line(welcome.to_line().trim_end()), Some(welcome));
+    for line in [
+        "",
+        "holdfast-link 1",
+        "holdfast-link 2 control ct1 1 0.1.0",
+        "holdfast-link 1 control ct2 1 0.1.0",
+        "holdfast-link 1 control ct1 -1 0.1.0",
+        "holdfast-link 1 control ct1 1 0.1.0 more",
+        "holdfast-link 1 host 1 127.0.0.1 127.0.0.1:1 127.0.0.1:2",
+        "holdfast-link 1  host 1 127.0.0.1:3 127.0.0.1:1 127.0.0.1:2",
+    ] {
+        assert_eq!(Purpose::of_line(line), None, "{line}");
+        assert_eq!(Welcome::of_line(line), None, "{line}");
+    }
+}
+
+#[test]
+fn a_first_line_without_an_end_is_refused() {
+    let kind = |bytes: &[u8]| read_line(&mut Cursor::new(bytes.to_vec())).unwrap_err().kind();
+    assert_eq!(kind(&[b'a'; 1000]), io::ErrorKind::InvalidData);
+    assert_eq!(kind(b"holdfast-link 1"), io::ErrorKind::UnexpectedEof);
+    assert!(read_line(&mut Cursor::new(b"\xff\xfe\n")).is_err());
+}
+
+/// A socket that takes and gives so many bytes at a time, and is not ready each second time.
+struct Slow {
+    data: Cursor<Vec<u8>>,
+    most: usize,
+    is_ready: bool,
+}
+
+impl Slow {
+    fn end(data: Vec<u8>, most: usize) -> End<Self> {
+        End::new(Self { data: Cursor::new(data), most, is_ready: false })
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        self.is_ready = !self.is_ready;
+        if self.is_ready { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+    }
+}
+
+impl Read for Slow {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.turn()?;
+        let most = self.most.min(into.len());
+        self.data.read(&mut into[..most])
+    }
+}
+
+impl Write for Slow {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.turn()?;
+        self.data.write(&from[..self.most.min(from.len())])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pipe_moves_all_bytes_in_order_whatever_the_sockets_take() {
+    let bytes: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
+    for (reads, writes) in [(1000, 777), (200_000, 4096), (4096, 200_000)] {
+        let (mut from, mut to) = (Slow::end(bytes.clone(), reads), Slow::end(Vec::new(), writes));
+        let (mut pipe, mut spare) = (Pipe::default(), Spare::default());
+        let mut turns = 0;
+        while !pipe.is_done() {
+            turns += 1;
+            assert!(turns < 10_000, "it stands still");
+            while pipe.pump(&mut from, &mut to, &mut spare).unwrap() {}
+            // The poller tells that they are ready again.
+            (from.is_readable, to.is_writable) = (true, true);
+        }
+        assert_eq!(to.socket.data.into_inner(), bytes);
+    }
+}
+
+#[test]
+fn nothing_is_taken_of_a_link_that_was_silent_for_too_long() {
+    let generation = link::Generation::new(1, sys::Clock::start());
+    assert!(generation.is_alive());
+    generation.hear();
+    generation.let_be_silent();
+    assert!(!generation.is_alive());
+    // What is heard after that comes too late.
+    generation.hear();
+    assert!(!generation.is_alive());
+}

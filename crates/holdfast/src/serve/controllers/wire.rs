@@ -2,7 +2,7 @@
 //! version of what follows, and words.
 //!
 //! ```text
-//! holdfast-link 1 control ct1 4711 0.1.0      a controller, its process, and its version; answered by
+//! holdfast-link 1 control ct1 4711 0.1.0      a controller, its process, its version; answered by
 //! holdfast-link 1 generation 3 incarnation 9  the number of the link, and the pool's incarnation;
 //!                                             then each end sends a dot every quarter of a second
 //! holdfast-link 1 host 3 PORTAL LOCAL PEER    a connection of a host that came in at a portal, and

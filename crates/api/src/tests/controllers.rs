@@ -1,0 +1,122 @@
+//! Two controllers, as the one that has the pool tells of them.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+
+/// A front end that may have heard of the other controller, and is asked to leave the pool to it.
+#[derive(Default)]
+struct Two {
+    is_there: AtomicBool,
+    has_switched: AtomicBool,
+}
+
+impl Watch for Two {
+    fn sessions(&self) -> Vec<HostSession> {
+        Vec::new()
+    }
+
+    fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
+        Vec::new()
+    }
+
+    fn other_controller(&self) -> Option<OtherController> {
+        let other = OtherController { pid: 4711, version: "0.0.9".into(), since_ms: 5000 };
+        self.is_there.load(Ordering::Relaxed).then_some(other)
+    }
+
+    fn switch(&self) {
+        self.has_switched.store(true, Ordering::Relaxed);
+    }
+
+    fn test_notifications(&self) -> Vec<NotificationTest> {
+        Vec::new()
+    }
+}
+
+/// ct1 has the pool, and two of three portals.
+fn world() -> (World, Arc<Two>) {
+    let two = Arc::new(Two::default());
+    let facts = Facts {
+        version: "0.1.0".into(),
+        portals: ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.9:1"].map(String::from).to_vec(),
+        port_ids: vec![3, 4, 1],
+        started_ms: 7000,
+        controller: "CT1".into(),
+        elsewhere: 1,
+        ..Facts::default()
+    };
+    let (quiet, changes) = (Arc::new(Quiet), Arc::new(devices::OneDevice));
+    (World::watched(quiet, changes, two.clone(), facts), two)
+}
+
+async fn items(world: &World, path: &str) -> Vec<Value> {
+    let (status, page) = world.ask("GET", &format!("/api/2.26/{path}"), None).await;
+    assert_eq!(status, 200, "{page}");
+    page["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn both_controllers_are_told_of_whether_the_other_is_there_or_not() {
+    let (world, two) = world();
+    let rows = |told: &[Value]| -> Vec<String> {
+        let text = |told: &Value, field: &str| told[field].as_str().unwrap_or("-").to_owned();
+        let row = |told| ["name", "mode", "status"].map(|field| text(told, field)).join(" ");
+        told.iter().map(row).collect()
+    };
+    let missing = ["CT0 secondary not ready", "CT1 primary ready"];
+    assert_eq!(rows(&items(&world, "controllers").await), missing);
+    let parts = items(&world, "hardware").await;
+    assert_eq!((&parts[0]["status"], &parts[1]["status"]), (&json!("critical"), &json!("ok")));
+    two.is_there.store(true, Ordering::Relaxed);
+    let (_, told) = world.ask("GET", "/v1/controllers", None).await;
+    let told = told["controllers"].as_array().unwrap();
+    assert_eq!(rows(told), ["CT0 secondary ready", "CT1 primary ready"]);
+    let other = &told[0];
+    assert_eq!((&other["pid"], &other["started_ms"]), (&json!(4711), &json!(5000)));
+    assert_eq!((&other["version"], &other["portals"]), (&json!("0.0.9"), &json!(["192.0.2.9:1"])));
+    assert_eq!(told[1]["portals"], json!(["192.0.2.1:1", "192.0.2.1:2"]));
+    assert_eq!(items(&world, "hardware").await[0]["status"], "ok");
+}
+
+#[tokio::test]
+async fn ports_are_counted_for_each_controller() {
+    let (world, _) = world();
+    let names = |items: Vec<Value>| -> Vec<String> {
+        items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(items(&world, "ports").await), ["CT0.ETH0", "CT1.ETH0", "CT1.ETH1"]);
+    let interfaces = items(&world, "network-interfaces?sort=name-").await;
+    assert_eq!(interfaces[2]["eth"]["address"], "192.0.2.9");
+    assert_eq!(names(interfaces), ["ct1.eth1", "ct1.eth0", "ct0.eth0"]);
+}
+
+#[tokio::test]
+async fn a_switch_needs_somebody_to_switch_to() {
+    let alone = World::new();
+    let (status, told) = alone.ask("POST", "/v1/controllers/switch", None).await;
+    assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
+    let (world, two) = world();
+    let (status, told) = world.ask("POST", "/v1/controllers/switch", None).await;
+    assert_eq!(status, 409);
+    assert!(told["message"].as_str().unwrap().starts_with("CT0 is not ready"), "{told}");
+    assert!(!two.has_switched.load(Ordering::Relaxed));
+    two.is_there.store(true, Ordering::Relaxed);
+    let (status, told) = world.ask("POST", "/v1/controllers/switch", None).await;
+    assert_eq!((status, told["controllers"].as_array().unwrap().len()), (200, 2));
+    assert!(two.has_switched.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn metrics_tell_who_is_there_and_who_has_the_pool() {
+    let (world, _) = world();
+    let (_, page) = metrics::text(&world, "/metrics").await;
+    for line in [
+        "holdfast_controller_ready{controller=\"CT0\"} 0",
+        "holdfast_controller_ready{controller=\"CT1\"} 1",
+        "holdfast_controller_primary{controller=\"CT0\"} 0",
+        "holdfast_controller_primary{controller=\"CT1\"} 1",
+    ] {
+        assert!(page.lines().any(|it| it == line), "{line}: {page}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Opening a pool to be served.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use array::{Array, Settings};
+use block::ArrayIdentity;
+use front::PortOptions;
+use store::{Store, StoreError};
+
+use super::access::HostAccess;
+use super::args::ServeArgs;
+use super::config::{Config, Durability};
+use super::descriptors::Shares;
+use super::failure::Failure;
+use super::medium::{Medium, Use};
+use super::members::Members;
+use super::notify;
+use super::place::{Place, Places};
+use super::turn::Turn;
+use crate::serve::controllers::Controller;
+use crate::serve::notify::Destination;
+use crate::serve::{Pair, ScrubOptions, ServeOptions, now_ms};
+
+/// What management needs from an open pool.
+pub struct Opened {
+    pub array: Arc<Array>,
+    pub store: Arc<Store>,
+    pub members: Arc<Members>,
+    pub settings: Settings,
+    pub durability: Durability,
+    pub destinations: Vec<Destination>,
+    /// Which controller this is.
+    pub own: Controller,
+    /// How many of the portals are the other one's.
+    pub elsewhere: usize,
+    /// Whether it is to leave the pool to the other one.
+    pub gives_way: Arc<AtomicBool>,
+}
+
+/// Opens the pool: what management needs of it, and how it is served.
+pub fn open(
+    places: &Places,
+    config: &Config,
+    options: &ServeArgs,
+    shares: Shares,
+    turn: Turn,
+) -> Result<(Opened, ServeOptions), Failure> {
+    let chap = config.chap_defaults()?;
+    let destinations = notify::destinations(&config.notify)?;
+    let purpose = Use::Write { may_miss: options.devices_missing };
+    let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
+    if let Some(devices) = medium.several() {
+        devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));
+    }
+    let store = Arc::new(
+        Store::open(medium.segments(), turn.store_options(config))
+            .map_err(|error| of_opening(error, places.first()))?,
+    );
+    let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
+    let settings = array.change_settings(config.settings()?)?;
+    let (portals, elsewhere) = ports(&array, options, turn.own)?;
+    let serving = ServeOptions {
+        medium: medium.segments(),
+        files: medium.files().into_iter().map(|(_, file)| file).collect(),
+        notices: medium.notices(),
+        store: store.clone(),
+        token_volume: array.token_volume(),
+        identity: identity(&settings),
+        target_alias: settings.name.to_string(),
+        portals,
+        pair: turn.meeting.map(|meeting| Pair {
+            own: turn.own,
+            meeting,
+            portals: elsewhere.clone(),
+            is_symmetric: config.symmetric_access,
+        }),
+        kept: turn.kept,
+        access: Arc::new(HostAccess::new(array.clone(), chap)),
+        luns: array.clone(),
+        duties: array.clone(),
+        reservations: array.clone(),
+        limits: config.iscsi.limits(),
+        connections: shares.hosts,
+        threads: config.threads,
+        prepare_ahead_bytes: config.prepare_ahead,
+        scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
+        optimize_interval: config.optimize,
+    };
+    let (own, gives_way) = (turn.own, turn.gives_way);
+    let durability = config.durability;
+    let members = Arc::new(Members::new(medium, store.clone()));
+    let opened = Opened {
+        array,
+        store,
+        members,
+        settings,
+        durability,
+        destinations,
+        own,
+        elsewhere: elsewhere.len(),
+        gives_way,
+    };
+    Ok((opened, serving))
+}
+
+/// The ports of this controller, and those of the other one. All have one order, so that each has
+/// its number whichever controller has the pool.
+fn ports(
+    array: &Array,
+    options: &ServeArgs,
+    own: Controller,
+) -> Result<(Vec<PortOptions>, Vec<PortOptions>), Failure> {
+    let addresses: Vec<SocketAddr> = options.iscsi.iter().map(|arg| arg.address).collect();
+    let ids = array.port_ids(&addresses)?;
+    let all = options.iscsi.iter().zip(ids).map(|(arg, id)| (arg.controller, arg.options(id)));
+    let (of_own, of_other): (Vec<_>, Vec<_>) = all.partition(|(controller, _)| *controller == own);
+    let ports = |of: Vec<(Controller, PortOptions)>| of.into_iter().map(|(_, port)| port).collect();
+    Ok((ports(of_own), ports(of_other)))
+}
+
+/// Why a pool does not open, and what to do.
+fn of_opening(error: StoreError, place: &Place) -> Failure {
+    let StoreError::Damaged(_) = &error else { return error.into() };
+    let pool = place.pool.display();
+    Failure::Refused(format!(
+        "{error}; holdfast inspect {pool} tells more, and holdfast salvage {pool} --to DIR gets \
+         out what can be read"
+    ))
+}
+
+/// The identity of the array for hosts. ESXi copies only between volumes of one product.
+fn identity(settings: &Settings) -> ArrayIdentity {
+    ArrayIdentity {
+        vendor: "HOLDFAST".into(),
+        product: "Holdfast".into(),
+        revision: revision(env!("CARGO_PKG_VERSION")),
+        target_name: settings.target_name.to_string(),
+    }
+}
+
+/// PRODUCT REVISION LEVEL of a version: as much as fits four characters, which is `major.minor`,
+/// without the dot if that is too long.
+fn revision(version: &str) -> String {
+    let mut parts = version.split(['.', '-', '+']);
+    let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let with_dot = format!("{major}.{minor}");
+    if with_dot.len() <= 4 { with_dot } else { format!("{major}{minor}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_never_cut_in_the_middle_of_a_number() {
+        for (version, told) in [("0.1.0", "0.1"), ("1.12.3", "1.12"), ("10.12.0-rc1", "1012")] {
+            assert_eq!(revision(version), told);
+        }
+        assert!((1..=4).contains(&revision(env!("CARGO_PKG_VERSION")).len()));
+    }
+}

@@ -1,0 +1,226 @@
+//! A thread that forwards: its poller, the sockets of hosts that it took, and one of the link for
+//! each of them.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream, UnixStream};
+use mio::{Events, Interest, Poll, Token};
+
+use super::super::episode::Episode;
+use super::SILENCE_MAX;
+use super::pipe::{End, Pipe, Spare};
+use super::relay::Relay;
+use super::wire::Purpose;
+
+/// How long a thread sleeps when nothing happens.
+const TICK: Duration = Duration::from_millis(500);
+/// Rounds of one connection in a turn of its thread, so that one that sends fast does not starve
+/// the others.
+const ROUNDS_MAX: usize = 8;
+/// What a poller calls the waker of its thread.
+pub(super) const WAKER: Token = Token(0);
+/// What it calls the first of the listeners.
+pub(super) const LISTENERS: usize = 1;
+/// After the listeners: each pair has two.
+const PAIRS: usize = 1 << 10;
+
+/// A host's connection, and that of the link to which its bytes go.
+struct Pair {
+    host: End<TcpStream>,
+    link: End<UnixStream>,
+    to_link: Pipe,
+    to_host: Pipe,
+}
+
+impl Pair {
+    /// Moves what there is, for a bounded time. Returns whether there may be more at once; `None`
+    /// when the pair is over.
+    fn pump(&mut self, spare: &mut Spare) -> Option<bool> {
+        for _ in 0..ROUNDS_MAX {
+            let there = self.to_link.pump(&mut self.host, &mut self.link, spare).ok()?;
+            let back = self.to_host.pump(&mut self.link, &mut self.host, spare).ok()?;
+            if self.to_link.is_done() || self.to_host.is_done() {
+                return None;
+            }
+            if !there && !back {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
+
+/// A thread that forwards.
+pub(super) struct Forwarder {
+    relay: Arc<Relay>,
+    poll: Poll,
+    listeners: Vec<(SocketAddr, TcpListener)>,
+    pairs: Vec<Option<Box<Pair>>>,
+    free: Vec<usize>,
+    /// Pairs that have something to do.
+    ready: Vec<usize>,
+    spare: Spare,
+    /// The generation that all pairs are of.
+    generation: u64,
+    /// Whether there may be connections to accept.
+    is_pending: bool,
+    failed: Episode,
+    began: Instant,
+}
+
+impl Forwarder {
+    pub(super) fn new(
+        relay: Arc<Relay>,
+        poll: Poll,
+        listeners: Vec<(SocketAddr, TcpListener)>,
+    ) -> Self {
+        Self {
+            relay,
+            poll,
+            listeners,
+            pairs: Vec::new(),
+            free: Vec::new(),
+            ready: Vec::new(),
+            spare: Spare::default(),
+            generation: 0,
+            is_pending: true,
+            failed: Episode::default(),
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(256);
+        let mut ran = Instant::now();
+        while !self.relay.has_ended() {
+            let wait = if self.ready.is_empty() { TICK } else { Duration::ZERO };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("can't wait for hosts: {error}"),
+            }
+            // First, before anything is looked at that hosts have sent.
+            let generation = self.relay.generation.load(Ordering::Acquire);
+            let did_not_run = ran.elapsed() > SILENCE_MAX;
+            ran = Instant::now();
+            if did_not_run {
+                tracing::warn!(
+                    "this controller did not run for a while: hosts are to log in again"
+                );
+            }
+            if did_not_run || generation != self.generation {
+                self.drop_all();
+                self.generation = generation;
+            }
+            for event in &events {
+                self.note(event);
+            }
+            if self.generation != 0 {
+                self.accept();
+            }
+            self.work_off();
+        }
+    }
+
+    fn drop_all(&mut self) {
+        self.pairs.clear();
+        self.free.clear();
+        self.ready.clear();
+        self.is_pending = true;
+    }
+
+    fn note(&mut self, event: &mio::event::Event) {
+        let Token(token) = event.token();
+        if token < PAIRS {
+            self.is_pending |= event.token() != WAKER;
+            return;
+        }
+        let (slot, is_link) = ((token - PAIRS) / 2, (token - PAIRS) % 2 == 1);
+        let Some(pair) = self.pairs.get_mut(slot).and_then(Option::as_mut) else { return };
+        let readable = event.is_readable() || event.is_read_closed() || event.is_error();
+        let writable = event.is_writable() || event.is_error();
+        let (reads, writes) = match is_link {
+            true => (&mut pair.link.is_readable, &mut pair.link.is_writable),
+            false => (&mut pair.host.is_readable, &mut pair.host.is_writable),
+        };
+        *reads |= readable;
+        *writes |= writable;
+        self.ready.push(slot);
+    }
+
+    fn accept(&mut self) {
+        if !std::mem::take(&mut self.is_pending) {
+            return;
+        }
+        for at in 0..self.listeners.len() {
+            loop {
+                let (portal, listener) = &self.listeners[at];
+                let (portal, accepted) = (*portal, listener.accept());
+                let made = match accepted {
+                    Ok((host, peer)) => self.open(portal, host, peer),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = made {
+                    if self.failed.note(self.began.elapsed()) {
+                        tracing::warn!("can't forward a connection at {portal}: {error}");
+                    }
+                    // Out of descriptors, or no owner: what waits is looked at in the next turn.
+                    self.is_pending = true;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Makes a connection of the link for one of a host.
+    fn open(&mut self, portal: SocketAddr, host: TcpStream, peer: SocketAddr) -> io::Result<()> {
+        // What comes in pieces is sent on as it comes.
+        host.set_nodelay(true)?;
+        let local = host.local_addr()?;
+        let mut link = UnixStream::connect(&self.relay.meeting.socket)?;
+        let line = Purpose::Host { generation: self.generation, portal, local, peer }.to_line();
+        link.write_all(line.as_bytes())?;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.pairs.push(None);
+            self.pairs.len() - 1
+        });
+        let mut pair = Box::new(Pair {
+            host: End::new(host),
+            link: End::new(link),
+            to_link: Pipe::default(),
+            to_host: Pipe::default(),
+        });
+        let (registry, token) = (self.poll.registry(), PAIRS + 2 * slot);
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut pair.host.socket, Token(token), interest)?;
+        registry.register(&mut pair.link.socket, Token(token + 1), interest)?;
+        self.pairs[slot] = Some(pair);
+        self.ready.push(slot);
+        Ok(())
+    }
+
+    fn work_off(&mut self) {
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_unstable();
+        ready.dedup();
+        for slot in ready {
+            let Some(pair) = self.pairs[slot].as_mut() else { continue };
+            match pair.pump(&mut self.spare) {
+                Some(true) => self.ready.push(slot),
+                Some(false) => {}
+                None => {
+                    // Dropping the sockets takes them out of the poller, too.
+                    self.pairs[slot] = None;
+                    self.free.push(slot);
+                }
+            }
+        }
+    }
+}
