@@ -111,6 +111,16 @@ impl Facts {
             Some(at) => format!("{}.ETH{at}", self.other_controller()),
         })
     }
+
+    /// The portals with their names, in the order of controllers and numbers.
+    pub(crate) fn named_portals(&self) -> Vec<(String, &str)> {
+        let mut named: Vec<_> =
+            self.port_names().zip(self.portals.iter().map(String::as_str)).collect();
+        if self.controller() == CT1 {
+            named.rotate_left(self.own_portals());
+        }
+        named
+    }
 }
 
 /// Lists the controllers of the array.

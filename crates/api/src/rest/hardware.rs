@@ -208,7 +208,7 @@ pub struct RestPort {
 pub(super) async fn ports(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
         let target = interface.array.settings().target_name.to_string();
-        let portals = interface.facts.port_names().zip(&interface.facts.portals);
+        let portals = interface.facts.named_portals().into_iter();
         portals.map(|(name, portal)| RestPort::new(name, portal, &target)).collect()
     })
     .await
@@ -276,7 +276,7 @@ pub struct RestEthernet {
 pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -> Answer {
     short(interface, query, |interface| {
         let address = |portal: &str| portal.parse::<std::net::SocketAddr>().ok();
-        let one = |(name, portal): (String, &String)| RestInterface {
+        let one = |(name, portal): (String, &str)| RestInterface {
             name: name.to_lowercase(),
             enabled: true,
             eth: RestEthernet {
@@ -289,7 +289,7 @@ pub(super) async fn network_interfaces(State(interface): Shared, query: Query) -
             services: vec!["iscsi".into()],
             speed: 0,
         };
-        interface.facts.port_names().zip(&interface.facts.portals).map(one).collect()
+        interface.facts.named_portals().into_iter().map(one).collect()
     })
     .await
 }
