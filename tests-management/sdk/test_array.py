@@ -103,7 +103,7 @@ def test_what_there_is_none_of(client):
     assert names(client.get_alerts(filter="state='open'")) == []
     assert one(client.get_subscriptions()).service == "none"
     assert one(client.get_support()).phonehome_enabled is False
-    assert one(client.get_smtp_servers()).name == "none"
+    assert one(client.get_smtp_servers()).relay_host == ""
     assert one(client.get_container_default_protections()).default_protections == []
     assert len(good(client.get_array_connections_connection_key())) == 1
     refused(client.get_pods(names=["pod1"]), "pod1 does not exist.")
@@ -111,11 +111,6 @@ def test_what_there_is_none_of(client):
         client.post_pods(names=["pod1"], pod=flasharray.PodPost()),
         "Pods: not supported by this array.",
     )
-    # As an answer, not as a method that is not there: the client ends with an exception at that.
-    mail = flasharray.SmtpServer(sender_domain="example.com")
-    refused(client.patch_smtp_servers(smtp=mail), "SMTP settings: not supported by this array.")
-    cleared = flasharray.SmtpServer(sender_domain="None", relay_host="", user_name="")
-    assert one(client.patch_smtp_servers(smtp=cleared)).name == "none"
     calls_home = flasharray.Support(phonehome_enabled=True)
     refused(
         client.patch_support(support=calls_home),

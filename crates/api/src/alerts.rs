@@ -97,6 +97,21 @@ pub struct Alerts {
     pub more: bool,
 }
 
+/// How the names of destinations begin that are alert watchers.
+pub const WATCHERS: &str = "alert-watchers/";
+/// How the names of destinations begin that are syslog servers of the pool.
+pub const SYSLOG_SERVERS: &str = "syslog-servers/";
+
+/// The name of an alert watcher among the destinations.
+pub fn watcher_destination(address: &str) -> String {
+    format!("{WATCHERS}{address}")
+}
+
+/// The name of a syslog server of the pool among the destinations.
+pub fn syslog_destination(name: &str) -> String {
+    format!("{SYSLOG_SERVERS}{name}")
+}
+
 /// Which alerts to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -125,7 +140,8 @@ pub struct AlertChange {
 /// The result of a test event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationTest {
-    /// The destination, as the configuration calls it.
+    /// The destination, as the configuration calls it; `alert-watchers/` and an address, or
+    /// `syslog-servers/` and a name, if the pool keeps it.
     pub destination: String,
     /// Why it could not be sent; `null` if it was sent.
     pub error: Option<String>,
@@ -134,7 +150,7 @@ pub struct NotificationTest {
 /// The results of test events, one for each destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationTests {
-    /// In the order of the configuration.
+    /// In the order of the configuration, then those of the pool.
     pub tests: Vec<NotificationTest>,
 }
 
@@ -235,7 +251,7 @@ fn one(alerts: Vec<array::Alert>, number: u64) -> Result<Json<Alert>, array::Err
 ))]
 pub(crate) async fn test(State(interface): Shared) -> Result<Json<NotificationTests>, ApiError> {
     blocking(interface, |interface| {
-        Ok(Json(NotificationTests { tests: interface.watch.test_notifications() }))
+        Ok(Json(NotificationTests { tests: interface.watch.test_notifications(&|_| true) }))
     })
     .await
 }

@@ -66,6 +66,7 @@ pub use access::users::{
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
 pub use controllers::{Controller, Controllers, OtherController};
+pub use alerts::{SYSLOG_SERVERS, WATCHERS, syslog_destination, watcher_destination};
 pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
     Written,
@@ -174,8 +175,8 @@ pub trait Watch: Send + Sync {
     /// there.
     fn switch(&self) {}
 
-    /// Sends one test event to each destination, and waits for the results.
-    fn test_notifications(&self) -> Vec<NotificationTest>;
+    /// Sends one test event to each destination whose name is wanted, and waits for the results.
+    fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest>;
 }
 
 /// The header of a body that is JSON already.

@@ -21,6 +21,7 @@ mod lab;
 mod largest;
 mod memory;
 mod metrics;
+mod notifications;
 mod quiet;
 mod rest;
 mod rest_groups;

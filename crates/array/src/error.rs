@@ -157,6 +157,22 @@ pub enum Error {
     /// No report of the lab has this name.
     #[error("Lab report does not exist: {0}. The list of lab reports shows their names.")]
     NoSuchLabReport(String),
+    /// An alert watcher or a syslog server has this name.
+    #[error("{what} already exists: {name}.")]
+    ReceiverExists {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// No alert watcher or syslog server has this name.
+    #[error("{what} does not exist: {name}.")]
+    NoSuchReceiver {
+        /// What it is.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// The initiator name belongs to another host.
     #[error("The initiator {initiator} is already in use by host {host}. Remove it there first.")]
     InitiatorInUse {
@@ -298,6 +314,8 @@ impl Error {
             Self::NoSuchToken { .. } => "no_such_token",
             Self::NoSuchAlert(_) => "no_such_alert",
             Self::NoSuchLabReport(_) => "no_such_lab_report",
+            Self::ReceiverExists { .. } => "receiver_exists",
+            Self::NoSuchReceiver { .. } => "no_such_receiver",
             Self::InitiatorInUse { .. } => "initiator_in_use",
             Self::ConnectionExists { .. } => "connection_exists",
             Self::NoSuchConnection { .. } => "no_such_connection",
@@ -332,6 +350,7 @@ impl Error {
             | Self::NoSuchToken { .. }
             | Self::NoSuchAlert(_)
             | Self::NoSuchLabReport(_)
+            | Self::NoSuchReceiver { .. }
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)
@@ -349,6 +368,7 @@ impl Error {
             | Self::UserExists(_)
             | Self::BuiltInUser(_)
             | Self::TokenExists { .. }
+            | Self::ReceiverExists { .. }
             | Self::InitiatorInUse { .. }
             | Self::ConnectionExists { .. }
             | Self::SharedConnection { .. }

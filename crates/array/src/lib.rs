@@ -11,9 +11,9 @@
 //! * `protection`: groups of volumes, their snapshots, schedules and retention, and eradication
 //!   when it is due,
 //! * `volumes`: volumes, clones and snapshots, from being made to their end,
-//! * `access`: hosts, host groups and connections; `management`: users, alerts, settings, tags,
-//!   reports of the lab; `kept`: what is stored for the target; `pool`: space, integrity and
-//!   reduction,
+//! * `access`: hosts, host groups and connections; `management`: users, alerts and who is told of
+//!   them, settings, tags, reports of the lab; `kept`: what is stored for the target; `pool`:
+//!   space, integrity and reduction,
 //! * `array`: [`Array`], the one way of changing anything, the audit log, and the time,
 //! * `state`: all objects in memory, consistent with each other, with their indexes,
 //! * `tables`: the objects of one kind in memory,
@@ -57,6 +57,9 @@ pub use objects::groups::{GROUP_MEMBERS_MAX, GROUPS_MAX};
 pub use objects::host_groups::HOST_GROUPS_MAX;
 pub use objects::hosts::{HOSTS_MAX, INITIATORS_PER_HOST_MAX};
 pub use objects::lab_reports::{LabMeasured, LabReport};
+pub use objects::notifications::{
+    Encryption, Notifications, Relay, RelayChange, RelayPassword, SyslogServer, Watcher,
+};
 pub use objects::ports::PORTS_MAX;
 pub use objects::settings::{ERADICATION_DELAY_S, Settings, SettingsChange};
 pub use objects::snapshots::SNAPSHOTS_MAX;
@@ -76,10 +79,11 @@ pub use values::chap::{Chap, ChapChange, ChapUser, Secret};
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
-    GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, TokenName, UserName,
-    VolumeName,
+    GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, SyslogServerName,
+    TokenName, UserName, VolumeName,
 };
 pub use values::personality::Personality;
+pub use values::receivers::{MailAddress, SyslogProtocol, SyslogUri};
 pub use values::reduction::{Reduction, ReductionChange};
 pub use values::retention::Retention;
 pub use values::schedule::SnapshotSchedule;

@@ -7,6 +7,7 @@ mod host_state;
 mod lab_reports;
 mod memory;
 mod months;
+mod notifications;
 mod ports;
 mod protection;
 mod settings;

@@ -6,23 +6,41 @@ use std::sync::Arc;
 use array::Deed;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::denied::Denied;
+use super::role::changes_nothing;
 use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
-const NAMING: [&str; 17] = [
-    "add", "group", "host", "iqns", "lun", "name", "new_name", "place", "remove", "replaces",
-    "source", "state", "suffix", "user", "username", "volume", "volumes",
+const NAMING: [&str; 18] = [
+    "add",
+    "group",
+    "host",
+    "iqns",
+    "lun",
+    "name",
+    "new_name",
+    "place",
+    "relay_host",
+    "remove",
+    "replaces",
+    "source",
+    "state",
+    "suffix",
+    "user",
+    "username",
+    "volume",
+    "volumes",
 ];
 /// Query parameters that change how much a request does.
-const TELLING: [&str; 5] = ["destroyed", "eradicate", "overwrite", "truncate", "version"];
+const TELLING: [&str; 6] =
+    ["destroyed", "enabled", "eradicate", "overwrite", "truncate", "version"];
 
 tokio::task_local! {
     /// The audit entry for the request being handled.
@@ -55,7 +73,7 @@ pub(super) async fn run(
 ) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+    if changes_nothing(&parts.method, &path) {
         // The handlers of these don't wait for a body.
         let turn = interface.access.reads.clone().acquire_owned().await;
         let Ok(turn) = turn else { return ApiError::broken().into_response() };

@@ -19,7 +19,6 @@ use crate::{Interface, Shared};
 const NONE: &[(&str, &str, bool)] = &[
     ("active-directory", "Active Directory accounts", true),
     ("admins/cache", "Users of a directory service", false),
-    ("alert-watchers", "Alert watchers", true),
     ("api-clients", "API clients", true),
     ("apps", "Apps", false),
     ("apps/nodes", "Apps", false),
@@ -98,7 +97,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("sso/saml2/idps", "Single sign-on", true),
     ("subnets", "Subnets", true),
     ("subscription-assets", "Subscription assets", false),
-    ("syslog-servers", "Syslog servers", true),
     ("virtual-machines", "Virtual machines", false),
     ("virtual-machine-snapshots", "Virtual machines", false),
     ("volumes/volume-groups", "Volume groups", true),
@@ -155,7 +153,7 @@ fn single() -> [(&'static str, &'static str, Value); 8] {
         // Clients take the first of this list without a look.
         (
             "syslog-servers/settings",
-            "Syslog servers",
+            "Settings of syslog servers",
             json!({"logging_severity": "info", "tls_audit_enabled": false}),
         ),
         ("subscriptions", "Subscriptions", json!({"id": "none", "service": "none"})),

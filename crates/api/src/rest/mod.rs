@@ -40,6 +40,7 @@
 //! [`Refused::unsupported`], never a success that did nothing.
 
 mod admins;
+mod alert_watchers;
 mod alerts;
 mod arrays;
 mod audits;
@@ -66,12 +67,14 @@ mod protection_groups;
 mod protection_members;
 mod qos;
 mod query;
+mod receivers;
 mod refused;
 mod selection;
 mod sessions;
 mod smtp;
 mod space;
 mod strict;
+mod syslog_servers;
 mod tags;
 mod versions;
 mod volume_parts;
@@ -151,7 +154,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(audits::list))
         .routes(routes!(alerts::list, alerts::change))
         .routes(routes!(sessions::list))
-        .routes(routes!(smtp::list, smtp::change))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
         .routes(routes!(performance_lists::of_arrays))
@@ -192,8 +194,20 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
             protection_group_snapshots::change,
             protection_group_snapshots::eradicate
         ))
+        .merge(notification_routes())
         .merge(group_routes())
         .merge(lists::routes())
+}
+
+/// The routes of who is told of alerts.
+fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
+    use {alert_watchers as watchers, syslog_servers as servers};
+    OpenApiRouter::new()
+        .routes(routes!(smtp::list, smtp::change))
+        .routes(routes!(watchers::list, watchers::create, watchers::change, watchers::delete))
+        .routes(routes!(watchers::try_out))
+        .routes(routes!(servers::list, servers::create, servers::change, servers::delete))
+        .routes(routes!(servers::try_out))
 }
 
 /// The routes of host groups, tags, and members of groups.

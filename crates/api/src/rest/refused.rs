@@ -186,6 +186,7 @@ fn subject(error: &array::Error) -> &str {
         }
         Error::InHostGroup { host, .. } | Error::NotInHostGroup { host, .. } => host,
         Error::NoSuchTag { object, .. } => object,
+        Error::ReceiverExists { name, .. } | Error::NoSuchReceiver { name, .. } => name,
         Error::InitiatorInUse { initiator, .. } => initiator,
         Error::ConnectionExists { volume, .. }
         | Error::NoSuchConnection { volume, .. }

@@ -1,6 +1,7 @@
-//! `smtp-servers`: one item that says that no server is set up. The array's configuration names the
-//! one that it sends alerts by, not this interface.
+//! `smtp-servers`: the one server that mail to `alert-watchers` goes by. It is kept in the pool.
+//! The configuration may name others, for its own recipients.
 
+use array::{Encryption, Relay, RelayChange, RelayPassword};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,83 +12,137 @@ use super::{
 };
 use crate::Shared;
 
-/// A server that mail is sent by.
+/// The name of the one server.
+const NAME: &str = "smtp";
+/// The domain that one client sends to clear it.
+const NO_DOMAIN: &str = "None";
+
+/// The server that mail is sent by. What is not set is empty: clients compare it with what they
+/// want. The password is never shown.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSmtpServer {
-    /// `none`.
+    /// `smtp`.
     pub name: String,
+    /// What stands before each text.
+    pub body_prefix: String,
+    /// `starttls`, `tls`, or empty for none.
+    pub encryption_mode: String,
+    /// `HOST`, or `HOST:PORT`; without one no mail is sent.
+    pub relay_host: String,
+    /// The domain of the sender's address.
+    pub sender_domain: String,
+    /// What stands before the `@` there; without it, the name of the array.
+    pub sender_username: String,
+    /// What stands before each subject.
+    pub subject_prefix: String,
+    /// The array's user at the server.
+    pub user_name: String,
 }
 
 listed_by_name!(RestSmtpServer);
 
-fn none() -> RestSmtpServer {
-    RestSmtpServer { name: "none".into() }
+impl From<Relay> for RestSmtpServer {
+    fn from(relay: Relay) -> Self {
+        Self {
+            name: NAME.into(),
+            body_prefix: relay.body_prefix,
+            encryption_mode: relay.encryption.name().into(),
+            relay_host: relay.host,
+            sender_domain: relay.sender_domain,
+            sender_username: relay.sender_username,
+            subject_prefix: relay.subject_prefix,
+            user_name: relay.user,
+        }
+    }
 }
 
-/// Lists the servers that mail is sent by: one item that says that nothing is set up.
+/// Lists the servers that mail is sent by: one, which may have nothing set.
 #[utoipa::path(
     get,
     path = "/api/2.{minor}/smtp-servers",
-    tag = "lists",
+    tag = "notifications",
     params(NameParams, ListParams),
     responses((status = 200, body = ItemsOf<RestSmtpServer>), Refusals)
 )]
 pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
-    short(interface, query, |_| vec![none()]).await
+    short(interface, query, |interface| {
+        let relay = interface.array.notifications().relay.clone();
+        vec![RestSmtpServer::from(relay)]
+    })
+    .await
 }
 
-/// What a server is set to: nothing.
+/// What the server is set to. What is left out stays; what is empty is cleared.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SmtpPatch {
-    /// Before each text: must be empty.
+    /// What stands before each text: up to 256 characters.
     pub body_prefix: Option<String>,
-    /// Must be empty.
+    /// `starttls`, `tls`, or empty for none, which no password goes by.
     pub encryption_mode: Option<String>,
-    /// Must be empty.
+    /// The password of the user. It has to be given again with another user or server.
     pub password: Option<String>,
-    /// The address of the server: must be empty.
+    /// `HOST`, or `HOST:PORT`; without a port, 25.
     pub relay_host: Option<String>,
-    /// Must be empty, or `None`.
+    /// The domain of the sender's address: needed for mail. `None` is the same as empty.
     pub sender_domain: Option<String>,
-    /// Must be empty.
+    /// What stands before the `@` there.
     pub sender_username: Option<String>,
-    /// Before each subject: must be empty.
+    /// What stands before each subject: up to 64 characters.
     pub subject_prefix: Option<String>,
-    /// Must be empty.
+    /// The array's user at the server.
     pub user_name: Option<String>,
 }
 
-/// Clears the server, which is always done. Setting one up is refused.
-///
-/// One client clears it so, with `None` as the domain, and ends with an exception at a refusal.
+impl SmtpPatch {
+    fn is_empty(&self) -> bool {
+        let Self { body_prefix, encryption_mode, password, relay_host, .. } = self;
+        let Self { sender_domain, sender_username, subject_prefix, user_name, .. } = self;
+        let all = [body_prefix, encryption_mode, password, relay_host];
+        let others = [sender_domain, sender_username, subject_prefix, user_name];
+        all.iter().chain(&others).all(|field| field.is_none())
+    }
+
+    fn change(self) -> Result<RelayChange, Refused> {
+        let encryption = self.encryption_mode.map(|mode| Encryption::parse(&mode)).transpose()?;
+        let domain = |domain: String| if domain == NO_DOMAIN { String::new() } else { domain };
+        Ok(RelayChange {
+            host: self.relay_host,
+            sender_domain: self.sender_domain.map(domain),
+            sender_username: self.sender_username,
+            user: self.user_name,
+            password: self.password.map(|password| RelayPassword::new(&password)),
+            encryption,
+            subject_prefix: self.subject_prefix,
+            body_prefix: self.body_prefix,
+        })
+    }
+}
+
+/// Sets the server that mail is sent by. It is in force at once.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/smtp-servers",
-    tag = "lists",
+    tag = "notifications",
     request_body = SmtpPatch,
     responses((status = 200, body = ItemsOf<RestSmtpServer>), Refusals)
 )]
 pub(super) async fn change(
     State(interface): Shared,
-    query: Query,
+    mut query: Query,
     Body(asked): Body<SmtpPatch>,
 ) -> Answer {
+    let names = query.list("names")?;
     query.end()?;
-    let domain = asked.sender_domain.filter(|domain| domain != "None");
-    let is_cleared = domain.as_deref().is_none_or(str::is_empty);
-    let others = [
-        asked.body_prefix,
-        asked.encryption_mode,
-        asked.password,
-        asked.relay_host,
-        asked.sender_username,
-        asked.subject_prefix,
-        asked.user_name,
-    ];
-    let given = others.iter().flatten().collect::<Vec<_>>();
-    if !is_cleared || given.is_empty() || given.iter().any(|text| !text.is_empty()) {
-        return Err(Refused::unsupported("", "SMTP settings"));
+    if asked.is_empty() {
+        return Err(Refused::bad("", "Give what to change."));
     }
-    answer(interface, |_| Items::of([none()])).await
+    if let Some(other) = names.iter().find(|name| *name != NAME) {
+        return Err(Refused::bad(other, format!("{other} does not exist.")));
+    }
+    answer(interface, move |interface| {
+        let changed = interface.array.change_relay(asked.change()?)?;
+        Items::of([RestSmtpServer::from(changed)])
+    })
+    .await
 }

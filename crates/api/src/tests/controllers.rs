@@ -29,7 +29,7 @@ impl Watch for Two {
         self.has_switched.store(true, Ordering::Relaxed);
     }
 
-    fn test_notifications(&self) -> Vec<NotificationTest> {
+    fn test_notifications(&self, _: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         Vec::new()
     }
 }

@@ -1,10 +1,12 @@
-//! What administrators manage besides storage: users, alerts, settings, tags, reports of the lab.
+//! What administrators manage besides storage: users, alerts and who is told of them,
+//! settings, tags, reports of the lab.
 //!
 //! One array admin always remains. Of an API token only the hash is kept. An alert never waits for
 //! the store.
 
 mod alerts;
 mod lab_reports;
+mod notifications;
 mod settings;
 mod tags;
 mod users;

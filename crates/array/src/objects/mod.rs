@@ -10,6 +10,7 @@ pub(crate) mod groups;
 pub(crate) mod host_groups;
 pub(crate) mod hosts;
 pub mod lab_reports;
+pub mod notifications;
 pub(crate) mod ports;
 pub mod settings;
 pub(crate) mod snapshots;

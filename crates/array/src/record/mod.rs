@@ -18,6 +18,7 @@
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
 //! 'L' report's name in lower case         report of the lab
+//! 'N'                                     who is told of alerts, with the relay's password
 //! 'p' relative target port id (2)         port, with its address
 //! 'k'                                     array time, and the time of the day then
 //! ```
@@ -31,6 +32,7 @@ mod groups;
 mod host_groups;
 mod hosts;
 mod lab_reports;
+mod notifications;
 mod ports;
 mod reservations;
 mod row;
@@ -52,6 +54,7 @@ pub(crate) use groups::{group, group_key};
 pub(crate) use host_groups::{host_group, host_group_key, shared_connection_key};
 pub(crate) use hosts::{connection, connection_key, host, host_key};
 pub(crate) use lab_reports::{lab_report, lab_report_key};
+pub(crate) use notifications::{notifications, notifications_key};
 pub(crate) use ports::{port, port_key};
 pub(crate) use reservations::{ReservationPart, reservation_key};
 pub(crate) use row::Row;
@@ -70,6 +73,7 @@ use crate::objects::groups::{Group, GroupId};
 use crate::objects::host_groups::{HostGroup, HostGroupId};
 use crate::objects::hosts::{Host, HostId};
 use crate::objects::lab_reports::LabReport;
+use crate::objects::notifications::Notifications;
 use crate::objects::ports::PortPlace;
 use crate::objects::settings::Settings;
 use crate::objects::snapshots::SnapshotRecord;
@@ -100,6 +104,7 @@ pub(crate) enum Stored {
     Audit(AuditEntry),
     Alert(Alert),
     LabReport(LabReport),
+    Notifications(Notifications),
     Port(PortPlace, u16),
     Time(TimeRecord),
 }
@@ -162,15 +167,25 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let id = GroupId(id(rest)?);
             Ok(Stored::Group(id, groups::decode_group(parse(key, value)?)?))
         }
+        [b'p', rest @ ..] => {
+            let (place, id) = ports::decode_port(key, rest, &parse(key, value)?)?;
+            Ok(Stored::Port(place, id))
+        }
+        _ => decode_managed(key, value),
+    }
+}
+
+/// Decodes a record of what administrators manage besides storage.
+fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
+    match key {
         [b'u', ..] => users::decode_user(key, parse(key, value)?).map(Stored::User),
         [b'a', ..] => audit::decode_audit(key, parse(key, value)?).map(Stored::Audit),
         [b'A', ..] => alerts::decode_alert(key, parse(key, value)?).map(Stored::Alert),
         [b'L', ..] => {
             lab_reports::decode_lab_report(key, parse(key, value)?).map(Stored::LabReport)
         }
-        [b'p', rest @ ..] => {
-            let (place, id) = ports::decode_port(key, rest, &parse(key, value)?)?;
-            Ok(Stored::Port(place, id))
+        [b'N'] => {
+            notifications::decode_notifications(key, parse(key, value)?).map(Stored::Notifications)
         }
         _ => Err(damaged(key, "nobody knows this key")),
     }

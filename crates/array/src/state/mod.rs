@@ -25,12 +25,14 @@ mod tags;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use block::VolumeId;
 
 use crate::error::Error;
 use crate::objects::groups::{Group, GroupId};
 use crate::objects::hosts::HostId;
+use crate::objects::notifications::Notifications;
 use crate::objects::ports::Ports;
 use crate::objects::settings::Settings;
 use crate::objects::snapshots::SnapshotRecord;
@@ -84,6 +86,7 @@ pub(crate) struct State {
     connection_count: usize,
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
+    pub(crate) notifications: Arc<Notifications>,
     pub(crate) ports: Ports,
     pub(crate) time: ArrayTime,
     /// The array's own volume, unless the pool has none yet.
@@ -124,6 +127,7 @@ impl State {
             connection_count: 0,
             tags: Tags::default(),
             lab_reports: LabReports::default(),
+            notifications: Arc::default(),
             ports: Ports::new(),
             time: ArrayTime::default(),
             token_volume: None,

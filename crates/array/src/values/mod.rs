@@ -7,6 +7,7 @@ pub mod identity;
 pub mod limits;
 pub mod name;
 pub mod personality;
+pub mod receivers;
 pub(crate) mod reduction;
 pub mod retention;
 pub mod schedule;

@@ -66,6 +66,10 @@ name_type!(
     LabReportName
 );
 name_type!(
+    /// The name of a syslog server: as a volume's.
+    SyslogServerName
+);
+name_type!(
     /// An iSCSI name (RFC 7143 section 4.2.7): `iqn.`, `eui.` or `naa.`, in lower case.
     InitiatorName
 );
@@ -187,6 +191,22 @@ impl LabReportName {
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
         check("lab report", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl SyslogServerName {
+    /// In lower case, for comparison.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("syslog server", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 }

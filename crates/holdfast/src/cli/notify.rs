@@ -22,6 +22,9 @@ const DESTINATIONS_MAX: usize = 16;
 /// The shortest secret of a webhook, in bytes.
 const SECRET_BYTES_MIN: usize = 16;
 
+/// How the names of those begin that the pool keeps.
+const KEPT: [&str; 2] = [api::WATCHERS, api::SYSLOG_SERVERS];
+
 /// A destination.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -141,6 +144,9 @@ pub fn check(all: &[NotifyConfig]) -> Result<(), String> {
         if name.is_empty() || name.len() > 63 || name.chars().any(|c| !c.is_ascii_graphic()) {
             return Err("the name of a [[notify]] is 1 to 63 printable characters".into());
         }
+        if KEPT.iter().any(|list| name.starts_with(list)) {
+            return Err(format!("{name} is the name of a receiver that the pool keeps"));
+        }
         if !names.insert(name) {
             return Err(format!("two [[notify]] are called {name}"));
         }
@@ -223,7 +229,7 @@ impl NotifyConfig {
                     }
                 };
                 let address = place(&config.address).map_err(usage)?.to_string();
-                let hostname = hostname();
+                let hostname = crate::serve::notify::hostname();
                 let syslog = Syslog { address, transport, hostname };
                 (config.severity, config.audit, Arc::new(syslog))
             }
@@ -263,10 +269,8 @@ impl MailConfig {
             credentials,
             from: self.from.clone(),
             to: self.to.clone(),
+            subject_prefix: String::new(),
+            body_prefix: String::new(),
         })
     }
-}
-
-fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

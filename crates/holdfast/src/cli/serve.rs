@@ -210,7 +210,9 @@ impl Manager<'_> {
     fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher, Attendant), Failure> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
-        let notifier = Arc::new(Notifier::start(destinations).map_err(failed)?);
+        let array = self.opened.array.clone();
+        let source = Box::new(move || array.notifications());
+        let notifier = Arc::new(Notifier::start(destinations, source).map_err(failed)?);
         let credentials = self.credentials();
         let certificate = move || {
             let credentials = credentials.as_ref()?;

@@ -150,10 +150,10 @@ impl Watch for Watched {
         ended.map(|(ended_ms, session)| (ended_ms, session_of(session))).collect()
     }
 
-    fn test_notifications(&self) -> Vec<NotificationTest> {
+    fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         let array = self.array.name();
         let event = Event { news: News::Test, time_ms: now_ms(), array };
-        let tested = self.notifier.test(&event).into_iter();
+        let tested = self.notifier.test(&event, is_wanted).into_iter();
         tested
             .map(|(destination, sent)| NotificationTest { destination, error: sent.err() })
             .collect()

@@ -81,6 +81,11 @@ impl Keeper {
     }
 }
 
+/// The number of the newest entry of the audit log.
+fn newest_change(array: &Array) -> u64 {
+    array.audit_log(None, 1).first().map_or(0, |entry| entry.number)
+}
+
 /// Tells others what is new.
 struct Teller {
     array: Arc<Array>,
@@ -91,7 +96,7 @@ struct Teller {
 
 impl Teller {
     fn new(array: Arc<Array>, notifier: Arc<Notifier>) -> Self {
-        let last_change = array.audit_log(None, 1).first().map_or(0, |entry| entry.number);
+        let last_change = newest_change(&array);
         Self { array, notifier, last_change }
     }
 
@@ -103,6 +108,8 @@ impl Teller {
 
     fn tell(&mut self, now_ms: u64) {
         if self.notifier.is_empty() {
+            // Whoever is named later is not told what came before.
+            self.last_change = newest_change(&self.array);
             return;
         }
         let array = self.array.name();

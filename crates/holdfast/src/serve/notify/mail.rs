@@ -37,6 +37,10 @@ pub struct Mail {
     pub from: Address,
     /// Who gets it: at least one.
     pub to: Vec<Address>,
+    /// What stands before each subject; may be empty.
+    pub subject_prefix: String,
+    /// What stands before each text; may be empty.
+    pub body_prefix: String,
 }
 
 impl Sender for Mail {
@@ -85,12 +89,20 @@ impl Mail {
     fn message(&self, event: &Event) -> Result<Message, lettre::error::Error> {
         let mut builder = Message::builder()
             .from(Mailbox::new(Some(format!("Holdfast {}", event.array)), self.from.clone()))
-            .subject(subject(event))
+            .subject(after(&self.subject_prefix, " ", subject(event)))
             .header(header::ContentType::TEXT_PLAIN);
         for to in &self.to {
             builder = builder.to(Mailbox::new(None, to.clone()));
         }
-        builder.body(body(event))
+        builder.body(after(&self.body_prefix, "\n\n", body(event)))
+    }
+}
+
+/// A text after a prefix, if there is one.
+fn after(prefix: &str, between: &str, text: String) -> String {
+    match prefix {
+        "" => text,
+        prefix => format!("{prefix}{between}{text}"),
     }
 }
 

@@ -4,10 +4,11 @@
 //! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and
 //! given up in the end. While a destination fails, that is an alert of its own.
 //!
-//! * [`event`]: what is told,
+//! * [`event`]: what is told, [`kept`]: whom the pool names,
 //! * [`syslog`], [`webhook`], [`mail`]: how, [`tls`]: whom they trust.
 
 mod event;
+mod kept;
 mod mail;
 mod syslog;
 mod tls;
@@ -23,9 +24,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use array::Severity;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use event::{Event, News};
+use kept::Kept;
+pub use kept::Source;
 pub use mail::{Mail, MailSecurity};
 pub use syslog::{Syslog, Transport};
 pub use tls::{TlsError, client_config};
@@ -88,95 +91,136 @@ struct State {
     waiting: VecDeque<Arc<Event>>,
     is_sending: bool,
     stop: bool,
+    /// Whether the destination has been changed since the last attempt.
+    is_renewed: bool,
     /// Why the last attempt failed, if it did.
     trouble: Option<String>,
     dropped: u64,
 }
 
-struct Queue {
+/// A destination with its queue, which a thread works off.
+struct Worker {
+    destination: RwLock<Arc<Destination>>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// One destination with its thread.
-struct Worker {
-    destination: Arc<Destination>,
-    queue: Arc<Queue>,
+impl Worker {
+    /// Starts the thread.
+    fn start(destination: Destination, pause: Duration) -> io::Result<Arc<Self>> {
+        let worker = Arc::new(Self {
+            destination: RwLock::new(Arc::new(destination)),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let its = worker.clone();
+        thread::Builder::new().name("notify".into()).spawn(move || work(&its, pause))?;
+        Ok(worker)
+    }
+
+    /// The destination as it is now.
+    fn destination(&self) -> Arc<Destination> {
+        self.destination.read().clone()
+    }
+
+    /// From now on, what waits and what comes is sent there, and that at once.
+    fn renew(&self, destination: Destination) {
+        *self.destination.write() = Arc::new(destination);
+        self.state.lock().is_renewed = true;
+        self.changed.notify_all();
+    }
+
+    /// Ends the thread, after what waits if that goes at once.
+    fn stop(&self) {
+        self.state.lock().stop = true;
+        self.changed.notify_all();
+    }
+
+    fn tell(&self, event: &Arc<Event>) {
+        let destination = self.destination();
+        if !destination.wants(event) {
+            return;
+        }
+        let mut state = self.state.lock();
+        if state.waiting.len() >= QUEUE_MAX {
+            state.dropped += 1;
+            if state.dropped.is_power_of_two() {
+                let (name, count) = (&destination.name, state.dropped);
+                tracing::error!("{count} events for {name} were dropped: it is too slow");
+            }
+            return;
+        }
+        state.waiting.push_back(event.clone());
+        self.changed.notify_all();
+    }
 }
 
-/// All destinations.
+/// All destinations: those of the configuration, and those that the pool names now.
 pub struct Notifier {
-    workers: Vec<Worker>,
+    fixed: Vec<Arc<Worker>>,
+    kept: Kept,
 }
 
 impl Notifier {
-    /// Starts a thread for each destination.
+    /// Starts a thread for each destination; `source` is what the pool names, at any time.
     ///
     /// # Errors
     /// Where a thread can't be had.
-    pub fn start(destinations: Vec<Destination>) -> io::Result<Self> {
-        Self::with_pause(destinations, PAUSE_MIN)
+    pub fn start(destinations: Vec<Destination>, source: Source) -> io::Result<Self> {
+        Self::with_pause(destinations, source, PAUSE_MIN)
     }
 
-    fn with_pause(destinations: Vec<Destination>, pause: Duration) -> io::Result<Self> {
-        let mut notifier = Self { workers: Vec::new() };
-        for destination in destinations {
-            let destination = Arc::new(destination);
-            let state = Mutex::new(State::default());
-            let queue = Arc::new(Queue { state, changed: Condvar::new() });
-            let (its, its_queue) = (destination.clone(), queue.clone());
-            notifier.workers.push(Worker { destination, queue });
-            thread::Builder::new()
-                .name("notify".into())
-                .spawn(move || work(&its, &its_queue, pause))?;
-        }
-        Ok(notifier)
+    fn with_pause(
+        destinations: Vec<Destination>,
+        source: Source,
+        pause: Duration,
+    ) -> io::Result<Self> {
+        let fixed = destinations.into_iter().map(|it| Worker::start(it, pause));
+        Ok(Self { fixed: fixed.collect::<io::Result<_>>()?, kept: Kept::new(source, pause) })
+    }
+
+    /// All that there are now.
+    fn workers(&self) -> Vec<Arc<Worker>> {
+        self.fixed.iter().cloned().chain(self.kept.workers()).collect()
     }
 
     /// Whether there is nobody to be told.
     pub fn is_empty(&self) -> bool {
-        self.workers.is_empty()
+        self.workers().is_empty()
     }
 
     /// Has an event sent to all who want it. Does not wait.
     pub fn tell(&self, event: &Arc<Event>) {
-        for worker in self.workers.iter().filter(|worker| worker.destination.wants(event)) {
-            let mut state = worker.queue.state.lock();
-            if state.waiting.len() >= QUEUE_MAX {
-                state.dropped += 1;
-                if state.dropped.is_power_of_two() {
-                    let (name, count) = (&worker.destination.name, state.dropped);
-                    tracing::error!("{count} events for {name} were dropped: it is too slow");
-                }
-                continue;
-            }
-            state.waiting.push_back(event.clone());
-            worker.queue.changed.notify_all();
-        }
+        self.workers().iter().for_each(|worker| worker.tell(event));
     }
 
     /// Each destination, and why the last attempt to reach it failed, if it did.
     pub fn troubles(&self) -> Vec<(String, Option<String>)> {
-        let trouble = |worker: &Worker| worker.queue.state.lock().trouble.clone();
-        let all = self.workers.iter();
-        all.map(|worker| (worker.destination.name.clone(), trouble(worker))).collect()
+        let trouble = |worker: Arc<Worker>| {
+            (worker.destination().name.clone(), worker.state.lock().trouble.clone())
+        };
+        self.workers().into_iter().map(trouble).collect()
     }
 
-    /// Sends an event to each destination, once, all at the same time, and waits for what comes of
-    /// it.
-    pub fn test(&self, event: &Event) -> Vec<(String, Result<(), String>)> {
+    /// Sends an event to each destination that is wanted, once, all at the same time, and waits for
+    /// what comes of it.
+    pub fn test(
+        &self,
+        event: &Event,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Vec<(String, Result<(), String>)> {
+        let all = self.workers().into_iter().map(|worker| worker.destination());
+        let wanted: Vec<_> = all.filter(|destination| is_wanted(&destination.name)).collect();
         thread::scope(|scope| {
-            let send = |worker: &Worker| {
-                let destination = worker.destination.clone();
+            let send = |destination: &Arc<Destination>| {
+                let destination = destination.clone();
                 scope.spawn(move || destination.sender.send(event))
             };
-            let sent: Vec<_> = self.workers.iter().map(|w| (w, send(w))).collect();
+            let sent: Vec<_> = wanted.iter().map(|it| (it, send(it))).collect();
             let outcome = |sent: thread::ScopedJoinHandle<'_, Result<(), String>>| {
                 sent.join().unwrap_or_else(|_| Err("it failed; the log says why".into()))
             };
-            let named = sent
-                .into_iter()
-                .map(|(worker, sent)| (worker.destination.name.clone(), outcome(sent)));
+            let named = sent.into_iter().map(|(it, sent)| (it.name.clone(), outcome(sent)));
             named.collect()
         })
     }
@@ -186,12 +230,11 @@ impl Drop for Notifier {
     /// What waits is sent, if it goes at once; nothing holds the end up for long.
     fn drop(&mut self) {
         let end = Instant::now() + END_TIMEOUT;
-        for worker in &self.workers {
-            let mut state = worker.queue.state.lock();
-            state.stop = true;
-            worker.queue.changed.notify_all();
+        for worker in self.fixed.iter().cloned().chain(self.kept.started()) {
+            worker.stop();
+            let mut state = worker.state.lock();
             while state.trouble.is_none() && (state.is_sending || !state.waiting.is_empty()) {
-                if worker.queue.changed.wait_until(&mut state, end).timed_out() {
+                if worker.changed.wait_until(&mut state, end).timed_out() {
                     break;
                 }
             }
@@ -200,20 +243,20 @@ impl Drop for Notifier {
 }
 
 /// The life of a destination's thread.
-fn work(destination: &Destination, queue: &Queue, pause_min: Duration) {
+fn work(worker: &Worker, pause_min: Duration) {
     loop {
         let event = {
-            let mut state = queue.state.lock();
+            let mut state = worker.state.lock();
             while state.waiting.is_empty() && !state.stop {
-                queue.changed.wait(&mut state);
+                worker.changed.wait(&mut state);
             }
             let Some(event) = state.waiting.pop_front() else { return };
             state.is_sending = true;
             event
         };
-        let goes_on = deliver(destination, queue, &event, pause_min);
-        queue.state.lock().is_sending = false;
-        queue.changed.notify_all();
+        let goes_on = deliver(worker, &event, pause_min);
+        worker.state.lock().is_sending = false;
+        worker.changed.notify_all();
         if !goes_on {
             return;
         }
@@ -221,12 +264,13 @@ fn work(destination: &Destination, queue: &Queue, pause_min: Duration) {
 }
 
 /// Sends an event, again and again if need be; false at the end.
-fn deliver(destination: &Destination, queue: &Queue, event: &Event, pause_min: Duration) -> bool {
-    let name = &destination.name;
+fn deliver(worker: &Worker, event: &Event, pause_min: Duration) -> bool {
     let mut pause = pause_min;
     for attempt in 1..=ATTEMPTS_MAX {
+        let destination = worker.destination();
+        let name = &destination.name;
         let result = destination.sender.send(event);
-        let mut state = queue.state.lock();
+        let mut state = worker.state.lock();
         match result {
             Ok(()) => {
                 if state.trouble.take().is_some() {
@@ -243,14 +287,26 @@ fn deliver(destination: &Destination, queue: &Queue, event: &Event, pause_min: D
         }
         if attempt < ATTEMPTS_MAX && !state.stop {
             let end = Instant::now() + pause;
-            while !state.stop && !queue.changed.wait_until(&mut state, end).timed_out() {}
+            while !state.stop
+                && !state.is_renewed
+                && !worker.changed.wait_until(&mut state, end).timed_out()
+            {}
         }
         if state.stop {
             tracing::warn!("a notification to {name} was not sent before the end");
             return false;
         }
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause = match std::mem::take(&mut state.is_renewed) {
+            true => pause_min,
+            false => (pause * 2).min(PAUSE_MAX),
+        };
     }
+    let name = &worker.destination().name;
     tracing::error!("a notification to {name} is given up: {}", event.text());
     true
+}
+
+/// What this machine is called.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

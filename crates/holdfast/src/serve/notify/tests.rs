@@ -1,5 +1,7 @@
 //! The queue, and each way of telling, against a stand-in of its receiver.
 
+mod kept;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,6 +62,11 @@ impl Sender for Moody {
     }
 }
 
+/// A notifier that the pool names nobody to.
+fn start(destinations: Vec<Destination>, pause: Duration) -> io::Result<Notifier> {
+    Notifier::with_pause(destinations, Box::new(Arc::default), pause)
+}
+
 fn moody(failures: usize) -> (Destination, mpsc::Receiver<String>) {
     let (taken, received) = mpsc::channel();
     (destination(Moody { failures: AtomicUsize::new(failures), taken }), received)
@@ -68,7 +75,7 @@ fn moody(failures: usize) -> (Destination, mpsc::Receiver<String>) {
 #[test]
 fn what_fails_is_tried_again_and_what_is_not_wanted_is_not_sent() {
     let (destination, received) = moody(3);
-    let notifier = Notifier::with_pause(vec![destination], Duration::from_millis(1)).unwrap();
+    let notifier = start(vec![destination], Duration::from_millis(1)).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Info)));
     let deed = array::Deed {
         time_ms: 1,
@@ -91,7 +98,7 @@ fn what_fails_is_tried_again_and_what_is_not_wanted_is_not_sent() {
 #[test]
 fn a_failure_is_a_trouble_until_it_is_over_and_is_given_up_in_the_end() {
     let (destination, received) = moody(ATTEMPTS_MAX as usize);
-    let notifier = Notifier::with_pause(vec![destination], Duration::ZERO).unwrap();
+    let notifier = start(vec![destination], Duration::ZERO).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Warning)));
     let event = Event { news: News::Closed(alert(Severity::Warning)), ..opened(Severity::Warning) };
     notifier.tell(&Arc::new(event));
@@ -104,7 +111,7 @@ fn a_failure_is_a_trouble_until_it_is_over_and_is_given_up_in_the_end() {
 #[test]
 fn a_queue_is_bounded_and_the_end_does_not_wait_for_what_fails() {
     let (destination, received) = moody(usize::MAX);
-    let notifier = Notifier::with_pause(vec![destination], Duration::from_secs(3600)).unwrap();
+    let notifier = start(vec![destination], Duration::from_secs(3600)).unwrap();
     notifier.tell(&Arc::new(opened(Severity::Warning)));
     while notifier.troubles()[0].1.is_none() {
         thread::yield_now();
@@ -113,10 +120,10 @@ fn a_queue_is_bounded_and_the_end_does_not_wait_for_what_fails() {
         notifier.tell(&Arc::new(opened(Severity::Warning)));
     }
     {
-        let state = notifier.workers[0].queue.state.lock();
+        let state = notifier.fixed[0].state.lock();
         assert_eq!((state.waiting.len(), state.dropped), (QUEUE_MAX, 10));
     }
-    assert_eq!(notifier.test(&opened(Severity::Info))[0].1, Err("not now".into()));
+    assert_eq!(notifier.test(&opened(Severity::Info), |_| true)[0].1, Err("not now".into()));
     drop(notifier);
     assert!(received.try_recv().is_err());
 }
@@ -318,6 +325,8 @@ fn mail(port: u16, security: MailSecurity) -> Mail {
         credentials: None,
         from: "array@example.com".parse().unwrap(),
         to: vec!["anna@example.com".parse().unwrap(), "otto@example.com".parse().unwrap()],
+        subject_prefix: String::new(),
+        body_prefix: String::new(),
     }
 }
 

@@ -1,0 +1,103 @@
+//! What `alert-watchers` and `syslog-servers` have in common: tests of them.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{Answer, Items, Listed, Listing, Named, Query, Refused, answer};
+use crate::{Interface, NotificationTest};
+
+/// The name of the one controller, from which everything is sent.
+const CONTROLLER: &str = "CT0";
+
+/// The result of a test of one receiver.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestTestResult {
+    /// The address of the component that sends: empty, as the system chooses it.
+    pub component_address: String,
+    /// The component that sends: the controller.
+    pub component_name: String,
+    /// What the test does.
+    pub description: String,
+    /// Where it was sent.
+    pub destination: String,
+    /// Whether the receiver is told of alerts.
+    pub enabled: bool,
+    /// The receiver.
+    pub resource: Named,
+    /// Why it failed; empty if it did not.
+    pub result_details: String,
+    /// Whether it was sent.
+    pub success: bool,
+    /// `sending`.
+    pub test_type: String,
+}
+
+impl Listed for RestTestResult {
+    fn key(&self) -> String {
+        self.resource.name.clone()
+    }
+}
+
+/// A receiver to be tested.
+pub(super) struct Tested {
+    /// Its name in its list.
+    pub(super) name: String,
+    /// Its name among all destinations.
+    pub(super) notified_as: String,
+    /// Where messages to it are sent.
+    pub(super) destination: String,
+    /// Whether it is told of alerts.
+    pub(super) is_enabled: bool,
+}
+
+/// Sends a test event to each of a list, or to those that the query names, and returns the results.
+pub(super) async fn tested(
+    interface: Arc<Interface>,
+    mut query: Query,
+    all: impl Fn(&Interface) -> Vec<Tested> + Send + 'static,
+) -> Answer {
+    let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| {
+        let mut all = all(interface);
+        let is_there = |name: &&String| all.iter().any(|one| one.name.eq_ignore_ascii_case(name));
+        if let Some(missing) = names.iter().find(|name| !is_there(name)) {
+            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+        }
+        let is_named = |one: &Tested| names.iter().any(|name| one.name.eq_ignore_ascii_case(name));
+        all.retain(|one| names.is_empty() || is_named(one));
+        let is_wanted = |name: &str| all.iter().any(|one| one.notified_as == name);
+        let results = interface.watch.test_notifications(&is_wanted);
+        let shown = all.into_iter().map(|tested| result(tested, &results));
+        listing.all(&shown.collect::<Vec<_>>())
+    })
+    .await
+}
+
+fn result(tested: Tested, results: &[NotificationTest]) -> RestTestResult {
+    let sent = results.iter().find(|result| result.destination == tested.notified_as);
+    let error = match (sent, tested.is_enabled) {
+        (Some(sent), _) => sent.error.clone(),
+        (None, false) => Some("It is not enabled.".into()),
+        (None, true) => Some("No mail can be sent: no relay is set up (smtp-servers).".into()),
+    };
+    RestTestResult {
+        component_address: String::new(),
+        component_name: CONTROLLER.into(),
+        description: "Sends a test notification.".into(),
+        destination: tested.destination,
+        enabled: tested.is_enabled,
+        resource: Named { name: tested.name },
+        success: error.is_none(),
+        result_details: error.unwrap_or_default(),
+        test_type: "sending".into(),
+    }
+}
+
+/// Those of a list that are named, as the response to a change of them.
+pub(super) fn named<T: Listed + Clone>(all: &[T], names: &[String]) -> Result<Items, Refused> {
+    let is_named = |one: &&T| names.iter().any(|name| one.key().eq_ignore_ascii_case(name));
+    Items::of(all.iter().filter(is_named).cloned())
+}

@@ -1,0 +1,176 @@
+//! `syslog-servers`: who is told of alerts and of changes by syslog. They are kept in the pool.
+
+use array::{SyslogServer, SyslogUri};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::arrays::{listed_by_name, short};
+use super::receivers::{RestTestResult, Tested, named, tested};
+use super::{
+    Answer, Body, Items, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
+};
+use crate::{Interface, Shared, syslog_destination};
+
+/// What all servers are told of: alerts and changes.
+const SERVICE: &str = "management";
+/// What all of them are.
+const TARGET_TYPE: &str = "syslog";
+
+/// A syslog server.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestSyslogServer {
+    /// Its name.
+    pub name: String,
+    /// What it is told of: `management`, which is alerts and changes.
+    pub services: Vec<String>,
+    /// `syslog`.
+    pub target_type: String,
+    /// `udp://HOST:PORT`, `tcp://HOST:PORT` or `tls://HOST:PORT`, as it was given.
+    pub uri: String,
+}
+
+listed_by_name!(RestSyslogServer);
+
+fn all(interface: &Interface) -> Vec<RestSyslogServer> {
+    let shown = |server: &SyslogServer| RestSyslogServer {
+        name: server.name.to_string(),
+        services: vec![SERVICE.into()],
+        target_type: TARGET_TYPE.into(),
+        uri: server.uri.to_string(),
+    };
+    interface.array.notifications().servers().map(shown).collect()
+}
+
+/// Lists the syslog servers.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/syslog-servers",
+    tag = "notifications",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestSyslogServer>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
+    short(interface, query, all).await
+}
+
+/// What a server is set to.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SyslogServerPost {
+    /// Its name, if it is given here as well: the same as in the query.
+    pub name: Option<String>,
+    /// Only `management`.
+    pub services: Option<Vec<String>>,
+    /// Only `syslog`.
+    pub target_type: Option<String>,
+    /// `udp://HOST:PORT`, `tcp://HOST:PORT` or `tls://HOST:PORT`; without a port 514, and 6514
+    /// with TLS.
+    pub uri: Option<String>,
+}
+
+impl SyslogServerPost {
+    /// The URI, for the servers that the query names.
+    fn uri(self, names: &[String]) -> Result<SyslogUri, Refused> {
+        if self.services.is_some_and(|all| all.iter().any(|service| service != SERVICE)) {
+            return Err(Refused::unsupported("services", "A service other than management"));
+        }
+        if self.target_type.is_some_and(|kind| kind != TARGET_TYPE) {
+            return Err(Refused::unsupported("target_type", "A target other than syslog"));
+        }
+        let is_other = |name: &String| names != std::slice::from_ref(name);
+        if self.name.as_ref().is_some_and(is_other) {
+            return Err(Refused::unsupported("name", "Another name for a syslog server"));
+        }
+        let uri = self.uri.ok_or_else(|| Refused::bad("uri", "Give a uri."))?;
+        Ok(SyslogUri::new(&uri)?)
+    }
+}
+
+/// Adds a server, or several with one URI.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/syslog-servers",
+    tag = "notifications",
+    params(NameParams),
+    request_body = SyslogServerPost,
+    responses((status = 200, body = ItemsOf<RestSyslogServer>), Refusals)
+)]
+pub(super) async fn create(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<SyslogServerPost>,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    let uri = asked.uri(&names)?;
+    answer(interface, move |interface| {
+        interface.array.create_syslog_servers(&names, &uri)?;
+        named(&all(interface), &names)
+    })
+    .await
+}
+
+/// Gives servers another URI.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/syslog-servers",
+    tag = "notifications",
+    params(NameParams),
+    request_body = SyslogServerPost,
+    responses((status = 200, body = ItemsOf<RestSyslogServer>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<SyslogServerPost>,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    let uri = asked.uri(&names)?;
+    answer(interface, move |interface| {
+        interface.array.move_syslog_servers(&names, &uri)?;
+        named(&all(interface), &names)
+    })
+    .await
+}
+
+/// Removes servers.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/syslog-servers",
+    tag = "notifications",
+    params(NameParams),
+    responses((status = 200, description = "They are gone."), Refusals)
+)]
+pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    answer(interface, move |interface| {
+        interface.array.delete_syslog_servers(&names)?;
+        Items::of::<RestSyslogServer>([])
+    })
+    .await
+}
+
+/// Sends a test notification to all servers, or to some, and returns the results. Array admins
+/// only, as it has something sent.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/syslog-servers/test",
+    tag = "notifications",
+    params(NameParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestTestResult>), Refusals)
+)]
+pub(super) async fn try_out(State(interface): Shared, query: Query) -> Answer {
+    tested(interface, query, |interface| {
+        let tested = |server: &SyslogServer| Tested {
+            name: server.name.to_string(),
+            notified_as: syslog_destination(server.name.as_str()),
+            destination: server.uri.to_string(),
+            is_enabled: true,
+        };
+        interface.array.notifications().servers().map(tested).collect()
+    })
+    .await
+}

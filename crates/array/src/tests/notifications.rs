@@ -1,0 +1,120 @@
+//! Who is told of alerts: what is taken, refused and kept.
+
+use super::*;
+use crate::objects::notifications::{SYSLOG_SERVERS_MAX, WATCHERS_MAX};
+
+fn names(of: &[&str]) -> Vec<String> {
+    of.iter().map(ToString::to_string).collect()
+}
+
+fn relay(host: &str, domain: &str) -> RelayChange {
+    let (host, sender_domain) = (Some(host.into()), Some(domain.into()));
+    RelayChange { host, sender_domain, ..RelayChange::default() }
+}
+
+#[test]
+fn a_relay_is_set_checked_and_kept_with_its_password() {
+    let (store, array) = new_array();
+    assert_eq!(array.notifications().relay, Relay::default());
+    assert!(!store.kept.lock().0.contains_key(b"N".as_slice()), "nothing is stored yet");
+    let code = |change: RelayChange| array.change_relay(change).unwrap_err().code();
+    assert_eq!(code(relay("mail.example.com", "")), "invalid_relay");
+    assert_eq!(code(relay("mail example", "example.com")), "invalid_relay");
+    assert_eq!(code(relay("mail", "a b")), "invalid_relay");
+    array.change_relay(relay("mail.example.com:2525", "example.com")).unwrap();
+    assert_eq!(array.notifications().relay.place(), Some(("mail.example.com".into(), 2525)));
+    let login = |user: &str, password: &str, encryption| RelayChange {
+        user: Some(user.into()),
+        password: Some(RelayPassword::new(password)),
+        encryption: Some(encryption),
+        ..RelayChange::default()
+    };
+    assert_eq!(code(login("array", "horse", Encryption::None)), "invalid_relay", "in the clear");
+    assert_eq!(code(login("array", "", Encryption::Tls)), "invalid_relay");
+    assert_eq!(code(login("", "horse", Encryption::Tls)), "invalid_relay");
+    let set = array.change_relay(login("array", "horse", Encryption::StartTls)).unwrap();
+    assert!(!format!("{set:?}").contains("horse"));
+    // The password goes nowhere else unless it is given again.
+    assert_eq!(code(relay("other.example.com", "example.com")), "invalid_relay");
+    let none = RelayChange { encryption: Some(Encryption::None), ..RelayChange::default() };
+    assert_eq!(code(none), "invalid_relay");
+    let prefix = "x".repeat(65);
+    let prefix = RelayChange { subject_prefix: Some(prefix), ..RelayChange::default() };
+    assert_eq!(code(prefix), "invalid_relay");
+    let array = Array::open(store.clone(), false).unwrap();
+    let kept = array.notifications();
+    assert_eq!((&kept.relay, kept.relay.password.expose()), (&set, "horse"));
+    // Without its user the password is gone.
+    let user = RelayChange { user: Some(String::new()), ..RelayChange::default() };
+    assert_eq!(array.change_relay(user).unwrap().password.expose(), "");
+    let stored = store.kept.lock().0[b"N".as_slice()].clone();
+    assert!(!String::from_utf8(stored).unwrap().contains("horse"));
+}
+
+#[test]
+fn watchers_and_servers_are_added_changed_removed_and_kept() {
+    let (store, array) = new_array();
+    array.create_watchers(&names(&["Anna@example.com", "otto@example.com"]), true).unwrap();
+    let uri = SyslogUri::new("udp://log.example.com:514").unwrap();
+    array.create_syslog_servers(&names(&["log1"]), &uri).unwrap();
+    // All of them or none, ignoring case.
+    for (refused, code) in [
+        (array.create_watchers(&names(&["x@y.z", "anna@EXAMPLE.com"]), true), "receiver_exists"),
+        (array.create_watchers(&names(&["x@y.z", "x"]), true), "invalid_address"),
+        (array.enable_watchers(&names(&["otto@example.com", "x@y.z"]), false), "no_such_receiver"),
+        (array.delete_watchers(&names(&["otto@example.com", "x@y.z"])), "no_such_receiver"),
+        (array.create_syslog_servers(&names(&["log2", "LOG1"]), &uri), "receiver_exists"),
+        (array.create_syslog_servers(&names(&["a b"]), &uri), "invalid_name"),
+        (array.move_syslog_servers(&names(&["log2"]), &uri), "no_such_receiver"),
+        (array.delete_syslog_servers(&names(&["log2"])), "no_such_receiver"),
+    ] {
+        assert_eq!(refused.unwrap_err().code(), code);
+    }
+    let before = array.notifications();
+    array.enable_watchers(&names(&["anna@example.com"]), true).unwrap();
+    array.move_syslog_servers(&names(&["LOG1"]), &uri).unwrap();
+    assert!(Arc::ptr_eq(&before, &array.notifications()), "nothing has changed");
+    array.enable_watchers(&names(&["anna@example.com"]), false).unwrap();
+    let tls = SyslogUri::new("tls://log.example.com").unwrap();
+    array.move_syslog_servers(&names(&["LOG1"]), &tls).unwrap();
+    array.delete_watchers(&names(&["OTTO@example.com", "otto@example.com"])).unwrap();
+    let array = Array::open(store, false).unwrap();
+    let kept = array.notifications();
+    let watchers: Vec<_> = kept.watchers().map(|w| (w.address.as_str(), w.is_enabled)).collect();
+    assert_eq!(watchers, [("Anna@example.com", false)]);
+    let servers: Vec<_> = kept.servers().map(|s| (s.name.as_str(), s.uri.as_str())).collect();
+    assert_eq!(servers, [("log1", "tls://log.example.com")]);
+    array.delete_syslog_servers(&names(&["log1"])).unwrap();
+    assert_eq!(array.notifications().servers().count(), 0);
+}
+
+#[test]
+fn there_are_so_many_at_most() {
+    let (_, array) = new_array();
+    let many: Vec<_> = (0..=WATCHERS_MAX).map(|n| format!("w{n}@example.com")).collect();
+    assert_eq!(array.create_watchers(&many, true).unwrap_err().code(), "limit_reached");
+    array.create_watchers(&many[1..], true).unwrap();
+    let uri = SyslogUri::new("udp://log").unwrap();
+    let many: Vec<_> = (0..=SYSLOG_SERVERS_MAX).map(|n| format!("log{n}")).collect();
+    assert_eq!(array.create_syslog_servers(&many, &uri).unwrap_err().code(), "limit_reached");
+    array.create_syslog_servers(&many[1..], &uri).unwrap();
+}
+
+#[test]
+fn a_record_that_contradicts_itself_is_refused() {
+    for row in [
+        r#"{"v":1,"relay":{"host":"mail"}}"#,
+        r#"{"v":1,"relay":{"encryption":"rot13"}}"#,
+        r#"{"v":1,"watchers":[{"address":"a@b","enabled":true},{"address":"A@b","enabled":true}]}"#,
+        r#"{"v":1,"syslog_servers":[{"name":"a","uri":"ftp://b"}]}"#,
+        r#"{"v":2}"#,
+    ] {
+        let store = Arc::new(MemoryStore::default());
+        store.kept.lock().0.insert(b"N".to_vec(), row.into());
+        assert!(Array::open(store, false).is_err(), "{row}");
+    }
+    // What a later version adds is no matter.
+    let store = Arc::new(MemoryStore::default());
+    store.kept.lock().0.insert(b"N".to_vec(), br#"{"v":1,"later":7}"#.to_vec());
+    assert_eq!(*Array::open(store, false).unwrap().notifications(), Notifications::default());
+}

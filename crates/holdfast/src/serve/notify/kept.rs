@@ -1,0 +1,172 @@
+//! The destinations that the pool names: alert watchers, who get mail by its relay, and syslog
+//! servers. They are looked at before each use, so that a change is in force at once; what waits
+//! for one that stays is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use array::{
+    Encryption, MailAddress, Notifications, Relay, Severity, SyslogProtocol, SyslogServer,
+};
+use lettre::address::Address;
+use parking_lot::Mutex;
+
+use super::{
+    Destination, Event, Mail, MailSecurity, Sender, Syslog, Transport, Worker, client_config,
+};
+
+/// What the pool names now. The same allocation as long as nothing has changed.
+pub type Source = Box<dyn Fn() -> Arc<Notifications> + Send + Sync>;
+
+/// A destination of the pool. Two that are equal send in the same way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Receiver {
+    /// Somebody who gets mail.
+    Watcher(Relay, MailAddress),
+    /// A syslog server.
+    Server(SyslogServer),
+}
+
+impl Receiver {
+    /// All that are told.
+    fn all(named: &Notifications) -> Vec<Self> {
+        let has_relay = named.relay.place().is_some();
+        let watchers = named.watchers().filter(|watcher| has_relay && watcher.is_enabled);
+        let watchers = watchers.map(|it| Self::Watcher(named.relay.clone(), it.address.clone()));
+        watchers.chain(named.servers().cloned().map(Self::Server)).collect()
+    }
+
+    /// Its name, which begins with the path of its list.
+    fn name(&self) -> String {
+        match self {
+            Self::Watcher(_, address) => api::watcher_destination(address.as_str()),
+            Self::Server(server) => api::syslog_destination(server.name.as_str()),
+        }
+    }
+
+    fn destination(&self) -> Destination {
+        let (severity, audit) = match self {
+            Self::Watcher(..) => (Severity::Warning, false),
+            Self::Server(_) => (Severity::Info, true),
+        };
+        Destination { name: self.name(), severity, audit, sender: Arc::new(self.clone()) }
+    }
+}
+
+impl Sender for Receiver {
+    fn send(&self, event: &Event) -> Result<(), String> {
+        match self {
+            Self::Watcher(relay, address) => mail(relay, address, &event.array)?.send(event),
+            Self::Server(server) => syslog(server)?.send(event),
+        }
+    }
+}
+
+/// How mail is sent to somebody.
+fn mail(relay: &Relay, to: &MailAddress, array: &str) -> Result<Mail, String> {
+    let (host, port) = relay.place().ok_or("there is no relay")?;
+    let sender = match relay.sender_username.as_str() {
+        "" => array,
+        name => name,
+    };
+    let refused = |error: lettre::address::AddressError| format!("an address: {error}");
+    let credentials = (relay.user.clone(), relay.password.expose().to_owned());
+    Ok(Mail {
+        host,
+        port,
+        security: match relay.encryption {
+            Encryption::None => MailSecurity::None,
+            Encryption::StartTls => MailSecurity::StartTls,
+            Encryption::Tls => MailSecurity::Tls,
+        },
+        ca_file: None,
+        credentials: Some(credentials).filter(|(user, _)| !user.is_empty()),
+        from: Address::new(sender, &relay.sender_domain).map_err(refused)?,
+        to: vec![to.as_str().parse().map_err(refused)?],
+        subject_prefix: relay.subject_prefix.clone(),
+        body_prefix: relay.body_prefix.clone(),
+    })
+}
+
+/// How a syslog server is told.
+fn syslog(server: &SyslogServer) -> Result<Syslog, String> {
+    let transport = match server.uri.protocol {
+        SyslogProtocol::Udp => Transport::Udp,
+        SyslogProtocol::Tcp => Transport::Tcp,
+        SyslogProtocol::Tls => {
+            Transport::Tls(client_config(None).map_err(|error| error.to_string())?)
+        }
+    };
+    Ok(Syslog { address: server.uri.address(), transport, hostname: super::hostname() })
+}
+
+/// The destinations of the pool, each with its thread.
+pub(super) struct Kept {
+    source: Source,
+    pause: Duration,
+    state: Mutex<Started>,
+}
+
+#[derive(Default)]
+struct Started {
+    /// What the pool named when they were started; `None` before the first look, and if some could
+    /// not be started.
+    of: Option<Arc<Notifications>>,
+    workers: Vec<(Receiver, Arc<Worker>)>,
+}
+
+impl Kept {
+    pub(super) fn new(source: Source, pause: Duration) -> Self {
+        Self { source, pause, state: Mutex::default() }
+    }
+
+    /// Those that the pool names now.
+    pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
+        let (named, mut state) = ((self.source)(), self.state.lock());
+        if !state.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &named)) {
+            let is_whole = state.follow(&named, self.pause);
+            state.of = is_whole.then_some(named);
+        }
+        state.all()
+    }
+
+    /// Those that are started, without a look at the pool.
+    pub(super) fn started(&self) -> Vec<Arc<Worker>> {
+        self.state.lock().all()
+    }
+}
+
+impl Started {
+    fn all(&self) -> Vec<Arc<Worker>> {
+        self.workers.iter().map(|(_, worker)| worker.clone()).collect()
+    }
+
+    /// Starts, changes and stops threads. Returns whether all could be started.
+    fn follow(&mut self, named: &Notifications, pause: Duration) -> bool {
+        let mut old = std::mem::take(&mut self.workers);
+        let mut is_whole = true;
+        for receiver in Receiver::all(named) {
+            let name = receiver.name();
+            let found = old.iter().position(|(before, _)| before.name() == name);
+            let worker = match found.map(|at| old.swap_remove(at)) {
+                Some((before, worker)) => {
+                    if before != receiver {
+                        worker.renew(receiver.destination());
+                    }
+                    worker
+                }
+                None => match Worker::start(receiver.destination(), pause) {
+                    Ok(worker) => worker,
+                    Err(error) => {
+                        tracing::error!("notifications to {name} can't be sent: {error}");
+                        is_whole = false;
+                        continue;
+                    }
+                },
+            };
+            self.workers.push((receiver, worker));
+        }
+        old.iter().for_each(|(_, worker)| worker.stop());
+        is_whole
+    }
+}

@@ -1,0 +1,112 @@
+//! Destinations of the pool: what is set is in force at once, and what waits is not lost.
+
+use array::{Array, Notifications, RelayChange, SyslogUri};
+
+use super::*;
+
+/// An array, and a notifier of what its pool names.
+fn world(pause: Duration) -> (tempfile::TempDir, Arc<Array>, Notifier) {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = sys::FileDisk::create(&directory.path().join("pool"), 512 << 20).unwrap();
+    store::Store::create(&disk, &[7; 64]).unwrap();
+    let store = store::Store::open(Arc::new(disk), store::OpenOptions::default()).unwrap();
+    let array = Arc::new(Array::open(Arc::new(store), false).unwrap());
+    let named = array.clone();
+    let source: Source = Box::new(move || -> Arc<Notifications> { named.notifications() });
+    let notifier = Notifier::with_pause(Vec::new(), source, pause).unwrap();
+    (directory, array, notifier)
+}
+
+fn name(of: &str) -> Vec<String> {
+    vec![of.to_owned()]
+}
+
+fn uri(scheme: &str, port: u16) -> SyslogUri {
+    SyslogUri::new(&format!("{scheme}://127.0.0.1:{port}")).unwrap()
+}
+
+fn test_event() -> Event {
+    Event { news: News::Test, ..opened(Severity::Info) }
+}
+
+fn received(socket: &UdpSocket) -> String {
+    let mut bytes = [0; 4096];
+    let length = socket.recv(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+#[test]
+fn a_syslog_server_is_told_from_when_it_is_named_until_it_is_removed() {
+    let (_directory, array, notifier) = world(Duration::from_secs(3600));
+    assert!(notifier.is_empty());
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let ports = [0, 1].map(|at: usize| sockets[at].local_addr().unwrap().port());
+    array.create_syslog_servers(&name("log"), &uri("udp", ports[0])).unwrap();
+    assert_eq!(notifier.troubles(), [("syslog-servers/log".to_owned(), None)]);
+    // All severities, and changes.
+    notifier.tell(&Arc::new(opened(Severity::Info)));
+    assert!(received(&sockets[0]).contains("host-one-path (info) is open"));
+    array.move_syslog_servers(&name("log"), &uri("udp", ports[1])).unwrap();
+    notifier.tell(&Arc::new(opened(Severity::Critical)));
+    assert!(received(&sockets[1]).contains("host-one-path (critical) is open"));
+    assert_eq!(notifier.test(&test_event(), |_| false), []);
+    array.delete_syslog_servers(&name("log")).unwrap();
+    assert!(notifier.is_empty());
+    notifier.tell(&Arc::new(opened(Severity::Critical)));
+    sockets[1].set_nonblocking(true).unwrap();
+    assert!(sockets[1].recv(&mut [0; 16]).is_err(), "nothing more comes");
+}
+
+#[test]
+fn what_waits_goes_to_the_new_place_without_a_pause() {
+    let (_directory, array, notifier) = world(Duration::from_secs(3600));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    array.create_syslog_servers(&name("log"), &uri("tcp", nobody)).unwrap();
+    notifier.tell(&Arc::new(opened(Severity::Critical)));
+    while notifier.troubles()[0].1.is_none() {
+        thread::yield_now();
+    }
+    let there = uri("tcp", listener.local_addr().unwrap().port());
+    array.move_syslog_servers(&name("log"), &there).unwrap();
+    assert_eq!(notifier.workers().len(), 1, "a look is what brings the change");
+    let mut text = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+    assert!(text.contains("host-one-path (critical) is open"), "{text}");
+}
+
+#[test]
+fn watchers_get_mail_by_the_relay_while_they_are_enabled() {
+    let (_directory, array, notifier) = world(Duration::from_secs(3600));
+    array.create_watchers(&name("anna@example.com"), true).unwrap();
+    assert!(notifier.is_empty(), "there is no relay");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = RelayChange {
+        host: Some(listener.local_addr().unwrap().to_string()),
+        sender_domain: Some("example.com".into()),
+        subject_prefix: Some("LAB".into()),
+        body_prefix: Some("From the lab:".into()),
+        ..RelayChange::default()
+    };
+    array.change_relay(relay).unwrap();
+    notifier.tell(&Arc::new(opened(Severity::Info)));
+    notifier.tell(&Arc::new(opened(Severity::Warning)));
+    let told = take_mail(listener.accept().unwrap().0, None);
+    for part in [
+        "MAIL FROM:<lab@example.com>",
+        "RCPT TO:<anna@example.com>",
+        "Subject: LAB [lab] warning: Host esx1 has one path only.",
+        "From the lab:\r\n\r\nHost esx1",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let sender_username = Some("array".into());
+    array.change_relay(RelayChange { sender_username, ..RelayChange::default() }).unwrap();
+    let receiver = thread::spawn(move || take_mail(listener.accept().unwrap().0, None));
+    let outcome = notifier.test(&test_event(), |name| name == "alert-watchers/anna@example.com");
+    assert_eq!(outcome, [("alert-watchers/anna@example.com".to_owned(), Ok(()))]);
+    let told = receiver.join().unwrap();
+    assert!(told.contains("MAIL FROM:<array@example.com>") && told.contains("test of"), "{told}");
+    array.enable_watchers(&name("anna@example.com"), false).unwrap();
+    assert!(notifier.is_empty());
+}
