@@ -124,6 +124,28 @@ test("a session that has ended leads back to the login, and then to the same pag
   await desk.heading("Hosts");
 });
 
+test("a user gets a password, and logs in with it", async () => {
+  await desk.array.ask("POST", "/v1/users", { name: "carla", role: "readonly" });
+  await desk.section("Users and tokens");
+  await desk.choose("carla");
+  await desk.perform("Password", "Set password", async (dialog) => {
+    await dialog.getByLabel("New password").fill("correct horse");
+    await dialog.getByLabel("The same again").fill("correct horse");
+  });
+  await desk.button("Log out").click();
+  await desk.button("With a password").click();
+  await desk.page.getByLabel("User", { exact: true }).fill("carla");
+  await desk.page.getByLabel("Password", { exact: true }).fill("wrong horse");
+  await desk.button("Log in").click();
+  await desk.page.getByText("The user or the password is wrong.").waitFor();
+  await desk.page.getByLabel("Password", { exact: true }).fill("correct horse");
+  await desk.button("Log in").click();
+  await desk.page.getByText("carla (readonly)").waitFor();
+  await desk.button("Log out").click();
+  await desk.logIn(desk.array.token);
+  await desk.array.ask("DELETE", "/v1/users/carla");
+});
+
 test("a wrong token is refused on the page", async () => {
   await desk.button("Log out").click();
   await desk.page.getByLabel("API token", { exact: true }).fill("wrong");

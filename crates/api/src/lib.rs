@@ -59,9 +59,10 @@ use utoipa_axum::routes;
 
 pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamples};
 pub use access::audit::{Audit, AuditEntry};
-pub use access::login::{LoggedIn, LoggedInItems, Session};
+pub use access::login::{LoggedIn, LoggedInItems, OwnPassword, PasswordLogin, Session};
 pub use access::users::{
-    ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, Users,
+    ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, UserPassword,
+    Users,
 };
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
@@ -266,9 +267,11 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(lab::show, lab::keep, lab::delete))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
-        .routes(routes!(access::login::session))
+        .routes(routes!(access::login::session, access::login::begin_session))
+        .routes(routes!(access::login::change_own_password))
         .routes(routes!(access::users::list, access::users::create))
         .routes(routes!(access::users::show, access::users::change, access::users::delete))
+        .routes(routes!(access::users::set_password, access::users::remove_password))
         .routes(routes!(access::users::list_tokens, access::users::create_token))
         .routes(routes!(access::users::delete_token))
         .routes(routes!(access::audit::list))

@@ -145,6 +145,9 @@ async fn everything_but_the_version_needs_the_token() {
                 let (status, value) = world.send(request.body(Body::empty()).unwrap()).await;
                 if path == "/v1/version" {
                     assert_eq!((status, &value["product"]), (StatusCode::OK, &json!("holdfast")));
+                } else if path == "/v1/session" && method == "post" {
+                    // It is what gives a session.
+                    assert!(status.is_client_error(), "{value}");
                 } else if path == "/api/api_version" {
                     assert_eq!((status, &value["version"][0]), (StatusCode::OK, &json!("2.0")));
                 } else {

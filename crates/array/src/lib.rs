@@ -64,7 +64,9 @@ pub use objects::ports::PORTS_MAX;
 pub use objects::settings::{ERADICATION_DELAY_S, Settings, SettingsChange};
 pub use objects::snapshots::SNAPSHOTS_MAX;
 pub use objects::tags::{TAGS_MAX, Tag, TagFilter, Tagged};
-pub use objects::users::{NewToken, Role, TokenHash, TokenInfo, UserInfo};
+pub use objects::users::{
+    NewToken, PasswordHash, Role, TokenHash, TokenInfo, UserInfo, UserUpdate,
+};
 pub use objects::volumes::VOLUMES_MAX;
 pub use objects::{alerts, audit, lab_reports, settings, tags, users};
 pub use pool::{

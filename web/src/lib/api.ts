@@ -1,7 +1,7 @@
 /** The interface of the array: requests, and the session that they carry. */
 import type { Items } from "./types";
 import { heard } from "./reach";
-import { codeOf, messageOf, type Query, Refused, rest } from "./wire";
+import { codeOf, messageOf, own, type Query, Refused, rest } from "./wire";
 
 export { filterText, own, type Query, Refused, rest } from "./wire";
 
@@ -39,6 +39,17 @@ function keep(next: string | null, why = ""): void {
 export async function logIn(token: string): Promise<void> {
   const headers = { "api-token": token };
   const { answer, text } = await send(rest("login"), { method: "POST", headers }, READ_MS);
+  const given = answer.headers.get("x-auth-token");
+  if (!answer.ok || given === null) throw refusal(answer.status, text);
+  keep(given);
+}
+
+/** Turns a user and a password into a session. */
+export async function logInByPassword(user: string, password: string): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ user, password });
+  const init = { method: "POST", headers, body };
+  const { answer, text } = await send(own("session"), init, READ_MS);
   const given = answer.headers.get("x-auth-token");
   if (!answer.ok || given === null) throw refusal(answer.status, text);
   keep(given);

@@ -191,6 +191,7 @@ export const user = {
   create: (name: string, role: string) =>
     line("user", "create", or(name, "NAME"), "--role", role),
   set: (name: string, role: string) => line("user", "set", name, "--role", role),
+  password: (name: string) => line("user", "password", name),
   delete: (name: string) => line("user", "delete", name),
 };
 

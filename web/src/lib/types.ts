@@ -366,6 +366,7 @@ export interface User {
   built_in: boolean;
   created_ms: number | null;
   tokens: number;
+  password: boolean;
 }
 
 export interface ApiToken {

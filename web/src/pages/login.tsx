@@ -1,24 +1,35 @@
-/** The way in: an API token, which is turned into a session and forgotten. */
+/** The way in: an API token, or a user and a password, turned into a session and forgotten. */
 import { type SubmitEvent, useEffect, useState } from "react";
 
-import { logIn, sessions } from "../lib/api";
+import { logIn, logInByPassword, sessions } from "../lib/api";
 import { client } from "../lib/query";
 import { TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
 import { Reach } from "../parts/reach";
+import { Tabs } from "../parts/tabs";
+
+const WAYS = [
+  ["token", "With a token"],
+  ["password", "With a password"],
+] as const;
 
 export function Login() {
+  const [way, setWay] = useState<"token" | "password">("token");
   const [token, setToken] = useState("");
+  const [user, setUser] = useState("");
+  const [password, setPassword] = useState("");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState("");
   useEffect(() => {
     document.title = "Log in – Holdfast";
     client.clear();
   }, []);
+  const byToken = way === "token";
+  const isReady = byToken ? token.trim() !== "" : user.trim() !== "" && password !== "";
   const enter = async () => {
     setBusy(true);
     try {
-      await logIn(token.trim());
+      await (byToken ? logIn(token.trim()) : logInByPassword(user.trim(), password));
     } catch (error) {
       setRefused(error instanceof Error ? error.message : "The array does not answer.");
       setBusy(false);
@@ -26,7 +37,11 @@ export function Login() {
   };
   const onSubmit = (event: SubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (token.trim() !== "" && !busy) void enter();
+    if (isReady && !busy) void enter();
+  };
+  const choose = (next: "token" | "password") => {
+    setWay(next);
+    setRefused("");
   };
   return (
     <main className="login">
@@ -34,14 +49,37 @@ export function Login() {
       <form className="card" onSubmit={onSubmit} noValidate>
         <h1>Holdfast</h1>
         {sessions.farewell() !== "" && <Notice>{sessions.farewell()}</Notice>}
-        <TextField label="API token" value={token} set={setToken} secret first />
+        <Tabs label="How to log in" tabs={WAYS} chosen={way} choose={choose} />
+        {byToken ? (
+          <TextField key="token" label="API token" value={token} set={setToken} secret first />
+        ) : (
+          <>
+            <TextField
+              key="user"
+              label="User"
+              value={user}
+              set={setUser}
+              complete="username"
+              first
+            />
+            <TextField
+              key="password"
+              label="Password"
+              value={password}
+              set={setPassword}
+              complete="current-password"
+              secret
+            />
+          </>
+        )}
         {refused !== "" && <Notice kind="error">{refused}</Notice>}
-        <button type="submit" className="primary" disabled={token.trim() === "" || busy}>
+        <button type="submit" className="primary" disabled={!isReady || busy}>
           Log in
         </button>
         <p className="muted">
-          An API token is made on the machine that runs the array:
-          <code>holdfast token create NAME</code>
+          {byToken ? "An API token is made" : "A password is given"} on the machine that runs the
+          array:
+          <code>{byToken ? "holdfast token create NAME" : "holdfast user password NAME"}</code>
         </p>
       </form>
     </main>

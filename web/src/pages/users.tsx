@@ -18,12 +18,14 @@ import {
   DeleteToken,
   DeleteUser,
   ROLES,
+  SetPassword,
 } from "../tasks/users";
 
 const USERS: Column<User>[] = [
   { head: "Name", cell: (row) => row.name },
   { head: "Role", cell: (row) => ROLES.find(([role]) => role === row.role)?.[1] ?? row.role },
   { head: "Tokens", number: true, cell: (row) => count(row.tokens) },
+  { head: "Password", minor: true, cell: (row) => (row.password ? "Yes" : "No") },
   { head: "Made", minor: true, cell: (row) => (row.built_in ? "Built in" : time(row.created_ms)) },
 ];
 
@@ -90,6 +92,11 @@ function UserTable({ users, made }: { users: User[]; made: (token: string) => vo
               on,
               task: (close) =>
                 user && <CreateToken user={user.name} made={made} close={close} />,
+            },
+            {
+              label: "Password",
+              on,
+              task: (close) => user && <SetPassword user={user} close={close} />,
             },
             {
               label: "Role",

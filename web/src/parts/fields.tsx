@@ -33,12 +33,13 @@ export function TextField(
     numeric?: boolean;
     invalid?: boolean;
     first?: boolean;
+    complete?: string;
     suggestions?: string[];
   },
 ) {
   const id = useId();
   const { label, hint, value, set, placeholder, secret = false, numeric = false } = props;
-  const { invalid = false, first = false, suggestions } = props;
+  const { invalid = false, first = false, complete = "off", suggestions } = props;
   return (
     <Described id={id} label={label} hint={hint}>
       <input
@@ -47,7 +48,7 @@ export function TextField(
         inputMode={numeric ? "numeric" : undefined}
         value={value}
         placeholder={placeholder}
-        autoComplete="off"
+        autoComplete={complete}
         autoCapitalize="off"
         spellCheck={false}
         aria-invalid={invalid}

@@ -25,7 +25,7 @@ export function CreateUser({ close }: Closing) {
   const [role, setRole] = useState<string>("storage_admin");
   const run = async () => {
     await request("POST", own("users"), { name: name.trim(), role });
-    return `User ${name.trim()} was made. It can log in when it has an API token.`;
+    return `User ${name.trim()} was made. It can log in when it has an API token or a password.`;
   };
   return (
     <Task
@@ -58,6 +58,45 @@ export function ChangeRole({ user, close }: Closing & { user: User }) {
       close={close}
     >
       <ChoiceField label="Role" value={role} set={setRole} choices={[...ROLES]} />
+    </Task>
+  );
+}
+
+/** The fewest characters of a password. */
+const PASSWORD_CHARS_MIN = 8;
+
+export function SetPassword({ user, close }: Closing & { user: User }) {
+  const [password, setPassword] = useState("");
+  const [again, setAgain] = useState("");
+  const run = async () => {
+    await request("PUT", own(["users", user.name, "password"]), { password });
+    return `User ${user.name} has a new password. Its other sessions have ended.`;
+  };
+  return (
+    <Task
+      title={`Password of ${user.name}`}
+      submit="Set password"
+      cli={[cli.user.password(user.name)]}
+      ready={password.length >= PASSWORD_CHARS_MIN && password === again}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="New password"
+        hint="8 to 128 characters."
+        value={password}
+        set={setPassword}
+        complete="new-password"
+        secret
+      />
+      <TextField
+        label="The same again"
+        value={again}
+        set={setAgain}
+        complete="new-password"
+        invalid={again !== "" && again !== password}
+        secret
+      />
     </Task>
   );
 }

@@ -28,6 +28,16 @@ pub(crate) enum Denied {
         /// When to try again, in seconds.
         seconds: u64,
     },
+    /// Not this user, or not this password.
+    WrongPassword,
+    /// The old password is wrong.
+    OldPassword,
+    /// A new password that is too short or too long.
+    BadPassword,
+    /// Too many passwords wait to be checked.
+    Busy,
+    /// The array is at fault.
+    Broken,
     /// The body can't be read.
     Body(StatusCode, &'static str),
     /// No random bytes to make a session from.
@@ -35,30 +45,35 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
-    fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::NoSession | Self::WrongToken => StatusCode::UNAUTHORIZED,
+            Self::NoSession | Self::WrongToken | Self::WrongPassword => StatusCode::UNAUTHORIZED,
+            Self::OldPassword | Self::BadPassword => StatusCode::BAD_REQUEST,
             Self::Role(_) => StatusCode::FORBIDDEN,
-            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } => {
+            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } | Self::Busy => {
                 StatusCode::TOO_MANY_REQUESTS
             }
             Self::Body(status, _) => *status,
-            Self::NoEntropy => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NoEntropy | Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
-    fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::NoSession | Self::WrongToken => "unauthorized",
+            Self::NoSession | Self::WrongToken | Self::WrongPassword => "unauthorized",
+            Self::OldPassword => "wrong_password",
+            Self::BadPassword => "invalid_password",
             Self::Role(_) => "forbidden",
-            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } => "too_many_requests",
+            Self::TooManyFailures { .. } | Self::TooManyRequests { .. } | Self::Busy => {
+                "too_many_requests"
+            }
             Self::Body(StatusCode::PAYLOAD_TOO_LARGE, _) => "body_too_long",
             Self::Body(..) => "bad_request",
-            Self::NoEntropy => "internal",
+            Self::NoEntropy | Self::Broken => "internal",
         }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::NoSession => "The session has ended, or there was none: log in with an API \
                                 token, or send one as `Authorization: Bearer TOKEN`."
@@ -66,6 +81,13 @@ impl Denied {
             Self::WrongToken => "The API token is wrong, has expired or was withdrawn. An array \
                                  admin makes another: `holdfast token create`."
                 .into(),
+            Self::WrongPassword => "The user or the password is wrong.".into(),
+            Self::OldPassword => "The old password is wrong.".into(),
+            Self::BadPassword => {
+                "A password has 8 to 128 characters, and no control characters.".into()
+            }
+            Self::Busy => "Too many people log in at once. Try again in 1 s.".into(),
+            Self::Broken => "The array failed to do this; its log says why.".into(),
             Self::Role(role) => {
                 format!("The role {role} may not do this. An array admin gives another role.")
             }
@@ -93,11 +115,20 @@ impl Denied {
             Self::TooManyFailures { seconds } | Self::TooManyRequests { seconds } => {
                 headers.insert(RETRY_AFTER, HeaderValue::from(*seconds));
             }
-            Self::NoSession | Self::WrongToken => {
+            Self::Busy => {
+                headers.insert(RETRY_AFTER, HeaderValue::from(1));
+            }
+            Self::NoSession | Self::WrongToken | Self::WrongPassword => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             _ => {}
         }
         response
+    }
+}
+
+impl From<Denied> for ApiError {
+    fn from(denied: Denied) -> Self {
+        Self::new(denied.status(), denied.code(), denied.text())
     }
 }

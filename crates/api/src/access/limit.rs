@@ -75,6 +75,14 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
         self.by_key.insert(key, Bucket { level, at_ms: now_ms });
     }
 
+    /// Gives one request back to a bucket.
+    pub(super) fn give_back(&mut self, key: &K) {
+        let full = self.full();
+        if let Some(bucket) = self.by_key.get_mut(key) {
+            bucket.level = bucket.level.saturating_add(UNIT).min(full);
+        }
+    }
+
     /// If there are too many buckets, forgets full ones; if none is full, the fullest.
     fn make_room(&mut self, now_ms: u64) {
         if self.by_key.len() < BUCKETS_MAX {
@@ -126,6 +134,9 @@ mod tests {
         assert_eq!(buckets.check(&1, 0), Err(5));
         assert_eq!(buckets.check(&1, 10_007), Ok(()));
         assert_eq!(buckets.level(&1, u64::MAX), 10 * UNIT);
+        buckets.spend(1, 10_007);
+        buckets.give_back(&1);
+        assert_eq!(buckets.check(&1, 10_007), Ok(()));
     }
 
     #[test]

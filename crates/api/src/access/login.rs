@@ -1,17 +1,18 @@
-//! Login and logout as in REST 2.x, and who the caller is.
+//! Login and logout as in REST 2.x, login with a password, and who the caller is.
 
-use array::TokenHash;
+use array::{PasswordHash, TokenHash, UserInfo, UserUpdate};
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use axum::extract::rejection::JsonRejection;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::denied::Denied;
-use super::session::{Begun, Failed};
+use super::session::{Begun, Failed, Method};
 use super::{Caller, Origin, SESSION_HEADER, Token};
-use crate::{Interface, Refusal, Shared};
+use crate::{ApiError, Interface, Refusal, Shared, blocking};
 
 /// The header in which a login sends the API token.
 const API_TOKEN_HEADER: HeaderName = HeaderName::from_static("api-token");
@@ -33,13 +34,7 @@ impl Interface {
         origin: Origin,
     ) -> Result<(Token, Caller), Denied> {
         let (caller, credential) = self.known(token.ok_or(Denied::NoSession)?, origin)?;
-        self.count(credential)?;
-        let session = Token::from_entropy(&self.access.random().ok_or(Denied::NoEntropy)?);
-        let user = caller.user.clone();
-        let login = Begun { number: 0, user, origin: origin.0, at_ms: (self.now_ms)() };
-        let uptime_ms = (self.access.sources.uptime_ms)();
-        self.access.sessions.lock().begin(session.hash(), credential, login, uptime_ms);
-        Ok((session, caller))
+        self.begin(caller, credential, Method::Token, origin)
     }
 
     /// Ends the session that these headers carry, if any.
@@ -121,4 +116,120 @@ pub(crate) async fn logout(State(interface): Shared, headers: HeaderMap) {
 ))]
 pub(crate) async fn session(Extension(caller): Extension<Caller>) -> Json<Session> {
     Json(Session { user: caller.user, role: caller.role.name().into() })
+}
+
+/// A user and its password. `Debug` is left out on purpose.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PasswordLogin {
+    /// The user.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+}
+
+/// Turns a user and its password into a session.
+#[utoipa::path(
+    post,
+    path = "/v1/session",
+    security(()),
+    request_body = PasswordLogin,
+    responses(
+        (status = 201, body = Session, headers(
+            ("x-auth-token" = String, description = "The session, to be sent with each request.")
+        )),
+        (status = 400, body = Refusal),
+        (status = 401, body = Refusal),
+        (status = 429, body = Refusal),
+    )
+)]
+pub(crate) async fn begin_session(
+    State(interface): Shared,
+    origin: Option<Extension<Origin>>,
+    body: Result<Json<PasswordLogin>, JsonRejection>,
+) -> Response {
+    let origin = origin.map_or(Origin::NOWHERE, |Extension(origin)| origin);
+    let PasswordLogin { user, password } = match body {
+        Ok(Json(body)) => body,
+        Err(refused) => return ApiError::from(refused).into_response(),
+    };
+    match interface.log_in_by_password(&user, password, origin).await {
+        Ok((session, caller)) => {
+            let headers = [(SESSION_HEADER, session.expose().to_owned())];
+            let told = Session { user: caller.user, role: caller.role.name().into() };
+            (StatusCode::CREATED, headers, Json(told)).into_response()
+        }
+        Err(denied) => denied.answer("/v1/session"),
+    }
+}
+
+/// A new password of the caller.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnPassword {
+    /// The password until now.
+    pub old_password: String,
+    /// The new one: 8 to 128 characters.
+    pub password: String,
+}
+
+/// Changes the caller's own password, and ends its other sessions. Who has none gets one from an
+/// array admin.
+#[utoipa::path(post, path = "/v1/session/password", request_body = OwnPassword, responses(
+    (status = 204, description = "It is changed."),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 429, body = Refusal),
+))]
+pub(crate) async fn change_own_password(
+    State(interface): Shared,
+    Extension(caller): Extension<Caller>,
+    origin: Option<Extension<Origin>>,
+    headers: HeaderMap,
+    body: Result<Json<OwnPassword>, JsonRejection>,
+) -> Result<StatusCode, ApiError> {
+    let origin = origin.map_or(Origin::NOWHERE, |Extension(origin)| origin);
+    let Json(OwnPassword { old_password, password }) = body?;
+    interface.check_old_password(&caller.user, old_password, origin).await?;
+    let hash = interface.password_hash(password).await?;
+    let kept = session_of(&headers);
+    blocking(interface, move |interface| {
+        interface.set_password(&caller.user, Some(hash), kept).map(|_| StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// The session that these headers carry.
+pub(crate) fn session_of(headers: &HeaderMap) -> Option<TokenHash> {
+    headers.get(SESSION_HEADER).map(|session| TokenHash::of(session.as_bytes()))
+}
+
+impl Interface {
+    /// Checks the password that a user wants to change.
+    pub(crate) async fn check_old_password(
+        &self,
+        user: &str,
+        password: String,
+        origin: Origin,
+    ) -> Result<(), Denied> {
+        match self.check_password(user, password, origin).await {
+            Ok(_) => Ok(()),
+            // 401 would mean that the session has ended.
+            Err(Denied::WrongPassword) => Err(Denied::OldPassword),
+            Err(denied) => Err(denied),
+        }
+    }
+
+    /// Gives a user this password, or none, and ends its sessions but for `kept`.
+    pub(crate) fn set_password(
+        &self,
+        user: &str,
+        password: Option<PasswordHash>,
+        kept: Option<TokenHash>,
+    ) -> Result<UserInfo, array::Error> {
+        let update = UserUpdate { role: None, password: Some(password.clone()) };
+        let changed = self.array.update_user(user, update)?;
+        self.password_changed(user, kept, password.as_ref());
+        Ok(changed)
+    }
 }

@@ -2,11 +2,12 @@
 //!
 //! [`check`] runs before every request but a few that are open. It identifies the caller, by an API
 //! token (`Authorization: Bearer TOKEN`) or a session (`x-auth-token: SESSION`, which a login
-//! returns for an API token), slows down callers that ask too often, refuses what the role does not
-//! allow, and passes a [`Caller`] on in the extensions of the request. For a change it notes the
-//! caller, and everything that [`run`] then does is entered into the audit log.
+//! returns for an API token or a password), slows down callers that ask too often, refuses what the
+//! role does not allow, and passes a [`Caller`] on in the extensions of the request. For a change
+//! it notes the caller, and everything that [`run`] then does is entered into the audit log.
 //!
-//! * [`token`]: secrets and their forms, [`session`]: what a login gives,
+//! * [`token`]: secrets and their forms, [`password`]: those that people choose,
+//! * [`session`]: what a login gives,
 //! * [`role`]: what each role allows,
 //! * [`limit`]: how often somebody may ask,
 //! * [`deed`]: what the audit log says of a request,
@@ -17,9 +18,10 @@
 
 pub(crate) mod audit;
 mod deed;
-mod denied;
+pub(crate) mod denied;
 mod limit;
 pub(crate) mod login;
+mod password;
 mod role;
 pub(crate) mod session;
 mod token;
@@ -67,7 +69,7 @@ pub struct Caller {
 pub struct Origin(pub IpAddr);
 
 impl Origin {
-    const NOWHERE: Self = Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    pub(crate) const NOWHERE: Self = Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
     fn of(extensions: &Extensions) -> Self {
         extensions.get().copied().unwrap_or(Self::NOWHERE)
@@ -94,6 +96,7 @@ pub struct Access {
     sessions: Mutex<Sessions>,
     failures: Mutex<Buckets<IpAddr>>,
     requests: Mutex<Buckets<TokenHash>>,
+    passwords: password::Turns,
     /// Permits for read-only requests: see [`READS_MAX`].
     pub(crate) reads: Arc<Semaphore>,
 }
@@ -105,6 +108,8 @@ pub(crate) enum Credential {
     Local,
     /// An API token.
     Token(TokenHash),
+    /// A password of a user: see [`array::PasswordHash::credential`].
+    Password(TokenHash),
 }
 
 impl Access {
@@ -116,6 +121,7 @@ impl Access {
             sessions: Mutex::default(),
             failures: Mutex::new(Buckets::new(FAILED_LOGINS)),
             requests: Mutex::new(Buckets::new(REQUESTS)),
+            passwords: password::Turns::default(),
             reads: Arc::new(Semaphore::new(READS_MAX)),
         }
     }
@@ -132,6 +138,7 @@ impl Interface {
         let (user, role) = match credential {
             Credential::Local => (BUILT_IN_USER.to_owned(), Role::ArrayAdmin),
             Credential::Token(hash) => self.array.authenticate(&hash, (self.now_ms)())?,
+            Credential::Password(hash) => self.array.has_password(&hash)?,
         };
         Some(Caller { user, role })
     }
@@ -176,7 +183,9 @@ impl Interface {
 
     /// Counts a request. The owner of the process is not counted.
     fn count(&self, credential: Credential) -> Result<(), Denied> {
-        let Credential::Token(hash) = credential else { return Ok(()) };
+        let (Credential::Token(hash) | Credential::Password(hash)) = credential else {
+            return Ok(());
+        };
         let now_ms = (self.access.sources.uptime_ms)();
         let mut requests = self.access.requests.lock();
         requests.check(&hash, now_ms).map_err(|seconds| Denied::TooManyRequests { seconds })?;
@@ -241,7 +250,7 @@ fn is_open(method: &Method, path: &str) -> bool {
     let is_login = |rest: &str| rest.split_once('/').is_some_and(|(_, rest)| rest == "login");
     match *method {
         Method::GET | Method::HEAD => matches!(path, "/v1/version" | "/api/api_version"),
-        Method::POST => path.strip_prefix("/api/2.").is_some_and(is_login),
+        Method::POST => path == "/v1/session" || path.strip_prefix("/api/2.").is_some_and(is_login),
         _ => false,
     }
 }

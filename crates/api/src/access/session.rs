@@ -1,4 +1,4 @@
-//! Sessions: what a login gives for an API token. In memory only, and bounded.
+//! Sessions: what a login gives for an API token or a password. In memory only, and bounded.
 
 use std::collections::HashMap;
 
@@ -26,13 +26,24 @@ struct Session {
     used_ms: u64,
 }
 
+/// What a session began with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    /// An API token.
+    Token,
+    /// A user and a password.
+    Password,
+}
+
 /// The login that a session began with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     /// The number of the event since the array was started, from 1.
     pub number: u64,
-    /// Whose token it was.
+    /// Who it was.
     pub user: String,
+    /// By what.
+    pub method: Method,
     /// Where it came from.
     pub origin: IpAddr,
     /// When, in milliseconds since 1970.
@@ -105,6 +116,24 @@ impl Sessions {
         Some(session.credential)
     }
 
+    /// Ends the sessions of a user, but for `kept`; if that one began with a password, it depends
+    /// on this one from now on.
+    pub(super) fn end_others(
+        &mut self,
+        user: &str,
+        kept: Option<TokenHash>,
+        password: Option<Credential>,
+    ) {
+        let is_own = |session: &Session| session.begun.user.eq_ignore_ascii_case(user);
+        self.by_hash.retain(|hash, session| !is_own(session) || Some(*hash) == kept);
+        let kept = kept.and_then(|hash| self.by_hash.get_mut(&hash));
+        if let (Some(session), Some(password)) = (kept.filter(|it| is_own(it)), password)
+            && matches!(session.credential, Credential::Password(_))
+        {
+            session.credential = password;
+        }
+    }
+
     /// The logins of sessions that have not ended, the oldest first.
     pub(super) fn begun(&self, now_ms: u64) -> Vec<Begun> {
         let live = self.by_hash.values().filter(|session| !session.is_over(now_ms));
@@ -160,7 +189,7 @@ mod tests {
 
     fn login(user: &str) -> Begun {
         let origin = std::net::Ipv4Addr::LOCALHOST.into();
-        Begun { number: 0, user: user.into(), origin, at_ms: 7 }
+        Begun { number: 0, user: user.into(), method: Method::Token, origin, at_ms: 7 }
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! `/v1/users` and `/v1/tokens`.
+//! `/v1/users`, their passwords, and `/v1/tokens`.
 
 use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName};
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::login::session_of;
 use super::{Caller, Token};
 use crate::{ApiError, Page, Refusal, Shared, blocking};
 
@@ -24,6 +25,8 @@ pub struct User {
     pub created_ms: Option<u64>,
     /// How many API tokens it has.
     pub tokens: usize,
+    /// Whether it has a password.
+    pub password: bool,
 }
 
 impl From<UserInfo> for User {
@@ -34,6 +37,7 @@ impl From<UserInfo> for User {
             built_in: user.is_built_in,
             created_ms: user.created_ms,
             tokens: user.tokens.len(),
+            password: user.has_password,
         }
     }
 }
@@ -145,7 +149,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// Makes a user. It can do nothing until it has an API token.
+/// Makes a user. It can do nothing until it has an API token or a password.
 #[utoipa::path(post, path = "/v1/users", request_body = UserCreate, responses(
     (status = 201, body = User),
     (status = 400, body = Refusal),
@@ -224,6 +228,60 @@ pub(crate) async fn delete(
     let Path(name) = name?;
     blocking(interface, move |interface| {
         interface.array.delete_user(&name).map(|()| StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+/// A new password of a user. `Debug` is left out on purpose.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserPassword {
+    /// 8 to 128 characters.
+    pub password: String,
+}
+
+/// Gives a user a password, and ends its other sessions. Users change their own by
+/// `POST /v1/session/password`.
+#[utoipa::path(put, path = "/v1/users/{name}/password", params(("name" = String, Path)),
+    request_body = UserPassword, responses(
+    (status = 200, body = User),
+    (status = 400, body = Refusal),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn set_password(
+    State(interface): Shared,
+    headers: HeaderMap,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<UserPassword>, JsonRejection>,
+) -> Result<Json<User>, ApiError> {
+    let (Path(name), Json(UserPassword { password })) = (name?, body?);
+    let hash = interface.password_hash(password).await?;
+    let kept = session_of(&headers);
+    blocking(interface, move |interface| {
+        Ok(Json(interface.set_password(&name, Some(hash), kept)?.into()))
+    })
+    .await
+}
+
+/// Removes a user's password, and ends its other sessions.
+#[utoipa::path(delete, path = "/v1/users/{name}/password", params(("name" = String, Path)),
+    responses(
+    (status = 200, body = User),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+    (status = 404, body = Refusal),
+))]
+pub(crate) async fn remove_password(
+    State(interface): Shared,
+    headers: HeaderMap,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<User>, ApiError> {
+    let Path(name) = name?;
+    let kept = session_of(&headers);
+    blocking(interface, move |interface| {
+        Ok(Json(interface.set_password(&name, None, kept)?.into()))
     })
     .await
 }

@@ -1,9 +1,11 @@
-//! `admins` and their API tokens. There are no passwords: a user is identified by API tokens, of
-//! which it may have several. Clients of REST 2.x expect one for each user: creating one gives it
-//! the name [`TOKEN_NAME`], and removing it withdraws all.
+//! `admins`, their passwords and API tokens. A user is identified by a password at the page, and by
+//! API tokens everywhere, of which it may have several. Clients of REST 2.x expect one for each
+//! user: creating one gives it the name [`TOKEN_NAME`], and removing it withdraws all.
 
-use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName};
+use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName, UserUpdate};
+use axum::Extension;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -11,7 +13,8 @@ use super::{
     Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query, Refusals,
     Refused, answer, each,
 };
-use crate::access::Token;
+use crate::access::login::session_of;
+use crate::access::{Origin, Token};
 use crate::{Interface, Shared};
 
 /// The name of a token that is made here.
@@ -151,19 +154,30 @@ pub struct RolePost {
     pub name: String,
 }
 
-/// A user to make, or what to change of one.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+/// A user to make. `Debug` is left out on purpose.
+#[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AdminPost {
     /// What it may do.
     pub role: Option<RolePost>,
+    /// Its password: 8 to 128 characters. If left out, it has none.
+    pub password: Option<String>,
 }
 
-impl AdminPost {
-    fn role(self) -> Result<Role, Refused> {
-        let role = self.role.ok_or_else(|| Refused::bad("role", "Give a role."))?;
-        Ok(Role::parse(&role.name)?)
-    }
+/// What to change of a user. `Debug` is left out on purpose.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdminPatch {
+    /// What it may do.
+    pub role: Option<RolePost>,
+    /// Its new password: 8 to 128 characters. Its other sessions end.
+    pub password: Option<String>,
+    /// The password until now. If it is given it must be right; array admins may leave it out.
+    pub old_password: Option<String>,
+}
+
+fn role_of(role: Option<RolePost>) -> Result<Option<Role>, Refused> {
+    Ok(role.map(|role| Role::parse(&role.name)).transpose()?)
 }
 
 /// The one user that a request names: each is changed in a commit of its own.
@@ -191,32 +205,58 @@ pub(super) async fn create(
 ) -> Answer {
     let name = the_name(&mut query)?;
     query.end()?;
+    let hash = match asked.password {
+        Some(password) => Some(interface.password_hash(password).await?),
+        None => None,
+    };
     answer(interface, move |interface| {
-        let (name, role) = (UserName::new(&name)?, asked.role()?);
-        let made = interface.array.create_user(name, role, (interface.now_ms)())?;
+        let role = role_of(asked.role)?.ok_or_else(|| Refused::bad("role", "Give a role."))?;
+        let (name, now_ms) = (UserName::new(&name)?, (interface.now_ms)());
+        let made = interface.array.create_user_with(name, role, hash, now_ms)?;
         Items::of([RestAdmin::from(made)])
     })
     .await
 }
 
-/// Changes a user's role.
+/// Changes a user's role, its password, or both.
 #[utoipa::path(
     patch,
     path = "/api/2.{minor}/admins",
     tag = "admins",
     params(NameParams),
-    request_body = AdminPost,
+    request_body = AdminPatch,
     responses((status = 200, body = ItemsOf<RestAdmin>), Refusals)
 )]
 pub(super) async fn change(
     State(interface): Shared,
+    origin: Option<Extension<Origin>>,
+    headers: HeaderMap,
     mut query: Query,
-    Body(asked): Body<AdminPost>,
+    Body(asked): Body<AdminPatch>,
 ) -> Answer {
     let name = the_name(&mut query)?;
     query.end()?;
+    let role = role_of(asked.role)?;
+    let is_new_password = asked.password.is_some();
+    if role.is_none() && !is_new_password {
+        return Err(Refused::bad("", "Give a role or a password."));
+    }
+    interface.array.user(&name)?;
+    if let Some(old) = asked.old_password {
+        let origin = origin.map_or(Origin::NOWHERE, |Extension(origin)| origin);
+        interface.check_old_password(&name, old, origin).await?;
+    }
+    let hash = match asked.password {
+        Some(password) => Some(interface.password_hash(password).await?),
+        None => None,
+    };
+    let kept = session_of(&headers);
     answer(interface, move |interface| {
-        let changed = interface.array.change_user(&name, asked.role()?)?;
+        let update = UserUpdate { role, password: hash.clone().map(Some) };
+        let changed = interface.array.update_user(&name, update)?;
+        if is_new_password {
+            interface.password_changed(&name, kept, hash.as_ref());
+        }
         Items::of([RestAdmin::from(changed)])
     })
     .await

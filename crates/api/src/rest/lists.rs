@@ -126,11 +126,10 @@ const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
 fn single() -> [(&'static str, &'static str, Value); 8] {
     let none = json!({});
     [
-        // There are no passwords, and so no rules for them.
         (
             "admins/settings",
             "Settings of all users",
-            json!({"min_password_length": 0, "single_sign_on_enabled": false}),
+            json!({"min_password_length": 8, "single_sign_on_enabled": false}),
         ),
         // No other array can connect, and so there is no key.
         (

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoResponses, ToSchema};
 
 use super::FilterError;
+use crate::access::denied::Denied;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -67,6 +68,11 @@ impl Refused {
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
         let refused = Self::bad(context, format!("{what}: not supported by this array."));
         Self { code: "not_supported", ..refused }
+    }
+
+    /// A refusal because of the caller, its rate, or its password.
+    pub(crate) fn denied(status: StatusCode, code: &'static str, text: String) -> Self {
+        Self { code, ..Self::new(status, "", text) }
     }
 
     pub(crate) fn no_such_path() -> Self {
@@ -205,6 +211,12 @@ fn last_word(object: &str) -> &str {
 impl From<array::Error> for Refused {
     fn from(error: array::Error) -> Self {
         Self::about(subject(&error), &error)
+    }
+}
+
+impl From<Denied> for Refused {
+    fn from(denied: Denied) -> Self {
+        Self::denied(denied.status(), denied.code(), denied.text())
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::arrays::{listed_by_name, short};
 use super::{Answer, ItemsOf, ListParams, Listed, NameParams, Query, Refusals};
 use crate::Shared;
-use crate::access::session::{Begun, Failed};
+use crate::access::session::{Begun, Failed, Method};
 
 /// A session, or failed logins.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -25,7 +25,7 @@ pub struct RestSession {
     pub event_count: u64,
     /// The address that it came from.
     pub location: String,
-    /// `API token`, the only method.
+    /// `API token` or `password`.
     pub method: String,
     /// When it began, in milliseconds since 1970.
     pub start_time: u64,
@@ -46,7 +46,10 @@ impl From<Begun> for RestSession {
             event: "login".into(),
             event_count: 1,
             location: login.origin.to_canonical().to_string(),
-            method: "API token".into(),
+            method: match login.method {
+                Method::Token => "API token".into(),
+                Method::Password => "password".into(),
+            },
             start_time: login.at_ms,
             end_time: None,
             user: Some(login.user),

@@ -1,6 +1,7 @@
 //! Users and their roles, API tokens, sessions, limits, and the audit log.
 
 mod audit;
+mod passwords;
 
 use std::net::IpAddr;
 
@@ -166,7 +167,9 @@ async fn every_described_request_is_refused_to_who_may_not() {
             let (method, uri) = (method.to_uppercase(), path.replace("{minor}", "4"));
             let uri = uri.replace(['{', '}'], "");
             let status = world.status(Sent::new(&method, &uri).token(&reader)).await;
-            let is_login = uri.ends_with("/login") || uri.ends_with("/logout");
+            let is_login = ["/login", "/logout", "/session"]
+                .iter()
+                .any(|it| uri.trim_end_matches("/password").ends_with(it));
             let is_audit = ["/audit", "/audits", "/sessions"].iter().any(|it| uri.ends_with(it));
             let looks = method == "GET" && !is_audit && !uri.ends_with("/test");
             assert_eq!(status == 403, !looks && !is_login, "{method} {uri}: {status}");
@@ -259,7 +262,7 @@ async fn tokens_are_shown_once_and_expire() {
     assert_eq!(
         users["users"][0],
         json!({"name": "admin", "role": "array_admin", "built_in": true, "created_ms": null,
-               "tokens": 1})
+               "tokens": 1, "password": false})
     );
     for (method, path, body, expected) in [
         ("POST", "/v1/tokens", Some(json!({"name": "CI"})), (409, "token_exists")),
@@ -346,7 +349,7 @@ async fn rest_knows_admins_their_tokens_and_audits() {
     for (method, path, body, text) in [
         ("POST", "/api/2.4/admins?names=anna", Some(post.clone()), "already exists"),
         ("POST", "/api/2.4/admins?names=otto", Some(json!({})), "role"),
-        ("POST", "/api/2.4/admins?names=otto", Some(json!({"password": "x"})), "password"),
+        ("POST", "/api/2.4/admins?names=otto", Some(json!({"password": "x"})), "8 to 128"),
         ("POST", "/api/2.4/admins?names=a,b", Some(post.clone()), "one user"),
         ("POST", tokens, None, "already exists"),
         ("GET", "/api/2.4/admins?names=none", None, "does not exist"),

@@ -1,15 +1,17 @@
-//! Users, their roles, and the API tokens that identify them. There are no passwords.
+//! Users, their roles, and the API tokens and passwords that identify them.
 //!
 //! The layer above generates a token from at least 128 random bits, and shows it once. The pool
 //! keeps its SHA-256: reading the pool reveals no token, and a secret that can't be guessed needs
-//! no slower hash. Tokens are looked up by their hash, so timing reveals nothing.
+//! no slower hash. Tokens are looked up by their hash, so timing reveals nothing. A password can be
+//! guessed: the layer above gives a hash of it that is slow to compute, and checks it.
 
 use store::Change;
 
 use crate::array::Array;
 use crate::error::Error;
 use crate::objects::users::{
-    NewToken, Role, TOKENS_PER_USER_MAX, Token, TokenHash, TokenInfo, USERS_MAX, User, UserInfo,
+    NewToken, PasswordHash, Role, TOKENS_PER_USER_MAX, Token, TokenHash, TokenInfo, USERS_MAX,
+    User, UserInfo, UserUpdate,
 };
 use crate::record;
 use crate::state::State;
@@ -18,7 +20,7 @@ use crate::values::name::UserName;
 use crate::values::text::shown;
 
 impl Array {
-    /// Makes a user, without a token; durable when it returns.
+    /// Makes a user, without a token or a password; durable when it returns.
     ///
     /// # Errors
     /// `user_exists`, `limit_reached`, and those of the store.
@@ -28,6 +30,20 @@ impl Array {
         role: Role,
         created_ms: u64,
     ) -> Result<UserInfo, Error> {
+        self.create_user_with(name, role, None, created_ms)
+    }
+
+    /// Makes a user, without a token, with a password if one is given.
+    ///
+    /// # Errors
+    /// As [`Array::create_user`].
+    pub fn create_user_with(
+        &self,
+        name: UserName,
+        role: Role,
+        password: Option<PasswordHash>,
+        created_ms: u64,
+    ) -> Result<UserInfo, Error> {
         self.change_users(|users| {
             if users.find(name.as_str()).is_ok() {
                 return Err(Error::UserExists(name.to_string()));
@@ -35,22 +51,44 @@ impl Array {
             if users.count() >= USERS_MAX {
                 return Err(Error::Limit { what: "users", limit: USERS_MAX });
             }
-            Ok(User { name, role, created_ms: Some(created_ms), tokens: Vec::new() })
+            let created_ms = Some(created_ms);
+            Ok(User { name, role, created_ms, tokens: Vec::new(), password })
         })
     }
 
     /// Changes a user's role, from its next request on.
     ///
     /// # Errors
-    /// `no_such_user`, `built_in_user`, and those of the store.
+    /// As [`Array::update_user`].
     pub fn change_user(&self, name: &str, role: Role) -> Result<UserInfo, Error> {
+        self.update_user(name, UserUpdate { role: Some(role), password: None })
+    }
+
+    /// Changes a user's role, its password, or both.
+    ///
+    /// # Errors
+    /// `no_such_user`, `built_in_user`, and those of the store.
+    pub fn update_user(&self, name: &str, update: UserUpdate) -> Result<UserInfo, Error> {
         self.change_users(|users| {
-            let user = users.find(name)?;
+            let mut user = users.find(name)?.clone();
+            let role = update.role.unwrap_or(user.role);
             if role != user.role {
                 user.check_not_built_in()?;
             }
-            Ok(User { role, ..user.clone() })
+            user.role = role;
+            user.password = update.password.unwrap_or(user.password);
+            Ok(user)
         })
+    }
+
+    /// The hash of a user's password; `None` if there is no such user, or it has none.
+    pub fn password_of(&self, name: &str) -> Option<PasswordHash> {
+        self.read().users.find(name).ok()?.password.clone()
+    }
+
+    /// The user who has the password with this [`PasswordHash::credential`] now, and its role.
+    pub fn has_password(&self, credential: &TokenHash) -> Option<(String, Role)> {
+        self.read().users.of_password(credential)
     }
 
     /// Removes a user with its tokens; its sessions end.

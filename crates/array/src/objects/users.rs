@@ -1,4 +1,5 @@
-//! Users, their roles and the hashes of their API tokens, as they are stored and shown.
+//! Users, their roles, the hashes of their API tokens and of their passwords, as they are stored
+//! and shown.
 
 use std::fmt;
 
@@ -77,6 +78,40 @@ impl fmt::Debug for TokenHash {
     }
 }
 
+/// The longest hash of a password, in bytes.
+const PASSWORD_HASH_BYTES_MAX: usize = 256;
+
+/// What is kept of a password: a hash that is slow to compute, with its salt and parameters, as a
+/// PHC string. The layer above makes and checks it. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PasswordHash(String);
+
+impl PasswordHash {
+    /// Takes a PHC string of Argon2id; `None` if it is none.
+    pub fn new(phc: &str) -> Option<Self> {
+        let is_good = phc.starts_with("$argon2id$")
+            && phc.len() <= PASSWORD_HASH_BYTES_MAX
+            && phc.bytes().all(|byte| byte.is_ascii_graphic());
+        is_good.then(|| Self(phc.to_owned()))
+    }
+
+    /// The PHC string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What identifies this password of this user: another one has another salt.
+    pub fn credential(&self) -> TokenHash {
+        TokenHash::of(self.0.as_bytes())
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
 /// A user as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
@@ -85,6 +120,8 @@ pub(crate) struct User {
     /// `None` for the built-in one.
     pub(crate) created_ms: Option<u64>,
     pub(crate) tokens: Vec<Token>,
+    /// `None` if it can't log in with one.
+    pub(crate) password: Option<PasswordHash>,
 }
 
 /// A token as it is stored.
@@ -123,6 +160,8 @@ pub struct UserInfo {
     pub created_ms: Option<u64>,
     /// Its API tokens, in the order in which they were made.
     pub tokens: Vec<TokenInfo>,
+    /// Whether it has a password.
+    pub has_password: bool,
 }
 
 /// An API token, as it is shown: never the token itself.
@@ -138,6 +177,15 @@ pub struct TokenInfo {
     pub expires_ms: Option<u64>,
     /// When it was last used since the start of the program, in milliseconds since 1970.
     pub last_used_ms: Option<u64>,
+}
+
+/// A change to a user; `None` leaves a setting as it is.
+#[derive(Clone, Debug, Default)]
+pub struct UserUpdate {
+    /// What it may do, from its next request on.
+    pub role: Option<Role>,
+    /// Its new password; `Some(None)` removes it. Sessions that were begun with the old one end.
+    pub password: Option<Option<PasswordHash>>,
 }
 
 /// An API token to make.

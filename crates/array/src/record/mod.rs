@@ -14,7 +14,7 @@
 //! 'T' volume id (8)                       tags of a volume or a snapshot
 //! 'H' host group id (8)                   host group; its hosts name it
 //! 'C' host group id (8) volume id (8)     shared connection
-//! 'u' user's name in lower case           user, with the hashes of its tokens
+//! 'u' user's name in lower case           user, with the hashes of its tokens and password
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
 //! 'L' report's name in lower case         report of the lab

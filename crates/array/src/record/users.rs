@@ -1,10 +1,10 @@
-//! The records of users, with the hashes of their tokens.
+//! The records of users, with the hashes of their tokens and passwords.
 
 use serde::{Deserialize, Serialize};
 
 use super::row::{VERSION, damaged, encode};
 use crate::error::Error;
-use crate::objects::users::{Role, TOKENS_PER_USER_MAX, Token, TokenHash, User};
+use crate::objects::users::{PasswordHash, Role, TOKENS_PER_USER_MAX, Token, TokenHash, User};
 use crate::values::name::{TokenName, UserName};
 
 #[derive(Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub(super) struct UserRow {
     created_ms: Option<u64>,
     #[serde(default)]
     tokens: Vec<TokenRow>,
+    /// A PHC string. Absent in records from before there were passwords.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -47,6 +50,7 @@ pub(crate) fn user(user: &User) -> Result<Vec<u8>, Error> {
         role: user.role.name().to_owned(),
         created_ms: user.created_ms,
         tokens: user.tokens.iter().map(token).collect(),
+        password: user.password.as_ref().map(|hash| hash.as_str().to_owned()),
     })
 }
 
@@ -59,11 +63,14 @@ pub(super) fn decode_user(key: &[u8], row: UserRow) -> Result<User, Error> {
     if row.tokens.len() > TOKENS_PER_USER_MAX {
         return Err(damaged(key, "there are too many tokens"));
     }
+    let password =
+        |phc: String| PasswordHash::new(&phc).ok_or_else(|| damaged(key, "a password is damaged"));
     let user = User {
         name: UserName::new(&row.name)?,
         role: role(key, &row.role)?,
         created_ms: row.created_ms,
         tokens: row.tokens.into_iter().map(token).collect::<Result<_, Error>>()?,
+        password: row.password.map(password).transpose()?,
     };
     match user_key(&user.name) == key {
         true => Ok(user),

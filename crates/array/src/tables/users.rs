@@ -1,11 +1,13 @@
-//! All users in memory, and the owner of each token.
+//! All users in memory, and the owner of each token and password.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::objects::users::{BUILT_IN_USER, Role, Token, TokenHash, TokenInfo, User, UserInfo};
+use crate::objects::users::{
+    BUILT_IN_USER, PasswordHash, Role, Token, TokenHash, TokenInfo, User, UserInfo,
+};
 use crate::values::name::UserName;
 use crate::values::text::shown;
 
@@ -16,19 +18,27 @@ struct Held {
     last_used_ms: AtomicU64,
 }
 
-/// All users, by name in lower case, and the owner of each token.
+/// All users, by name in lower case, and the owner of each token and password.
 pub(crate) struct Users {
     by_name: BTreeMap<String, User>,
     held: HashMap<TokenHash, Held>,
+    /// Who has the password with this [`PasswordHash::credential`].
+    by_password: HashMap<TokenHash, String>,
 }
 
 impl Users {
     /// Only the built-in one, without a token. It is stored once it has one.
     pub(crate) fn built_in() -> Result<Self, Error> {
         let name = UserName::new(BUILT_IN_USER)?;
-        let admin = User { name, role: Role::ArrayAdmin, created_ms: None, tokens: Vec::new() };
+        let admin = User {
+            name,
+            role: Role::ArrayAdmin,
+            created_ms: None,
+            tokens: Vec::new(),
+            password: None,
+        };
         let by_name = BTreeMap::from([(admin.name.key(), admin)]);
-        Ok(Self { by_name, held: HashMap::new() })
+        Ok(Self { by_name, held: HashMap::new(), by_password: HashMap::new() })
     }
 
     pub(crate) fn load(&mut self, user: User) -> Result<(), Error> {
@@ -51,12 +61,18 @@ impl Users {
             let held = Held { user: name.clone(), expires_ms: token.expires_ms, last_used_ms };
             self.held.insert(token.hash, held);
         }
+        let password = user.password.as_ref().map(PasswordHash::credential);
+        self.by_password.extend(password.map(|credential| (credential, name.clone())));
         self.by_name.insert(name, user);
     }
 
     /// Removes a user; returns when its tokens were last used.
     pub(crate) fn remove(&mut self, name: &str) -> HashMap<TokenHash, AtomicU64> {
-        let tokens = self.by_name.remove(name).map(|user| user.tokens).unwrap_or_default();
+        let old = self.by_name.remove(name);
+        if let Some(password) = old.as_ref().and_then(|user| user.password.as_ref()) {
+            self.by_password.remove(&password.credential());
+        }
+        let tokens = old.map(|user| user.tokens).unwrap_or_default();
         let used = |token: Token| Some((token.hash, self.held.remove(&token.hash)?.last_used_ms));
         tokens.into_iter().filter_map(used).collect()
     }
@@ -90,6 +106,7 @@ impl Users {
             is_built_in: user.name.key() == BUILT_IN_USER,
             created_ms: user.created_ms,
             tokens: user.tokens.iter().map(|token| self.token_info(user, token)).collect(),
+            has_password: user.password.is_some(),
         }
     }
 
@@ -113,6 +130,12 @@ impl Users {
         let from = after.map_or(Bound::Unbounded, |n| Bound::Excluded(n.to_ascii_lowercase()));
         let found = self.by_name.range((from, Bound::Unbounded)).take(limit);
         found.map(|(_, user)| self.info(user)).collect()
+    }
+
+    /// See [`crate::Array::has_password`].
+    pub(crate) fn of_password(&self, credential: &TokenHash) -> Option<(String, Role)> {
+        let user = self.by_name.get(self.by_password.get(credential)?)?;
+        Some((user.name.to_string(), user.role))
     }
 
     /// See [`crate::Array::authenticate`].

@@ -236,3 +236,62 @@ fn damaged_records_of_users_are_refused() {
         assert_eq!(open(rows).unwrap_err().code(), "damaged", "{rows:?}");
     }
 }
+
+/// The hash of a password with this salt.
+fn hash(salt: &str) -> PasswordHash {
+    PasswordHash::new(&format!("$argon2id$v=19$m=19456,t=2,p=1${salt}$aGFzaA")).unwrap()
+}
+
+fn set(password: Option<PasswordHash>) -> UserUpdate {
+    UserUpdate { role: None, password: Some(password) }
+}
+
+#[test]
+fn a_password_is_kept_changed_and_removed() {
+    let (store, array) = new_array();
+    let anna = UserName::new("Anna").unwrap();
+    let made = array.create_user_with(anna, Role::ReadOnly, Some(hash("c2FsdA")), 5).unwrap();
+    assert!(made.has_password && !format!("{:?}", hash("c2FsdA")).contains("argon2"));
+    assert!(!array.user("admin").unwrap().has_password);
+    assert_eq!(array.password_of("anna"), Some(hash("c2FsdA")));
+    assert_eq!((array.password_of("admin"), array.password_of("none")), (None, None));
+    let who = |array: &Array, salt: &str| array.has_password(&hash(salt).credential());
+    assert_eq!(who(&array, "c2FsdA"), Some(("Anna".into(), Role::ReadOnly)));
+    array.update_user("anna", set(Some(hash("b3RoZXI")))).unwrap();
+    let array = Array::open(store.clone(), false).unwrap();
+    assert_eq!((who(&array, "c2FsdA"), who(&array, "b3RoZXI").is_some()), (None, true));
+    let both = UserUpdate { role: Some(Role::StorageAdmin), password: Some(Some(hash("dGhpcmQ"))) };
+    let changed = array.update_user("ANNA", both).unwrap();
+    assert_eq!((changed.role, changed.has_password), (Role::StorageAdmin, true));
+    assert_eq!(who(&array, "dGhpcmQ"), Some(("Anna".into(), Role::StorageAdmin)));
+    // What is left out stays; the built-in user keeps its role, and may have a password.
+    array.change_user("anna", Role::ReadOnly).unwrap();
+    assert!(array.user("anna").unwrap().has_password);
+    let role = UserUpdate { role: Some(Role::ReadOnly), password: Some(Some(hash("YWRtaW4"))) };
+    assert_eq!(array.update_user("admin", role).unwrap_err().code(), "built_in_user");
+    array.update_user("admin", set(Some(hash("YWRtaW4")))).unwrap();
+    assert_eq!(array.update_user("none", set(None)).unwrap_err().code(), "no_such_user");
+    array.update_user("anna", set(None)).unwrap();
+    let array = Array::open(store, false).unwrap();
+    assert_eq!((array.password_of("anna"), who(&array, "dGhpcmQ")), (None, None));
+    assert_eq!(who(&array, "YWRtaW4"), Some(("admin".into(), Role::ArrayAdmin)));
+    array.update_user("anna", set(Some(hash("c2FsdA")))).unwrap();
+    array.delete_user("anna").unwrap();
+    assert_eq!(who(&array, "c2FsdA"), None);
+}
+
+#[test]
+fn only_a_hash_of_argon2id_is_taken_and_a_record_from_before_has_none() {
+    let long = format!("$argon2id${}", "x".repeat(256));
+    for bad in ["", "horse", "$argon2i$v=19$m=8,t=1,p=1$c2FsdA$aGFzaA", "$argon2id$ä", &long] {
+        assert_eq!(PasswordHash::new(bad), None, "{bad}");
+    }
+    let row =
+        |more: &str| format!(r#"{{"v":1,"name":"anna","role":"readonly","tokens":[]{more}}}"#);
+    for (more, has) in [("", Some(false)), (r#","password":"horse""#, None)] {
+        let store = Arc::new(MemoryStore::default());
+        store.kept.lock().0.insert(b"uanna".to_vec(), row(more).into());
+        let found = Array::open(store, false).map(|array| array.user("anna").unwrap().has_password);
+        assert_eq!(found.ok(), has, "{more}");
+    }
+}

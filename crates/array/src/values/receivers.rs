@@ -256,15 +256,9 @@ mod tests {
             let uri = SyslogUri::new(text).unwrap();
             assert_eq!((uri.as_str(), &*uri.address()), (text, address));
         }
-        for bad in [
-            "",
-            "log",
-            "http://example.com",
-            "udp://",
-            "udp://a/b",
-            "udp://u:p@log",
-            "UDP://log",
-        ] {
+        for bad in
+            ["", "log", "http://example.com", "udp://", "udp://a/b", "udp://u:p@log", "UDP://log"]
+        {
             assert_eq!(SyslogUri::new(bad).unwrap_err().code(), "invalid_uri", "{bad:?}");
         }
     }

@@ -40,6 +40,7 @@ mod failure;
 mod first;
 mod flat;
 mod group;
+mod hidden;
 mod hint;
 mod host;
 mod host_check;

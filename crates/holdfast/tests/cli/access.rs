@@ -1,5 +1,7 @@
 //! Who may manage an array, from where, and what is kept of it.
 
+use std::io::Write;
+
 use super::*;
 
 /// What `curl`'s user would put into a file.
@@ -55,6 +57,7 @@ fn users_do_what_their_role_allows_from_wherever_they_are() {
     assert!(stranger.refusal(2, &both).contains("http://"));
 
     assert!(world.text(&["token", "list"]).contains("laptop"));
+    passwords_come_from_the_standard_input(&world);
     world.text(&["user", "set", "anna", "--role", "readonly"]);
     let list = as_user(&["volume", "list"], api, &token, pinned);
     assert_eq!(stranger.json(&list).as_array().unwrap().len(), 1);
@@ -68,6 +71,29 @@ fn users_do_what_their_role_allows_from_wherever_they_are() {
 }
 
 /// Users and the audit log are in the pool; the certificate stays the same.
+fn passwords_come_from_the_standard_input(world: &World) {
+    let set = |password: &str| {
+        let mut command = world.command(&["user", "password", "anna"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(password.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let has = |world: &World| world.json(&["user", "list"])[1]["password"].as_bool().unwrap();
+    assert!(!has(world));
+    let refused = set("short\n");
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text.contains("8 to 128 characters") && !text.contains("short"), "{text}");
+    let made = set("correct horse\n");
+    assert!(made.status.success() && has(world));
+    assert!(!String::from_utf8(made.stdout).unwrap().contains("horse"));
+    assert!(world.text(&["user", "list"]).contains("yes"));
+    assert!(world.text(&["user", "password", "anna", "--remove"]).contains("no password"));
+    assert!(!has(world));
+    world.refusal(1, &["user", "password", "nobody", "--remove"]);
+}
+
 fn survives(world: &World, array: Array, secret: &str) {
     let fingerprint = array.told["fingerprint"].clone();
     let log = world.json(&["audit"]);
@@ -87,6 +113,9 @@ fn survives(world: &World, array: Array, secret: &str) {
             ("admin", "/v1/users/admin", "built_in_user"),
             ("admin", "/v1/tokens/anna/laptop", "done"),
             ("admin", "/v1/users/anna", "done"),
+            ("admin", "/v1/users/nobody/password", "no_such_user"),
+            ("admin", "/v1/users/anna/password", "done"),
+            ("admin", "/v1/users/anna/password", "done"),
             ("anna", "/v1/volumes", "done"),
             ("admin", "/v1/tokens", "done"),
             ("admin", "/v1/users", "done"),

@@ -13,7 +13,7 @@ use crate::cli::listing::Listing;
 /// `user …`.
 #[derive(Debug, Subcommand)]
 pub enum UserVerb {
-    /// Make a user, who can do nothing before it has a token.
+    /// Make a user, who can do nothing before it has a token or a password.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
@@ -31,6 +31,15 @@ pub enum UserVerb {
         /// As in `create`.
         #[arg(long)]
         role: String,
+    },
+    /// Give a user a password for the web page, or take it away. It is asked for on a terminal, and
+    /// otherwise read from the standard input: 8 to 128 characters. The user's sessions end.
+    Password {
+        /// The user's name.
+        name: String,
+        /// Take it away.
+        #[arg(long)]
+        remove: bool,
     },
     /// Remove a user with its tokens.
     Delete {

@@ -1,0 +1,221 @@
+//! Passwords: how they are hashed and checked. Argon2id takes its time and its memory, so it runs
+//! on a blocking thread, one at a time, and few logins wait for it.
+//!
+//! Whoever guesses learns nothing but that it was wrong: a user that is not there, or has no
+//! password, takes as long, and gets the same answer.
+
+use std::ops::RangeInclusive;
+use std::sync::{Arc, LazyLock};
+
+use argon2::password_hash::phc;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Algorithm, Argon2, Params, Version};
+use array::{PasswordHash, TokenHash};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::denied::Denied;
+use super::limit::neighbourhood;
+use super::session::{Begun, Method};
+use super::{Caller, Credential, Origin, Token};
+use crate::Interface;
+
+/// How many characters a password has.
+const CHARS: RangeInclusive<usize> = 8..=128;
+/// The memory that a hash takes, in KiB; with these passes and lanes it is what OWASP's cheat sheet
+/// of password storage names first for Argon2id.
+const MEMORY_KIB: u32 = 19 * 1024;
+/// How often it goes over that memory.
+const PASSES: u32 = 2;
+/// How many threads it could use.
+const LANES: u32 = 1;
+/// The most memory, passes and lanes of a stored hash: a damaged record must not take more.
+const STORED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
+/// How many bytes of salt each hash has.
+const SALT_BYTES: usize = 16;
+/// How many logins may wait for their turn.
+const WAITING_MAX: usize = 16;
+
+/// Turns at hashing.
+pub(super) struct Turns {
+    hashing: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self { hashing: semaphore(1), waiting: semaphore(WAITING_MAX) }
+    }
+}
+
+impl Turns {
+    /// Waits for a turn.
+    async fn take(&self) -> Result<OwnedSemaphorePermit, Denied> {
+        self.hashing.clone().acquire_owned().await.map_err(|_| Denied::Broken)
+    }
+}
+
+/// Checks what a password is made of.
+fn check(password: &str) -> Result<(), Denied> {
+    let is_good = CHARS.contains(&password.chars().count());
+    match is_good && !password.chars().any(char::is_control) {
+        true => Ok(()),
+        false => Err(Denied::BadPassword),
+    }
+}
+
+fn hash(password: &str, salt: &[u8]) -> Option<PasswordHash> {
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).ok()?;
+    let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let made: phc::PasswordHash = argon.hash_password_with_salt(password.as_bytes(), salt).ok()?;
+    PasswordHash::new(&made.to_string())
+}
+
+/// What is checked where there is no password: it takes as long.
+static NONE: LazyLock<Option<PasswordHash>> = LazyLock::new(|| hash("", &[0; SALT_BYTES]));
+
+/// Whether a password is the right one; of nobody it never is.
+fn is_right(password: &str, stored: Option<&PasswordHash>) -> bool {
+    let Some(compared) = stored.or(NONE.as_ref()) else { return false };
+    let Ok(parsed) = phc::PasswordHash::new(compared.as_str()) else { return false };
+    let Ok(params) = Params::try_from(&parsed) else { return false };
+    let (memory, passes, lanes) = STORED_MAX;
+    if params.m_cost() > memory || params.t_cost() > passes || params.p_cost() > lanes {
+        tracing::error!("a stored password takes more memory or time than any that is made here");
+        return false;
+    }
+    let is_same = Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok();
+    is_same && stored.is_some()
+}
+
+impl Interface {
+    /// What is to be kept of a new password.
+    pub(crate) async fn password_hash(&self, password: String) -> Result<PasswordHash, Denied> {
+        check(&password)?;
+        let salt = self.access.random().ok_or(Denied::NoEntropy)?;
+        let turn = self.access.passwords.take().await?;
+        let work = move || {
+            let _turn = turn;
+            hash(&password, salt.get(..SALT_BYTES)?)
+        };
+        tokio::task::spawn_blocking(work).await.ok().flatten().ok_or(Denied::Broken)
+    }
+
+    /// Checks a user's password; a wrong one counts against the address that it came from. Returns
+    /// what a session with it depends on.
+    pub(crate) async fn check_password(
+        &self,
+        user: &str,
+        password: String,
+        origin: Origin,
+    ) -> Result<Credential, Denied> {
+        let access = &self.access;
+        let place = access.passwords.waiting.clone().try_acquire_owned();
+        let place = place.map_err(|_| Denied::Busy)?;
+        let turn = access.passwords.take().await?;
+        // Only now: those who waited together have not all guessed for the price of one.
+        let (from, now_ms) = (neighbourhood(origin.0), (access.sources.uptime_ms)());
+        let checked = access.failures.lock().check(&from, now_ms);
+        checked.map_err(|seconds| Denied::TooManyFailures { seconds })?;
+        let stored = self.array.password_of(user);
+        let credential = stored.as_ref().map(PasswordHash::credential);
+        // The turn lasts to the end of the work even if the client has gone away, and so does the
+        // count of what was wrong: it is taken first, and given back.
+        access.failures.lock().spend(from, now_ms);
+        let work = move || {
+            let _turn = (turn, place);
+            is_right(&password, stored.as_ref())
+        };
+        let is_right = tokio::task::spawn_blocking(work).await.map_err(|_| Denied::Broken)?;
+        match credential.filter(|_| is_right) {
+            Some(credential) => {
+                access.failures.lock().give_back(&from);
+                Ok(Credential::Password(credential))
+            }
+            None => {
+                access.sessions.lock().fail(origin.0, (self.now_ms)());
+                tracing::warn!("a wrong password came from {}", origin.0);
+                Err(Denied::WrongPassword)
+            }
+        }
+    }
+
+    /// Begins a session for a user with a password.
+    pub(super) async fn log_in_by_password(
+        &self,
+        user: &str,
+        password: String,
+        origin: Origin,
+    ) -> Result<(Token, Caller), Denied> {
+        let credential = self.check_password(user, password, origin).await?;
+        let caller = self.caller(credential).ok_or(Denied::WrongPassword)?;
+        self.begin(caller, credential, Method::Password, origin)
+    }
+
+    /// Begins a session.
+    pub(super) fn begin(
+        &self,
+        caller: Caller,
+        credential: Credential,
+        method: Method,
+        origin: Origin,
+    ) -> Result<(Token, Caller), Denied> {
+        self.count(credential)?;
+        let session = Token::from_entropy(&self.access.random().ok_or(Denied::NoEntropy)?);
+        let user = caller.user.clone();
+        let login = Begun { number: 0, user, method, origin: origin.0, at_ms: (self.now_ms)() };
+        let uptime_ms = (self.access.sources.uptime_ms)();
+        self.access.sessions.lock().begin(session.hash(), credential, login, uptime_ms);
+        Ok((session, caller))
+    }
+
+    /// A user has another password now, or none: ends its sessions, but for `kept`, which goes on
+    /// with the new one.
+    pub(crate) fn password_changed(
+        &self,
+        user: &str,
+        kept: Option<TokenHash>,
+        password: Option<&PasswordHash>,
+    ) {
+        let credential = password.map(|hash| Credential::Password(hash.credential()));
+        self.access.sessions.lock().end_others(user, kept, credential);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_checked_against_its_hash() {
+        let kept = hash("correct horse", &[7; SALT_BYTES]).unwrap();
+        assert!(kept.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", kept.as_str());
+        assert_ne!(hash("correct horse", &[8; SALT_BYTES]).unwrap(), kept, "each has its salt");
+        assert!(is_right("correct horse", Some(&kept)));
+        for wrong in ["", "correct hors", "Correct horse", "correct horse\0"] {
+            assert!(!is_right(wrong, Some(&kept)), "{wrong:?}");
+        }
+        assert!(!is_right("", None), "nobody has none");
+    }
+
+    #[test]
+    fn a_record_can_t_ask_for_too_much() {
+        let kept = hash("correct horse", &[7; SALT_BYTES]).unwrap();
+        for (of, to) in [("m=19456", "m=4194304"), ("t=2", "t=1000"), ("p=1", "p=16")] {
+            let other = PasswordHash::new(&kept.as_str().replace(of, to)).unwrap();
+            assert!(!is_right("correct horse", Some(&other)), "{to}");
+        }
+        let broken = PasswordHash::new("$argon2id$broken").unwrap();
+        assert!(!is_right("correct horse", Some(&broken)));
+    }
+
+    #[test]
+    fn a_password_has_8_to_128_characters() {
+        for good in ["12345678", &"ä".repeat(128), "with blanks in it"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in ["", "1234567", &"x".repeat(129), "1234567\n"] {
+            assert_eq!(check(bad), Err(Denied::BadPassword), "{bad:?}");
+        }
+    }
+}
