@@ -172,7 +172,10 @@ function Pages() {
       </Route>
       <Route path="/dashboard" component={Dashboard} />
       <Route path="/volumes" component={Volumes} />
-      <Route path="/volumes/:name">{({ name }) => <VolumePage key={name} name={name} />}</Route>
+      <Route path="/volumes/:name">
+        {/* A slash, before which its volume group is, is not decoded on the way. */}
+        {({ name }) => <VolumePage key={name} name={decodeURIComponent(name)} />}
+      </Route>
       <Route path="/snapshots" component={Snapshots} />
       <Route path="/datastores" component={Datastores} />
       <Route path="/hosts" component={Hosts} />

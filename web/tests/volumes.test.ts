@@ -55,6 +55,20 @@ test("volumes are made, with a host at once if wanted", async () => {
   });
 });
 
+test("a volume in a volume group has a page, and is changed there", async () => {
+  await desk.array.ask("POST", "/api/2.26/volume-groups?names=team", {});
+  await desk.array.ask("POST", "/v1/volumes", { name: "team/db", size_bytes: GIB });
+  await desk.go("Volumes");
+  await desk.page.getByRole("link", { name: "team/db", exact: true }).click();
+  await desk.heading("team/db");
+  await desk.page.reload();
+  await desk.heading("team/db");
+  await desk.page.getByText("naa.6").first().waitFor();
+  await desk.array.ask("PATCH", "/api/2.26/volume-groups?names=team", { destroyed: true });
+  await desk.array.ask("DELETE", "/api/2.26/volume-groups?names=team");
+  expect(await names("volumes", "filter=name='team/*'")).toEqual([]);
+});
+
 test("what the array refuses is told in the dialog", async () => {
   await desk.go("Volumes");
   await desk.button("New volume").click();

@@ -28,6 +28,7 @@ mod rest_groups;
 mod rest_space;
 mod switches;
 mod turns;
+mod volume_groups;
 
 use super::*;
 use memory::MemoryStore;
@@ -287,7 +288,7 @@ async fn bad_requests_get_clear_answers() {
         ("POST", "/v1/volumes", Some(json!({})), 400),
         ("POST", "/v1/volumes", Some(json!({"name": "a", "size_bytes": -1})), 400),
         ("POST", "/v1/volumes", Some(json!({"name": "a", "size_bytes": 4097})), 400),
-        ("POST", "/v1/volumes", Some(json!({"name": "a/b", "size_bytes": 4096})), 400),
+        ("POST", "/v1/volumes", Some(json!({"name": "a b", "size_bytes": 4096})), 400),
         ("POST", "/v1/volumes", Some(json!({"name": "a", "size_bytes": 4096, "x": 1})), 400),
         (
             "POST",

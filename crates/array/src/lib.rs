@@ -10,7 +10,7 @@
 //!
 //! * `protection`: groups of volumes, their snapshots, schedules and retention, and eradication
 //!   when it is due,
-//! * `volumes`: volumes, clones and snapshots, from being made to their end,
+//! * `volumes`: volumes, volume groups, clones and snapshots, from being made to their end,
 //! * `access`: hosts, host groups and connections; `management`: users, alerts and who is told of
 //!   them, settings, tags, reports of the lab; `kept`: what is stored for the target; `pool`:
 //!   space, integrity and reduction,
@@ -67,6 +67,7 @@ pub use objects::tags::{TAGS_MAX, Tag, TagFilter, Tagged};
 pub use objects::users::{
     NewToken, PasswordHash, Role, TokenHash, TokenInfo, UserInfo, UserUpdate,
 };
+pub use objects::volume_groups::{VOLUME_GROUP_VOLUMES_MAX, VOLUME_GROUPS_MAX};
 pub use objects::volumes::VOLUMES_MAX;
 pub use objects::{alerts, audit, lab_reports, settings, tags, users};
 pub use pool::{
@@ -82,7 +83,7 @@ pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
     GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, SyslogServerName,
-    TokenName, UserName, VolumeName,
+    TokenName, UserName, VolumeGroupName, VolumeName,
 };
 pub use values::personality::Personality;
 pub use values::receivers::{MailAddress, SyslogProtocol, SyslogUri};
@@ -94,5 +95,5 @@ pub use values::text::shown;
 pub use values::{chap, identity, limits, name, personality, retention, schedule, space};
 pub use volumes::{
     Looked, NewCopy, NewSnapshots, NewVolume, SnapshotFilter, SnapshotGlance, SnapshotInfo,
-    SnapshotSource, SourceInfo, VolumeInfo, VolumeUpdate,
+    SnapshotSource, SourceInfo, VolumeGroupInfo, VolumeInfo, VolumeUpdate,
 };

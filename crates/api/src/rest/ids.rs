@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Group = 2,
     /// An alert.
     Alert = 3,
+    /// A volume group.
+    VolumeGroup = 4,
 }
 
 /// Makes and reads the ids of one array.

@@ -77,7 +77,9 @@ mod strict;
 mod syslog_servers;
 mod tags;
 mod versions;
+mod volume_groups;
 mod volume_parts;
+mod volume_places;
 mod volume_snapshots;
 mod volume_space;
 mod volumes;
@@ -195,6 +197,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
             protection_group_snapshots::eradicate
         ))
         .merge(notification_routes())
+        .merge(volume_group_routes())
         .merge(group_routes())
         .merge(lists::routes())
 }
@@ -208,6 +211,16 @@ fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(watchers::try_out))
         .routes(routes!(servers::list, servers::create, servers::change, servers::delete))
         .routes(routes!(servers::try_out))
+}
+
+/// The routes of volume groups.
+fn volume_group_routes() -> OpenApiRouter<Arc<Interface>> {
+    use volume_groups as groups;
+    OpenApiRouter::new()
+        .routes(routes!(groups::list, groups::create, groups::change, groups::eradicate))
+        .routes(routes!(groups::list_volumes))
+        .routes(routes!(groups::list_of_volumes))
+        .routes(routes!(groups::list_space))
 }
 
 /// The routes of host groups, tags, and members of groups.

@@ -152,6 +152,9 @@ fn sentence(error: &array::Error) -> Option<&'static str> {
         Error::NoSuchHost(_) => "Host does not exist.",
         Error::HostGroupExists(_) => "Host group already exists.",
         Error::NoSuchHostGroup(_) => "Host group does not exist.",
+        Error::VolumeGroupExists(_) => "Volume group already exists.",
+        Error::NoSuchVolumeGroup(_) => "Volume group does not exist.",
+        Error::VolumeGroupDestroyed(_) => "Volume group has been destroyed.",
         Error::ConnectionExists { .. } => "Connection already exists.",
         Error::NoSuchConnection { .. } => "Connection does not exist.",
         _ => return None,
@@ -179,6 +182,9 @@ fn subject(error: &array::Error) -> &str {
         | Error::GroupDestroyed(name)
         | Error::HostExists(name)
         | Error::NoSuchHost(name)
+        | Error::VolumeGroupExists(name)
+        | Error::NoSuchVolumeGroup(name)
+        | Error::VolumeGroupDestroyed(name)
         | Error::HostGroupExists(name)
         | Error::NoSuchHostGroup(name)
         | Error::HostGroupNotEmpty(name)

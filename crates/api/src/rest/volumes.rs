@@ -10,6 +10,7 @@ use super::ids::{Ids, Kind};
 use super::qos::{QosPatch, RestQos};
 use super::space::RestSpace;
 use super::volume_parts::{RestPriority, RestSource};
+use super::volume_places::{group_of, new_name};
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
     Query, Refusals, Refused, Selection, SelectionParams, answer, each,
@@ -57,13 +58,14 @@ pub struct RestVolume {
     pub protocol_endpoint: MaybeNamed,
     /// Its pod; always `{}` (not supported).
     pub pod: MaybeNamed,
-    /// Its volume group; always `{}` (not supported).
+    /// Its volume group; `{}` if it is in none.
     pub volume_group: MaybeNamed,
 }
 
 impl RestVolume {
     pub(crate) fn new(interface: &Interface, ids: Ids, volume: VolumeInfo) -> Self {
         let left = |due: u64| due.saturating_sub((interface.now_ms)());
+        let group = volume.name.split_once('/').map(|(group, _)| group.to_owned());
         Self {
             id: ids.id(Kind::Volume, volume.id.0),
             name: volume.name,
@@ -95,7 +97,7 @@ impl RestVolume {
             host_encryption_key_status: "none".into(),
             protocol_endpoint: MaybeNamed::default(),
             pod: MaybeNamed::default(),
-            volume_group: MaybeNamed::default(),
+            volume_group: MaybeNamed { name: group },
         }
     }
 }
@@ -299,8 +301,11 @@ fn source_name(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePatch {
-    /// A new name, for one volume only.
+    /// A new name, for one volume only. `GROUP/NAME` puts it into a volume group; a name without a
+    /// group leaves it in its own.
     pub name: Option<String>,
+    /// The volume group to put them into; with an empty name, none. They keep their own names.
+    pub volume_group: Option<Reference>,
     /// A new size in bytes; a smaller one needs the parameter `truncate`.
     pub provisioned: Option<u64>,
     /// `true` destroys, `false` recovers; no other field may be given.
@@ -335,8 +340,12 @@ pub(super) async fn change(
     let selection = Selection::required(&mut query)?;
     let truncate = query.flag("truncate")?.unwrap_or(false);
     query.end()?;
-    let VolumePatch { name, provisioned, destroyed, qos } = asked;
-    let is_more = name.is_some() || provisioned.is_some() || qos.is_some();
+    let VolumePatch { name, volume_group, provisioned, destroyed, qos } = asked;
+    let is_placed = name.is_some() || volume_group.is_some();
+    let is_more = is_placed || provisioned.is_some() || qos.is_some();
+    if name.is_some() && volume_group.is_some() {
+        return Err(Refused::bad("volume_group", "Give `name` or `volume_group`, not both."));
+    }
     if destroyed.is_some() && is_more {
         return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
     }
@@ -351,7 +360,10 @@ pub(super) async fn change(
             Some(false) => array.recover_volumes(&names)?,
             None => {
                 let update = VolumeUpdate {
-                    name: name.map(|name| VolumeName::new(&name)).transpose()?,
+                    name: name.map(|name| new_name(interface, &names, &name)).transpose()?,
+                    group: volume_group
+                        .map(|group| group_of(interface, group.name, group.id))
+                        .transpose()?,
                     size_bytes: provisioned,
                     truncate,
                     limits: qos.unwrap_or_default().change(),

@@ -17,4 +17,5 @@ pub(crate) mod snapshots;
 pub mod tags;
 pub(crate) mod time;
 pub mod users;
+pub(crate) mod volume_groups;
 pub(crate) mod volumes;

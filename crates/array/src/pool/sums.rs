@@ -99,6 +99,20 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
+    /// The volumes of a volume group.
+    ///
+    /// # Errors
+    /// `no_such_volume_group`, `too_many_connections`.
+    pub fn of_volume_group(&mut self, name: &str) -> Result<VolumesSpace, Error> {
+        let ids: Vec<VolumeId> = {
+            let state = self.array.read();
+            state.volume_groups.any(name)?;
+            state.volumes_of_group(name).map(|volume| volume.id).collect()
+        };
+        self.step(ids.len())?;
+        Ok(self.sum(&ids))
+    }
+
     /// The volumes that a group of volumes protects: its own, or those of its hosts or its host
     /// groups. Destroyed ones do not count.
     ///

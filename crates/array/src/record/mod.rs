@@ -18,6 +18,7 @@
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
 //! 'L' report's name in lower case         report of the lab
+//! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
 //! 'N'                                     who is told of alerts, with the relay's password
 //! 'p' relative target port id (2)         port, with its address
 //! 'k'                                     array time, and the time of the day then
@@ -42,6 +43,7 @@ mod tags;
 mod time;
 mod token_volume;
 mod users;
+mod volume_groups;
 mod volumes;
 
 use block::VolumeId;
@@ -64,6 +66,7 @@ pub(crate) use tags::tags_row;
 pub(crate) use time::time_row;
 pub(crate) use token_volume::{token_volume, token_volume_key};
 pub(crate) use users::{user, user_key};
+pub(crate) use volume_groups::{volume_group, volume_group_key};
 pub(crate) use volumes::{volume, volume_key};
 
 use crate::error::Error;
@@ -80,6 +83,7 @@ use crate::objects::snapshots::SnapshotRecord;
 use crate::objects::tags::TagMap;
 use crate::objects::time::TimeRecord;
 use crate::objects::users::User;
+use crate::objects::volume_groups::{VolumeGroup, VolumeGroupId};
 use crate::objects::volumes::VolumeRecord;
 use crate::values::name::GroupName;
 use hosts::ConnectionRow;
@@ -89,6 +93,7 @@ use row::{damaged, parse};
 pub(crate) enum Stored {
     Settings(Settings),
     Volume(VolumeRecord),
+    VolumeGroup(VolumeGroupId, VolumeGroup),
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
     HostGroup(HostGroupId, HostGroup),
@@ -166,6 +171,10 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
         [b'g', rest @ ..] => {
             let id = GroupId(id(rest)?);
             Ok(Stored::Group(id, groups::decode_group(parse(key, value)?)?))
+        }
+        [b'V', rest @ ..] => {
+            let group = volume_groups::decode_volume_group(&parse(key, value)?)?;
+            Ok(Stored::VolumeGroup(VolumeGroupId(id(rest)?), group))
         }
         [b'p', rest @ ..] => {
             let (place, id) = ports::decode_port(key, rest, &parse(key, value)?)?;

@@ -17,7 +17,8 @@ use crate::tables::host_states::StoredState;
 type Parts<T> = BTreeMap<VolumeId, Vec<T>>;
 
 impl State {
-    /// Everything that is stored. Each object is checked against the others, as if it were new.
+    /// Everything that is stored. Each object is checked against the others, as if it were new. The
+    /// keys of volume groups come before those of volumes, and those of host groups before hosts.
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(pool_id, write_cache)?;
@@ -28,9 +29,9 @@ impl State {
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
                 Stored::Settings(settings) => state.settings = settings,
+                Stored::VolumeGroup(id, group) => state.load_volume_group(id, group)?,
                 Stored::Volume(volume) => state.load_volume(backing, volume)?,
                 Stored::Host(id, host) => state.load_host(id, host)?,
-                // These keys come before those of hosts.
                 Stored::HostGroup(id, group) => state.load_host_group(id, group)?,
                 Stored::Connection(host, volume, lun) => connections.push((host, volume, lun)),
                 Stored::SharedConnection(group, volume, lun) => {
@@ -101,6 +102,10 @@ impl State {
         }
         if self.volume_names.contains_key(&volume.name.key()) {
             return Err(Error::Damaged(format!("two volumes are called {name}")));
+        }
+        let group = volume.name.group().map(|group| self.volume_groups.any(group));
+        if group.is_some_and(|group| group.is_err()) {
+            return Err(Error::Damaged(format!("the group of volume {name} is not there")));
         }
         self.insert_volume(volume);
         Ok(())

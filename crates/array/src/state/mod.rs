@@ -9,6 +9,8 @@
 //!   once.
 //! * A snapshot stands with its volume and, if it was made with a group, with a moment of that
 //!   group; both exist as long as it does.
+//! * A volume whose name has a volume group in it is in one that exists; that of a volume that is
+//!   not destroyed is not destroyed.
 //! * What is destroyed separately is in the order of eradication, and nothing else is.
 //! * What an initiator sees changes only with the generation.
 //!
@@ -22,6 +24,7 @@ mod load;
 mod prepare;
 mod snapshots;
 mod tags;
+mod volume_groups;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -48,6 +51,7 @@ use crate::tables::tags::Tags;
 use crate::tables::time::ArrayTime;
 use crate::tables::tokens::TokenRows;
 use crate::tables::users::Users;
+use crate::tables::volume_groups::VolumeGroups;
 use crate::tables::volumes::VolumeEntry;
 use crate::values::name::InitiatorName;
 
@@ -84,6 +88,7 @@ pub(crate) struct State {
     pub(crate) alerts: Alerts,
     /// Of hosts and of host groups.
     connection_count: usize,
+    pub(crate) volume_groups: VolumeGroups,
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
     pub(crate) notifications: Arc<Notifications>,
@@ -125,6 +130,7 @@ impl State {
             audit: AuditLog::default(),
             alerts: Alerts::default(),
             connection_count: 0,
+            volume_groups: VolumeGroups::default(),
             tags: Tags::default(),
             lab_reports: LabReports::default(),
             notifications: Arc::default(),

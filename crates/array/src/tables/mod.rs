@@ -15,4 +15,5 @@ pub(crate) mod tags;
 pub(crate) mod time;
 pub(crate) mod tokens;
 pub(crate) mod users;
+pub(crate) mod volume_groups;
 pub(crate) mod volumes;

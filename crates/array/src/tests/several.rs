@@ -1,5 +1,7 @@
 //! Changes of several objects: all or none.
 
+mod volume_groups;
+
 use super::*;
 use crate::volumes::TRUNCATED_MAX;
 

@@ -33,8 +33,12 @@ macro_rules! name_type {
 
 name_type!(
     /// The name of a volume: 1 to 63 of A-Z a-z 0-9 - _, a letter or digit at both ends, and not
-    /// digits only.
+    /// digits only. One that is in a volume group has the name of that and a `/` before its own.
     VolumeName
+);
+name_type!(
+    /// The name of a volume group: as a volume's own.
+    VolumeGroupName
 );
 name_type!(
     /// The name of a host or of the array: as a volume's, but without `_`.
@@ -85,7 +89,43 @@ impl VolumeName {
     /// # Errors
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
-        check("volume", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        let own = match text.split_once('/') {
+            Some((group, own)) => VolumeGroupName::new(group).map(|_| own)?,
+            None => text,
+        };
+        check("volume", own, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The name of its volume group, if it is in one.
+    pub fn group(&self) -> Option<&str> {
+        self.0.split_once('/').map(|(group, _)| group)
+    }
+
+    /// Its own name, without that of a group.
+    pub fn own(&self) -> &str {
+        self.0.split_once('/').map_or(self.as_str(), |(_, own)| own)
+    }
+
+    /// The same in a volume group, or in none.
+    pub fn within(&self, group: Option<&VolumeGroupName>) -> Self {
+        let own = self.own();
+        Self(group.map_or_else(|| own.to_owned(), |group| format!("{group}/{own}")))
+    }
+}
+
+impl VolumeGroupName {
+    /// In lower case, for comparison.
+    pub(crate) fn key(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// `invalid_name`.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        check("volume group", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 }
@@ -338,52 +378,4 @@ fn is_plain(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_follow_the_rules() {
-        for good in ["a", "db-1", "DB_1", "0x", "1-2", &"a".repeat(63)] {
-            assert!(VolumeName::new(good).is_ok(), "{good}");
-        }
-        for bad in ["", "-a", "a-", "_a", "a b", "a.b", "a::b", "ä", "12", &"a".repeat(64)] {
-            let error = VolumeName::new(bad).unwrap_err();
-            assert_eq!(error.code(), "invalid_name", "{bad}");
-            assert!(!error.to_string().contains('\n'));
-        }
-        assert!(HostName::new("esx-1").is_ok());
-        assert!(HostName::new("esx_1").is_err());
-    }
-
-    #[test]
-    fn iscsi_names_follow_the_standard() {
-        for good in [
-            "iqn.1998-01.com.vmware:esx1-3f2a",
-            "IQN.1993-08.org.debian:01:ABCDEF",
-            "iqn.2026-11.com.example",
-            "eui.02004567A425678D",
-            "naa.52004567BA64678D",
-            "naa.62004567BA64678D0123456789ABCDEF",
-        ] {
-            let name = InitiatorName::new(good).unwrap();
-            assert_eq!(name.as_str(), good.to_lowercase());
-        }
-        for bad in [
-            "",
-            "iqn.",
-            "iqn.2026-11",
-            "iqn.2026-11.",
-            "iqn.2026-11.:x",
-            "iqn.26-11.com.example:x",
-            "iqn.2026-11.com.example:a b",
-            "iqn.2026-11.com.example:a\n",
-            "eui.123",
-            "naa.5200",
-            "host1",
-        ] {
-            assert_eq!(InitiatorName::new(bad).unwrap_err().code(), "invalid_initiator", "{bad}");
-        }
-        let long = format!("iqn.2026-11.com.example:{}", "x".repeat(200));
-        assert!(InitiatorName::new(&long).is_err());
-    }
-}
+mod tests;

@@ -45,6 +45,7 @@ impl Array {
         limits::check(new.limits)?;
         let source = state.source(&new.source)?;
         state.check_free(&name, None)?;
+        let name = state.placed(&name, Some(before))?;
         let (id, serial) = self.allocate_volume(state, before)?;
         let record = VolumeRecord {
             id,

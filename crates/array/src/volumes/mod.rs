@@ -6,12 +6,14 @@
 
 mod clones;
 mod ends;
+mod groups;
 mod list;
 mod provision;
 mod several;
 mod snapshots;
 mod types;
 
+pub use groups::VolumeGroupInfo;
 pub use list::{Looked, SnapshotGlance};
 pub use types::{
     NewCopy, NewSnapshots, NewVolume, SnapshotFilter, SnapshotInfo, SnapshotSource, SourceInfo,

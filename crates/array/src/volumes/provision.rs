@@ -56,10 +56,11 @@ impl Array {
         let size = sectors(new.size_bytes)?;
         limits::check(new.limits)?;
         state.check_free(&new.name, None)?;
+        let name = state.placed(&new.name, Some(before))?;
         let (id, serial) = self.allocate_volume(state, before)?;
         let record = VolumeRecord {
             id,
-            name: new.name,
+            name,
             size,
             logical_block: new.logical_block,
             company_id: state.settings().company_id,
@@ -137,22 +138,27 @@ impl Array {
     /// # Errors
     /// Those of [`Array::resize_volume`] and [`Array::rename_volume`].
     pub fn update_volume(&self, name: &str, update: VolumeUpdate) -> Result<VolumeInfo, Error> {
-        let plan = |state: &State| self.plan_update(state, name, &update);
+        let plan = |state: &State| self.plan_update(state, 0, name, &update);
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 
+    /// `before`: how many volumes the same commit changes before this one.
     pub(crate) fn plan_update(
         &self,
         state: &State,
+        before: usize,
         name: &str,
         update: &VolumeUpdate,
     ) -> Result<(Change, VolumeRecord), Error> {
         let size = update.size_bytes.map(sectors).transpose()?;
         let old = &state.volume(name)?.record;
         let mut record = old.clone();
-        if let Some(new_name) = &update.name {
-            state.check_free(new_name, Some(old.id))?;
-            record.name = new_name.clone();
+        let moved = update.group.as_ref().map(|group| old.name.within(group.as_ref()));
+        if let Some(new_name) = moved.or_else(|| update.name.clone()) {
+            state.check_free(&new_name, Some(old.id))?;
+            let (is_of, was_of) = (new_name.group(), old.name.group());
+            let stays = is_of.zip(was_of).is_some_and(|(is, was)| is.eq_ignore_ascii_case(was));
+            record.name = state.placed(&new_name, (!stays).then_some(before))?;
         }
         record.offloads = switched(old.offloads, &update.offloads);
         record.limits = update.limits.of(old.limits);

@@ -62,13 +62,19 @@ impl Array {
     ) -> Result<Vec<VolumeInfo>, Error> {
         check_all(names)?;
         check_single(names.len(), update.name.is_some(), "a new name")?;
+        if update.group.is_some() {
+            // In one group no two can have the same name.
+            let own = names.iter().map(|name| name.split_once('/').map_or(&**name, |(_, own)| own));
+            check(own)?;
+        }
         if update.truncate && update.size_bytes.is_some() && names.len() > TRUNCATED_MAX {
             return Err(Error::TooManyAtOnce {
                 what: "volumes are truncated",
                 limit: TRUNCATED_MAX,
             });
         }
-        let plan = |state: &State, _, name: &String| self.plan_update(state, name, update);
+        let plan =
+            |state: &State, before, name: &String| self.plan_update(state, before, name, update);
         self.change_all(names, plan, |state, record| self.show_volume(state, record))
     }
 

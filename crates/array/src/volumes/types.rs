@@ -4,7 +4,7 @@ use block::{LogicalBlockSize, Offload, Offloads, VolumeId, VolumeLimits};
 
 use crate::pool::ObjectSpace;
 use crate::values::limits::LimitsChange;
-use crate::values::name::{Suffix, VolumeName};
+use crate::values::name::{Suffix, VolumeGroupName, VolumeName};
 use crate::values::reduction::{Reduction, ReductionChange};
 
 /// A volume to make.
@@ -27,8 +27,10 @@ pub struct NewVolume {
 /// What to change of a volume; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
 pub struct VolumeUpdate {
-    /// A new name.
+    /// A new name, with that of a volume group if it is to be in one.
     pub name: Option<VolumeName>,
+    /// The volume group that it is to be in, with its own name; `Some(None)`: in none.
+    pub group: Option<Option<VolumeGroupName>>,
     /// A new size.
     pub size_bytes: Option<u64>,
     /// Whether a smaller size may cut data off.

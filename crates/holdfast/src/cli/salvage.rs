@@ -307,8 +307,10 @@ fn kind(snapshot: bool) -> &'static str {
 
 /// A name that no file has yet, even if case is ignored.
 fn free_name(name: &str, id: u64, taken: &mut HashSet<String>) -> String {
+    // The name of a volume group is before a slash, which no file's name has.
+    let name = name.replace('/', "--");
     if taken.insert(name.to_ascii_lowercase()) {
-        return name.to_owned();
+        return name;
     }
     let other = format!("{name}.{id}");
     taken.insert(other.to_ascii_lowercase());
@@ -363,4 +365,17 @@ fn text_of(report: &Report, to: &Path) -> String {
     };
     text.push_str(&format!("{end} Written to {}.\n", to.display()));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_has_a_name_of_its_own_in_one_directory() {
+        let mut taken = HashSet::new();
+        let names = ["db", "DB", "vg/db", "vg--db", "vg/db.1"];
+        let files = names.map(|name| free_name(name, 7, &mut taken));
+        assert_eq!(files, ["db", "DB.7", "vg--db", "vg--db.7", "vg--db.1"]);
+    }
 }

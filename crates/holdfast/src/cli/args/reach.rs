@@ -133,7 +133,8 @@ pub enum ControllerVerb {
 /// `provision`.
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {
-    /// The new volume: 1 to 63 of A-Z a-z 0-9 - _.
+    /// The new volume: 1 to 63 of A-Z a-z 0-9 - _; behind the name of a volume group and a `/`, if
+    /// it is to be in one.
     pub volume: String,
     /// Its size: a multiple of 4096 bytes, up to 64T.
     #[arg(long, value_parser = size::parse)]

@@ -11,7 +11,7 @@ use crate::cli::size;
 pub enum VolumeVerb {
     /// Make an empty volume.
     Create {
-        /// 1 to 63 of A-Z a-z 0-9 - _.
+        /// 1 to 63 of A-Z a-z 0-9 - _; in a volume group GROUP/NAME.
         name: String,
         /// A multiple of 4096 bytes, up to 64T.
         #[arg(long, value_parser = size::parse)]

@@ -1,0 +1,361 @@
+//! `volume-groups`: a name before the names of volumes, which are renamed and ended together. A
+//! volume is in the group that its name says (`GROUP/VOLUME`).
+//!
+//! Limits and priorities of a whole group are not supported; those of volumes are their own.
+
+use array::{VolumeGroupInfo, VolumeGroupName, VolumesSpace};
+use axum::extract::State;
+use block::VolumeLimits;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::ids::{Ids, Kind};
+use super::members::{MemberParams, Members, Only, RestMember};
+use super::qos::{QosPatch, RestQos};
+use super::space::RestJointSpace;
+use super::volume_parts::RestPriority;
+use super::volume_places::name_of;
+use super::{
+    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
+    Query, Refusals, Refused, Selection, SelectionParams, answer, each,
+};
+use crate::{Interface, Shared};
+
+/// A volume group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestVolumeGroup {
+    /// Its id, which never changes.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it is destroyed. It can be recovered until it is eradicated.
+    pub destroyed: bool,
+    /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    pub time_remaining: Option<u64>,
+    /// Its pod; always `{}` (not supported).
+    pub pod: MaybeNamed,
+    /// The adjustment of the priority: none.
+    pub priority_adjustment: RestPriority,
+    /// The limits of the group: none.
+    pub qos: RestQos,
+    /// The stored data of its volumes.
+    pub space: RestJointSpace,
+    /// How many volumes are in it that are not destroyed.
+    pub volume_count: usize,
+}
+
+impl RestVolumeGroup {
+    fn new(interface: &Interface, ids: Ids, group: VolumeGroupInfo) -> Self {
+        let left = |due: u64| due.saturating_sub((interface.now_ms)());
+        // One group has few volumes, so the sum is bounded.
+        let mut sums = interface.array.space_sums(array::VOLUME_GROUP_VOLUMES_MAX);
+        // One that ends meanwhile has nothing.
+        let space = sums.of_volume_group(&group.name).unwrap_or_else(|_| VolumesSpace::default());
+        Self {
+            id: ids.id(Kind::VolumeGroup, group.id),
+            destroyed: group.eradicate_ms.is_some(),
+            time_remaining: group.eradicate_ms.map(left),
+            pod: MaybeNamed::default(),
+            priority_adjustment: RestPriority {
+                priority_adjustment_operator: "+".into(),
+                priority_adjustment_value: 0,
+            },
+            qos: VolumeLimits::NONE.into(),
+            space: space.into(),
+            volume_count: group.volumes.len(),
+            name: group.name,
+        }
+    }
+
+    fn all(interface: &Interface, groups: Vec<VolumeGroupInfo>) -> Vec<Self> {
+        let ids = Ids::of(&interface.array);
+        groups.into_iter().map(|group| Self::new(interface, ids, group)).collect()
+    }
+}
+
+impl Listed for RestVolumeGroup {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn totalled() -> &'static [&'static str] {
+        &["volume_count"]
+    }
+}
+
+/// A group that is destroyed or not, as requested. If it does not match, it is refused as
+/// nonexistent: clients take an empty list for a success.
+pub(super) fn find(
+    interface: &Interface,
+    name: &str,
+    destroyed: Option<bool>,
+) -> Result<VolumeGroupInfo, array::Error> {
+    let group = interface.array.volume_group(name)?;
+    match destroyed {
+        Some(destroyed) if destroyed != group.eradicate_ms.is_some() => {
+            Err(array::Error::NoSuchVolumeGroup(group.name))
+        }
+        _ => Ok(group),
+    }
+}
+
+/// Lists all volume groups, or some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volume-groups",
+    tag = "volume-groups",
+    params(SelectionParams, DestroyedParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestVolumeGroup>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let destroyed = selection.destroyed;
+        if !selection.is_empty() {
+            let names = selection.names(|id| name_of(interface, id))?;
+            let found = each(&names, |name| Ok(find(interface, name, destroyed)?))?;
+            return listing.all(&RestVolumeGroup::all(interface, found));
+        }
+        listing.pieces(|after, limit| {
+            let groups = interface.array.volume_groups(after, destroyed, limit);
+            Ok(RestVolumeGroup::all(interface, groups))
+        })
+    })
+    .await
+}
+
+/// An adjustment of a priority.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PriorityPatch {
+    /// `+` or `-`.
+    pub priority_adjustment_operator: Option<String>,
+    /// 0.
+    pub priority_adjustment_value: Option<i64>,
+}
+
+/// A volume group to make.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeGroupPost {
+    /// The limits of the group: only the highest values, which mean no limit.
+    pub qos: Option<QosPatch>,
+    /// The adjustment of the priority: only by 0.
+    pub priority_adjustment: Option<PriorityPatch>,
+}
+
+/// What to change of volume groups.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeGroupPatch {
+    /// A new name, for one group only. Its volumes get it as well.
+    pub name: Option<String>,
+    /// `true` destroys with all volumes, `false` recovers; no other field may be given.
+    pub destroyed: Option<bool>,
+    /// As for a new group.
+    pub qos: Option<QosPatch>,
+    /// As for a new group.
+    pub priority_adjustment: Option<PriorityPatch>,
+}
+
+/// Refuses what only volumes have.
+fn check(qos: Option<QosPatch>, priority: Option<PriorityPatch>) -> Result<(), Refused> {
+    if qos.is_some_and(|qos| qos.limits() != VolumeLimits::NONE) {
+        return Err(Refused::unsupported("qos", "Limits of a volume group"));
+    }
+    let Some(priority) = priority else { return Ok(()) };
+    let operator = priority.priority_adjustment_operator.unwrap_or_else(|| "+".into());
+    if !matches!(&*operator, "+" | "-") {
+        return Err(Refused::bad("priority_adjustment_operator", "An operator is `+` or `-`."));
+    }
+    match priority.priority_adjustment_value.unwrap_or(0) {
+        0 => Ok(()),
+        _ => Err(Refused::unsupported("priority_adjustment", "A priority of a volume group")),
+    }
+}
+
+/// Makes volume groups without volumes.
+#[utoipa::path(
+    post,
+    path = "/api/2.{minor}/volume-groups",
+    tag = "volume-groups",
+    params(("names" = String, Query, description = "The names of the groups, comma-separated.")),
+    request_body = VolumeGroupPost,
+    responses((status = 200, body = ItemsOf<RestVolumeGroup>), Refusals)
+)]
+pub(super) async fn create(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<VolumeGroupPost>,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    check(asked.qos, asked.priority_adjustment)?;
+    answer(interface, move |interface| {
+        let names = each(&names, |name| {
+            VolumeGroupName::new(name).map_err(|error| Refused::about(name, &error))
+        })?;
+        let made = interface.array.create_volume_groups(names, (interface.now_ms)())?;
+        Items::of(RestVolumeGroup::all(interface, made))
+    })
+    .await
+}
+
+/// Renames a volume group with its volumes; destroys or recovers some with theirs.
+#[utoipa::path(
+    patch,
+    path = "/api/2.{minor}/volume-groups",
+    tag = "volume-groups",
+    params(SelectionParams),
+    request_body = VolumeGroupPatch,
+    responses((status = 200, body = ItemsOf<RestVolumeGroup>), Refusals)
+)]
+pub(super) async fn change(
+    State(interface): Shared,
+    mut query: Query,
+    Body(asked): Body<VolumeGroupPatch>,
+) -> Answer {
+    let selection = Selection::required(&mut query)?;
+    query.end()?;
+    let VolumeGroupPatch { name, destroyed, qos, priority_adjustment } = asked;
+    let is_more = name.is_some() || qos.is_some() || priority_adjustment.is_some();
+    if destroyed.is_some() && is_more {
+        return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
+    }
+    check(qos, priority_adjustment)?;
+    answer(interface, move |interface| {
+        let array = &interface.array;
+        let names = selection.names(|id| name_of(interface, id))?;
+        let changed = match (destroyed, name) {
+            (Some(true), _) => array.destroy_volume_groups(&names, (interface.now_ms)())?,
+            (Some(false), _) => array.recover_volume_groups(&names)?,
+            (None, None) => each(&names, |name| Ok(find(interface, name, Some(false))?))?,
+            (None, Some(new_name)) => {
+                let [name] = &names[..] else {
+                    return Err(Refused::bad("names", "Only one at a time can get a new name."));
+                };
+                vec![array.rename_volume_group(name, VolumeGroupName::new(&new_name)?)?]
+            }
+        };
+        Items::of(RestVolumeGroup::all(interface, changed))
+    })
+    .await
+}
+
+/// Eradicates destroyed volume groups with their volumes, whose data is gone for ever.
+#[utoipa::path(
+    delete,
+    path = "/api/2.{minor}/volume-groups",
+    tag = "volume-groups",
+    params(SelectionParams),
+    responses((status = 200, body = ItemsOf<Named>), Refusals)
+)]
+pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::required(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let names = selection.names(|id| name_of(interface, id))?;
+        interface.array.eradicate_volume_groups(&names)?;
+        Items::of(names.into_iter().map(|name| Named { name }))
+    })
+    .await
+}
+
+/// The pairs of a group and a volume of it that is not destroyed.
+fn members(interface: &Interface, members: &Members) -> Result<Vec<RestMember>, Refused> {
+    let groups = members.groups.names(|id| name_of(interface, id))?;
+    let volumes = members.members.names(|id| super::volumes::name_of(interface, id))?;
+    let found = match groups.is_empty() {
+        true => interface.array.volume_groups(None, Some(false), array::VOLUME_GROUPS_MAX),
+        false => each(&groups, |name| Ok(find(interface, name, None)?))?,
+    };
+    let only = Only::of(&volumes);
+    let pairs = found.into_iter().map(|group| RestMember::all(&group.name, group.volumes, &only));
+    Ok(pairs.flatten().collect())
+}
+
+async fn list_members(interface: std::sync::Arc<Interface>, mut query: Query) -> Answer {
+    let (asked, listing) = (Members::take(&mut query)?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| listing.all(&members(interface, &asked)?)).await
+}
+
+/// Lists the volumes of volume groups.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volume-groups/volumes",
+    tag = "volume-groups",
+    params(MemberParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn list_volumes(State(interface): Shared, query: Query) -> Answer {
+    list_members(interface, query).await
+}
+
+/// Lists the volume groups of volumes.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volumes/volume-groups",
+    tag = "volume-groups",
+    params(MemberParams, ListParams),
+    responses((status = 200, body = ItemsOf<RestMember>), Refusals)
+)]
+pub(super) async fn list_of_volumes(State(interface): Shared, query: Query) -> Answer {
+    list_members(interface, query).await
+}
+
+/// The space of a volume group.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RestVolumeGroupSpace {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The stored data of its volumes.
+    pub space: RestJointSpace,
+}
+
+// Nothing is summed up in `total`: its parts may be unknown.
+impl Listed for RestVolumeGroupSpace {
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl From<RestVolumeGroup> for RestVolumeGroupSpace {
+    fn from(group: RestVolumeGroup) -> Self {
+        Self { id: group.id, name: group.name, space: group.space }
+    }
+}
+
+/// Lists the space of all volume groups, or of some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volume-groups/space",
+    tag = "volume-groups",
+    params(SelectionParams, DestroyedParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestVolumeGroupSpace>), Refusals)
+)]
+pub(super) async fn list_space(State(interface): Shared, mut query: Query) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let destroyed = selection.destroyed;
+        let shown = |groups| {
+            let all = RestVolumeGroup::all(interface, groups).into_iter();
+            all.map(RestVolumeGroupSpace::from).collect::<Vec<_>>()
+        };
+        if !selection.is_empty() {
+            let names = selection.names(|id| name_of(interface, id))?;
+            return listing
+                .all(&shown(each(&names, |name| Ok(find(interface, name, destroyed)?))?));
+        }
+        listing.pieces(|after, limit| {
+            Ok(shown(interface.array.volume_groups(after, destroyed, limit)))
+        })
+    })
+    .await
+}

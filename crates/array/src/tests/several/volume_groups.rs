@@ -1,0 +1,174 @@
+//! Volume groups: which volumes are in them, and what is done to all of these at once.
+
+use super::*;
+use crate::array::distinct::CHANGES_MAX;
+
+fn group(name: &str) -> VolumeGroupName {
+    VolumeGroupName::new(name).unwrap()
+}
+
+fn names(of: &[&str]) -> Vec<String> {
+    of.iter().map(ToString::to_string).collect()
+}
+
+/// An array with a volume group and these volumes.
+fn with(volumes: &[&str]) -> (Arc<MemoryStore>, Array) {
+    let (store, array) = new_array();
+    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    for name in volumes {
+        array.create_volume(new_volume(name, 4096)).unwrap();
+    }
+    (store, array)
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
+    result.unwrap_err().code()
+}
+
+#[test]
+fn a_volume_is_in_the_group_that_its_name_says() {
+    let (store, array) = with(&["vg/a", "VG/b", "alone"]);
+    assert_eq!(array.volume_group("Vg").unwrap().volumes, ["vg/a", "vg/b"]);
+    assert_eq!(code(array.create_volume(new_volume("none/a", 4096))), "no_such_volume_group");
+    assert_eq!(code(array.create_volume(new_volume("vg/A", 4096))), "volume_exists");
+    assert_eq!(code(array.create_volume_groups(vec![group("VG")], 1)), "volume_group_exists");
+    let to = |name: &str| VolumeName::new(name).unwrap();
+    assert_eq!(code(array.clone_volume("alone", to("none/c"), 1)), "no_such_volume_group");
+    array.clone_volume("vg/a", to("vg/c"), 1).unwrap();
+    // In, out, and to another name in the group.
+    array.rename_volume("alone", to("vg/alone")).unwrap();
+    array.rename_volume("vg/b", to("b")).unwrap();
+    array.rename_volume("vg/c", to("vg/d")).unwrap();
+    assert_eq!(code(array.rename_volume("b", to("none/b"))), "no_such_volume_group");
+    let expected = ["vg/a", "vg/alone", "vg/d"];
+    assert_eq!(array.volume_group("vg").unwrap().volumes, expected);
+    // Neighbours of its name are not in it.
+    array.create_volume_groups(vec![group("vg-2"), group("vg0")], 1).unwrap();
+    array.create_volume(new_volume("vg-2/x", 4096)).unwrap();
+    array.create_volume(new_volume("vg0/x", 4096)).unwrap();
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(array.volume_group("vg").unwrap().volumes, expected);
+    let listed: Vec<_> = array.volume_groups(None, None, 2).into_iter().map(|g| g.name).collect();
+    assert_eq!(listed, ["vg", "vg-2"]);
+    let next: Vec<_> = array.volume_groups(Some("VG-2"), Some(false), 9);
+    assert_eq!(next.iter().map(|g| &*g.name).collect::<Vec<_>>(), ["vg0"]);
+}
+
+#[test]
+fn a_group_is_renamed_with_its_volumes_and_snapshots() {
+    let (store, array) = with(&["vg/a", "vg/b", "other"]);
+    let iqn = "iqn.2026-11.com.example:1";
+    array.create_host(new_host("h", &[iqn])).unwrap();
+    array.connect("vg/a", "h", None).unwrap();
+    let suffix = Some(Suffix::new("s").unwrap());
+    let source = SnapshotSource::Volumes(names(&["vg/a"]));
+    let new = NewSnapshots { source, suffix, apply_retention: false, created_ms: 1 };
+    array.create_snapshots(&new).unwrap();
+    array.destroy_volume("vg/b", 5).unwrap();
+    let before = array.lun_map(iqn);
+    array.rename_volume_group("VG", group("VG")).unwrap();
+    assert_eq!(array.rename_volume_group("vg", group("new")).unwrap().volumes, ["new/a"]);
+    assert_eq!(code(array.volume_group("vg")), "no_such_volume_group");
+    assert_eq!(array.snapshot("new/a.s").unwrap().name, "new/a.s");
+    assert_eq!(array.lun_map(iqn).generation, before.generation, "hosts notice nothing");
+    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    assert_eq!(code(array.rename_volume_group("new", group("VG"))), "volume_group_exists");
+    let array = Array::open(store, false).unwrap();
+    array.recover_volume("new/b").unwrap();
+    assert_eq!(array.volume_group("new").unwrap().volumes, ["new/a", "new/b"]);
+}
+
+#[test]
+fn a_group_is_destroyed_and_recovered_with_its_volumes() {
+    let (store, array) = with(&["vg/a", "vg/b", "vg/gone"]);
+    array.create_host(new_host("h", &["iqn.2026-11.com.example:1"])).unwrap();
+    array.connect("vg/a", "h", None).unwrap();
+    array.destroy_volume("vg/gone", 5).unwrap();
+    let vg = names(&["vg"]);
+    assert_eq!(code(array.recover_volume_groups(&vg)), "not_destroyed");
+    assert_eq!(code(array.eradicate_volume_groups(&vg)), "not_destroyed");
+    assert_eq!(code(array.destroy_volume_groups(&vg, 9)), "existing_connections");
+    assert!(array.volume("vg/b").unwrap().eradicate_ms.is_none(), "all of them or none");
+    array.disconnect("vg/a", "h").unwrap();
+    let ended = array.destroy_volume_groups(&vg, 9).unwrap();
+    assert!(ended[0].eradicate_ms.is_some() && ended[0].volumes.is_empty());
+    assert_eq!(code(array.destroy_volume_groups(&vg, 9)), "volume_group_destroyed");
+    assert_eq!(code(array.create_volume(new_volume("vg/c", 4096))), "volume_group_destroyed");
+    assert_eq!(code(array.create_volume_groups(vec![group("vg")], 9)), "volume_group_destroyed");
+    assert_eq!(code(array.rename_volume_group("vg", group("x"))), "volume_group_destroyed");
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(code(array.recover_volume("vg/a")), "volume_group_destroyed");
+    let back = array.recover_volume_groups(&vg).unwrap();
+    assert_eq!(back[0].volumes, ["vg/a", "vg/b"], "what had ended before stays so");
+    array.recover_volume("vg/gone").unwrap();
+}
+
+#[test]
+fn a_group_is_eradicated_with_its_volumes_on_request_or_when_its_time_is_over() {
+    let (store, array) = with(&["vg/a", "vg/b"]);
+    array.create_volume_groups(vec![group("later"), group("empty")], 1).unwrap();
+    array.create_volume(new_volume("later/a", 4096)).unwrap();
+    array.destroy_volume_groups(&names(&["vg", "later", "empty"]), 1_000).unwrap();
+    array.eradicate_volume_groups(&names(&["vg"])).unwrap();
+    assert_eq!(code(array.volume("vg/a")), "no_such_volume");
+    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    array.create_volume(new_volume("vg/a", 4096)).unwrap();
+    // One that was destroyed before, and is kept for longer, keeps its group.
+    let longer = SettingsChange { eradication_delay_s: Some(10), ..Default::default() };
+    array.change_settings(longer).unwrap();
+    array.destroy_volume("vg/a", 1_000).unwrap();
+    let shorter = SettingsChange { eradication_delay_s: Some(1), ..Default::default() };
+    array.change_settings(shorter).unwrap();
+    array.destroy_volume_groups(&names(&["vg"]), 1_000).unwrap();
+    let day_ms = 86_400_000;
+    let left = |array: &Array| -> Vec<String> {
+        array.volume_groups(None, None, 9).into_iter().map(|group| group.name).collect()
+    };
+    array.eradicate_due(2_000).unwrap();
+    assert_eq!(left(&array), ["empty", "later", "vg"]);
+    array.eradicate_due(11_000).unwrap();
+    array.eradicate_due(11_000).unwrap();
+    assert_eq!(left(&array), ["empty", "later"]);
+    let array = Array::open(store.clone(), false).unwrap();
+    for _ in 0..4 {
+        array.eradicate_due(1_000 + day_ms).unwrap();
+    }
+    assert_eq!(left(&array), [] as [&str; 0]);
+    assert_eq!(code(array.volume("later/a")), "no_such_volume");
+    let log = array.audit_log(None, 9);
+    assert!(log.iter().any(|entry| entry.deed.names == "later"), "{log:?}");
+    assert!(!store.kept.lock().0.keys().any(|key| key[0] == b'V'));
+}
+
+#[test]
+fn a_group_has_so_many_volumes_and_one_commit_takes_all_of_them() {
+    let (_, array) = with(&[]);
+    let new = |from: usize, to: usize| {
+        (from..to).map(|n| new_volume(&format!("vg/v{n}"), 4096)).collect::<Vec<_>>()
+    };
+    array.create_volumes(new(0, 300)).unwrap();
+    assert_eq!(code(array.create_volumes(new(300, 501))), "limit_reached");
+    array.create_volumes(new(300, VOLUME_GROUP_VOLUMES_MAX)).unwrap();
+    assert_eq!(code(array.create_volume(new_volume("vg/more", 4096))), "limit_reached");
+    let renamed = array.rename_volume_group("vg", group("all")).unwrap();
+    assert_eq!(renamed.volumes.len(), CHANGES_MAX);
+    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    array.create_volume(new_volume("vg/one", 4096)).unwrap();
+    let both = names(&["all", "vg"]);
+    assert_eq!(code(array.destroy_volume_groups(&both, 1)), "limit_reached");
+    array.destroy_volume_groups(&both[..1], 1).unwrap();
+    array.eradicate_volume_groups(&both[..1]).unwrap();
+    assert_eq!(array.counts().volumes, 1);
+    let many: Vec<_> = (0..VOLUME_GROUPS_MAX).map(|n| group(&format!("g{n}"))).collect();
+    for piece in many[1..].chunks(CHANGES_MAX) {
+        array.create_volume_groups(piece.to_vec(), 1).unwrap();
+    }
+    assert_eq!(code(array.create_volume_groups(vec![group("x")], 1)), "limit_reached");
+}
+
+#[test]
+fn a_volume_whose_group_is_not_there_is_damage() {
+    let (store, _) = with(&["vg/a"]);
+    store.kept.lock().0.retain(|key, _| key[0] != b'V');
+    assert!(Array::open(store, false).is_err());
+}
