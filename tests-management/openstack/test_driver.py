@@ -227,12 +227,32 @@ def test_types_limit_volumes(cinder, driver, management):
     bad = cinder.type(qos={"maxIOPS": "1"})
     with pytest.raises(exception.InvalidQoSSpecs):
         cinder.create(driver, volume_type=bad)
-    grouped = cinder.type(**{"flasharray:vg_name": "group"})
-    # There are no volume groups: it fails, and leaves nothing behind.
-    volume = cinder.volume(volume_type=grouped)
+    specs = {"flasharray:vg_name": "cinder-limited", "flasharray:vg_maxIOPS": "1000"}
+    # A volume group has no limits of its own: it fails, and leaves nothing behind.
+    volume = cinder.volume(volume_type=cinder.type(**specs))
     with pytest.raises(Exception):
         driver.create_volume(volume)
     assert management.rest("volumes", filter=f"contains(name,'{volume.id}')") == []
+    assert management.rest("volume-groups", filter="name='cinder-limited'") == []
+
+
+def test_a_type_may_have_a_volume_group(cinder, driver, management):
+    grouped = cinder.type(**{"flasharray:vg_name": "cinder-group"})
+    first, second = (cinder.create(driver, volume_type=grouped) for _ in range(2))
+    assert first.provider_id == f"cinder-group/volume-{first.id}-cinder"
+    assert on_array(management, first)["volume_group"] == {"name": "cinder-group"}
+    members = management.rest("volume-groups/volumes", group_names="cinder-group")
+    assert len(members) == 2
+    driver.delete_volume(first)
+    (group,) = management.rest("volume-groups", names="cinder-group")
+    assert (group["volume_count"], group["destroyed"]) == (1, False)
+    # The driver ends the group with its last volume, and makes it again for the next one.
+    driver.delete_volume(second)
+    (group,) = management.rest("volume-groups", names="cinder-group")
+    assert group["destroyed"]
+    third = cinder.create(driver, volume_type=grouped)
+    assert on_array(management, third)["destroyed"] is False
+    driver.delete_volume(third)
 
 
 def test_the_scheduler_is_told_what_is_there(cinder, driver, management):

@@ -83,7 +83,6 @@ def test_what_there_is_none_of(client):
     for ask in (
         client.get_pods,
         client.get_array_connections,
-        client.get_volume_groups,
         client.get_offloads,
         client.get_protection_groups_targets,
         client.get_remote_pods,

@@ -38,7 +38,6 @@ def test_by_array_and_of_host_groups(client, prefix):
         client.get_pods_performance_by_array,
         client.get_pods_performance_replication_by_array,
         client.get_protection_groups_performance_replication_by_array,
-        client.get_volume_groups_space,
         client.get_pods_space,
         client.get_realms_space,
         client.get_directories_space,

@@ -10,6 +10,7 @@ mod reach;
 mod said;
 mod serve;
 mod volume;
+mod volume_group;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ pub use reach::{
 };
 pub use serve::ServeArgs;
 pub use volume::{SnapshotVerb, VolumeVerb};
+pub use volume_group::VolumeGroupVerb;
 
 /// An all-flash storage array in software.
 #[derive(Debug, Parser)]
@@ -108,6 +110,9 @@ pub enum Verb {
     /// Name hosts that see the same volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     HostGroup(HostGroupVerb),
+    /// Name volumes that are renamed and end together.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    VolumeGroup(VolumeGroupVerb),
     /// Let a host, or a host group, reach a volume.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArgs),

@@ -29,6 +29,7 @@ enum Kind {
     Group,
     Host,
     HostGroup,
+    VolumeGroup,
     User,
     LabReport,
 }
@@ -97,6 +98,7 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
         (["group", _], "name") if !is_new => Some(Kind::Group),
         (["host", _], "name") if !is_new => Some(Kind::Host),
         (["host-group", _], "name") if !is_new => Some(Kind::HostGroup),
+        (["volume-group", _], "name") if !is_new => Some(Kind::VolumeGroup),
         (["tag", _], "name") => Some(Kind::Snapshot),
         (_, "volume" | "volumes") => Some(Kind::Volume),
         (_, "host" | "hosts") => Some(Kind::Host),
@@ -125,6 +127,7 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::Group => vec![rest("protection-groups")],
         Kind::Host => vec![rest("hosts")],
         Kind::HostGroup => vec![rest("host-groups")],
+        Kind::VolumeGroup => vec![rest("volume-groups")],
         Kind::User => vec!["/v1/users".to_owned()],
         Kind::LabReport => vec!["/v1/lab/reports".to_owned()],
     };
@@ -168,6 +171,7 @@ mod tests {
         assert_eq!(kind("volume clone", "source"), Some(Kind::Snapshot));
         assert_eq!(kind("connect", "host"), Some(Kind::Host));
         assert_eq!(kind("connect", "host_group"), Some(Kind::HostGroup));
+        assert_eq!(kind("volume-group rename", "name"), Some(Kind::VolumeGroup));
         assert_eq!(kind("group add", "volumes"), Some(Kind::Volume));
         assert_eq!(kind("snapshot create", "group"), Some(Kind::Group));
         assert_eq!(kind("user set", "name"), Some(Kind::User));

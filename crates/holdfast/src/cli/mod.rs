@@ -87,6 +87,7 @@ mod trust;
 mod turn;
 mod user;
 mod volume;
+mod volume_group;
 mod web;
 
 use std::ffi::OsString;
@@ -156,6 +157,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Provision(options) => provision::run(common, options)?,
         Verb::Host(verb) => host::run(common, verb)?,
         Verb::HostGroup(verb) => host_group::run(common, verb)?,
+        Verb::VolumeGroup(verb) => volume_group::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
         Verb::Alert(verb) => alert::run(common, verb)?,

@@ -18,6 +18,44 @@ fn populated() -> (World, Array) {
 }
 
 #[test]
+fn volume_groups_are_renamed_and_end_with_their_volumes() {
+    let (world, array) = populated();
+    assert!(world.text(&["volume-group", "create", "vg"]).contains("create vg/NAME"));
+    assert_eq!(
+        world.refusal(1, &["volume-group", "create", "VG"]),
+        "holdfast: Volume group already exists.\n"
+    );
+    world.text(&["volume", "create", "vg/db", "--size", "1G"]);
+    world.text(&["volume", "rename", "v", "vg/v"]);
+    let refused = world.refusal(1, &["volume", "create", "none/db", "--size", "1G"]);
+    assert!(refused.contains("Volume group does not exist: none"), "{refused}");
+    assert_eq!(world.json(&["volume", "show", "VG/db"])["name"], "vg/db");
+    world.text(&["connect", "vg/db", "a"]);
+    world.text(&["snapshot", "create", "vg/db", "--suffix", "one"]);
+    world.text(&["volume-group", "rename", "vg", "team"]);
+    assert_eq!(world.json(&["snapshot", "list"])[0]["name"], "team/db.one");
+    let listed = world.json(&["volume-group", "list"]);
+    assert_eq!((&listed[0]["name"], &listed[0]["volume_count"]), (&json!("team"), &json!(2)));
+    assert!(world.text(&["volume-group", "list"]).contains("2 GiB"));
+    let refused = world.refusal(1, &["volume-group", "destroy", "team"]);
+    assert!(refused.contains("existing connections"), "{refused}");
+    world.text(&["disconnect", "team/db", "a"]);
+    assert!(world.text(&["volume-group", "destroy", "team"]).contains("recover team"));
+    array.kill();
+    let array = world.serve(&[]);
+    assert_eq!(world.json(&["volume-group", "list", "--destroyed"])[0]["name"], "team");
+    world.text(&["volume-group", "recover", "team"]);
+    assert_eq!(world.json(&["volume", "list"]).as_array().unwrap().len(), 3);
+    // Out of it, by its whole name.
+    world.text(&["volume", "rename", "team/v", "v"]);
+    world.text(&["volume-group", "destroy", "team", "--eradicate"]);
+    assert_eq!(world.json(&["volume-group", "list", "--destroyed"]), json!([]));
+    assert_eq!(world.json(&["volume", "list"])[0]["name"], "v");
+    world.refusal(1, &["volume-group", "eradicate", "team"]);
+    array.stop();
+}
+
+#[test]
 fn host_groups_are_connected_as_one() {
     let (world, array) = populated();
     assert!(world.text(&["host-group", "create", "g"]).contains("host-group add g HOST"));

@@ -1,0 +1,48 @@
+//! The verbs of volume groups.
+
+use clap::Subcommand;
+
+use crate::cli::listing::Listing;
+
+/// `volume-group …`.
+#[derive(Debug, Subcommand)]
+pub enum VolumeGroupVerb {
+    /// Make a volume group. Volumes are in it that are called GROUP/NAME.
+    Create {
+        /// 1 to 63 of A-Z a-z 0-9 - _.
+        name: String,
+    },
+    /// List all volume groups.
+    List {
+        /// Those that are destroyed, instead of the others.
+        #[arg(long)]
+        destroyed: bool,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Give a volume group another name, and its volumes with it.
+    Rename {
+        /// The group's name.
+        name: String,
+        /// The new name.
+        new_name: String,
+    },
+    /// Destroy a volume group and its volumes; they can be recovered for a time.
+    Destroy {
+        /// The group's name.
+        name: String,
+        /// Eradicate it as well: its volumes are gone for ever, their space is free.
+        #[arg(long)]
+        eradicate: bool,
+    },
+    /// Bring a destroyed volume group back, with its volumes.
+    Recover {
+        /// The group's name.
+        name: String,
+    },
+    /// Eradicate a destroyed volume group: its volumes are gone for ever, their space is free.
+    Eradicate {
+        /// The group's name.
+        name: String,
+    },
+}
