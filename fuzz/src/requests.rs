@@ -92,7 +92,7 @@ impl Watch for Quiet {
         Vec::new()
     }
 
-    fn test_notifications(&self) -> Vec<NotificationTest> {
+    fn test_notifications(&self, _: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         Vec::new()
     }
 }
