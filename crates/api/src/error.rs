@@ -99,13 +99,20 @@ impl From<array::Error> for ApiError {
 
 impl From<JsonRejection> for ApiError {
     fn from(rejection: JsonRejection) -> Self {
-        // If the body may hold a secret, only the position of the error is reported.
+        // The body may hold a secret: its values are not repeated.
         let text = match &rejection {
             JsonRejection::JsonSyntaxError(_) => "The body is not JSON.".to_owned(),
-            other => other.body_text(),
+            other => without_value(other.body_text()),
         };
         Self::unreadable(rejection.status(), &text)
     }
+}
+
+/// What is wrong with a value, without the value: the parser says `invalid type: WHAT, expected …`.
+fn without_value(text: String) -> String {
+    let parts = text.split_once(": invalid ");
+    let parts = parts.and_then(|(place, rest)| Some((place, rest.rsplit_once(", expected ")?.1)));
+    parts.map_or(text.clone(), |(place, wanted)| format!("{place}: wrong, expected {wanted}"))
 }
 
 impl From<QueryRejection> for ApiError {

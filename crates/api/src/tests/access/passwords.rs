@@ -73,6 +73,22 @@ async fn a_user_logs_in_with_a_password_and_nobody_else_does() {
 }
 
 #[tokio::test]
+async fn a_body_that_can_t_be_read_is_not_repeated() {
+    let world = World::new();
+    for body in [
+        json!({"user": "anna", "password": 31_415_926}),
+        json!({"user": "anna", "password": ["31415926"]}),
+        json!({"user": {"31415926": 1}, "password": "x"}),
+        json!("31415926"),
+    ] {
+        let (status, _, value) = world.raw(Sent::new("POST", "/v1/session").body(body)).await;
+        assert_eq!(status, 400, "{value}");
+        assert!(value["message"].as_str().unwrap().contains("expected"), "{value}");
+        assert!(!value.to_string().contains("31415926"), "{value}");
+    }
+}
+
+#[tokio::test]
 async fn guessing_a_password_is_slowed_down() {
     let world = World::new();
     world.with_password("anna", "readonly").await;
