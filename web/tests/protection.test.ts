@@ -63,11 +63,12 @@ test("a schedule says what is kept in all, before it is set and after", async ()
     await dialog.getByLabel("Make snapshots by itself").check();
     await dialog.getByLabel("Every").fill("1h");
     await dialog.getByLabel("Keep all for").fill("7d");
-    await dialog.getByText(`${kept}.`).waitFor();
+    await dialog.getByText(`Every 1 h. ${kept}.`).waitFor();
+    expect(await dialog.getByLabel("At (UTC)").count()).toBe(0);
     await dialog.getByLabel("For so many more days").fill("0");
     await dialog.getByText("All for 7 d, about 168 snapshots.").waitFor();
     await dialog.getByLabel("For so many more days").fill("x");
-    await dialog.getByText("What is kept is said here").waitFor();
+    await dialog.getByText("What is taken and kept is said here").waitFor();
     expect(await desk.button("Change", dialog).isEnabled()).toBe(false);
     await dialog.getByLabel("For so many more days").fill("7");
     expect(await linesOf(dialog)).toEqual([
@@ -82,6 +83,33 @@ test("a schedule says what is kept in all, before it is set and after", async ()
   });
   await desk.go("Protection");
   await desk.page.getByText(kept, { exact: true }).waitFor();
+});
+
+test("a schedule of days has a time of day, which hours clear with a word", async () => {
+  const schedule = async () => {
+    const [group] = await desk.array.items("protection-groups", "names=daily");
+    return group?.["snapshot_schedule"];
+  };
+  const taken = "Every 1 d at 02:30 UTC";
+  await desk.page.goto("/protection/daily");
+  await desk.perform("Schedule", "Change", async (dialog) => {
+    await dialog.getByLabel("Every").fill("1d");
+    await dialog.getByLabel("At (UTC)").fill("25:00");
+    expect(await desk.button("Change", dialog).isEnabled()).toBe(false);
+    await dialog.getByLabel("At (UTC)").fill("2:30");
+    await dialog.getByText(`${taken}. All for 14 d, about 14 snapshots.`).waitFor();
+    expect((await linesOf(dialog))[0]).toContain("--every 1d --at 02:30 --keep 7d");
+  });
+  await desk.page.getByText(taken, { exact: true }).waitFor();
+  expect(await schedule()).toEqual({ enabled: true, frequency: 86_400_000, at: 9_000_000 });
+  await desk.perform("Schedule", "Change", async (dialog) => {
+    expect(await dialog.getByLabel("At (UTC)").inputValue()).toBe("02:30");
+    await dialog.getByLabel("Every").fill("6h");
+    await dialog.getByText("Its time of day, 02:30 UTC, is cleared.").waitFor();
+    expect((await linesOf(dialog))[0]).toContain("--every 6h --at none --keep 7d");
+  });
+  await desk.page.getByText("Every 6 h", { exact: true }).waitFor();
+  expect(await schedule()).toEqual({ enabled: true, frequency: 21_600_000, at: null });
 });
 
 test("groups are destroyed, recovered and eradicated; their volumes stay", async () => {

@@ -143,7 +143,14 @@ export const group = {
   remove: (name: string, volumes: string[]) => line("group", "remove", name, ...volumes),
   schedule: (
     name: string,
-    asked: { enabled: boolean; every: string; allFor: string; perDay: string; days: string },
+    asked: {
+      enabled: boolean;
+      every: string;
+      at: string | undefined;
+      allFor: string;
+      perDay: string;
+      days: string;
+    },
   ) =>
     line(
       "group",
@@ -153,6 +160,7 @@ export const group = {
       asked.enabled ? "on" : "off",
       "--every",
       or(asked.every, "TIME"),
+      ...(asked.at === undefined ? [] : ["--at", asked.at]),
       "--keep",
       or(asked.allFor, "TIME"),
       "--keep-per-day",

@@ -7,6 +7,7 @@ import * as cli from "../lib/cli";
 import { count, duration } from "../lib/format";
 import { useAll, useGet } from "../lib/query";
 import { policyOf, retentionText } from "../lib/retention";
+import { scheduleText } from "../lib/schedule";
 import { useSelection } from "../lib/selection";
 import { mayStore, useSession } from "../lib/session";
 import type { Items, RestGroup, RestMember } from "../lib/types";
@@ -17,16 +18,13 @@ import { Card, Facts, Page } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 import { Tabs } from "../parts/tabs";
 import { Destroy, Eradicate, Recover } from "../tasks/endings";
-import { AddMembers, CreateGroup, EditSchedule, RemoveMembers } from "../tasks/protection";
+import { AddMembers, CreateGroup, RemoveMembers } from "../tasks/protection";
+import { EditSchedule } from "../tasks/schedule";
 import { CreateGroupSnapshot } from "../tasks/snapshots";
 import { to } from "../routes";
 import { GroupSnapshots } from "./group-snapshots";
 
-/** What a schedule says, as far as the array keeps one. */
-function scheduleText({ snapshot_schedule: schedule }: RestGroup): string {
-  if (!schedule.enabled || !schedule.frequency) return "By hand";
-  return `Every ${duration(schedule.frequency / 1000)}`;
-}
+const madeText = (group: RestGroup) => scheduleText(group.snapshot_schedule);
 
 function keptText(group: RestGroup): string {
   const policy = policyOf(group);
@@ -40,7 +38,7 @@ const COLUMNS: Column<RestGroup>[] = [
     cell: (row) => <Link href={to("protection", row.name)}>{row.name}</Link>,
   },
   { head: "Volumes", number: true, cell: (row) => count(row.volume_count) },
-  { head: "Snapshots", cell: scheduleText },
+  { head: "Snapshots", cell: madeText },
   { head: "Kept", minor: true, cell: keptText },
 ];
 
@@ -171,7 +169,7 @@ export function GroupPage({ name }: { name: string }) {
               <Card title="Schedule">
                 <Facts
                   facts={[
-                    ["Snapshots", scheduleText(found)],
+                    ["Snapshots", madeText(found)],
                     ["Kept", keptText(found)],
                   ]}
                 />

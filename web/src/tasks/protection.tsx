@@ -1,12 +1,10 @@
-/** What is done with protection groups: made, filled, scheduled. */
+/** What is done with protection groups: made, filled. */
 import { useState } from "react";
 
 import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
-import { duration, durationArgument, parseDuration, words } from "../lib/format";
-import { retentionText } from "../lib/retention";
-import type { RestGroup } from "../lib/types";
-import { AreaField, CheckField, TextField } from "../parts/fields";
+import { words } from "../lib/format";
+import { AreaField, TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 
 interface Closing {
@@ -108,59 +106,6 @@ export function RemoveMembers(
       close={close}
     >
       <p>{names.join(", ")}: only its place in the group ends.</p>
-    </Task>
-  );
-}
-
-const seconds = (ms: number | null | undefined, otherwise: number) =>
-  durationArgument(ms ? Math.round(ms / 1000) : otherwise);
-
-/** When snapshots are made of a group, and how long they are kept. */
-export function EditSchedule({ group, close }: Closing & { group: RestGroup }) {
-  const { snapshot_schedule: schedule, source_retention: kept } = group;
-  const [enabled, setEnabled] = useState(schedule.enabled);
-  const [every, setEvery] = useState(seconds(schedule.frequency, 3600));
-  const [allFor, setAllFor] = useState(durationArgument(kept?.all_for_sec ?? 86_400));
-  const [perDay, setPerDay] = useState(String(kept?.per_day ?? 4));
-  const [days, setDays] = useState(String(kept?.days ?? 7));
-  const [frequencyS, allForS] = [parseDuration(every), parseDuration(allFor)];
-  const isNumber = (text: string) => /^\d{1,5}$/.test(text.trim());
-  const areNumbers = [perDay, days].every(isNumber);
-  const isReady = frequencyS !== undefined && allForS !== undefined && areNumbers;
-  const numbers = { perDay: Number(perDay), days: Number(days) };
-  const run = async () => {
-    await request("PATCH", rest("protection-groups", { names: group.name }), {
-      snapshot_schedule: { enabled, frequency: (frequencyS ?? 0) * 1000 },
-      source_retention: { all_for_sec: allForS, per_day: numbers.perDay, days: numbers.days },
-    });
-    return enabled
-      ? `${group.name} is snapshotted every ${duration(frequencyS ?? 0)}.`
-      : `${group.name} is not snapshotted by itself any more.`;
-  };
-  return (
-    <Task
-      title={`Schedule of ${group.name}`}
-      submit="Change"
-      cli={[cli.group.schedule(group.name, { enabled, every, allFor, perDay, days })]}
-      ready={isReady}
-      run={run}
-      close={close}
-    >
-      <CheckField label="Make snapshots by itself" value={enabled} set={setEnabled} />
-      <TextField label="Every" hint="Such as 30m, 6h or 1d." value={every} set={setEvery} />
-      <TextField label="Keep all for" hint="Such as 1d." value={allFor} set={setAllFor} />
-      <TextField
-        label="Then keep so many of a day"
-        value={perDay}
-        set={setPerDay}
-        numeric
-      />
-      <TextField label="For so many more days" value={days} set={setDays} numeric />
-      <p aria-live="polite">
-        {isReady && frequencyS > 0
-          ? `${retentionText({ allForS, ...numbers, everyS: enabled ? frequencyS : null })}.`
-          : "What is kept is said here when all is filled in."}
-      </p>
     </Task>
   );
 }

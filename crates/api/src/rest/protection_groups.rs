@@ -2,7 +2,7 @@
 
 use array::{GroupChange, GroupInfo, GroupName, Retention, SnapshotSchedule};
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -234,10 +234,19 @@ pub(super) async fn create(State(interface): Shared, mut query: Query) -> Answer
 pub struct SchedulePatch {
     /// Whether it is on.
     pub enabled: Option<bool>,
-    /// The interval, in milliseconds: 5 minutes to 400 days.
+    /// The interval, in milliseconds: 5 minutes to 400 days. One that is not of whole days clears
+    /// the time of day.
     pub frequency: Option<u64>,
     /// The time of day (UTC), in milliseconds from midnight; only if the interval is of whole days.
-    pub at: Option<u64>,
+    /// `null` clears it.
+    #[serde(default, deserialize_with = "or_null")]
+    #[schema(value_type = Option<u64>)]
+    pub at: Option<Option<u64>>,
+}
+
+/// A value that can be cleared: `null` is not the same as one that is left out.
+fn or_null<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u64>>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 /// What to change of a retention; what is left out stays.
@@ -271,14 +280,16 @@ pub struct ProtectionGroupPatch {
 }
 
 impl SchedulePatch {
+    /// The schedule that comes of `old`. An interval of hours clears the time of day, as published
+    /// clients need it: the Ansible module of schedules can't send `null`, and reports a change
+    /// even if its request was refused.
     fn of(&self, old: &RestSchedule) -> RestSchedule {
         let frequency = self.frequency.unwrap_or(old.frequency);
-        // An old time of day does not prevent an interval that can't have one.
         let kept = old.at.filter(|_| frequency.is_multiple_of(DAY_MS));
         RestSchedule {
             enabled: self.enabled.unwrap_or(old.enabled),
             frequency,
-            at: self.at.or(kept),
+            at: self.at.unwrap_or(kept),
         }
     }
 }

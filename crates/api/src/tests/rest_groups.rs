@@ -160,6 +160,41 @@ async fn tags_are_put_found_and_taken_away() {
 }
 
 #[tokio::test]
+async fn the_time_of_day_of_a_schedule_is_set_kept_and_cleared() {
+    const DAY_MS: u64 = 86_400_000;
+    let world = World::with_volumes("a").await;
+    world.done("POST", "protection-groups?names=g", None).await;
+    let group = "protection-groups?names=g";
+    let change = async |schedule: Value| {
+        let body = json!({"snapshot_schedule": schedule});
+        let changed = world.done("PATCH", group, Some(body)).await;
+        let schedule = &changed[0]["snapshot_schedule"];
+        (schedule["frequency"].as_u64().unwrap(), schedule["at"].as_u64())
+    };
+    let daily = json!({"enabled": true, "frequency": DAY_MS, "at": 9_000_000});
+    assert_eq!(change(daily.clone()).await, (DAY_MS, Some(9_000_000)));
+    // What is left out stays, `null` clears.
+    assert_eq!(change(json!({"enabled": false})).await.1, Some(9_000_000));
+    assert_eq!(change(json!({"frequency": 2 * DAY_MS})).await, (2 * DAY_MS, Some(9_000_000)));
+    assert_eq!(change(json!({"at": null})).await, (2 * DAY_MS, None));
+    // An interval of hours has none: published clients send the interval alone.
+    let hourly = 3_600_000;
+    change(daily.clone()).await;
+    assert_eq!(change(json!({"frequency": hourly})).await, (hourly, None));
+    change(daily).await;
+    assert_eq!(change(json!({"frequency": hourly, "at": null})).await, (hourly, None));
+    // It is not back with the next interval of days.
+    assert_eq!(change(json!({"frequency": DAY_MS})).await, (DAY_MS, None));
+    // One that is sent with an interval of hours is refused, and nothing changes.
+    for wrong in [json!({"frequency": hourly, "at": 9_000_000}), json!({"at": DAY_MS})] {
+        let body = json!({"snapshot_schedule": wrong});
+        let told = world.refused("PATCH", group, Some(body)).await;
+        assert!(told.contains("`at`: null") || told.contains("from midnight"), "{told}");
+        assert_eq!(change(json!({})).await, (DAY_MS, None));
+    }
+}
+
+#[tokio::test]
 async fn protection_groups_have_schedules_and_an_end() {
     let world = World::with_volumes("a,b").await;
     let made = world.done("POST", "protection-groups?names=g", None).await;
@@ -174,13 +209,8 @@ async fn protection_groups_have_schedules_and_an_end() {
     assert_eq!(changed[0]["snapshot_schedule"]["at"], 7_200_000);
     assert_eq!(changed[0]["source_retention"]["per_day"], 2);
     assert_eq!(changed[0]["source_retention"]["all_for_sec"], 86_400);
-    // An interval of hours has no time of day.
-    let hourly = json!({"snapshot_schedule": {"frequency": 3_600_000}});
-    let changed = world.done("PATCH", group, Some(hourly)).await;
-    assert_eq!(changed[0]["snapshot_schedule"]["at"], Value::Null);
     for (wrong, word) in [
         (json!({"snapshot_schedule": {"frequency": 1}}), "5 minutes"),
-        (json!({"snapshot_schedule": {"at": 5}}), "whole days"),
         (json!({"source_retention": {"all_for_sec": 0}}), "kept"),
         (json!({"replication_schedule": {"enabled": true}}), "not supported"),
         (json!({"destroyed": true, "name": "h"}), "destroyed"),

@@ -45,9 +45,10 @@ impl SnapshotSchedule {
             Some(at) if at >= DAY_MS => {
                 refuse(format!("A time of day is less than {DAY_MS} ms from midnight; not {at}."))
             }
-            Some(_) if !self.frequency_ms.is_multiple_of(DAY_MS) => {
-                refuse("A time of day needs a frequency of whole days.".into())
-            }
+            Some(_) if !self.frequency_ms.is_multiple_of(DAY_MS) => refuse(format!(
+                "A time of day (`at`) needs a frequency of whole days, multiples of {DAY_MS} \
+                     ms; for another, send `at`: null."
+            )),
             _ => Ok(()),
         }
     }

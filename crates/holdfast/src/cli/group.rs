@@ -1,5 +1,7 @@
 //! `group …`: volumes snapshotted together, on demand or on a schedule.
 
+use std::time::Duration;
+
 use api::{Group, GroupChange, GroupCreate, Groups};
 use hyper::Method;
 use serde::de::IgnoredAny;
@@ -11,6 +13,9 @@ use super::failure::Failure;
 use super::output::show;
 use super::protection::{self, RESOURCE, Shown};
 use super::rest::{named, names};
+
+/// A day, in seconds.
+const DAY_S: u64 = 86_400;
 
 /// Runs a verb.
 pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
@@ -25,6 +30,7 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
         GroupVerb::Add { name, members } => change(common, &client, name, members, true),
         GroupVerb::Remove { name, members } => change(common, &client, name, members, false),
         GroupVerb::Set { name, schedule } => {
+            keeps_time_of_day(&client, name, schedule)?;
             client.change::<IgnoredAny>(
                 Method::PATCH,
                 RESOURCE,
@@ -104,9 +110,26 @@ fn change(
     show(common.form, &group, || text(&group))
 }
 
+/// Refuses to lose a time of day without a word: the array clears it with an interval that is not
+/// of whole days.
+fn keeps_time_of_day(client: &Client, name: &str, asked: &ScheduleArgs) -> Result<(), Failure> {
+    let is_of_days = |every: Duration| every.as_secs().is_multiple_of(DAY_S);
+    if asked.at.is_some() || asked.every.is_none_or(is_of_days) {
+        return Ok(());
+    }
+    match protection::find(client, name)?.time_of_day() {
+        Some(at) => Err(Failure::Usage(format!(
+            "group {name} is snapshotted at {at} UTC, and only an interval of whole days can have \
+             a time of day: add --at none"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// A change to schedule and retention, in the form of REST 2.x.
 fn patch(asked: &ScheduleArgs) -> serde_json::Value {
-    let ms = |time: std::time::Duration| json!(time.as_millis() as u64);
+    let ms = |time: Duration| json!(time.as_millis() as u64);
+    // A time of day of none is `null`, which clears it.
     let fields = |fields: [(&str, Option<serde_json::Value>); 3]| {
         let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         given.collect::<Map<_, _>>()
@@ -151,16 +174,19 @@ mod tests {
             keep_per_day: None,
             keep_days: None,
         };
-        let minute = std::time::Duration::from_secs(60);
+        let minute = Duration::from_secs(60);
         let some = ScheduleArgs { every: Some(minute), schedule: Some(true), ..nothing };
         let expected = json!({ "snapshot_schedule": { "enabled": true, "frequency": 60_000 } });
         assert_eq!(patch(&some), expected);
+        let cleared = ScheduleArgs { at: Some("none".parse().unwrap()), ..some };
+        assert_eq!(patch(&cleared)["snapshot_schedule"].get("at"), Some(&json!(null)));
         let kept = ScheduleArgs {
+            at: None,
             every: None,
             schedule: None,
             keep: Some(minute),
             keep_days: Some(7),
-            ..some
+            ..cleared
         };
         let expected = json!({ "source_retention": { "all_for_sec": 60, "days": 7 } });
         assert_eq!(patch(&kept), expected);

@@ -114,6 +114,11 @@ impl Shown {
         if all.is_empty() { "no volumes".into() } else { all.join(", ") }
     }
 
+    /// The time of day of its schedule.
+    pub fn time_of_day(&self) -> Option<String> {
+        self.snapshot_schedule.at.map(time_of_day)
+    }
+
     /// The group in one sentence.
     pub fn sentence(&self) -> String {
         let (schedule, kept) = (self.snapshot_schedule.text(), self.source_retention.text());
@@ -168,7 +173,7 @@ impl Schedule {
         if !self.enabled {
             return "when asked".into();
         }
-        let at = self.at.map(|ms| format!(" at {:02}:{:02} UTC", ms / 3_600_000, ms / 60_000 % 60));
+        let at = self.at.map(|ms| format!(" at {} UTC", time_of_day(ms)));
         format!("every {}{}", length(self.frequency / 1000), at.unwrap_or_default())
     }
 }
@@ -181,6 +186,11 @@ impl Retention {
             (count, days) => format!("{all}, then {count} a day for {days} d"),
         }
     }
+}
+
+/// So many milliseconds from midnight, as hours and minutes.
+fn time_of_day(ms: u64) -> String {
+    format!("{:02}:{:02}", ms / 3_600_000, ms / 60_000 % 60)
 }
 
 /// A length of time in the largest unit of which it is a multiple.

@@ -146,8 +146,16 @@ fn groups_have_schedules_and_members_of_all_kinds() {
     world.refusal(2, &["group", "add", "g", "w", "--host", "a"]);
     let every = ["group", "set", "g", "--every", "1d", "--at", "02:30", "--schedule", "on"];
     assert!(world.text(&every).contains("every 1 d at 02:30 UTC"));
+    // Hours have no time of day, which is not lost without a word.
+    let told = world.refusal(2, &["group", "set", "g", "--every", "1h"]);
+    assert!(told.contains("02:30 UTC") && told.contains("--at none"), "{told}");
+    let hourly = ["group", "set", "g", "--every", "1h", "--at", "none"];
+    assert!(world.text(&hourly).contains("every 1 h,"));
+    assert!(world.text(&every).contains("every 1 d at 02:30 UTC"));
+    assert!(world.text(&["group", "set", "g", "--at", "none"]).contains("every 1 d,"));
+    assert!(world.text(&every).contains("every 1 d at 02:30 UTC"));
     world.text(&["group", "set", "g", "--keep", "2d", "--keep-per-day", "4", "--keep-days", "7"]);
-    world.refusal(1, &["group", "set", "g", "--every", "1m"]);
+    world.refusal(1, &["group", "set", "g", "--every", "1m", "--at", "none"]);
     world.refusal(2, &["group", "set", "g"]);
     world.text(&["group", "rename", "g", "nightly"]);
     array.kill();

@@ -104,7 +104,7 @@ pub struct ScheduleArgs {
     /// How often, from 5m to 400d: 1h, 1d.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub every: Option<Duration>,
-    /// At which time of the day (UTC), where `every` is whole days.
+    /// At which time of the day (UTC), where `every` is whole days; `none`: at none.
     #[arg(long, value_name = "HH:MM")]
     pub at: Option<TimeOfDay>,
     /// For how long all of them are kept: 1d, up to 400d.
@@ -130,17 +130,20 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     interval::parse(text)?.ok_or_else(|| "a time looks like 30m, 4h or 1d".to_owned())
 }
 
-/// A time of the day.
+/// A time of the day, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeOfDay {
     /// In milliseconds from midnight.
-    pub ms: u64,
+    pub ms: Option<u64>,
 }
 
 impl FromStr for TimeOfDay {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self { ms: None });
+        }
         let number = |text: &str, end: u64| -> Option<u64> {
             let is_number = matches!(text.len(), 1 | 2) && text.bytes().all(|b| b.is_ascii_digit());
             text.parse().ok().filter(|number| is_number && *number < end)
@@ -149,7 +152,7 @@ impl FromStr for TimeOfDay {
         let time = parts.and_then(|(hour, minute)| Some((number(hour, 24)?, number(minute, 60)?)));
         let (hour, minute) =
             time.ok_or_else(|| format!("{text:?} is no time of the day, such as 02:30"))?;
-        Ok(Self { ms: (hour * 60 + minute) * 60_000 })
+        Ok(Self { ms: Some((hour * 60 + minute) * 60_000) })
     }
 }
 
@@ -205,8 +208,9 @@ mod tests {
     #[test]
     fn times_of_the_day_are_24_hours() {
         let ms = |text: &str| text.parse::<TimeOfDay>().map(|time| time.ms);
-        assert_eq!((ms("0:00"), ms("02:30")), (Ok(0), Ok(9_000_000)));
-        assert_eq!(ms("23:59"), Ok(86_340_000));
+        assert_eq!((ms("0:00"), ms("02:30")), (Ok(Some(0)), Ok(Some(9_000_000))));
+        assert_eq!(ms("none"), Ok(None));
+        assert_eq!(ms("23:59"), Ok(Some(86_340_000)));
         for bad in ["", "2", "24:00", "1:60", "+1:00", "1:2:3", "001:00", "a:00"] {
             assert!(ms(bad).unwrap_err().contains("02:30"), "{bad}");
         }

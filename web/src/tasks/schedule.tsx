@@ -1,0 +1,112 @@
+/** When snapshots are made of a protection group, and for how long they are kept. */
+import { useState } from "react";
+
+import { request, rest } from "../lib/api";
+import * as cli from "../lib/cli";
+import { durationArgument, parseDuration } from "../lib/format";
+import { retentionText } from "../lib/retention";
+import {
+  type AskedTime,
+  askedAt,
+  atArgument,
+  isOfDays,
+  scheduleText,
+  timeOfDay,
+} from "../lib/schedule";
+import type { RestGroup } from "../lib/types";
+import { CheckField, TextField } from "../parts/fields";
+import { Task } from "../parts/task";
+
+const seconds = (ms: number | null | undefined, otherwise: number) =>
+  durationArgument(ms ? Math.round(ms / 1000) : otherwise);
+
+const isNumber = (text: string) => /^\d{1,5}$/.test(text.trim());
+
+/** What is typed in the dialog. */
+function useTyped({ snapshot_schedule: schedule, source_retention: kept }: RestGroup) {
+  const old = schedule.at;
+  const [enabled, setEnabled] = useState(schedule.enabled);
+  const [every, setEvery] = useState(seconds(schedule.frequency, 3600));
+  const [time, setTime] = useState(typeof old === "number" ? timeOfDay(old) : "");
+  const [allFor, setAllFor] = useState(durationArgument(kept?.all_for_sec ?? 86_400));
+  const [perDay, setPerDay] = useState(String(kept?.per_day ?? 4));
+  const [days, setDays] = useState(String(kept?.days ?? 7));
+  const everyS = parseDuration(every);
+  const asked: AskedTime = { everyS, text: time, old };
+  return {
+    ...{ enabled, setEnabled, every, setEvery, time, setTime, allFor, setAllFor },
+    ...{ perDay, setPerDay, days, setDays, everyS, asked },
+  };
+}
+
+/** What is sent; undefined where something is not filled in. */
+function bodyOf(typed: ReturnType<typeof useTyped>) {
+  const { enabled, everyS, perDay, days } = typed;
+  const [at, allForS] = [askedAt(typed.asked), parseDuration(typed.allFor)];
+  const isFilled = [perDay, days].every(isNumber) && everyS !== undefined && everyS > 0;
+  if (!isFilled || allForS === undefined || at === undefined) return undefined;
+  return {
+    snapshot_schedule: { enabled, frequency: everyS * 1000, at },
+    source_retention: { all_for_sec: allForS, per_day: Number(perDay), days: Number(days) },
+  };
+}
+
+/** What a schedule comes to: what is taken, and what is kept of it. */
+function comesTo(body: NonNullable<ReturnType<typeof bodyOf>>): string {
+  const { snapshot_schedule: schedule, source_retention: kept } = body;
+  const { enabled, frequency } = schedule;
+  const taken = enabled ? scheduleText(schedule) : "No snapshot is made by itself";
+  const policy = { allForS: kept.all_for_sec, perDay: kept.per_day, days: kept.days };
+  const everyS = enabled ? frequency / 1000 : null;
+  return `${taken}. ${retentionText({ ...policy, everyS })}.`;
+}
+
+/** When snapshots are made of a group, and how long they are kept. */
+export function EditSchedule({ group, close }: { group: RestGroup; close: () => void }) {
+  const typed = useTyped(group);
+  const { enabled, everyS, asked } = typed;
+  const { every, allFor, perDay, days } = typed;
+  const body = bodyOf(typed);
+  const losesTime = typeof asked.old === "number" && body?.snapshot_schedule.at === null;
+  const line = { enabled, every, at: atArgument(asked), allFor, perDay, days };
+  const run = async () => {
+    await request("PATCH", rest("protection-groups", { names: group.name }), body);
+    return body !== undefined && enabled
+      ? `The schedule of ${group.name} was changed. ${scheduleText(body.snapshot_schedule)}.`
+      : `${group.name} is not snapshotted by itself any more.`;
+  };
+  return (
+    <Task
+      title={`Schedule of ${group.name}`}
+      submit="Change"
+      cli={[cli.group.schedule(group.name, line)]}
+      ready={body !== undefined}
+      run={run}
+      close={close}
+    >
+      <CheckField label="Make snapshots by itself" value={enabled} set={typed.setEnabled} />
+      <TextField label="Every" hint="Such as 30m, 6h or 1d." value={every} set={typed.setEvery} />
+      {isOfDays(everyS) && (
+        <TextField
+          label="At (UTC)"
+          hint="Such as 02:30; empty for the time at which it is switched on."
+          value={typed.time}
+          set={typed.setTime}
+          invalid={askedAt(asked) === undefined}
+        />
+      )}
+      <TextField label="Keep all for" hint="Such as 1d." value={allFor} set={typed.setAllFor} />
+      <TextField
+        label="Then keep so many of a day"
+        value={perDay}
+        set={typed.setPerDay}
+        numeric
+      />
+      <TextField label="For so many more days" value={days} set={typed.setDays} numeric />
+      <p aria-live="polite">
+        {body ? comesTo(body) : "What is taken and kept is said here when all is filled in."}
+        {losesTime && ` Its time of day, ${timeOfDay(asked.old ?? 0)} UTC, is cleared.`}
+      </p>
+    </Task>
+  );
+}
