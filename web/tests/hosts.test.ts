@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk, linesOf } from "./browser";
+import { knock } from "./load";
 
 interface Host {
   name: string;
@@ -29,6 +30,31 @@ const connections = async () => {
   }>("connections");
   return found.map((one) => [one.host.name, one.volume.name, one.lun]);
 };
+
+test("who was refused is offered as a new host", async () => {
+  const [first, second] = ["iqn.2026-01.com.example:came", "iqn.2026-01.com.example:came-too"];
+  await knock(desk.array, first);
+  await knock(desk.array, second);
+  await desk.go("Hosts");
+  await desk.perform("New host", "Make host", async (dialog) => {
+    await dialog.getByLabel("Name").fill("found");
+    const told = dialog.getByText(/from 127\.0\.0\.1: it is no host, or has no CHAP$/);
+    await told.first().waitFor();
+    expect(await told.count()).toBe(2);
+    await dialog.getByLabel(first, { exact: true }).check();
+    await dialog.getByLabel(second, { exact: true }).check();
+    await dialog.getByLabel(second, { exact: true }).uncheck();
+    expect(await linesOf(dialog)).toEqual([`holdfast host create found --iqn ${first}`]);
+  });
+  expect(await hosts()).toMatchObject([{ name: "found", iqns: [first] }]);
+  // Who has a host is not offered again.
+  await desk.button("New host").click();
+  const dialog = desk.page.getByRole("dialog");
+  await dialog.getByLabel(second, { exact: true }).waitFor();
+  expect(await dialog.getByLabel(first, { exact: true }).count()).toBe(0);
+  await desk.page.keyboard.press("Escape");
+  await desk.array.ask("DELETE", "/api/2.26/hosts?names=found");
+});
 
 test("hosts are made, with CHAP or without", async () => {
   await desk.go("Hosts");

@@ -61,3 +61,15 @@ export async function work(array: ArrayUnderTest, initiator: string): Promise<vo
   const copy = ["convert", "-n", "-C", "--target-is-zero", "--image-opts", source];
   await run("qemu-img", [...copy, "--target-image-opts", target]);
 }
+
+/** Has the array refuse the login of an initiator that has no host. */
+export async function knock(array: ArrayUnderTest, initiator: string): Promise<void> {
+  const portal = array.told.portals[0] ?? "";
+  const came = run("iscsi-ls", ["-i", initiator, `iscsi://${portal}`]);
+  await came.then(
+    () => {
+      throw new Error(`${initiator} was not refused`);
+    },
+    () => undefined,
+  );
+}

@@ -22,6 +22,7 @@ mod groups;
 mod history;
 mod host_check;
 mod hosts;
+mod initiators;
 mod integrity;
 mod lab;
 mod latency;
@@ -83,6 +84,7 @@ pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
+pub use initiators::{Initiator, Initiators, RefusedLogin};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use lab::{
     LabAim, LabCase, LabMachine, LabMeasured, LabPublished, LabRatio, LabReport, LabReportLine,
@@ -176,6 +178,9 @@ pub trait Watch: Send + Sync {
     /// there.
     fn switch(&self) {}
 
+    /// The last refused login of each initiator, by its name as it said: of a bounded number.
+    fn refused_logins(&self) -> Vec<(String, RefusedLogin)>;
+
     /// Sends one test event to each destination whose name is wanted, and waits for the results.
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest>;
 }
@@ -259,6 +264,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(hosts::show, hosts::change, hosts::delete))
         .routes(routes!(host_check::check))
         .routes(routes!(sessions::list))
+        .routes(routes!(initiators::list))
         .routes(routes!(alerts::list))
         .routes(routes!(alerts::show, alerts::change))
         .routes(routes!(alerts::close))

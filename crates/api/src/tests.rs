@@ -16,6 +16,7 @@ mod controllers;
 mod devices;
 mod growing;
 mod history;
+mod initiators;
 mod kept;
 mod lab;
 mod largest;

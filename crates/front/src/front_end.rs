@@ -312,7 +312,8 @@ impl FrontEnd {
                     self.enter_after(slot, nexus, old);
                 }
                 Event::LoginRefused { host_name, status } => {
-                    self.shared.refusals.note(&host_name, status);
+                    let (from, now_ms) = (peer.connection.peer(), self.shared.clock.wall_ms());
+                    self.shared.refusals.note(&host_name, status, from, now_ms);
                 }
                 Event::TaskManagement(request) => self.manage(slot, request),
                 Event::Wake { connection } => self.shared.wake_connection(connection),

@@ -2,7 +2,7 @@
 //! looks: nothing here holds a command up.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -140,13 +140,38 @@ pub struct SessionSnapshot {
     pub queue_most: u64,
 }
 
+/// A day, in milliseconds.
+const DAY_MS: u64 = 86_400_000;
+
 /// How often an initiator was refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Since the start.
     pub count: u64,
     /// Status class and detail of the last time (RFC 7143, 11.13.5).
     pub status: (u8, u8),
+    /// When that was, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Where it came from.
+    pub address: IpAddr,
+}
+
+impl Refused {
+    /// Why, in a few words.
+    pub fn why(&self) -> &'static str {
+        match self.status {
+            (2, 1) => "it does not prove who it is (CHAP)",
+            (2, 2) => "it is no host, or has no CHAP",
+            (2, 3) => "it asks for another target",
+            _ => "its login is refused",
+        }
+    }
+
+    /// What goes first where there is no room: who has not come for a day, then who came least and
+    /// longest ago. Who comes again and again is counted again soon.
+    fn worth(&self, now_ms: u64) -> (bool, u64, u64) {
+        (self.time_ms.saturating_add(DAY_MS) >= now_ms, self.count, self.time_ms)
+    }
 }
 
 /// Who was refused at login.
@@ -159,17 +184,17 @@ impl Refusals {
         self.0.lock().clone()
     }
 
-    pub(super) fn note(&self, initiator: &str, status: (u8, u8)) {
+    pub(super) fn note(&self, initiator: &str, status: (u8, u8), from: SocketAddr, now_ms: u64) {
         let mut all = self.0.lock();
         if all.len() >= REFUSED_MAX && !all.contains_key(initiator) {
-            // Who comes again and again is counted again soon.
-            let least = all.iter().min_by_key(|(_, refused)| refused.count);
+            let least = all.iter().min_by_key(|(_, refused)| refused.worth(now_ms));
             if let Some(least) = least.map(|(name, _)| name.clone()) {
                 all.remove(&least);
             }
         }
-        let refused = all.entry(initiator.to_owned()).or_default();
-        (refused.count, refused.status) = (refused.count + 1, status);
+        let count = all.get(initiator).map_or(0, |refused| refused.count) + 1;
+        let refused = Refused { count, status, time_ms: now_ms, address: from.ip() };
+        all.insert(initiator.to_owned(), refused);
     }
 }
 
@@ -177,18 +202,40 @@ impl Refusals {
 mod tests {
     use super::*;
 
+    fn note(refusals: &Refusals, name: &str, status: (u8, u8), now_ms: u64) {
+        refusals.note(name, status, ([192, 0, 2, 7], 700).into(), now_ms);
+    }
+
     #[test]
     fn who_is_refused_is_counted_and_strangers_take_no_room() {
         let refusals = Refusals::default();
         for _ in 0..3 {
-            refusals.note("iqn.again", (2, 2));
+            note(&refusals, "iqn.again", (2, 2), 1);
         }
-        refusals.note("iqn.again", (2, 1));
+        note(&refusals, "iqn.again", (2, 1), 2);
         for n in 0..2 * REFUSED_MAX {
-            refusals.note(&format!("iqn.{n}"), (2, 2));
+            note(&refusals, &format!("iqn.{n}"), (2, 2), 10 + n as u64);
         }
-        let all = refusals.0.lock();
+        let all = refusals.all();
         assert_eq!(all.len(), REFUSED_MAX);
-        assert_eq!(all["iqn.again"], Refused { count: 4, status: (2, 1) });
+        let address = [192, 0, 2, 7].into();
+        assert_eq!(all["iqn.again"], Refused { count: 4, status: (2, 1), time_ms: 2, address });
+        // Of those that came once, the last are known.
+        assert!(all.contains_key(&format!("iqn.{}", 2 * REFUSED_MAX - 1)));
+        assert!(!all.contains_key("iqn.0"));
+    }
+
+    #[test]
+    fn who_does_not_come_for_a_day_is_forgotten_first() {
+        let refusals = Refusals::default();
+        for _ in 0..3 {
+            note(&refusals, "iqn.old", (2, 2), 1);
+        }
+        for n in 1..REFUSED_MAX {
+            note(&refusals, &format!("iqn.{n}"), (2, 2), DAY_MS);
+        }
+        note(&refusals, "iqn.new", (2, 2), DAY_MS + 2);
+        let all = refusals.all();
+        assert!(all.len() == REFUSED_MAX && !all.contains_key("iqn.old"));
     }
 }

@@ -139,6 +139,7 @@ fn whole(report: &mut Report, world: &World) {
         "/v1/alerts?limit=10000&closed=true",
         "/v1/counters",
         "/v1/host-sessions",
+        "/v1/initiators",
         "/v1/status",
         "/v1/pool",
         "/v1/pool/damage",

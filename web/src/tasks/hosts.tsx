@@ -1,9 +1,11 @@
 /** What is done with hosts and host groups. */
 import { useState } from "react";
 
-import { request, rest } from "../lib/api";
+import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { words } from "../lib/format";
+import { cameText, type Initiators, strangers, toggled } from "../lib/initiators";
+import { useGet } from "../lib/query";
 import type { RestHost } from "../lib/types";
 import { AreaField, CheckField, TextField } from "../parts/fields";
 import { Task } from "../parts/task";
@@ -46,12 +48,34 @@ export function CreateHost({ close }: Closing) {
         set={setIqns}
         placeholder={IQN_EXAMPLE}
       />
+      <Came chosen={names} toggle={(one) => setIqns(toggled(iqns, one))} />
       <details>
         <summary>CHAP</summary>
         <TextField label="CHAP user" value={user} set={setUser} />
         <TextField label="CHAP secret" hint={SECRET_HINT} value={secret} set={setSecret} secret />
       </details>
     </Task>
+  );
+}
+
+/** Initiators that came to log in and have no host: to pick, instead of typing names. */
+function Came({ chosen, toggle }: { chosen: string[]; toggle: (name: string) => void }) {
+  const came = useGet<Initiators>(own("initiators"));
+  const found = strangers(came.data?.initiators ?? []);
+  if (found.length === 0) return null;
+  return (
+    <fieldset>
+      <legend>They came to log in, and have no host</legend>
+      {found.map((one) => (
+        <CheckField
+          key={one.name}
+          label={one.name}
+          hint={cameText(one)}
+          value={chosen.includes(one.name)}
+          set={() => toggle(one.name)}
+        />
+      ))}
+    </fieldset>
   );
 }
 

@@ -29,6 +29,10 @@ impl Watch for Two {
         self.has_switched.store(true, Ordering::Relaxed);
     }
 
+    fn refused_logins(&self) -> Vec<(String, RefusedLogin)> {
+        Vec::new()
+    }
+
     fn test_notifications(&self, _: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         Vec::new()
     }

@@ -56,6 +56,24 @@ impl Watch for Quiet {
         vec![(7, on(2, "192.0.2.1:700"))]
     }
 
+    fn refused_logins(&self) -> Vec<(String, RefusedLogin)> {
+        let refused = |name: &str, why: &str| {
+            let refused = RefusedLogin {
+                count: 3,
+                time_ms: 9,
+                address: "192.0.2.7".into(),
+                why: why.into(),
+                status: 0x0202,
+            };
+            (name.to_owned(), refused)
+        };
+        vec![
+            refused("iqn.2026-11.com.example:new", "it is no host"),
+            refused("iqn.2026-11.com.example:h", "it fails CHAP"),
+            refused("<b>anything</b>", "it is no host"),
+        ]
+    }
+
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         let off = Some("it is off".to_owned());
         let all = [("log", off), ("alert-watchers/anna@example.com", None)];

@@ -28,7 +28,7 @@ pub use lab::LabVerb;
 pub use pool::{PassVerb, PoolVerb};
 pub use reach::{
     ConnectArgs, ConnectionVerb, ControllerVerb, DeviceVerb, DisconnectArgs, HostGroupVerb,
-    PortVerb, ProvisionArgs, WithHost,
+    InitiatorVerb, PortVerb, ProvisionArgs, WithHost,
 };
 pub use serve::ServeArgs;
 pub use volume::{SnapshotVerb, VolumeVerb};
@@ -107,6 +107,9 @@ pub enum Verb {
     /// Make, show, change and delete hosts.
     #[command(subcommand, after_help = EXIT_CODES)]
     Host(HostVerb),
+    /// Show who came to log in, and has no host or was refused.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Initiator(InitiatorVerb),
     /// Name hosts that see the same volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     HostGroup(HostGroupVerb),
@@ -186,7 +189,7 @@ pub enum HostVerb {
     Create {
         /// 1 to 63 of A-Z a-z 0-9 -.
         name: String,
-        /// Its iSCSI names.
+        /// Its iSCSI names. `initiator list` shows those that were refused as no host has them.
         #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
         iqn: Vec<String>,
         #[command(flatten)]

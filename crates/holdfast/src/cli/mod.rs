@@ -47,6 +47,7 @@ mod host_check;
 mod host_group;
 mod host_sessions;
 mod http;
+mod initiator;
 mod inspect;
 mod integrity;
 mod interval;
@@ -156,6 +157,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Tag(verb) => tag::run(common, verb)?,
         Verb::Provision(options) => provision::run(common, options)?,
         Verb::Host(verb) => host::run(common, verb)?,
+        Verb::Initiator(verb) => initiator::run(common, verb)?,
         Verb::HostGroup(verb) => host_group::run(common, verb)?,
         Verb::VolumeGroup(verb) => volume_group::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{
     CommandCounters, Copied, Device, DeviceTransfers, Devices, HostSession, LatencyBucket,
-    MemoryCounters, NotificationTest, OtherController, PathCounters, PortCounters, SessionTerms,
+    MemoryCounters, NotificationTest, OtherController, PathCounters, PortCounters, RefusedLogin,
+    SessionTerms,
     Telemetry, Watch, WireCounters,
 };
 use array::Array;
@@ -19,7 +20,7 @@ use crate::serve::{Observer, Shutdown, now_ms};
 use front::counters::{
     COMMAND_LATENCY_BOUNDS_US, Class, ClassSnapshot, CommandLatencies, CopySnapshot,
 };
-use front::sessions::SessionSnapshot;
+use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 
 /// What all devices of a pool are called together, where there are several.
@@ -148,6 +149,17 @@ impl Watch for Watched {
     fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
         let ended = self.observer.ended_sessions().into_iter();
         ended.map(|(ended_ms, session)| (ended_ms, session_of(session))).collect()
+    }
+
+    fn refused_logins(&self) -> Vec<(String, RefusedLogin)> {
+        let told = |refused: Refused| RefusedLogin {
+            count: refused.count,
+            time_ms: refused.time_ms,
+            address: refused.address.to_string(),
+            why: refused.why().into(),
+            status: u16::from_be_bytes([refused.status.0, refused.status.1]),
+        };
+        self.observer.refused().into_iter().map(|(name, refused)| (name, told(refused))).collect()
     }
 
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {

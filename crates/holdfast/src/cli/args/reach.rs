@@ -39,6 +39,13 @@ pub struct DisconnectArgs {
     pub with: WithHost,
 }
 
+/// `initiator …`.
+#[derive(Debug, Subcommand)]
+pub enum InitiatorVerb {
+    /// List initiators that have no host, and those whose login was refused: where from, and why.
+    List(Listing),
+}
+
 /// `connection …`.
 #[derive(Debug, Subcommand)]
 pub enum ConnectionVerb {

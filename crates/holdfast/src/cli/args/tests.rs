@@ -159,6 +159,7 @@ fn so_are_those_of_groups_tags_and_limits() {
         "serve --pool d",
         "provision v --size 10G",
         "provision v --size 10G --host h --iqn iqn.a,iqn.b --lun 3 --json",
+        "initiator list --csv",
         "host-group create g",
         "host-group add g h i",
         "host-group remove g h",

@@ -199,18 +199,12 @@ impl Judge {
             let before = past.iter().rev().find(|at| !is_recent(at)).map_or(0, |(_, count)| *count);
             let recent = refused.count.saturating_sub(before);
             if recent >= REFUSALS_MIN {
-                often.push((recent, name, refused.status));
+                often.push((recent, name, refused.why()));
             }
         }
         often.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
         often.truncate(REFUSALS_TOLD_MAX);
-        let told = |(recent, name, status): (u64, &String, (u8, u8))| {
-            let why = match status {
-                (2, 1) => "it does not prove who it is (CHAP)",
-                (2, 2) => "it is no host, or has no CHAP",
-                (2, 3) => "it asks for another target",
-                _ => "its login is refused",
-            };
+        let told = |(recent, name, why): (u64, &String, &str)| {
             let actual = format!("{why}: {recent} times in 10 minutes");
             holds(AlertCode::LoginRefused, name, Severity::Warning, actual, "it logs in")
         };

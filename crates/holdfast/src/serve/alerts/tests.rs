@@ -189,14 +189,14 @@ fn who_is_refused_again_and_again_is_told_of_until_it_stops() {
     let mut judge = Judge::default();
     let mut at = |minute: u64, count: u64| {
         let mut look = well(minute * MINUTE_MS);
-        look.refused.insert("iqn.x".into(), Refused { count, status: (2, 1) });
+        let address = [192, 0, 2, 7].into();
+        let refused = Refused { count, status: (2, 1), time_ms: 1, address };
+        look.refused.insert("iqn.x".into(), refused);
         find(&judge.judge(&look), AlertCode::LoginRefused)
     };
-    assert_eq!(at(0, 1), None);
-    assert_eq!(at(1, 4), None);
+    assert_eq!((at(0, 1), at(1, 4)), (None, None));
     let told = at(2, 5).unwrap();
-    assert_eq!(told.component, "iqn.x");
-    assert!(told.actual.contains("CHAP"), "{}", told.actual);
+    assert!(told.component == "iqn.x" && told.actual.contains("CHAP"), "{told:?}");
     assert!(at(9, 5).is_some());
     assert_eq!(at(13, 5), None, "none in the last ten minutes");
     // Once a minute is often enough to be told of, once in five is not.

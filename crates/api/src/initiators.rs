@@ -1,0 +1,76 @@
+//! `/v1/initiators`: who came to log in and belongs to no host, or was refused. For whoever makes
+//! hosts: the names need not be typed.
+
+use std::collections::BTreeMap;
+
+use array::InitiatorName;
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Interface, Refusal, Shared, blocking};
+
+/// The last login of an initiator that was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RefusedLogin {
+    /// How often it was refused since the array was started.
+    pub count: u64,
+    /// When the last time was, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The address that it came from.
+    pub address: String,
+    /// Why it was refused, for people.
+    pub why: String,
+    /// Status class and detail of the response (RFC 7143, 11.13.5): 0x0201 it failed CHAP, 0x0202
+    /// it belongs to no host or must use CHAP, 0x0203 it named another target.
+    pub status: u16,
+}
+
+/// An initiator that came to log in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Initiator {
+    /// Its iSCSI name, as it said.
+    pub name: String,
+    /// Its host; `null` if it belongs to none.
+    pub host: Option<String>,
+    /// How many sessions it has now. Those of an initiator without a host were there before its
+    /// host was deleted.
+    pub sessions: u64,
+    /// The last login that was refused, if any was since the array was started.
+    pub refused: Option<RefusedLogin>,
+}
+
+/// Initiators without a host, and those that were refused.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Initiators {
+    /// In the order of their names.
+    pub initiators: Vec<Initiator>,
+}
+
+/// All that came and have no host, or were refused. What no host could be given as a name is left
+/// out: anybody may say anything at a login.
+fn strangers(interface: &Interface) -> Vec<Initiator> {
+    let mut found: BTreeMap<String, Initiator> = BTreeMap::new();
+    for session in interface.watch.sessions() {
+        found.entry(session.initiator).or_default().sessions += 1;
+    }
+    for (name, refused) in interface.watch.refused_logins() {
+        found.entry(name).or_default().refused = Some(refused);
+    }
+    let named = found.into_iter().filter(|(name, _)| InitiatorName::new(name).is_ok());
+    let all = named.map(|(name, initiator)| {
+        let host = interface.array.initiator(&name).map(|found| found.host);
+        Initiator { name, host, ..initiator }
+    });
+    all.filter(|initiator| initiator.host.is_none() || initiator.refused.is_some()).collect()
+}
+
+/// Lists initiators that came to log in and have no host, or were refused: of those, the last 256.
+#[utoipa::path(get, path = "/v1/initiators", responses(
+    (status = 200, body = Initiators),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(State(interface): Shared) -> Result<Json<Initiators>, ApiError> {
+    blocking(interface, |interface| Ok(Json(Initiators { initiators: strangers(interface) }))).await
+}

@@ -1,0 +1,34 @@
+/** Who came to log in: names for new hosts. */
+import { plural, time, words } from "./format";
+
+/** An initiator that has no host, or whose login was refused. */
+export interface Initiator {
+  name: string;
+  host: string | null;
+  sessions: number;
+  refused: { count: number; time_ms: number; address: string; why: string } | null;
+}
+
+export interface Initiators {
+  initiators: Initiator[];
+}
+
+/** Those without a host, who came last first. */
+export function strangers(all: Initiator[]): Initiator[] {
+  const last = (one: Initiator) => (one.sessions > 0 ? Infinity : (one.refused?.time_ms ?? 0));
+  return all.filter((one) => one.host === null).sort((a, b) => (last(a) < last(b) ? 1 : -1));
+}
+
+/** When an initiator came, where from, and what came of it. */
+export function cameText({ sessions, refused }: Initiator): string {
+  if (sessions > 0) return `logged in, with ${plural(sessions, "session")}`;
+  if (refused === null) return "";
+  return `${time(refused.time_ms)} from ${refused.address}: ${refused.why}`;
+}
+
+/** The names in a text with this one too, or without it if it is among them. */
+export function toggled(text: string, name: string): string {
+  const names = words(text);
+  const others = names.filter((one) => one !== name);
+  return (others.length < names.length ? others : [...names, name]).join("\n");
+}
