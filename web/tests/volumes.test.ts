@@ -23,22 +23,39 @@ const volumes = (query = "destroyed=false") => desk.array.items<Volume>("volumes
 const names = async (resource: string, query = "") =>
   (await desk.array.items<{ name: string }>(resource, query)).map((one) => one.name);
 
-test("volumes are made, with a host at once if wanted", async () => {
+test("volumes are made, with hosts and host groups at once if wanted", async () => {
   const iqns = ["iqn.2026-01.com.example:esx-1"];
   await desk.array.ask("POST", "/api/2.26/hosts?names=esx-1", { iqns });
+  await desk.array.ask("POST", "/api/2.26/hosts?names=esx-2", {});
+  await desk.array.ask("POST", "/api/2.26/host-groups?names=cluster");
+  const member = "group_names=cluster&member_names=esx-2";
+  await desk.array.ask("POST", `/api/2.26/host-groups/hosts?${member}`);
   await desk.go("Volumes");
   const told = await desk.perform("New volume", "Make volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("vm-1");
     await dialog.getByLabel("Size").fill("10G");
-    await dialog.getByLabel("Connect to host").selectOption("esx-1");
+    await dialog.getByLabel("esx-1", { exact: true }).check();
+    await dialog.getByLabel("cluster (host group)").check();
     expect(await linesOf(dialog)).toEqual([
-      "holdfast volume create vm-1 --size 10G",
-      "holdfast connect vm-1 esx-1",
+      "holdfast volume create vm-1 --size 10G --host esx-1 --host-group cluster",
     ]);
   });
-  expect(told).toContain("vm-1 was made and connected to esx-1");
+  expect(told).toContain("vm-1 was made and connected to esx-1, cluster");
   const [made] = await volumes();
-  expect(made).toMatchObject({ name: "vm-1", provisioned: 10 * GIB, connection_count: 1 });
+  expect(made).toMatchObject({ name: "vm-1", provisioned: 10 * GIB, connection_count: 2 });
+  // What the array refuses of it leaves no volume behind.
+  await desk.button("New volume").click();
+  const dialog = desk.page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("half");
+  await dialog.getByLabel("Size").fill("1G");
+  await dialog.getByLabel("cluster (host group)").check();
+  await dialog.getByLabel("esx-2", { exact: true }).check();
+  await desk.button("Make volume", dialog).click();
+  const refusal = "Host esx-2 is in a host group that is named besides.";
+  await dialog.getByRole("alert").getByText(refusal).waitFor();
+  await desk.page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  expect(await volumes()).toHaveLength(1);
 
   await desk.perform("New volume", "Make volume", async (dialog) => {
     await dialog.getByLabel("Name").fill("vm-2");

@@ -234,6 +234,21 @@ pub struct VolumeCreate {
     /// See [`Volume::compression`]; on by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<bool>,
+    /// What sees it from the start: if one of these is refused, the volume is not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<VolumeConnect>,
+}
+
+/// What a new volume is connected to, each with the lowest free LUN; 500 in all at most.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeConnect {
+    /// The names of hosts.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// The names of host groups; no host of them may be named besides.
+    #[serde(default)]
+    pub host_groups: Vec<String>,
 }
 
 /// What to change of a volume.

@@ -1,6 +1,6 @@
 //! `/v1/volumes`.
 
-use array::{NewVolume, Reduction, ReductionChange, VolumeName, VolumeUpdate};
+use array::{ConnectTo, NewVolume, Reduction, ReductionChange, VolumeName, VolumeUpdate};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -31,11 +31,12 @@ pub(crate) async fn list(
     .await
 }
 
-/// Makes a volume.
+/// Makes a volume, with connections if they are asked for: all of it, or nothing.
 #[utoipa::path(post, path = "/v1/volumes", request_body = VolumeCreate, responses(
     (status = 201, body = Volume),
     (status = 400, body = Refusal),
     (status = 401, body = Refusal),
+    (status = 404, body = Refusal),
     (status = 409, body = Refusal),
     (status = 507, body = Refusal),
 ))]
@@ -53,7 +54,9 @@ pub(crate) async fn create(
             limits: VolumeLimits::NONE,
             created_ms: (interface.now_ms)(),
         };
-        Ok((StatusCode::CREATED, Json(interface.array.create_volume(new)?.into())))
+        let to = asked.connect.unwrap_or_default();
+        let to = ConnectTo { hosts: to.hosts, host_groups: to.host_groups };
+        Ok((StatusCode::CREATED, Json(interface.array.create_connected_volume(new, &to)?.into())))
     })
     .await
 }

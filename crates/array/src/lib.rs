@@ -44,7 +44,8 @@ mod volumes;
 mod tests;
 
 pub use access::{
-    ConnectionInfo, HostChange, HostGroupInfo, HostInfo, Initiator, NewHost, SharedConnectionInfo,
+    ConnectTo, ConnectionInfo, HostChange, HostGroupInfo, HostInfo, Initiator, NewHost,
+    SharedConnectionInfo,
 };
 pub use array::distinct::CHANGES_MAX;
 pub use array::{Array, Counts};

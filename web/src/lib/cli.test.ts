@@ -9,6 +9,8 @@ const made = {
   blockBytes: 512,
   deduplication: true,
   compression: true,
+  hosts: [],
+  hostGroups: [],
 };
 
 test("what is the default is not said", () => {
@@ -17,6 +19,9 @@ test("what is the default is not said", () => {
   expect(cli.volume.create(other)).toBe(
     "holdfast volume create vm-1 --size 10G --block-size 4096" +
       " --deduplication off --compression off",
+  );
+  expect(cli.volume.create({ ...made, hosts: ["a", "b"], hostGroups: ["g"] })).toBe(
+    "holdfast volume create vm-1 --size 10G --host a,b --host-group g",
   );
   expect(cli.volume.resize("vm-1", 20 * GIB, false)).toBe("holdfast volume resize vm-1 --size 20G");
   expect(cli.snapshot.create(["a", "b"], " ")).toBe("holdfast snapshot create a b");

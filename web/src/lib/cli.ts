@@ -48,7 +48,13 @@ export interface NewVolume {
   blockBytes: number;
   deduplication: boolean;
   compression: boolean;
+  hosts: string[];
+  hostGroups: string[];
 }
+
+/** An option with several values, if there are any. */
+const several = (option: string, values: string[]) =>
+  values.length > 0 ? [option, values.join(",")] : [];
 
 export const volume = {
   create: (made: NewVolume) =>
@@ -61,6 +67,8 @@ export const volume = {
       ...(made.blockBytes === 512 ? [] : ["--block-size", String(made.blockBytes)]),
       ...(made.deduplication ? [] : ["--deduplication", "off"]),
       ...(made.compression ? [] : ["--compression", "off"]),
+      ...several("--host", made.hosts),
+      ...several("--host-group", made.hostGroups),
     ),
   resize: (name: string, sizeBytes: number | undefined, truncate: boolean) =>
     line(

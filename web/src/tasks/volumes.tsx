@@ -3,11 +3,13 @@ import { useState } from "react";
 
 import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
+import { plural } from "../lib/format";
 import { useAll } from "../lib/query";
 import { bytes, parseSize } from "../lib/size";
-import type { RestHost, RestSnapshot, RestVolume } from "../lib/types";
+import type { RestHost, RestHostGroup, RestSnapshot, RestVolume } from "../lib/types";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Notice } from "../parts/notice";
+import { PickField } from "../parts/pick";
 import { Task } from "../parts/task";
 
 interface Closing {
@@ -17,19 +19,43 @@ interface Closing {
 const NAME_HINT = "1 to 63 letters, digits, - and _.";
 const SIZE_HINT = "Such as 512M, 10G or 1.5T; a K is 1024.";
 
-/** Makes a volume and, if a host is chosen, connects it. */
+const HOST = "host/";
+const GROUP = "group/";
+
+/** What a new volume can be connected to. */
+function useTargets() {
+  const hosts = useAll<RestHost>("hosts");
+  const groups = useAll<RestHostGroup>("host-groups");
+  const ofHost = ({ name, host_group: { name: group } }: RestHost) => ({
+    value: HOST + name,
+    label: name,
+    hint: group === undefined ? undefined : `in host group ${group}`,
+  });
+  const ofGroup = ({ name, host_count }: RestHostGroup) => ({
+    value: GROUP + name,
+    label: `${name} (host group)`,
+    hint: plural(host_count, "host"),
+  });
+  return [...(groups.data ?? []).map(ofGroup), ...(hosts.data ?? []).map(ofHost)];
+}
+
+/** The names of what was chosen of one kind. */
+const named = (chosen: string[], kind: string) =>
+  chosen.filter((one) => one.startsWith(kind)).map((one) => one.slice(kind.length));
+
+/** Makes a volume with its connections, in one request: all of it, or nothing. */
 export function CreateVolume({ close }: Closing) {
   const [name, setName] = useState("");
   const [size, setSize] = useState("");
-  const [host, setHost] = useState("");
+  const [chosen, setChosen] = useState<string[]>([]);
   const [block, setBlock] = useState("512");
   const [deduplication, setDeduplication] = useState(true);
   const [compression, setCompression] = useState(true);
-  const hosts = useAll<RestHost>("hosts");
+  const targets = useTargets();
   const sizeBytes = parseSize(size);
-  const made = { name, sizeBytes, blockBytes: Number(block), deduplication, compression };
-  const lines = [cli.volume.create(made)];
-  if (host !== "") lines.push(cli.connect(name, host, ""));
+  const [hosts, hostGroups] = [named(chosen, HOST), named(chosen, GROUP)];
+  const reduction = { deduplication, compression };
+  const made = { name, sizeBytes, blockBytes: Number(block), ...reduction, hosts, hostGroups };
 
   const run = async () => {
     const volume = name.trim();
@@ -37,24 +63,18 @@ export function CreateVolume({ close }: Closing) {
       name: volume,
       size_bytes: sizeBytes,
       block_bytes: made.blockBytes,
-      deduplication,
-      compression,
+      ...reduction,
+      connect: { hosts, host_groups: hostGroups },
     });
-    if (host === "") return `Volume ${volume} was made.`;
-    try {
-      await request("POST", rest("connections", { host_names: host, volume_names: volume }), {});
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      return `Volume ${volume} was made, but is not connected to ${host}: ${why}`;
-    }
-    return `Volume ${volume} was made and connected to ${host}.`;
+    const to = [...hosts, ...hostGroups].join(", ");
+    return `Volume ${volume} was made${to === "" ? "" : ` and connected to ${to}`}.`;
   };
 
   return (
     <Task
       title="New volume"
       submit="Make volume"
-      cli={lines}
+      cli={[cli.volume.create(made)]}
       ready={name.trim() !== "" && sizeBytes !== undefined}
       run={run}
       close={close}
@@ -67,11 +87,12 @@ export function CreateVolume({ close }: Closing) {
         set={setSize}
         invalid={size !== "" && sizeBytes === undefined}
       />
-      <ChoiceField
-        label="Connect to host"
-        value={host}
-        set={setHost}
-        choices={[["", "None"], ...(hosts.data ?? []).map((one) => [one.name, one.name] as const)]}
+      <PickField
+        legend="Connect to"
+        find="Find hosts and groups"
+        choices={targets}
+        chosen={chosen}
+        set={setChosen}
       />
       <details>
         <summary>More</summary>

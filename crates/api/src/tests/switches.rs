@@ -87,3 +87,34 @@ async fn a_background_pass_is_begun_shown_and_stopped() {
     let (status, stopped) = world.ask("DELETE", "/v1/pool/optimize", None).await;
     assert_eq!((status, &stopped["running"]), (200, &json!(false)));
 }
+
+#[tokio::test]
+async fn a_volume_is_made_with_its_connections_or_not_at_all() {
+    let world = World::new();
+    for name in ["x", "y"] {
+        let host = json!({"name": name, "iqns": [format!("iqn.2026-11.com.example:{name}")]});
+        assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    }
+    assert_eq!(world.ask("POST", "/api/2.26/host-groups?names=g", None).await.0, 200);
+    let member = "/api/2.26/host-groups/hosts?group_names=g&member_names=y";
+    assert_eq!(world.ask("POST", member, None).await.0, 200);
+    let make = async |name: &str, connect: Value| {
+        let new = json!({"name": name, "size_bytes": 4096, "connect": connect});
+        world.ask("POST", "/v1/volumes", Some(new)).await
+    };
+    for (wrong, refused) in [
+        (json!({"hosts": ["x", "none"]}), 404),
+        (json!({"hosts": ["x"], "host_groups": ["none"]}), 404),
+        (json!({"hosts": ["y"], "host_groups": ["g"]}), 400),
+        (json!({"hosts": ["x"], "luns": [1]}), 400),
+    ] {
+        assert_eq!(make("v", wrong.clone()).await.0, refused, "{wrong}");
+        assert_eq!(world.ask("GET", "/v1/volumes/v", None).await.0, 404, "{wrong}");
+    }
+    let (status, made) = make("v", json!({"hosts": ["x"], "host_groups": ["g"]})).await;
+    assert_eq!((status, &made["connections"]), (201, &json!(2)));
+    let (_, of) = world.ask("GET", "/v1/connections?volume=v", None).await;
+    let of = of["connections"].as_array().unwrap().iter();
+    let of: Vec<_> = of.map(|one| (one["host"].clone(), one["lun"].clone())).collect();
+    assert_eq!(of, [(json!("x"), json!(1)), (json!("y"), json!(254))]);
+}

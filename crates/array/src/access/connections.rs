@@ -12,6 +12,7 @@ use crate::objects::connections::{CONNECTIONS_SHOWN_MAX, LUN_MAX, check_lun_rang
 use crate::objects::hosts::HostId;
 use crate::record;
 use crate::state::State;
+use crate::tables::hosts::HostEntry;
 use crate::tables::volumes::VolumeEntry;
 
 /// A volume that a host may reach.
@@ -168,20 +169,24 @@ pub(crate) fn plan_connection(
         let ConnectionInfo { volume, host, lun, .. } = info(lun);
         return Err(Error::ConnectionExists { volume, to: format!("host {host}"), lun });
     }
-    let shared = state.group_of(entry);
     // One change gives a host its LUNs in order: the search goes on after the last of them.
     let last = taken.range((host_id, 0)..=(host_id, LUN_MAX)).next_back().map(|(_, lun)| *lun);
     let lun = match lun {
-        None => entry
-            .free_luns(last.unwrap_or(0))
-            .find(|lun| !shared.is_some_and(|group| group.luns.contains_key(lun)))
-            .ok_or(Error::Limit { what: "LUNs of one host", limit: usize::from(LUN_MAX) })?,
+        None => free_lun(state, entry, last.unwrap_or(0))?,
         Some(lun) => check_lun(state, host, lun)?,
     };
     let id = volume.record.id;
     let row = (record::connection_key(host_id, id), Some(record::connection(lun)?));
     let change = Change { config: vec![row], ..Change::default() };
     Ok((change, (host_id, id, info(lun))))
+}
+
+/// The lowest LUN after one that neither a host nor its group uses.
+pub(super) fn free_lun(state: &State, host: &HostEntry, after: u16) -> Result<u16, Error> {
+    let shared = state.group_of(host);
+    host.free_luns(after)
+        .find(|lun| !shared.is_some_and(|group| group.luns.contains_key(lun)))
+        .ok_or(Error::Limit { what: "LUNs of one host", limit: usize::from(LUN_MAX) })
 }
 
 pub(crate) fn connect(state: &mut State, (host, volume, info): Planned) -> ConnectionInfo {

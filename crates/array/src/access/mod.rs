@@ -5,6 +5,7 @@
 //! host or a group with connections can't be deleted.
 
 mod connections;
+mod first;
 mod host_groups;
 mod hosts;
 mod initiators;
@@ -12,6 +13,8 @@ mod several;
 mod shared;
 
 pub use connections::ConnectionInfo;
+pub use first::ConnectTo;
+pub(crate) use first::FirstLuns;
 pub use host_groups::HostGroupInfo;
 pub use hosts::{HostChange, HostInfo, NewHost};
 pub use initiators::Initiator;

@@ -72,7 +72,7 @@ impl Iterator for FreeLuns {
 
 impl SharedLuns {
     /// The next LUN for a group which neither it nor any of its hosts uses.
-    fn free(
+    pub(super) fn free(
         &mut self,
         state: &State,
         id: HostGroupId,

@@ -7,6 +7,7 @@ use block::{BLOCK_BYTES, Offloads, SECTOR_BYTES, SectorCount, VolumeId, VolumeLi
 use store::{Change, VolumeChange};
 
 use super::types::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
+use crate::access::{ConnectTo, FirstLuns};
 use crate::array::{Array, LOOKED_AT_ONCE};
 use crate::error::Error;
 use crate::objects::settings::switched;
@@ -44,6 +45,30 @@ impl Array {
     pub fn create_volume(&self, new: NewVolume) -> Result<VolumeInfo, Error> {
         let plan = |state: &State| self.plan_volume(state, 0, new);
         self.change(plan, |state, record| self.show_new_volume(state, record))
+    }
+
+    /// Makes a volume that is connected from the start, all in one commit.
+    ///
+    /// # Errors
+    /// Those of [`Array::create_volume`]; `no_such_host`, `no_such_host_group`; `named_twice`, also
+    /// for a host of a group that is named; `limit_reached`.
+    pub fn create_connected_volume(
+        &self,
+        new: NewVolume,
+        to: &ConnectTo,
+    ) -> Result<VolumeInfo, Error> {
+        let plan = |state: &State| {
+            let luns = FirstLuns::plan(state, to)?;
+            let (mut change, record) = self.plan_volume(state, 0, new)?;
+            luns.add(record.id, &mut change)?;
+            Ok((change, (record, luns)))
+        };
+        self.change(plan, |state, (record, luns)| {
+            let id = record.id;
+            self.show_new_volume(state, record);
+            luns.show(id, state);
+            self.volume_info(state, &state.volumes()[&id])
+        })
     }
 
     /// `before`: how many volumes the same commit makes before this one.

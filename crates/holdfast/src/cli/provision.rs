@@ -84,6 +84,7 @@ fn volume(client: &Client, options: &ProvisionArgs) -> Result<Volume, Failure> {
         block_bytes: None,
         deduplication: None,
         compression: None,
+        connect: None,
     };
     client.post("/v1/volumes", &new)
 }

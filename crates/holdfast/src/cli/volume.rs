@@ -1,7 +1,8 @@
 //! `volume …`.
 
 use api::{
-    Connection, Connections, Volume, VolumeChange, VolumeClone, VolumeCreate, VolumeSource, Volumes,
+    Connection, Connections, Volume, VolumeChange, VolumeClone, VolumeConnect, VolumeCreate,
+    VolumeSource, Volumes,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -30,13 +31,16 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let form = common.form;
     match verb {
-        VolumeVerb::Create { name, size, block_size, reduction } => {
+        VolumeVerb::Create { name, size, block_size, reduction, hosts, host_groups } => {
+            let connect = VolumeConnect { hosts: hosts.clone(), host_groups: host_groups.clone() };
+            let is_connected = !hosts.is_empty() || !host_groups.is_empty();
             let new = VolumeCreate {
                 name: name.clone(),
                 size_bytes: *size,
                 block_bytes: Some(*block_size),
                 deduplication: reduction.deduplication,
                 compression: reduction.compression,
+                connect: is_connected.then_some(connect),
             };
             let made: Volume = client.post("/v1/volumes", &new)?;
             show(form, &made, || created(&made))
@@ -145,7 +149,11 @@ fn reduction_text(volume: &Volume) -> &'static str {
 fn created(volume: &Volume) -> String {
     let Volume { name, naa, .. } = volume;
     let size = human(volume.size_bytes);
-    format!("Volume {name} is made: {size}, {naa}. Connect it: holdfast connect {name} HOST\n")
+    let next = match volume.connections {
+        0 => format!("Connect it: holdfast connect {name} HOST"),
+        _ => format!("LUNs: holdfast connection list --volume {name}"),
+    };
+    format!("Volume {name} is made: {size}, {naa}. {next}\n")
 }
 
 fn all(client: &Client, path: &str) -> Result<Vec<Volume>, Failure> {

@@ -138,6 +138,15 @@ fn groups_have_schedules_and_members_of_all_kinds() {
     world.text(&["host-group", "create", "hg"]);
     world.text(&["connect", "w", "a"]);
     world.text(&["connect", "w", "--host-group", "hg"]);
+    let both = ["--host", "a", "--host-group", "hg"];
+    let made = ["volume", "create", "both", "--size", "1M"].into_iter().chain(both);
+    assert!(world.text(&made.collect::<Vec<_>>()).contains("both"));
+    assert_eq!(world.json(&["volume", "show", "both"])["connected_to"][0]["host"], "a");
+    let of_group = world.json(&["connection", "list", "--host-group", "hg"]);
+    assert!(of_group.to_string().contains("both"), "{of_group}");
+    let half = ["volume", "create", "half", "--size", "1M", "--host", "a", "none"];
+    assert!(world.refusal(1, &half).contains("Host does not exist: none"));
+    world.refusal(1, &["volume", "show", "half"]);
     // A group has volumes, or hosts, or host groups.
     world.text(&["group", "create", "of-hosts"]);
     assert!(world.text(&["group", "add", "of-hosts", "--host", "a"]).contains("host a"));

@@ -19,7 +19,7 @@ fn the_verbs_are_those_that_were_promised() {
         "volume rename v w",
         "volume set v --offload full-copy=off",
         "volume set v --offload ats=on,reclaim=off --offload odx=off",
-        "volume create v --size 1G --deduplication off --compression on",
+        "volume create v --size 1G --deduplication off --compression on --host a,b --host-group g",
         "volume set v --compression off --offload ats=on",
         "volume set v --deduplication on",
         "pool optimize",

@@ -22,6 +22,12 @@ pub enum VolumeVerb {
         block_size: u64,
         #[command(flatten)]
         reduction: ReductionArgs,
+        /// Hosts that see it from the start; if one can't, it is not made.
+        #[arg(long = "host", num_args = 1.., value_delimiter = ',', value_name = "HOST")]
+        hosts: Vec<String>,
+        /// Host groups, likewise.
+        #[arg(long = "host-group", num_args = 1.., value_delimiter = ',', value_name = "GROUP")]
+        host_groups: Vec<String>,
     },
     /// List all volumes.
     List {
