@@ -128,7 +128,7 @@ test.each(["light", "dark"])("every page in %s", async (theme) => {
     if (name === "dashboard") {
       // Enough samples for lines, which a page that was loaded anew does not have.
       await desk.page.waitForFunction(
-        () => document.querySelectorAll(".chart .uplot").length === 5,
+        () => document.querySelectorAll(".chart .uplot").length === 6,
       );
       await desk.page.waitForTimeout(keeps ? 60_000 : 7000);
     }
@@ -157,13 +157,41 @@ test("what the array kept is shown behind a click", async () => {
     await choice.getByRole("button", { name: view }).click();
     await desk.page.getByRole("heading", { name: "Capacity over time" }).waitFor();
     await desk.page.getByText("Kept by the array.").waitFor();
-    expect(await desk.page.locator(".chart .uplot").count()).toBe(7);
+    expect(await desk.page.locator(".chart .uplot").count()).toBe(8);
     expect(await findings(), view).toEqual([]);
     await expectNoSideways();
   }
   await choice.getByRole("button", { name: "Now" }).click();
   await desk.page.getByText("The last half hour", { exact: false }).waitFor();
 });
+
+test("what a volume, a host, a host group and a port did is shown, with percentiles", async () => {
+  const { array } = desk;
+  await array.ask("POST", "/api/2.26/host-groups?names=busy");
+  const member = "group_names=busy&member_names=esx-1";
+  await array.ask("POST", `/api/2.26/host-groups/hosts?${member}`);
+  // The array writes what it did twice a minute.
+  const isKept = async () => {
+    const path = "/v1/history?volume=datastore-2";
+    const { samples } = await array.ask<{ samples: { commands: object }[] }>("GET", path);
+    return samples.some(({ commands }) => "read" in commands);
+  };
+  await expect.poll(isKept, { timeout: 90_000, interval: 500 }).toBe(true);
+  const row = desk.page.getByRole("row", { name: "Read p99" });
+  for (const path of ["/volumes/datastore-2", "/hosts/esx-1", "/host-groups/busy"]) {
+    await desk.page.goto(path);
+    await row.getByText(/ (µs|ms|s)$/).first().waitFor();
+    expect(await findings(), path).toEqual([]);
+    await expectNoSideways();
+  }
+  await desk.page.goto("/");
+  await desk.page.getByLabel("Activity of").selectOption("1");
+  await desk.page.getByRole("group", { name: "Time" }).getByText("Hour").waitFor();
+  expect(await desk.page.getByRole("heading", { name: "Capacity over time" }).count()).toBe(0);
+  await row.getByText(/ (µs|ms|s)$/).first().waitFor();
+  await array.ask("DELETE", `/api/2.26/host-groups/hosts?${member}`);
+  await array.ask("DELETE", "/api/2.26/host-groups?names=busy");
+}, 150_000);
 
 /** How many pixels of a chart have the colour of a line. */
 const pixelsOf = (title: string, colour: string) =>

@@ -201,6 +201,9 @@ pub struct Copied {
 /// The commands through one port.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PortCounters {
+    /// Its number, as in sessions of hosts and in the history: from 1.
+    #[serde(default)]
+    pub id: u16,
     /// Where it listens, as `ADDR:PORT`.
     pub portal: String,
     /// By class of command; only classes that occurred.

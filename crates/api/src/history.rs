@@ -1,5 +1,5 @@
-//! `GET /v1/history`: performance of the array, a volume or a host over up to a year, with offloads
-//! and peaks, and how full the pool was.
+//! `GET /v1/history`: performance of the array, a volume, a host, a host group or a port over up to
+//! a year, with offloads, percentiles and peaks, and how full the pool was.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::page::whole;
+use crate::together::{Hosts, together};
 use crate::{ApiError, Interface, Refusal, Shared, blocking, ratio};
 
 /// The default time range: an hour.
@@ -27,8 +28,15 @@ const SAMPLES_MAX: u64 = 3000;
 pub(crate) struct HistoryQuery {
     /// The name of a volume.
     volume: Option<String>,
-    /// The name of a host; if neither is given, the history is that of the array.
+    /// The name of a host.
     host: Option<String>,
+    /// The name of a host group: the hosts that are in it now, together, where all of them are
+    /// known. Peaks are those of the samples.
+    host_group: Option<String>,
+    /// The number of a port, as in sessions of hosts, from 1. If none of these is given, the
+    /// history is that of the array.
+    #[serde(default, deserialize_with = "whole")]
+    port: Option<u64>,
     /// The start, in milliseconds since 1970; by default an hour before the end.
     #[serde(default, deserialize_with = "whole")]
     start_ms: Option<u64>,
@@ -76,6 +84,14 @@ pub struct CommandRates {
     pub bytes_per_s: f64,
     /// The mean latency of the successful ones; `null` if there were none.
     pub latency_us: Option<f64>,
+    /// A latency that half of the successful ones took at most, in steps of a histogram; at least
+    /// 10 s if it says 10000000. Of reads and writes; `null` for others, and for times before it
+    /// was kept.
+    #[serde(default)]
+    pub latency_us_p50: Option<u64>,
+    /// The same for 99 percent.
+    #[serde(default)]
+    pub latency_us_p99: Option<u64>,
     /// The most commands in a second.
     pub per_s_max: u64,
     /// The most bytes in a second.
@@ -137,13 +153,18 @@ impl CapacitySample {
 }
 
 impl CommandRates {
-    fn of(class: &ClassSums, covered_ms: u64) -> Self {
+    /// Those of a class, by its place.
+    fn of(point: &Point, at: usize) -> Self {
+        let (class, covered_ms) = (&point.activity.0[at], point.covered_ms);
         let a_second = |sum: u64| sum as f64 * 1000.0 / covered_ms as f64;
+        let percentile = |percent| point.activity.1.percentile_us(at, percent);
         Self {
             per_s: a_second(class.ok),
             failed_per_s: a_second(class.failed),
             bytes_per_s: a_second(class.bytes),
             latency_us: class.latency_us(),
+            latency_us_p50: percentile(50),
+            latency_us_p99: percentile(99),
             per_s_max: class.per_s_max,
             bytes_per_s_max: class.bytes_per_s_max,
             latency_us_max: class.latency_us_max,
@@ -154,15 +175,14 @@ impl CommandRates {
 impl HistorySample {
     fn of(point: &Point) -> Self {
         let happened = |class: &ClassSums| class.ok > 0 || class.failed > 0;
-        let classes = CLASSES.iter().zip(&point.activity.0).filter(|(_, class)| happened(class));
+        let classes = CLASSES.iter().enumerate();
+        let classes = classes.filter(|(at, _)| happened(&point.activity.0[*at]));
         let capacity = CapacitySample::of(&point.capacity);
         Self {
             time_ms: point.start_ms,
             covered_ms: point.covered_ms,
             commands: classes
-                .map(|(name, class)| {
-                    ((*name).to_owned(), CommandRates::of(class, point.covered_ms))
-                })
+                .map(|(at, name)| ((*name).to_owned(), CommandRates::of(point, at)))
                 .collect(),
             capacity: (capacity != CapacitySample::default()).then_some(capacity),
         }
@@ -215,49 +235,68 @@ pub(crate) async fn history(
     query: Result<Query<HistoryQuery>, QueryRejection>,
 ) -> Result<Json<HistorySamples>, ApiError> {
     let Query(query) = query?;
-    if query.volume.is_some() && query.host.is_some() {
-        let text = "Name a volume or a host, not both.";
+    let HistoryQuery { volume, host, host_group, port, .. } = &query;
+    let named = [volume, host, host_group].into_iter().flatten().count();
+    if named + usize::from(port.is_some()) > 1 {
+        let text = "Name one of a volume, a host, a host group and a port.";
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "bad_request", text));
     }
+    if let Some(port) = port.filter(|port| !has_port(&interface, *port)) {
+        let text = format!("Port does not exist: {port}. Sessions of hosts show their numbers.");
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "no_such_port", text));
+    }
     let found = blocking(interface, move |interface| {
-        let since = object(&interface.array, &query)?;
-        Ok(samples(interface, &query, since))
+        let of = of(&interface.array, &query)?;
+        Ok(samples(interface, &query, &of))
     })
     .await?;
     Ok(Json(found?))
 }
 
-/// The object that is named, and when it was created; `None` for the array.
-fn object(array: &Array, query: &HistoryQuery) -> Result<Option<(Object, u64)>, array::Error> {
-    Ok(match (&query.volume, &query.host) {
-        (Some(name), _) => {
-            let volume = array.volume(name)?;
-            Some((Object::Volume(volume.id.0), volume.created_ms))
-        }
-        (None, Some(name)) => {
-            let host = array.host(name)?;
-            Some((Object::Host(host.id), host.created_ms))
-        }
-        (None, None) => None,
-    })
+fn has_port(interface: &Interface, port: u64) -> bool {
+    interface.facts.port_ids.iter().any(|id| u64::from(*id) == port)
+}
+
+/// What a history is of.
+enum Of {
+    Array,
+    /// An object, and when it was created.
+    One(Object, u64),
+    Group(Hosts),
+}
+
+/// What is named.
+fn of(array: &Array, query: &HistoryQuery) -> Result<Of, array::Error> {
+    if let Some(name) = &query.volume {
+        let volume = array.volume(name)?;
+        return Ok(Of::One(Object::Volume(volume.id.0), volume.created_ms));
+    }
+    if let Some(name) = &query.host {
+        let host = array.host(name)?;
+        return Ok(Of::One(Object::Host(host.id), host.created_ms));
+    }
+    if let Some(name) = &query.host_group {
+        return Ok(Of::Group(Hosts::of(array, array.host_group(name)?)));
+    }
+    Ok(query.port.map_or(Of::Array, |port| Of::One(Object::Port(port), 0)))
 }
 
 fn samples(
     interface: &Interface,
     query: &HistoryQuery,
-    object: Option<(Object, u64)>,
+    of: &Of,
 ) -> Result<HistorySamples, Unknown> {
     let now_ms = (interface.now_ms)();
     let end_ms = query.end_ms.unwrap_or_else(|| now_ms.saturating_add(1));
     let start_ms = query.start_ms.unwrap_or_else(|| end_ms.saturating_sub(DEFAULT_MS));
-    let (resolution_ms, points) = match (query.resolution_ms, object) {
-        (Some(1000), None) => (1000, interface.history.seconds(start_ms, end_ms)),
-        (resolution_ms, object) => {
+    let (resolution_ms, points) = match (query.resolution_ms, of) {
+        (Some(1000), Of::Array) => (1000, interface.history.seconds(start_ms, end_ms)),
+        (resolution_ms, of) => {
             let range = Range::new(start_ms, end_ms, resolution_ms, now_ms)?;
             if range.points() > SAMPLES_MAX {
                 return Err(RangeError::TooMany(SAMPLES_MAX).into());
             }
-            (range.step_ms(), points_of(interface, &range, object)?)
+            (range.step_ms(), points_of(interface, &range, of)?)
         }
     };
     let samples = points.iter().map(HistorySample::of).collect();
@@ -265,16 +304,24 @@ fn samples(
 }
 
 /// The points of an object, without those of an earlier object that had the same id.
-fn points_of(
-    interface: &Interface,
-    range: &Range,
-    object: Option<(Object, u64)>,
-) -> Result<Vec<Point>, Unknown> {
-    let Some((object, created_ms)) = object else {
-        return Ok(interface.history.of_array(range)?);
-    };
-    let mut points = interface.history.of_objects(range, &[object])?;
-    let mut points = points.remove(&object).unwrap_or_default();
-    points.retain(|point| point.start_ms.saturating_add(range.step_ms()) > created_ms);
-    Ok(points)
+fn points_of(interface: &Interface, range: &Range, of: &Of) -> Result<Vec<Point>, Unknown> {
+    let history = &interface.history;
+    match of {
+        Of::Array => Ok(history.of_array(range)?),
+        Of::One(object, created_ms) => {
+            let mut points = history.of_objects(range, &[*object])?;
+            let mut points = points.remove(object).unwrap_or_default();
+            points.retain(|point| point.start_ms.saturating_add(range.step_ms()) > *created_ms);
+            Ok(points)
+        }
+        Of::Group(group) => {
+            let hosts: Vec<Object> = group.hosts.iter().map(|(host, _)| *host).collect();
+            let mut points = together(group, &history.of_objects(range, &hosts)?, range.step_ms());
+            // Hosts have their peaks at different moments: these say nothing of all together.
+            for point in &mut points {
+                point.activity = point.activity.with_peaks(point.covered_ms);
+            }
+            Ok(points)
+        }
+    }
 }

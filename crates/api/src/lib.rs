@@ -35,6 +35,7 @@ mod sessions;
 mod snapshots;
 mod space;
 mod system;
+mod together;
 mod types;
 mod volumes;
 

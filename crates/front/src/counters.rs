@@ -231,6 +231,11 @@ impl Counters {
         self.path(initiator, Some(copy.destination)).copied_to.count(copy.bytes);
     }
 
+    /// The relative identifiers of the ports, in the order in which they are counted.
+    pub fn port_ids(&self) -> &[u16] {
+        &self.port_ids
+    }
+
     /// What went through each port, each in the order of [`Class::ALL`].
     pub fn ports(&self) -> Vec<[ClassSnapshot; Class::ALL.len()]> {
         let ports = self.ports.first().map_or(0, Vec::len);

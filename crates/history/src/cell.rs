@@ -8,33 +8,39 @@
 //! | 16..18 | bytes of the array |
 //! | 18..20 | bytes of the objects |
 //! | 20..22 | 1: objects were left out |
-//! | 22..24 | version: 1 |
+//! | 22..24 | version: 2; 1 has no histograms, and is read |
 //! | 24.. | the array: milliseconds covered; activity; sum, count and most of each gauge |
-//! | behind | objects by kind and id: kind (0 host, 1 volume), id, activity |
+//! | behind | objects by kind and id: kind (0 host, 1 volume, 2 port), id, activity |
 //!
-//! An activity is a byte with a bit for each class that is not all 0, and eight numbers of each.
+//! An activity is a byte with a bit for each class that is not all 0, and eight numbers of each; of
+//! reads and writes, then a number with a bit for each bucket of their histogram that is not 0, and
+//! what is in each of these.
 //! The array has a checksum of its own, so that its series is read without the objects.
 
 use std::collections::BTreeMap;
 
+use crate::latency::{BUCKETS, Buckets, Latencies, MEASURED};
 use crate::layout::CELL_BYTES;
 use crate::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge, Object, Ring, Step};
 
 /// The bytes before the array.
 const HEAD_BYTES: usize = 24;
 /// The first bytes of a cell that contain the array: reading these is enough for it.
-pub(crate) const ARRAY_BYTES_MAX: usize = 1024;
-const VERSION: u16 = 1;
+pub(crate) const ARRAY_BYTES_MAX: usize = 2048;
+const VERSION: u16 = 2;
+/// The version without histograms.
+const VERSION_PLAIN: u16 = 1;
 const LEFT_OUT: u16 = 1;
 /// The most bytes of a number of 64 bits, and of 128.
 const NUMBER_BYTES_MAX: usize = 10;
 const LONG_BYTES_MAX: usize = 19;
 
 const _: () = {
-    let activity = 1 + CLASSES.len() * 8 * NUMBER_BYTES_MAX;
+    let histograms = MEASURED * (1 + BUCKETS) * NUMBER_BYTES_MAX;
+    let activity = 1 + CLASSES.len() * 8 * NUMBER_BYTES_MAX + histograms;
     let gauges = GAUGES.len() * (LONG_BYTES_MAX + 2 * NUMBER_BYTES_MAX);
     assert!(HEAD_BYTES + NUMBER_BYTES_MAX + activity + gauges <= ARRAY_BYTES_MAX);
-    assert!(CLASSES.len() <= 8 && CELL_BYTES <= u16::MAX as usize);
+    assert!(CLASSES.len() <= 8 && BUCKETS <= 64 && CELL_BYTES <= u16::MAX as usize);
 };
 
 /// The cell of a step. Objects that do not fit are left out, the least busy first.
@@ -66,10 +72,15 @@ pub(crate) fn encode(ring: &Ring, step: &Step) -> Vec<u8> {
 /// As many objects as fit, and whether these are all.
 fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
     let mut busiest: Vec<_> = step.objects.iter().collect();
-    // Hosts are few, and more useful than a single volume; among equals the older one stays.
+    // Ports and hosts are few, and more useful than a single volume; among equals the older one
+    // stays.
     busiest.sort_by_key(|(object, activity)| {
-        let is_volume = matches!(object, Object::Volume(_));
-        (is_volume, std::cmp::Reverse(activity.commands()), **object)
+        let rank = match object {
+            Object::Port(_) => 0,
+            Object::Host(_) => 1,
+            Object::Volume(_) => 2,
+        };
+        (rank, std::cmp::Reverse(activity.commands()), **object)
     });
     let (mut chosen, mut used) = (BTreeMap::new(), 0);
     for (object, activity) in busiest {
@@ -77,12 +88,13 @@ fn put_objects(step: &Step, room: usize) -> (Vec<u8>, bool) {
         let (kind, id) = match object {
             Object::Host(id) => (0, *id),
             Object::Volume(id) => (1, *id),
+            Object::Port(id) => (2, *id),
         };
         bytes.push(kind);
         put(&mut bytes, id.into());
         put_activity(&mut bytes, activity);
-        // Hosts may take half of the room.
-        let most = if kind == 0 { room / 2 } else { room };
+        // Ports and hosts may take half of the room.
+        let most = if kind == 1 { room } else { room / 2 };
         if used + bytes.len() <= most {
             used += bytes.len();
             chosen.insert(*object, bytes);
@@ -100,12 +112,13 @@ pub(crate) fn decode(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<Step> {
     if crc32c::crc32c(bytes) != objects.checksum {
         return None;
     }
-    let mut left = Reader(bytes);
-    while !left.0.is_empty() {
+    let mut left = Reader { left: bytes, ..objects.reader };
+    while !left.left.is_empty() {
         let (kind, id) = (left.byte()?, left.number()?);
         let object = match kind {
             0 => Object::Host(id),
             1 => Object::Volume(id),
+            2 => Object::Port(id),
             _ => return None,
         };
         let activity = left.activity()?;
@@ -120,13 +133,15 @@ pub(crate) fn decode_array(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<St
 }
 
 /// The bytes of the objects, and their checksum.
-struct Objects {
+struct Objects<'a> {
     at: usize,
     len: usize,
     checksum: u32,
+    /// What reads them.
+    reader: Reader<'a>,
 }
 
-fn decode_head(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<(Step, Objects)> {
+fn decode_head<'a>(ring: &Ring, start_ms: u64, cell: &'a [u8]) -> Option<(Step, Objects<'a>)> {
     let short = |at: usize| Some(u16::from_le_bytes(cell.get(at..at + 2)?.try_into().ok()?));
     let word = |at: usize| Some(u32::from_le_bytes(cell.get(at..at + 4)?.try_into().ok()?));
     let found_ms = u64::from_le_bytes(cell.get(8..16)?.try_into().ok()?);
@@ -134,16 +149,17 @@ fn decode_head(ring: &Ring, start_ms: u64, cell: &[u8]) -> Option<(Step, Objects
     let at = HEAD_BYTES + array_len;
     let array = cell.get(HEAD_BYTES..at)?;
     let is_good = word(0)? == checksum(ring, &cell[8..at]);
-    if !is_good || found_ms != start_ms || short(22)? != VERSION {
+    let version = short(22)?;
+    if !is_good || found_ms != start_ms || ![VERSION_PLAIN, VERSION].contains(&version) {
         return None;
     }
     let left_out = short(20)? & LEFT_OUT != 0;
     let mut step = Step { start_ms, left_out, closed: left_out, ..Step::default() };
-    let mut left = Reader(array);
+    let mut left = Reader { left: array, has_histograms: version == VERSION };
     step.covered_ms = left.number()?;
     step.array = left.activity()?;
     step.capacity = left.capacity()?;
-    Some((step, Objects { at, len, checksum: word(4)? }))
+    Some((step, Objects { at, len, checksum: word(4)?, reader: left }))
 }
 
 /// Depends on the ring, so that a cell of one ring is invalid in another.
@@ -163,7 +179,7 @@ fn put_activity(bytes: &mut Vec<u8>, activity: &Activity) {
     let is_used = |class: &ClassSums| *class != ClassSums::default();
     let used = activity.0.iter().enumerate().filter(|(_, class)| is_used(class));
     bytes.push(used.clone().fold(0, |mask, (at, _)| mask | 1 << at));
-    for (_, class) in used {
+    for (at, class) in used {
         for number in [
             class.ok,
             class.failed,
@@ -176,16 +192,33 @@ fn put_activity(bytes: &mut Vec<u8>, activity: &Activity) {
         ] {
             put(bytes, number.into());
         }
+        let Latencies(histograms) = &activity.1;
+        if let Some(buckets) = histograms.get(at) {
+            put_buckets(bytes, buckets);
+        }
+    }
+}
+
+fn put_buckets(bytes: &mut Vec<u8>, buckets: &Buckets) {
+    let used = buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+    put(bytes, used.clone().fold(0, |mask, (at, _)| mask | 1 << at));
+    for (_, count) in used {
+        put(bytes, u128::from(*count));
     }
 }
 
 /// The bytes not read yet.
-struct Reader<'a>(&'a [u8]);
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    left: &'a [u8],
+    /// Whether activities have histograms: those of version 1 do not.
+    has_histograms: bool,
+}
 
 impl Reader<'_> {
     fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
+        let (first, rest) = self.left.split_first()?;
+        self.left = rest;
         Some(*first)
     }
 
@@ -224,9 +257,25 @@ impl Reader<'_> {
                     bytes_per_s_max: self.number()?,
                     latency_us_max: self.number()?,
                 };
+                if let Some(buckets) = activity.1.0.get_mut(at).filter(|_| self.has_histograms) {
+                    *buckets = self.buckets()?;
+                }
             }
         }
         Some(activity)
+    }
+
+    fn buckets(&mut self) -> Option<Buckets> {
+        let (mask, mut buckets) = (self.number()?, Buckets::default());
+        if mask >> BUCKETS != 0 {
+            return None;
+        }
+        for (at, count) in buckets.iter_mut().enumerate() {
+            if mask & 1 << at != 0 {
+                *count = self.number()?;
+            }
+        }
+        Some(buckets)
     }
 
     fn capacity(&mut self) -> Option<Capacity> {

@@ -1,6 +1,8 @@
 //! The counts of one object for one step. Merging steps adds sums and takes maxima, so neither the
 //! order nor the intermediate steps matter.
 
+use crate::latency::Latencies;
+
 /// The classes of commands, in the order in which they are stored. It never changes; additions need
 /// a new version of the file.
 pub const CLASSES: [&str; 7] =
@@ -77,9 +79,9 @@ impl ClassSums {
     }
 }
 
-/// The counts of all classes, in the order of [`CLASSES`].
+/// The counts of all classes, in the order of [`CLASSES`], and how long reads and writes took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activity(pub [ClassSums; CLASSES.len()]);
+pub struct Activity(pub [ClassSums; CLASSES.len()], pub Latencies);
 
 impl Activity {
     /// Merges another step.
@@ -87,11 +89,12 @@ impl Activity {
         for (sum, more) in self.0.iter_mut().zip(&other.0) {
             sum.merge(more);
         }
+        self.1.merge(&other.1);
     }
 
     /// Sets the peaks from a tick of this length.
     pub fn with_peaks(self, covered_ms: u64) -> Self {
-        Self(self.0.map(|class| class.with_peaks(covered_ms)))
+        Self(self.0.map(|class| class.with_peaks(covered_ms)), self.1)
     }
 
     /// The number of commands of all classes.

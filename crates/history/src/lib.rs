@@ -7,6 +7,7 @@
 //! the same peak.
 //!
 //! * [`counts`]: the counts of one object for one step,
+//! * [`latency`]: how long commands took,
 //! * [`step`]: a step, with all objects,
 //! * [`cell`]: its bytes, which are not trusted when they are read,
 //! * [`layout`]: their places in the file,
@@ -16,10 +17,10 @@
 //!
 //! A step has one cell of 16 KiB in the file, at a place derived from its time, so the file has at
 //! most [`layout::FILE_BYTES`] (322 MiB; less if hosts do little, as holes take no space). The
-//! array itself is in each cell. It is followed by as many of the active hosts and volumes as fit,
-//! those with the most commands first: some 300 that read and write. The activity of the others in
-//! that step is unknown, and not reported as none: see [`Point::covered_ms`]. Idle objects take no
-//! room. In memory, each step in progress has at most 20,000 objects.
+//! array itself is in each cell. It is followed by as many of the active ports, hosts and volumes
+//! as fit, those with the most commands first: some 150 that read and write. The activity of the
+//! others in that step is unknown, and not reported as none: see [`Point::covered_ms`]. Idle
+//! objects take no room. In memory, each step in progress has at most 20,000 objects.
 //!
 //! History is not user data: a damaged cell is a gap, a damaged file is replaced by an empty one,
 //! and a killed process loses what it has not written yet, 30 seconds at most.
@@ -28,6 +29,7 @@
 
 pub mod cell;
 pub mod counts;
+pub mod latency;
 pub mod layout;
 pub mod range;
 pub mod step;
@@ -44,6 +46,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 
 pub use counts::{Activity, CLASSES, Capacity, ClassSums, GAUGES, Gauge};
+pub use latency::{LATENCY_BOUNDS_US, Latencies};
 pub use layout::{FILE_BYTES, NotOurs, RINGS, Ring};
 pub use medium::{Medium, Memory};
 pub use range::{Range, RangeError};

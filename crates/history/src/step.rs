@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{Activity, Capacity, Tick};
 
-/// The most objects of a step in memory: some 9 MB.
+/// The most objects of a step in memory: some 18 MB.
 pub const OBJECTS_MAX: usize = 20_000;
 
 /// An object with activity of its own. Ids are never used twice.
@@ -14,6 +14,8 @@ pub enum Object {
     Host(u64),
     /// A volume, by its id.
     Volume(u64),
+    /// A port of the array, by its relative identifier.
+    Port(u64),
 }
 
 /// A step.

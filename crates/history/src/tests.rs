@@ -23,12 +23,20 @@ fn activity(class: usize, ok: u64) -> Activity {
         failed_latency_us: ok,
         ..ClassSums::default()
     };
+    if let Some(buckets) = activity.1.0.get_mut(class) {
+        // Most are in one bucket, some in the last.
+        (buckets[4], buckets[25]) = (ok - ok / 50, ok / 50);
+    }
     activity
 }
 
 fn tick(now_ms: u64, covered_ms: u64, object: u64, class: usize, ok: u64) -> Tick {
     let done = activity(class, ok).with_peaks(covered_ms);
-    let who = if object.is_multiple_of(2) { Object::Host(object) } else { Object::Volume(object) };
+    let who = match object {
+        4 => Object::Port(object),
+        even if even.is_multiple_of(2) => Object::Host(object),
+        _ => Object::Volume(object),
+    };
     Tick {
         now_ms,
         covered_ms,
@@ -86,7 +94,8 @@ proptest! {
         for step_ms in [30_000, 60_000, 300_000, 1_800_000, 3_600_000, 7_200_000, 86_400_000] {
             let range = Range::new(DAY_MS, now_ms + 1, Some(step_ms), now_ms).unwrap();
             prop_assert_eq!(&history.of_array(&range).unwrap(), &naive(&all, None, step_ms));
-            for object in [Object::Host(0), Object::Volume(1), Object::Volume(99)] {
+            let volumes = [Object::Volume(1), Object::Volume(99)];
+            for object in [Object::Host(0), Object::Port(4)].into_iter().chain(volumes) {
                 let found = history.of_objects(&range, &[object]).unwrap();
                 prop_assert_eq!(&found[&object], &naive(&all, Some(object), step_ms));
             }
@@ -98,6 +107,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..2000),
         array_len in 0_u16..1200,
         objects_len in 0_u16..1200,
+        version in 0_u8..4,
     ) {
         let ring = &RINGS[0];
         // Even with valid checksums.
@@ -105,7 +115,7 @@ proptest! {
         cell[8..16].copy_from_slice(&DAY_MS.to_le_bytes());
         cell[16..18].copy_from_slice(&array_len.to_le_bytes());
         cell[18..20].copy_from_slice(&objects_len.to_le_bytes());
-        cell[22] = 1;
+        cell[22] = version;
         cell.extend(bytes);
         let at = cell.len().min(24 + usize::from(array_len));
         let end = cell.len().min(at + usize::from(objects_len));
@@ -116,6 +126,7 @@ proptest! {
         cell[4..8].copy_from_slice(&of_objects.to_le_bytes());
         if let Some(step) = cell::decode(ring, DAY_MS, &cell) {
             prop_assert_eq!(step.start_ms, DAY_MS);
+            prop_assert!((1..=2).contains(&version));
         }
     }
 
@@ -229,4 +240,54 @@ fn what_can_not_be_kept_is_told() {
     assert_eq!(history.of_array(&range).unwrap_err().to_string(), "no room");
     assert_eq!(history.seconds(DAY_MS, DAY_MS + 1).len(), 1);
     assert_eq!(history.latest().array.0[0].ok, 5);
+}
+
+/// A cell as the first version wrote it.
+const PLAIN_CELL: &str = "\
+    fb17a9844fac057a0080d3549201000083001e0000000100c8e20109ac026480804b88a401ac0290\
+    0380804b46090380a002f60409000000808080800401808080800480808080040180808080048080\
+    80800401808080800480808080040180808080048080808004018080808004808080800401808080\
+    8004808080800401808080800480808080040180808080048080808004018080808004000301c801\
+    42808032b06dc801000000014d02050180a001de0205000000\
+";
+
+#[test]
+fn cells_from_before_there_were_histograms_are_read_and_gone_on_with() {
+    let byte = |at: usize| u8::from_str_radix(&PLAIN_CELL[at..at + 2], 16).unwrap();
+    let cell: Vec<u8> = (0..PLAIN_CELL.len()).step_by(2).map(byte).collect();
+    let plain = |class, ok| Activity(activity(class, ok).0, Latencies::default());
+    let mut step = cell::decode(&RINGS[1], DAY_MS, &cell).unwrap();
+    let mut array = plain(0, 300).with_peaks(1000);
+    array.merge(&plain(3, 9));
+    assert_eq!((step.covered_ms, step.array), (29_000, array));
+    assert_eq!(step.array.1.percentile_us(0, 50), None);
+    let objects = [(Object::Host(3), plain(0, 200)), (Object::Volume(77), plain(1, 5))];
+    assert_eq!(step.objects, objects.into());
+    // A step that was begun before goes on with histograms: of what came since.
+    step.merge(&Step { array: activity(0, 100), ..Step::default() });
+    let again = cell::decode(&RINGS[1], DAY_MS, &cell::encode(&RINGS[1], &step)).unwrap();
+    assert_eq!(again, step);
+    assert_eq!(again.array.1.percentile_us(0, 98), Some(70));
+}
+
+#[test]
+fn percentiles_are_where_buckets_end() {
+    let mut latencies = Latencies::default();
+    (latencies.0[1][0], latencies.0[1][4], latencies.0[1][25]) = (50, 49, 1);
+    let at = |percent| latencies.percentile_us(1, percent);
+    assert_eq!([0, 50, 51, 99, 100].map(at), [10, 10, 70, 70, 10_000_000].map(Some));
+    assert_eq!((latencies.percentile_us(0, 50), latencies.percentile_us(2, 50)), (None, None));
+}
+
+#[test]
+fn so_many_objects_that_read_and_write_fit_a_step() {
+    let mut done = activity(0, 30_000).with_peaks(1000);
+    done.merge(&activity(1, 20_000).with_peaks(1000));
+    for buckets in &mut done.1.0 {
+        buckets[2..10].fill(2500);
+    }
+    let objects = (0..1000).map(|id| (Object::Volume(1000 + id), done)).collect();
+    let step = Step { start_ms: DAY_MS, covered_ms: 30_000, objects, ..Step::default() };
+    let read = cell::decode(&RINGS[0], DAY_MS, &cell::encode(&RINGS[0], &step)).unwrap();
+    assert!((140..250).contains(&read.objects.len()), "{}", read.objects.len());
 }

@@ -18,18 +18,26 @@ export type Span = keyof typeof SPANS;
 /** How often it is asked for again, in milliseconds. */
 const AGAIN_MS = 30_000;
 
-/** Asks for the history of the array, from so long ago on. */
-export const history = (lengthMs: number, resolutionMs: number): Promise<HistorySamples> =>
+/** What a history is of: one of these, or the array. */
+export interface Of {
+  volume?: string;
+  host?: string;
+  host_group?: string;
+  port?: number;
+}
+
+/** Asks for the history, from so long ago on. */
+export const history = (lengthMs: number, resolutionMs: number, of: Of = {}) =>
   get<HistorySamples>(
-    own("history", { start_ms: Date.now() - lengthMs, resolution_ms: resolutionMs }),
+    own("history", { ...of, start_ms: Date.now() - lengthMs, resolution_ms: resolutionMs }),
   );
 
-/** The history of the array, asked for again while it is looked at. */
-export function useHistory(span: Span): UseQueryResult<HistorySamples> {
+/** The history, asked for again while it is looked at. */
+export function useHistory(span: Span, of: Of): UseQueryResult<HistorySamples> {
   const { lengthMs, resolutionMs } = SPANS[span];
   return useQuery({
-    queryKey: ["history", span],
-    queryFn: () => history(lengthMs, resolutionMs),
+    queryKey: ["history", span, of],
+    queryFn: () => history(lengthMs, resolutionMs, of),
     refetchInterval: AGAIN_MS,
     placeholderData: keepPreviousData,
   });

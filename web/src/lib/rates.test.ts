@@ -28,6 +28,19 @@ test("rates are differences by the second, latencies are means", () => {
   expect(classRate(counters(4), counters(4), 2)?.latencyUs).toBeNull();
 });
 
+test("percentiles are of what was counted in between", () => {
+  const counted = (ok: number, slow: number) => ({
+    ...counters(ok),
+    latencies: [
+      { up_to_us: 100, count: ok - slow },
+      { up_to_us: 500, count: slow },
+    ],
+  });
+  const rate = classRate(counted(100, 100), counted(104, 101), 1);
+  expect(rate).toMatchObject({ p50Us: 100, p99Us: 500 });
+  expect(classRate(counted(4, 0), counted(4, 0), 1)).toMatchObject({ p50Us: null, p99Us: null });
+});
+
 test("a start of the array in between gives no sample", () => {
   expect(classRate(counters(10), counters(3), 2)).toBeUndefined();
   expect(classRate(counters(1), counters(2), 0)).toBeUndefined();

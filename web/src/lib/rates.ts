@@ -1,4 +1,5 @@
 /** From counters, which only grow, to what happens by the second. */
+import { percentile, since } from "./percentiles";
 import type { CommandCounters, Commands, Counters, PathCounters } from "./types";
 
 /** The most in any second between two samples, where the array has kept it. */
@@ -15,6 +16,9 @@ export interface ClassRate {
   /** The mean latency; null where no command succeeded. */
   latencyUs: number | null;
   failedPerSecond: number;
+  /** What half took at most, and 99 percent; null where that is not known. */
+  p50Us?: number | null;
+  p99Us?: number | null;
   peaks?: Peaks;
 }
 
@@ -44,7 +48,15 @@ export function classRate(
     bytesPerSecond: moved / seconds,
     latencyUs: ok > 0 ? waited / ok : null,
     failedPerSecond: failed / seconds,
+    ...percentiles(from, after),
   };
+}
+
+/** Of those that are counted by how long they took. */
+function percentiles(before: CommandCounters, after: CommandCounters) {
+  if (after.latencies === undefined) return {};
+  const found = since(before.latencies ?? [], after.latencies);
+  return { p50Us: percentile(found, 50), p99Us: percentile(found, 99) };
 }
 
 /** What all classes did; undefined where the counters began anew. */

@@ -8,7 +8,7 @@ import { get, own, sessions } from "./api";
 import { history } from "./history";
 import { type ClassRate, pathRates, type Sample, sampleOf } from "./rates";
 import { samplesOf } from "./series";
-import type { Counters, PathCounters } from "./types";
+import type { Counters, PathCounters, Port } from "./types";
 
 /** The pause between two samples, in milliseconds; longer where an answer takes long. */
 const PAUSE_MS = 3000;
@@ -21,6 +21,7 @@ const KEPT_MS = 30 * 60_000;
 export interface Measured {
   samples: Sample[];
   paths: PathCounters[];
+  ports: Port[];
   pathRates: Map<string, ClassRate>;
   connections: number | null;
   /** Why there is no newer sample. */
@@ -30,6 +31,7 @@ export interface Measured {
 const nothing: Measured = {
   samples: [],
   paths: [],
+  ports: [],
   pathRates: new Map(),
   connections: null,
   error: "",
@@ -56,8 +58,8 @@ async function sample(): Promise<void> {
     rates = pathRates(last.counters, counters, seconds);
   }
   last = { counters, atMs };
-  const { paths, wire } = counters;
-  publish({ samples, paths, pathRates: rates, connections: wire.connections, error: "" });
+  const { paths, ports = [], wire } = counters;
+  publish({ samples, paths, ports, pathRates: rates, connections: wire.connections, error: "" });
 }
 
 /** Every third second that the array has kept: as many as the page would have sampled. */

@@ -7,6 +7,8 @@ const read = {
   failed_per_s: 1,
   bytes_per_s: 4096,
   latency_us: 200,
+  latency_us_p50: 150,
+  latency_us_p99: 700,
   per_s_max: 9,
   bytes_per_s_max: 8192,
   latency_us_max: 350,
@@ -17,6 +19,7 @@ test("samples tell rates and peaks, and that the others did nothing", () => {
   const [found] = samplesOf({ resolution_ms: 30_000, samples });
   expect(found?.time).toBe(30);
   expect(found?.classes["read"]).toMatchObject({ perSecond: 5, latencyUs: 200 });
+  expect(found?.classes["read"]).toMatchObject({ p50Us: 150, p99Us: 700 });
   expect(found?.classes["read"]?.peaks).toEqual({
     perSecond: 9,
     bytesPerSecond: 8192,

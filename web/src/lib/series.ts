@@ -19,6 +19,8 @@ export function samplesOf(history: HistorySamples): Sample[] {
               bytesPerSecond: found.bytes_per_s,
               latencyUs: found.latency_us,
               failedPerSecond: found.failed_per_s,
+              p50Us: found.latency_us_p50 ?? null,
+              p99Us: found.latency_us_p99 ?? null,
               peaks: {
                 perSecond: found.per_s_max,
                 bytesPerSecond: found.bytes_per_s_max,

@@ -1,26 +1,34 @@
-/** What hosts do, and did: lines over time, sampled by this page and kept by the array. */
+/**
+ * What hosts do, and did: lines over time, of the array, or of a volume, a host, a host group or a
+ * port. Those of the array are also sampled by this page.
+ */
 import { type ReactNode, useMemo, useState } from "react";
 
 import { bytes } from "../lib/size";
 import { latency, rate, ratio } from "../lib/format";
-import { type Span, SPANS, useHistory } from "../lib/history";
+import { type Of, type Span, SPANS, useHistory } from "../lib/history";
 import type { ClassRate, Peaks, Sample } from "../lib/rates";
 import { useMeasured } from "../lib/sampler";
 import { samplesOf, withGaps } from "../lib/series";
 import type { CapacitySample, HistorySamples } from "../lib/types";
 import { Chart, type Series } from "../parts/chart";
+import { ChoiceField } from "../parts/fields";
 import { Loaded, Notice } from "../parts/notice";
 import { Tabs } from "../parts/tabs";
 
 /** The last half hour, or further back. */
 type View = "now" | Span;
-const VIEWS: readonly (readonly [View, string])[] = [
-  ["now", "Now"],
+const KEPT: readonly (readonly [Span, string])[] = [
   ["hour", "Hour"],
   ["day", "Day"],
   ["month", "Month"],
   ["year", "Year"],
 ];
+const VIEWS: readonly (readonly [View, string])[] = [
+  ["now", "Now"],
+  ...KEPT,
+];
+const ARRAY: Of = {};
 
 const perSecond = (value: number | null) => (value === null ? "–" : `${rate(value)}/s`);
 const bytesPerSecond = (value: number | null) => (value === null ? "–" : `${bytes(value)}/s`);
@@ -51,6 +59,16 @@ const readWrite = (samples: Sample[], what: keyof Peaks) => [
   line(samples, "Write", "--c2", "write", what),
 ];
 
+/** What half of a class took at most, and nearly all. */
+function percentiles(samples: Sample[], label: string, colours: [string, string], name: string) {
+  const of = (what: "p50Us" | "p99Us") =>
+    samples.map((sample) => sample.classes[name]?.[what] ?? null);
+  return [
+    { label: `${label} p50`, colour: colours[0], values: of("p50Us") },
+    { label: `${label} p99`, colour: colours[1], values: of("p99Us") },
+  ];
+}
+
 /** The lines of offloads: copy, zero, reclaim. */
 const offloads = (samples: Sample[], what: keyof Peaks) => [
   line(samples, "Copy", "--c1", "copy", what),
@@ -67,6 +85,10 @@ function Charts(props: { samples: Sample[]; spanMs: number; children?: ReactNode
       iops: readWrite(samples, "perSecond"),
       bandwidth: readWrite(samples, "bytesPerSecond"),
       latency: readWrite(samples, "latencyUs"),
+      percentiles: [
+        ...percentiles(samples, "Read", ["--c1", "--c3"], "read"),
+        ...percentiles(samples, "Write", ["--c2", "--c4"], "write"),
+      ],
       offloads: [...offloads(samples, "perSecond"), locks],
       offloaded: offloads(samples, "bytesPerSecond"),
     };
@@ -84,6 +106,12 @@ function Charts(props: { samples: Sample[]; spanMs: number; children?: ReactNode
         {...common}
       />
       <Chart title="Latency" series={drawn.latency} show={latency} {...common} />
+      <Chart
+        title="Latency percentiles"
+        series={drawn.percentiles}
+        show={latency}
+        {...common}
+      />
       <Chart title="VAAI commands" series={drawn.offloads} show={perSecond} {...common} />
       <Chart
         title="VAAI work that no host did"
@@ -145,37 +173,75 @@ function CapacityCharts({ found, spanMs }: { found: HistorySamples; spanMs: numb
   );
 }
 
-function Kept({ span }: { span: Span }) {
-  const query = useHistory(span);
+function Kept({ span, of }: { span: Span; of: Of }) {
+  const query = useHistory(span, of);
   return (
     <Loaded query={query} what="its history">
-      {(found) => <KeptCharts span={span} found={found} />}
+      {(found) => <KeptCharts span={span} of={of} found={found} />}
     </Loaded>
   );
 }
 
-function KeptCharts({ span, found }: { span: Span; found: HistorySamples }) {
+/** What it means that there is no line. */
+function gapText({ volume, host, host_group: group, port }: Of): string {
+  const what = volume ?? host ?? group ?? port;
+  if (what === undefined) return "the array did not run";
+  return "the array did not run, or so many were busier that this was not kept";
+}
+
+function KeptCharts({ span, of, found }: { span: Span; of: Of; found: HistorySamples }) {
   const { lengthMs, resolutionMs } = SPANS[span];
   const samples = useMemo(() => withGaps(samplesOf(found), resolutionMs), [found, resolutionMs]);
+  const isArray = Object.keys(of).length === 0;
   return (
     <>
       <Charts samples={samples} spanMs={lengthMs}>
-        <CapacityCharts found={found} spanMs={lengthMs} />
+        {isArray && <CapacityCharts found={found} spanMs={lengthMs} />}
       </Charts>
       <p className="muted">
-        Kept by the array. Lines are means; peaks are those of a second. Where there is no line,
-        the array did not run.
+        Kept by the array. Lines are means; peaks are those of a second
+        {of.host_group !== undefined && ", for a host group those of a sample"}. Where there is no
+        line, {gapText(of)}.
       </p>
     </>
   );
 }
 
+/** What one of these did, as the array kept it. */
+export function ActivityOf({ of }: { of: Of }) {
+  const [span, choose] = useState<Span>("hour");
+  return (
+    <section aria-label="Activity">
+      <Tabs label="Time" tabs={KEPT} chosen={span} choose={choose} />
+      <Kept key={span} span={span} of={of} />
+    </section>
+  );
+}
+
+/** What the array did, or one of its ports. */
 export function Activity() {
   const [view, choose] = useState<View>("now");
+  const { ports } = useMeasured();
+  const [port, setPort] = useState("");
+  const choices = ports.map(({ id, portal }) => [String(id), `Port ${id}: ${portal}`] as const);
   return (
     <>
-      <Tabs label="Time" tabs={VIEWS} chosen={view} choose={choose} />
-      {view === "now" ? <Now /> : <Kept key={view} span={view} />}
+      {ports.length > 0 && (
+        <ChoiceField
+          label="Activity of"
+          value={port}
+          set={setPort}
+          choices={[["", "The whole array"], ...choices]}
+        />
+      )}
+      {port === "" ? (
+        <>
+          <Tabs label="Time" tabs={VIEWS} chosen={view} choose={choose} />
+          {view === "now" ? <Now /> : <Kept key={view} span={view} of={ARRAY} />}
+        </>
+      ) : (
+        <ActivityOf key={port} of={{ port: Number(port) }} />
+      )}
     </>
   );
 }

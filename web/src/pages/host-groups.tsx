@@ -15,6 +15,7 @@ import { type Column, Table } from "../parts/table";
 import { CreateHostGroup, Delete, Rename } from "../tasks/hosts";
 import { AddHosts, RemoveMembers } from "../tasks/protection";
 import { to } from "../routes";
+import { ActivityOf } from "./activity";
 import { ConnectionTable } from "./connection-table";
 
 const RESOURCE = "host-groups";
@@ -114,6 +115,7 @@ export function HostGroupPage({ name }: { name: string }) {
                 )}
               </Loaded>
             </Card>
+            <ActivityOf of={{ host_group: name }} />
           </>
         )}
       </Loaded>

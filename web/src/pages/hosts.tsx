@@ -18,6 +18,7 @@ import { type Column, Table } from "../parts/table";
 import { ConnectHost } from "../tasks/connections";
 import { CreateHost, Delete, EditChap, EditInitiators, Rename } from "../tasks/hosts";
 import { to } from "../routes";
+import { ActivityOf } from "./activity";
 import { ConnectionTable } from "./connection-table";
 import { HostCheckCard, HostSessionsCard } from "./host-check";
 import { PathTable } from "./path-table";
@@ -149,6 +150,7 @@ export function HostPage({ name }: { name: string }) {
                   )}
                 </Loaded>
               </Card>
+              <ActivityOf of={{ host: found.name }} />
               <HostSessionsCard name={found.name} />
               <Card title="Paths">
                 <PathTable

@@ -14,6 +14,7 @@ import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
 import { EditOffloads, OFFLOAD_KEYS, OFFLOAD_NAMES } from "../tasks/settings";
 import { to } from "../routes";
+import { ActivityOf } from "./activity";
 import { ConnectionTable } from "./connection-table";
 import { PathTable } from "./path-table";
 import { SnapshotList } from "./snapshot-list";
@@ -66,6 +67,7 @@ function Parts({ volume, limits }: { volume: Volume; limits: RestLimits | undefi
       <Card title="Snapshots">
         <SnapshotList volume={name} />
       </Card>
+      <ActivityOf of={{ volume: name }} />
       <Card title="Paths">
         <PathTable fits={(path) => path.volume === name} show="initiator" />
       </Card>

@@ -16,13 +16,14 @@ use utoipa::{IntoParams, ToSchema};
 use super::ids::{Ids, Kind};
 use super::performance::{RestPerformance, TOTALLED};
 use super::performance_by_array::{RestArrayNamed, Shown};
-use super::performance_groups::{Hosts, SeriesOf, of_hosts_together};
+use super::performance_groups::{SeriesOf, of_hosts_together};
 use super::volumes::{find, listed, name_of};
 use super::{
     Answer, DestroyedParam, ItemsOf, ListParams, Listed, Listing, NameParams, Query, Refusals,
     Refused, Selection, SelectionParams, answer, each,
 };
 use crate::history::Unknown;
+use crate::together::Hosts;
 use crate::{Interface, Shared};
 
 /// The most samples of all objects of a request.

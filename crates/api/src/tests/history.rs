@@ -14,7 +14,8 @@ fn sums(ok: u64, bytes: u64, ok_latency_us: u64) -> ClassSums {
 /// An array with two volumes and a host, of which the first volume and the host were read and
 /// copied.
 async fn busy() -> World {
-    let world = World::new();
+    let facts = Facts { port_ids: vec![1], ..Facts::default() };
+    let world = World::of(Arc::new(Quiet), Arc::new(devices::OneDevice), facts);
     for name in ["v1", "v2"] {
         let new = json!({"name": name, "size_bytes": 1 << 30});
         assert_eq!(world.ask("POST", "/v1/volumes", Some(new)).await.0, 201);
@@ -24,7 +25,13 @@ async fn busy() -> World {
     let mut done = Activity::default();
     (done.0[0], done.0[2]) = (sums(100, 409_600, 30_000), sums(3, 3 << 20, 300));
     let (volume, host) = (world.array.volume("v1").unwrap(), world.array.host("h").unwrap());
-    let objects = [(Object::Volume(volume.id.0), done), (Object::Host(host.id), done)];
+    // Half of the reads took up to 200 µs, one took long.
+    (done.1.0[0][7], done.1.0[0][8], done.1.0[0][25]) = (50, 49, 1);
+    let objects = [
+        (Object::Volume(volume.id.0), done),
+        (Object::Host(host.id), done),
+        (Object::Port(1), done),
+    ];
     let capacity = Some(Capacity([Gauge::once(1 << 20); GAUGES.len()]));
     let objects = objects.into();
     let tick = Tick { now_ms: 1100, covered_ms: COVERED_MS, array: done, objects, capacity };
@@ -162,6 +169,10 @@ async fn the_own_path_tells_offloads_and_capacity() {
     assert_eq!(found["samples"][0]["time_ms"], 100);
     for (bad, status) in [
         ("volume=v1&host=h", 400),
+        ("host_group=g&port=1", 400),
+        ("host_group=g", 404),
+        ("port=7", 404),
+        ("port=x", 400),
         ("volume=v9", 404),
         ("host=v1", 404),
         ("resolution_ms=1", 400),
@@ -171,4 +182,28 @@ async fn the_own_path_tells_offloads_and_capacity() {
         let (found, refused) = world.ask("GET", &format!("/v1/history?{bad}"), None).await;
         assert_eq!(found, status, "{bad}: {refused}");
     }
+}
+
+#[tokio::test]
+async fn the_own_path_tells_percentiles_of_everybody() {
+    let world = busy().await;
+    for path in ["host-groups?names=g", "host-groups/hosts?group_names=g&member_names=h"] {
+        assert_eq!(world.ask("POST", &format!("/api/2.26/{path}"), None).await.0, 200, "{path}");
+    }
+    for of in ["", "volume=v1", "host=h", "host_group=G", "port=1"] {
+        let (status, found) = world.ask("GET", &format!("/v1/history?{of}"), None).await;
+        let commands = &found["samples"][0]["commands"];
+        let read = &commands["read"];
+        assert_eq!((status, &read["per_s"]), (200, &json!(100.0)), "{of}: {found}");
+        let shown = (&read["latency_us_p50"], &read["latency_us_p99"], &read["per_s_max"]);
+        assert_eq!(shown, (&json!(200), &json!(300), &json!(100)), "{of}");
+        // Other commands have no histogram.
+        assert_eq!(commands["copy"]["latency_us_p50"], json!(null), "{of}");
+    }
+    // A host that did nothing is known to have done nothing.
+    assert_eq!(world.ask("POST", "/api/2.26/hosts?names=idle", None).await.0, 200);
+    let member = "/api/2.26/host-groups/hosts?group_names=g&member_names=idle";
+    assert_eq!(world.ask("POST", member, None).await.0, 200);
+    let (_, found) = world.ask("GET", "/v1/history?host_group=g", None).await;
+    assert_eq!(found["samples"][0]["commands"]["read"]["per_s"], 100.0);
 }

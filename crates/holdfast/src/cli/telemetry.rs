@@ -50,8 +50,10 @@ impl Telemetry for FrontEnd {
             copied_from: copied(path.copied_from),
             copied_to: copied(path.copied_to),
         });
-        let ports = self.portals.iter().zip(self.counters.ports()).enumerate();
-        let ports = ports.map(|(port, (portal, classes))| PortCounters {
+        let ids = self.counters.port_ids().iter();
+        let ports = self.portals.iter().zip(ids).zip(self.counters.ports()).enumerate();
+        let ports = ports.map(|(port, ((portal, id), classes))| PortCounters {
+            id: *id,
             portal: portal.clone(),
             commands: by_class(&classes, |class| {
                 Some(self.counters.port_latencies(class, Some(port)))

@@ -181,7 +181,7 @@ pub(super) mod tests {
             connections: 1,
         };
         let commands = paths.first().map(|path| path.commands.clone()).unwrap_or_default();
-        let port = PortCounters { portal: "192.0.2.1:3260".into(), commands };
+        let port = PortCounters { id: 1, portal: "192.0.2.1:3260".into(), commands };
         let counters = Counters { paths, ports: vec![port], ..Counters::default() };
         let at = epoch() + Duration::from_secs(seconds);
         Sample::of(at, 1_767_225_600_000 + seconds * 1000, &status(run), &[host], &counters)

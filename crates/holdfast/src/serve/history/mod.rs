@@ -4,6 +4,7 @@
 //! takes the lock of the list of paths for a few of them at a time, and only when there are new
 //! ones.
 
+mod done;
 mod file;
 
 use std::collections::BTreeMap;
@@ -13,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use array::Array;
-use history::{Activity, Capacity, ClassSums, GAUGES, Gauge, History, Object, Tick};
+use history::{Activity, Capacity, GAUGES, Gauge, History, Object, Tick};
 use sys::Clock;
 
 use super::background::{Attendant, now_ms};
-use front::counters::{ClassSnapshot, Counters, PathCounters, PathKey};
+use done::Done;
+use front::counters::{Counters, PathCounters, PathKey};
 
 /// From one sample to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -87,7 +89,7 @@ impl Drop for Sampler {
 struct Watched {
     path: Arc<PathCounters>,
     host: Option<u64>,
-    before: [ClassSnapshot; 7],
+    before: Done,
 }
 
 /// Makes ticks of counters.
@@ -95,6 +97,8 @@ struct Samples {
     array: Arc<Array>,
     counters: Arc<Counters>,
     paths: BTreeMap<PathKey, Watched>,
+    /// What went through each port, as it was.
+    ports: Vec<Done>,
     /// Of the array, when the hosts of the paths were looked up.
     generation: Option<u64>,
     taken: u64,
@@ -102,7 +106,8 @@ struct Samples {
 
 impl Samples {
     fn new(array: Arc<Array>, counters: Arc<Counters>) -> Self {
-        Self { array, counters, paths: BTreeMap::new(), generation: None, taken: 0 }
+        let (paths, ports) = (BTreeMap::new(), Vec::new());
+        Self { array, counters, paths, ports, generation: None, taken: 0 }
     }
 
     /// What was done since the last time, in so long.
@@ -117,18 +122,14 @@ impl Samples {
         let mut array = Activity::default();
         let mut objects: BTreeMap<Object, Activity> = BTreeMap::new();
         for ((_, volume), watched) in &mut self.paths {
-            let now = watched.path.snapshot();
-            if now == watched.before {
-                continue;
-            }
-            let done = activity(&now, &watched.before);
-            watched.before = now;
+            let Some(done) = watched.before.advance_to(&watched.path) else { continue };
             array.merge(&done);
             let volume = volume.map(|id| Object::Volume(id.0));
             for object in volume.into_iter().chain(watched.host.map(Object::Host)) {
                 objects.entry(object).or_default().merge(&done);
             }
         }
+        objects.extend(self.through_ports());
         for activity in objects.values_mut() {
             *activity = activity.with_peaks(covered_ms);
         }
@@ -139,6 +140,19 @@ impl Samples {
             objects,
             capacity: looks.then(|| capacity(&self.array)),
         }
+    }
+
+    /// What went through each port that was used.
+    fn through_ports(&mut self) -> Vec<(Object, Activity)> {
+        let now: Vec<Done> = done::of_ports(&self.counters);
+        self.ports.resize_with(now.len(), Done::default);
+        let ports = self.counters.port_ids().iter().zip(&now).zip(&mut self.ports);
+        let since = ports.filter_map(|((id, now), before)| {
+            let done = now.since(before)?;
+            *before = now.clone();
+            Some((Object::Port(u64::from(*id)), done))
+        });
+        since.collect()
     }
 
     /// Takes new paths over, and looks up whose they are where that may have changed.
@@ -153,7 +167,7 @@ impl Samples {
                 after = Some(last.clone());
                 for (key, path) in found {
                     let host = self.array.host_id(&key.0);
-                    let before = Default::default();
+                    let before = Done::default();
                     self.paths.entry(key).or_insert(Watched { path, host, before });
                 }
             }
@@ -179,29 +193,11 @@ impl Samples {
             }
             let Some(Watched { host, before, .. }) = self.paths.remove(&key) else { continue };
             let path = self.counters.path(&key.0, None);
-            let rest = Watched { path, host, before: Default::default() };
+            let rest = Watched { path, host, before: Done::default() };
             let rest = self.paths.entry((key.0, None)).or_insert(rest);
-            for (sum, part) in rest.before.iter_mut().zip(before) {
-                *sum = sum.plus(part);
-            }
+            rest.before.add(&before);
         }
     }
-}
-
-/// The classes stand in the same order in both.
-fn activity(now: &[ClassSnapshot; 7], before: &[ClassSnapshot; 7]) -> Activity {
-    let class = |at: usize| {
-        let done = now[at].since(before[at]);
-        ClassSums {
-            ok: done.ok,
-            failed: done.failed,
-            bytes: done.bytes,
-            ok_latency_us: done.ok_latency_us,
-            failed_latency_us: done.failed_latency_us,
-            ..ClassSums::default()
-        }
-    };
-    Activity(std::array::from_fn(class))
 }
 
 /// How the pool stands.
@@ -233,6 +229,7 @@ mod tests {
     #[test]
     fn classes_are_in_the_order_in_which_they_are_kept() {
         assert_eq!(Class::ALL.map(Class::name), history::CLASSES);
+        assert_eq!(front::counters::COMMAND_LATENCY_BOUNDS_US, history::LATENCY_BOUNDS_US);
     }
 
     /// An array with a host, and its counters.
@@ -267,6 +264,10 @@ mod tests {
         assert_eq!(tick.objects.keys().copied().collect::<Vec<_>>(), [host, Object::Volume(9)]);
         let read = tick.objects[&host].0[0];
         assert_eq!((read.ok, read.bytes, read.per_s_max), (1, 4096, 2));
+        assert_eq!(tick.objects[&host].1.percentile_us(0, 99), Some(300));
+        own.count(Class::Read, true, 4096, Duration::from_micros(60));
+        let next = samples.take(2, Duration::from_millis(500));
+        assert_eq!(next.objects[&host].1.percentile_us(0, 99), Some(70), "of this tick only");
         assert_eq!((tick.array.0[0].ok, tick.array.0[6].failed), (1, 1));
         let nothing = samples.take(3, Duration::from_secs(1));
         assert_eq!((nothing.array, nothing.objects.len()), (Activity::default(), 0));
