@@ -73,3 +73,8 @@ export async function knock(array: ArrayUnderTest, initiator: string): Promise<v
     () => undefined,
   );
 }
+
+/** Has an initiator look at all volumes that it sees. */
+export async function look(array: ArrayUnderTest, initiator: string): Promise<void> {
+  await run("iscsi-ls", ["-s", "-i", initiator, `iscsi://${array.told.portals[0] ?? ""}`]);
+}

@@ -49,3 +49,25 @@ test("the other pages stay short with them", async () => {
   await desk.go("Dashboard");
   await desk.page.getByRole("link", { name: "10,000" }).waitFor();
 });
+
+test("counters of all paths are asked for only where they are shown", async () => {
+  const asked: string[] = [];
+  desk.page.on("request", (request) => {
+    if (request.url().includes("/v1/counters")) asked.push(new URL(request.url()).search);
+  });
+  const reached = (end: string) =>
+    desk.page.waitForRequest((request) => request.url().endsWith(end));
+  for (const path of ["/", "/volumes"]) {
+    const without = reached("/v1/counters?paths=false");
+    await desk.page.goto(path);
+    await without;
+  }
+  expect(asked).not.toContain("");
+  const withPaths = reached("/v1/counters");
+  await desk.page.goto("/volumes/v00000");
+  await withPaths;
+  await desk.page.getByText("No initiator has sent a command", { exact: false }).waitFor();
+  const again = reached("/v1/counters?paths=false");
+  await desk.go("Dashboard");
+  await again;
+});

@@ -156,6 +156,11 @@ pub trait Telemetry: Send + Sync {
     /// The counters; the interface fills in the names of volumes.
     fn counters(&self) -> Counters;
 
+    /// The same without what each initiator did to each volume, which may be many.
+    fn totals(&self) -> Counters {
+        Counters { paths: Vec::new(), ..self.counters() }
+    }
+
     /// The devices of the pool; the interface fills in how much they hold.
     fn devices(&self) -> Devices;
 }

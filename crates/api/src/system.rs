@@ -2,8 +2,10 @@
 
 use array::{CompanyId, HostName, InitiatorName, SettingsChange, SpaceThresholds};
 use axum::Json;
-use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Query, State};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::{
     ApiError, ArraySettings, ArraySettingsChange, Counters, Pool, PoolChange, Refusal, Shared,
@@ -89,14 +91,32 @@ pub(crate) async fn upgrade_pool(State(interface): Shared) -> Result<Json<Pool>,
     blocking(interface, |interface| Ok(Json(interface.array.upgrade_pool()?.into()))).await
 }
 
+/// Which counters to return.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CountersQuery {
+    /// Whether to return what each initiator did to each volume, too: `true` by default. On an
+    /// array with many volumes that is most of the response.
+    paths: Option<bool>,
+}
+
 /// Returns the counters of the front end.
-#[utoipa::path(get, path = "/v1/counters", responses(
+#[utoipa::path(get, path = "/v1/counters", params(CountersQuery), responses(
     (status = 200, body = Counters),
+    (status = 400, body = Refusal),
     (status = 401, body = Refusal),
 ))]
-pub(crate) async fn counters(State(interface): Shared) -> Result<Json<Counters>, ApiError> {
-    blocking(interface, |interface| {
-        let mut counters = interface.telemetry.counters();
+pub(crate) async fn counters(
+    State(interface): Shared,
+    query: Result<Query<CountersQuery>, QueryRejection>,
+) -> Result<Json<Counters>, ApiError> {
+    let Query(CountersQuery { paths }) = query?;
+    blocking(interface, move |interface| {
+        let mut counters = match paths.unwrap_or(true) {
+            true => interface.telemetry.counters(),
+            false => interface.telemetry.totals(),
+        };
         for path in &mut counters.paths {
             let id = path.volume_id.map(block::VolumeId);
             path.volume = id.and_then(|id| interface.array.volume_name(id));

@@ -183,7 +183,11 @@ async fn a_volume_lives_and_dies() {
     assert_eq!((status, &connection["lun"]), (201, &json!(1)));
     let (status, refused) = world.ask("DELETE", "/v1/volumes/db1", None).await;
     assert_eq!((status, &refused["code"]), (409, &json!("existing_connections")));
+    let (status, totals) = world.ask("GET", "/v1/counters?paths=false", None).await;
+    assert_eq!((status, &totals["paths"]), (200, &json!([])));
+    assert_eq!(world.ask("GET", "/v1/counters?paths=some", None).await.0, 400);
     let (_, counters) = world.ask("GET", "/v1/counters", None).await;
+    assert_eq!(totals["totals"], counters["totals"]);
     assert_eq!(counters["paths"][0]["volume"], "db1");
     let change = json!({"size_bytes": 4096, "name": "db2"});
     let (status, refused) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;

@@ -2,7 +2,7 @@
  * Samples the counters of the array while the page is looked at, and keeps the rates of the last
  * half hour in memory. It begins with what the array has kept of them.
  */
-import { useSyncExternalStore } from "react";
+import { useEffect, useSyncExternalStore } from "react";
 
 import { get, own, sessions } from "./api";
 import { history } from "./history";
@@ -20,7 +20,10 @@ const KEPT_MS = 30 * 60_000;
 /** What is known now. */
 export interface Measured {
   samples: Sample[];
+  /** Empty while nobody looks at them: see `usePaths`. */
   paths: PathCounters[];
+  /** Whether the paths are known. */
+  hasPaths: boolean;
   ports: Port[];
   pathRates: Map<string, ClassRate>;
   connections: number | null;
@@ -31,13 +34,18 @@ export interface Measured {
 const nothing: Measured = {
   samples: [],
   paths: [],
+  hasPaths: false,
   ports: [],
   pathRates: new Map(),
   connections: null,
   error: "",
 };
 let measured = nothing;
-let last: { counters: Counters; atMs: number } | undefined;
+let last: { counters: Counters; atMs: number; hasPaths: boolean } | undefined;
+/** How many parts of the page show paths: there may be ten thousand, so only they ask for them. */
+let pathsWanted = 0;
+/** Samples now. */
+let wake: (() => void) | undefined;
 const listeners = new Set<() => void>();
 
 function publish(next: Measured): void {
@@ -46,7 +54,8 @@ function publish(next: Measured): void {
 }
 
 async function sample(): Promise<void> {
-  const counters = await get<Counters>(own("counters"));
+  const hasPaths = pathsWanted > 0;
+  const counters = await get<Counters>(own("counters", hasPaths ? {} : { paths: false }));
   const atMs = performance.now();
   let { samples } = measured;
   let rates: Map<string, ClassRate> = new Map();
@@ -55,11 +64,12 @@ async function sample(): Promise<void> {
     const found = sampleOf(last.counters, counters, seconds, Date.now() / 1000);
     const oldest = (Date.now() - KEPT_MS) / 1000;
     samples = found === undefined ? [] : [...samples, found].filter(({ time }) => time > oldest);
-    rates = pathRates(last.counters, counters, seconds);
+    if (hasPaths && last.hasPaths) rates = pathRates(last.counters, counters, seconds);
   }
-  last = { counters, atMs };
+  last = { counters, atMs, hasPaths };
   const { paths, ports = [], wire } = counters;
-  publish({ samples, paths, ports, pathRates: rates, connections: wire.connections, error: "" });
+  const { connections } = wire;
+  publish({ samples, paths, hasPaths, ports, pathRates: rates, connections, error: "" });
 }
 
 /** Every third second that the array has kept: as many as the page would have sampled. */
@@ -74,7 +84,18 @@ export function startSampling(): () => void {
   let timer: number | undefined;
   let stopped = false;
   let begun = false;
+  let isAtIt = false;
+  let isWanted = false;
+  const lacksPaths = () => isWanted && pathsWanted > 0 && !measured.hasPaths;
   const next = async () => {
+    // Who wants paths while a sample is taken without them has the next one at once.
+    if (isAtIt) {
+      isWanted = true;
+      return;
+    }
+    isAtIt = true;
+    isWanted = false;
+    window.clearTimeout(timer);
     const began = performance.now();
     if (!document.hidden && sessions.isOpen()) {
       try {
@@ -88,11 +109,15 @@ export function startSampling(): () => void {
       }
     }
     const took = performance.now() - began;
-    if (!stopped) timer = window.setTimeout(() => void next(), Math.max(PAUSE_MS, PATIENCE * took));
+    isAtIt = false;
+    const pauseMs = lacksPaths() ? 0 : Math.max(PAUSE_MS, PATIENCE * took);
+    if (!stopped) timer = window.setTimeout(() => void next(), pauseMs);
   };
-  void next();
+  wake = () => void next();
+  wake();
   return () => {
     stopped = true;
+    wake = undefined;
     window.clearTimeout(timer);
     last = undefined;
     publish(nothing);
@@ -106,4 +131,16 @@ export function useMeasured(): Measured {
     return () => listeners.delete(listener);
   };
   return useSyncExternalStore(subscribe, () => measured);
+}
+
+/** What is known now with what each initiator does to each volume, in a component. */
+export function usePaths(): Measured {
+  useEffect(() => {
+    pathsWanted += 1;
+    if (!measured.hasPaths) wake?.();
+    return () => {
+      pathsWanted -= 1;
+    };
+  }, []);
+  return useMeasured();
 }

@@ -6,7 +6,7 @@ import * as cli from "../lib/cli";
 import { count, rate } from "../lib/format";
 import { useAll, useGet } from "../lib/query";
 import { pathKey } from "../lib/rates";
-import { useMeasured } from "../lib/sampler";
+import { usePaths } from "../lib/sampler";
 import { useSelection } from "../lib/selection";
 import { mayStore, useSession } from "../lib/session";
 import type { Items, PathCounters, RestConnection, RestHost } from "../lib/types";
@@ -63,7 +63,7 @@ function actionsOf(hosts: RestHost[]): Action[] {
 
 /** What a host does now, all of its paths together. */
 function useNow(): (host: RestHost) => number {
-  const { paths, pathRates } = useMeasured();
+  const { paths, pathRates } = usePaths();
   return (host) => {
     const own = paths.filter((path) => host.iqns.includes(path.initiator));
     const rates = own.map((path) => pathRates.get(pathKey(path))?.perSecond ?? 0);

@@ -1,7 +1,7 @@
 /** Paths: what each initiator has done to each volume since the array was started, and does now. */
 import { count, latency, rate } from "../lib/format";
 import { pathKey, sumOf } from "../lib/rates";
-import { useMeasured } from "../lib/sampler";
+import { usePaths } from "../lib/sampler";
 import { bytes } from "../lib/size";
 import type { PathCounters } from "../lib/types";
 import { type Column, Table } from "../parts/table";
@@ -11,7 +11,7 @@ export function PathTable(props: {
   show: "initiator" | "both";
 }) {
   const { fits, show } = props;
-  const { paths, pathRates } = useMeasured();
+  const { paths, hasPaths, pathRates } = usePaths();
   const rows = paths.filter(fits);
   const rateOf = (path: PathCounters) => pathRates.get(pathKey(path));
   const volume: Column<PathCounters> = {
@@ -56,7 +56,11 @@ export function PathTable(props: {
         rows={rows}
         columns={columns}
         name={pathKey}
-        empty="No initiator has sent a command since the array was started."
+        empty={
+          hasPaths
+            ? "No initiator has sent a command since the array was started."
+            : "Not known yet."
+        }
       />
       {rows.length > 0 && <p className="muted">Since the array was started; now is live.</p>}
     </>

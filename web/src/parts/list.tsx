@@ -31,11 +31,17 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
   const [sort, setSort] = useState("name");
   const [tokens, setTokens] = useState<string[]>([]);
   const wanted = filterText(text.trim());
+  // The first rows of the natural order are found at once, but who counts walks through all: they
+  // do not wait for the number. What is found or ordered is walked through anyway.
+  const isPlain = wanted === "" && sort === "name";
+  const counted = useGet<Items<T>>(
+    isPlain ? rest(resource, { ...fixed, limit: 0, total_item_count: true }) : undefined,
+  );
   const query = useGet<Items<T>>(
     rest(resource, {
       ...fixed,
       limit: ROWS,
-      total_item_count: true,
+      total_item_count: isPlain ? undefined : true,
       filter: wanted === "" ? undefined : `name='*${wanted}*'`,
       // The natural order is by name, and needs no sorting.
       sort: sort === "name" ? undefined : sort,
@@ -55,7 +61,7 @@ export function useList<T>(resource: string, fixed: Query = {}): List<T> {
     sort,
     setSort: first(setSort),
     page: tokens.length + 1,
-    total: query.data?.total_item_count ?? undefined,
+    total: (isPlain ? counted : query).data?.total_item_count ?? undefined,
     next: token ? () => setTokens([...tokens, token]) : undefined,
     back: tokens.length > 0 ? () => setTokens(tokens.slice(0, -1)) : undefined,
   };

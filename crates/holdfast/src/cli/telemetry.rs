@@ -39,7 +39,6 @@ pub struct FrontEnd {
 
 impl Telemetry for FrontEnd {
     fn counters(&self) -> api::Counters {
-        let wire = self.counters.wire();
         let paths = self.counters.paths_with(|path, counted| PathCounters {
             initiator: path.initiator,
             volume_id: path.volume.map(|id| id.0),
@@ -50,6 +49,11 @@ impl Telemetry for FrontEnd {
             copied_from: copied(path.copied_from),
             copied_to: copied(path.copied_to),
         });
+        api::Counters { paths, ..self.totals() }
+    }
+
+    fn totals(&self) -> api::Counters {
+        let wire = self.counters.wire();
         let ids = self.counters.port_ids().iter();
         let ports = self.portals.iter().zip(ids).zip(self.counters.ports()).enumerate();
         let ports = ports.map(|(port, ((portal, id), classes))| PortCounters {
@@ -72,7 +76,6 @@ impl Telemetry for FrontEnd {
             memory: memory_of(&self.store),
             written: self.store.written().into(),
             totals: totals.collect(),
-            paths,
             ports: ports.collect(),
             ..api::Counters::default()
         }
