@@ -81,6 +81,14 @@ fn signal(pid: u64, name: &str) -> Result<()> {
     command::run(5, "kill", &[&format!("-{name}"), &pid.to_string()])?.good().map(drop)
 }
 
+/// Kills both at once: first the one that would take over.
+fn kill_both(array: &Array) -> Result<()> {
+    let mut found = both(array)?;
+    found.sort_by_key(|it| it.is_owner);
+    let [other, owner] = found.map(|it| it.pid.to_string());
+    command::run(5, "kill", &["-KILL", &other, &owner])?.good().map(drop)
+}
+
 fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -136,8 +144,8 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
         Ok(told)
     });
     report.check(&format!("kill -KILL of both, {round}"), || {
-        let found = both(array)?;
-        go_on(hosts, || found.iter().try_for_each(|it| signal(it.pid, "KILL")))
+        both(array)?;
+        go_on(hosts, || kill_both(array))
     });
 }
 
@@ -222,9 +230,7 @@ fn registered(array: &Array, targets: &[Target]) -> Result<String> {
     let after = [read(&mut other, 3)?, read(&mut other, 1)?];
     ensure!(before == after, "not as before: {before:02x?}, {after:02x?}");
     // A power on, with nobody to take over, ends them.
-    for found in both(array)? {
-        signal(found.pid, "KILL")?;
-    }
+    kill_both(array)?;
     both(array)?;
     let [mut holder, _] = sessions()?;
     let after = read(&mut holder, 3)?;

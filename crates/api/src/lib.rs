@@ -68,8 +68,8 @@ pub use access::users::{
 };
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
-pub use controllers::{Controller, Controllers, OtherController};
 pub use alerts::{SYSLOG_SERVERS, WATCHERS, syslog_destination, watcher_destination};
+pub use controllers::{Controller, Controllers, OtherController};
 pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,
     Written,

@@ -208,15 +208,14 @@ impl Supervisor {
             if self.state.lock().is_over(status) {
                 return Ok(code_of(status));
             }
+            if status.code() == Some(GIVES_WAY.into()) {
+                tracing::info!("{} has given way: it is started again", self.name());
+                continue;
+            }
             let now = Instant::now();
             ends.retain(|end| now.duration_since(*end) < OFTEN_WITHIN);
             ends.push(now);
-            match status.code() == Some(GIVES_WAY.into()) {
-                true => tracing::info!("{} has given way: it is started again", self.name()),
-                false => {
-                    tracing::warn!("{} has ended ({status}): it is started again", self.name());
-                }
-            }
+            tracing::warn!("{} has ended ({status}): it is started again", self.name());
             if ends.len() > OFTEN {
                 thread::sleep(PAUSE);
             }

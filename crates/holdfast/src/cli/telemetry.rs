@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api::{
     CommandCounters, Copied, Device, DeviceTransfers, Devices, HostSession, LatencyBucket,
     MemoryCounters, NotificationTest, OtherController, PathCounters, PortCounters, RefusedLogin,
-    SessionTerms,
-    Telemetry, Watch, WireCounters,
+    SessionTerms, Telemetry, Watch, WireCounters,
 };
 use array::Array;
 use store::Store;

@@ -90,6 +90,7 @@ impl Controller {
 #[derive(Clone, Debug)]
 pub struct Meeting {
     claim: PathBuf,
+    turn: PathBuf,
     socket: PathBuf,
 }
 
@@ -108,6 +109,6 @@ impl Meeting {
         let hash = hash.finalize();
         let name: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let file = |end: &str| directory.join(format!("pool-{name}.{end}"));
-        Self { claim: file("claim"), socket: file("link") }
+        Self { claim: file("claim"), turn: file("turn"), socket: file("link") }
     }
 }

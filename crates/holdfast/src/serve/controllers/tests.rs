@@ -49,6 +49,35 @@ fn a_claim_is_of_one_and_goes_to_who_waits_for_it() {
 }
 
 #[test]
+fn who_waits_for_the_claim_comes_before_who_comes_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let meeting = meeting(directory.path());
+    for _ in 0..20 {
+        let claim = Claim::try_take(&meeting).unwrap().unwrap();
+        let waiting = {
+            let meeting = meeting.clone();
+            thread::spawn(move || Claim::wait(&meeting).unwrap())
+        };
+        while Claim::is_awaited(&meeting).unwrap() != Some(true) {
+            thread::yield_now();
+        }
+        drop(claim);
+        assert!(Claim::try_take(&meeting).unwrap().is_none());
+        drop(waiting.join().unwrap());
+    }
+}
+
+/// One whose turn it is, and that was stopped, keeps nobody from the pool.
+#[test]
+fn a_claim_that_nobody_takes_is_had_by_who_comes_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let meeting = meeting(directory.path());
+    let turn = std::fs::File::create(&meeting.turn).unwrap();
+    rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert!(Claim::try_take(&meeting).unwrap().is_some());
+}
+
+#[test]
 fn first_lines_are_read_as_they_are_written_and_nothing_else_is() {
     let address = |text: &str| text.parse().unwrap();
     let purposes = [
