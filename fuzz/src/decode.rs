@@ -13,9 +13,9 @@ use format::row::ROW_BYTES;
 use format::segment_row::{SEGMENT_ROW_BYTES, SHORT_SEGMENT_ROW_BYTES};
 use format::superblock::SUPERBLOCK_BYTES;
 use format::{
-    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys,
-    Label, NodeId, NodeRow, PartsMap, Place, RecordHeader, Seal, SegmentRow, StoreFlags,
-    Superblock, VolumeRow,
+    ChunkId, ChunkRow, Compared, Entry, Fingerprint, Geometry, Handling, HostState, Keys, Label,
+    NodeId, NodeRow, PartsMap, Place, RecordHeader, Seal, SegmentRow, StoreFlags, Superblock,
+    VolumeRow,
 };
 
 use crate::input::Input;

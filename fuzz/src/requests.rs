@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use api::{
     Access, Counters, Device, DeviceChange, DeviceChanges, DeviceRefusal, Devices, Facts,
-    HostSession, Interface, NotificationTest, PathCounters, Sources, Telemetry, Token, Watch,
-    router,
+    HostSession, Interface, NotificationTest, PathCounters, RefusedLogin, Sources, Telemetry,
+    Token, Watch, router,
 };
 use array::{Array, Settings, SettingsChange};
 use axum::Router;
@@ -89,6 +89,10 @@ impl Watch for Quiet {
     }
 
     fn ended_sessions(&self) -> Vec<(u64, HostSession)> {
+        Vec::new()
+    }
+
+    fn refused_logins(&self) -> Vec<(String, RefusedLogin)> {
         Vec::new()
     }
 

@@ -72,6 +72,33 @@ test("the device of the pool is shown with what hosts wait for", async () => {
   ]);
 });
 
+test("controllers say which of them has the pool, and whether the other is there", async () => {
+  const caption = "Controllers: which of them has the pool";
+  await desk.go("Health");
+  const alone = await cellsOf(caption);
+  expect(alone.map((row) => row.slice(0, 2))).toEqual([["CT0", "has the pool"]]);
+  // Of two, made up from what the array says: tests-peer has two that are real.
+  await desk.page.route("**/v1/controllers", async (route) => {
+    const answer = await route.fetch();
+    const { controllers } = (await answer.json()) as { controllers: object[] };
+    const other = { mode: "secondary", version: "", started_ms: 0, portals: ["192.0.2.9:3260"] };
+    const others = [
+      { ...other, name: "CT1", status: "ready" },
+      { ...other, name: "CT2", status: "not ready" },
+    ];
+    await route.fulfill({ json: { controllers: [...controllers, ...others] } });
+  });
+  await desk.page.reload();
+  await desk.page.getByText("192.0.2.9:3260").first().waitFor();
+  const shown = await cellsOf(caption);
+  expect(shown.map((row) => row.slice(0, 2))).toEqual([
+    ["CT0", "has the pool"],
+    ["CT1", "forwards"],
+    ["CT2", "not ready"],
+  ]);
+  await desk.page.unroute("**/v1/controllers");
+});
+
 test("a device that is lost or leaves says how long that takes yet", async () => {
   // Made up from what the array says: a real one takes minutes to tell.
   await desk.page.route("**/v1/devices", async (route) => {

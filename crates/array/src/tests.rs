@@ -85,7 +85,6 @@ impl Model {
     }
 
     fn initiator_fault(&self, own: Option<usize>, iqns: &[InitiatorName]) -> Option<&'static str> {
-        let distinct: BTreeSet<_> = iqns.iter().collect();
         let is_taken = |iqn: &InitiatorName| {
             let mut others = self.hosts.iter().enumerate().filter(|(at, _)| Some(*at) != own);
             others.any(|(_, host)| host.1.contains(iqn))
@@ -99,7 +98,7 @@ impl Model {
                 return Some("initiator_in_use");
             }
         }
-        assert_eq!(distinct.len(), iqns.len());
+        assert_eq!(iqns.iter().collect::<BTreeSet<_>>().len(), iqns.len());
         None
     }
 

@@ -15,9 +15,11 @@ mod kept;
 mod lists;
 mod names;
 mod people;
+mod receivers;
 mod routes;
 mod snapshots;
 mod system;
+mod volume_groups;
 mod volumes;
 
 use std::collections::BTreeSet;
@@ -106,6 +108,8 @@ fn rows(report: &mut Report, world: &World) -> Option<kept::Kept> {
     hosts::made(report, world);
     connections::made(report, world);
     people::all(report, world);
+    receivers::all(report, world);
+    volume_groups::all(report, world);
     lists::all(report, world);
     system::all(report, world);
     connections::ended(report, world);

@@ -11,6 +11,8 @@ use crate::report::Report;
 const USERS: usize = 64;
 /// The most tokens of a user.
 const TOKENS: usize = 32;
+/// Users that have passwords.
+const PASSWORDS: usize = 8;
 /// Sessions of one token.
 const SESSIONS: usize = 128;
 
@@ -31,6 +33,7 @@ pub fn all(report: &mut Report, world: &World) {
     let change = |n| Request::new("PATCH", one(n)).json(&json!({"role": "readonly"}));
     world.row(report, "PATCH /v1/users/{name}", &each(USERS, change));
     world.row(report, "GET /v1/users/{name}", &each(USERS, |n| Request::new("GET", one(n))));
+    passwords(report, world, &user);
     let new = |n| json!({"user": user(0), "name": name("token", n), "lifetime_s": 86_400 * 3650});
     let make = |n| Request::new("POST", "/v1/tokens").json(&new(n)).ends(201);
     let tokens = world.row(report, "POST /v1/tokens", &each(TOKENS, make));
@@ -41,6 +44,28 @@ pub fn all(report: &mut Report, world: &World) {
     let one = |n| Request::new("DELETE", format!("/v1/users/{}", user(n))).ends(204);
     world.row(report, "DELETE /v1/users/{name}", &each(USERS, one)[1..]);
     admins(report, world);
+}
+
+/// Passwords as long as they may be. Each takes some time and memory by design: one at a time.
+fn passwords(report: &mut Report, world: &World, user: &impl Fn(usize) -> String) {
+    let password = |n: usize| format!("{n:x>128}");
+    let of = |n| format!("/v1/users/{}/password", user(n));
+    let set = |n| Request::new("PUT", of(n)).json(&json!({"password": password(n)}));
+    world.row_of(report, "PUT /v1/users/{name}/password", &each(PASSWORDS, set), 1);
+    let login = |n| {
+        let body = json!({"user": user(n), "password": password(n)});
+        Request::new("POST", "/v1/session").json(&body).ends(201)
+    };
+    let sessions = world.row_of(report, "POST /v1/session", &each(PASSWORDS, login), 1);
+    let change = |(n, answer): (usize, &Answer)| {
+        let body = json!({"old_password": password(n), "password": password(n + 1)});
+        let request = Request::new("POST", "/v1/session/password").json(&body).ends(204);
+        request.header("x-auth-token", answer.session.clone().unwrap_or_default())
+    };
+    let changes: Vec<_> = sessions.iter().enumerate().map(change).collect();
+    world.row_of(report, "POST /v1/session/password", &changes, 1);
+    let end = |n| Request::new("DELETE", of(n));
+    world.row(report, "DELETE /v1/users/{name}/password", &each(PASSWORDS, end));
 }
 
 fn admins(report: &mut Report, world: &World) {

@@ -16,9 +16,13 @@ pub const WITHOUT_ROW: &[WithoutRow] = &[
     ("POST", "/v1/devices", ONE_DEVICE),
     ("PATCH", "/v1/devices/{number}", ONE_DEVICE),
     ("DELETE", "/v1/devices/{number}", ONE_DEVICE),
+    ("POST", "/v1/controllers/switch", ONE_CONTROLLER),
 ];
 /// The rows have them refused; `crates/holdfast/tests/cli/devices.rs` has them succeed.
 const ONE_DEVICE: &str = "the pool of these rows is on one device";
+
+/// The rows have it refused; the group `controllers` has it succeed.
+const ONE_CONTROLLER: &str = "the pool of these rows is served by one controller";
 
 /// An operation of the description.
 #[derive(Clone, Debug)]

@@ -110,6 +110,13 @@ pub fn all(report: &mut Report, world: &World) {
     reports(report, world);
     pool(report, world);
     devices(report, world);
+    controllers(report, world);
+}
+
+/// There is none to switch to.
+fn controllers(report: &mut Report, world: &World) {
+    let switch = Request::new("POST", "/v1/controllers/switch").ends(409);
+    world.row(report, "POST /v1/controllers/switch", &vec![switch; 8]);
 }
 
 /// The pool is on one device, which shows itself, and can't be changed.

@@ -14,6 +14,7 @@ import { Task } from "../parts/task";
 import { Pass } from "../tasks/passes";
 import { GrowPool } from "../tasks/settings";
 import { Alerts } from "./alerts";
+import { Controllers } from "./controllers";
 import { Devices } from "./devices";
 
 /** How often what runs in the background is asked for, in milliseconds. */
@@ -24,6 +25,7 @@ export function Health() {
     <Page title="Health">
       <Alerts />
       <PoolCard />
+      <Controllers />
       <Devices />
       <ScrubCard />
       <DamageCard />

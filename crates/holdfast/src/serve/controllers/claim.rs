@@ -2,8 +2,8 @@
 //!
 //! It is a lock of a file (`flock(2)`), so the system gives it up when the process that has it has
 //! ended, however it ends, and wakes the one that waits. What keeps an owner that is not needed any
-//! more from the devices is that its process is gone, and with it the locks of these, which the next
-//! owner takes before it reads anything.
+//! more from the devices is that its process is gone, and with it the locks of these, which the
+//! next owner takes before it reads anything.
 //!
 //! Who waits has a second lock, the *turn*, and so comes before a process that was started again in
 //! the meantime: that one knows nothing of the owner before, and would begin with a power on.

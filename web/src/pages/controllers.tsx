@@ -1,0 +1,57 @@
+/** The one or two controllers of the array, and which of them has the pool. */
+import { own } from "../lib/api";
+import { time } from "../lib/format";
+import { useGet } from "../lib/query";
+import { Loaded } from "../parts/notice";
+import { Card } from "../parts/page";
+import { type Column, Table } from "../parts/table";
+
+/** How often they are asked for, in milliseconds. */
+const LOOK_MS = 5000;
+
+interface Controller {
+  name: string;
+  mode: "primary" | "secondary";
+  status: "ready" | "not ready";
+  version: string;
+  started_ms: number;
+  portals: string[];
+}
+
+/** A secondary one that is not there forwards nothing, and takes over from nobody. */
+function stateOf({ mode, status }: Controller) {
+  const isReady = status === "ready";
+  const what = mode === "primary" ? "has the pool" : "forwards";
+  return <span className={isReady ? "good" : "bad"}>{isReady ? what : "not ready"}</span>;
+}
+
+const COLUMNS: Column<Controller>[] = [
+  { head: "Controller", cell: (controller) => controller.name },
+  { head: "State", cell: stateOf },
+  { head: "Version", cell: (controller) => controller.version || "–" },
+  {
+    head: "Since",
+    minor: true,
+    cell: ({ started_ms }) => (started_ms === 0 ? "–" : time(started_ms)),
+  },
+  { head: "Portals", cell: (controller) => controller.portals.join(", ") },
+];
+
+export function Controllers() {
+  const controllers = useGet<{ controllers: Controller[] }>(own("controllers"), LOOK_MS);
+  return (
+    <Card title="Controllers">
+      <Loaded query={controllers} what="the controllers">
+        {(found) => (
+          <Table
+            caption="Controllers: which of them has the pool"
+            rows={found.controllers}
+            columns={COLUMNS}
+            name={(controller) => controller.name}
+            empty="No controllers."
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
