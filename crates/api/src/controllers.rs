@@ -92,11 +92,11 @@ const CT1: &str = "CT1";
 impl Facts {
     /// The name of the controller that has the pool.
     pub(crate) fn controller(&self) -> &'static str {
-        if self.controller == CT1 { CT1 } else { CT0 }
+        if self.is_second { CT1 } else { CT0 }
     }
 
     fn other_controller(&self) -> &'static str {
-        if self.controller == CT1 { CT0 } else { CT1 }
+        if self.is_second { CT0 } else { CT1 }
     }
 
     fn own_portals(&self) -> usize {
@@ -116,7 +116,7 @@ impl Facts {
     pub(crate) fn named_portals(&self) -> Vec<(String, &str)> {
         let mut named: Vec<_> =
             self.port_names().zip(self.portals.iter().map(String::as_str)).collect();
-        if self.controller() == CT1 {
+        if self.is_second {
             named.rotate_left(self.own_portals());
         }
         named

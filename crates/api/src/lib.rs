@@ -145,8 +145,8 @@ pub struct Facts {
     pub started_ms: u64,
     /// Its process.
     pub pid: u32,
-    /// Which of two controllers this is: `CT1`, or anything else for `CT0`.
-    pub controller: String,
+    /// Whether this is the second of two controllers, `CT1`.
+    pub is_second: bool,
     /// How many of the portals, the last ones, are those of the other controller.
     pub elsewhere: usize,
 }

@@ -1,4 +1,4 @@
-//! Who is told of alerts, by mail and syslog: as many as there may be. Nobody listens there.
+//! Receivers of alerts by mail and syslog: as many as there may be. Nobody listens there.
 
 use serde_json::json;
 

@@ -202,7 +202,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .merge(lists::routes())
 }
 
-/// The routes of who is told of alerts.
+/// The routes of receivers of alerts.
 fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
     use {alert_watchers as watchers, syslog_servers as servers};
     OpenApiRouter::new()

@@ -8,21 +8,18 @@ use utoipa::ToSchema;
 use super::{Answer, Items, Listed, Listing, Named, Query, Refused, answer};
 use crate::{Interface, NotificationTest};
 
-/// The name of the one controller, from which everything is sent.
-const CONTROLLER: &str = "CT0";
-
 /// The result of a test of one receiver.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestTestResult {
     /// The address of the component that sends: empty, as the system chooses it.
     pub component_address: String,
-    /// The component that sends: the controller.
+    /// The component that sends: the controller that has the pool.
     pub component_name: String,
     /// What the test does.
     pub description: String,
     /// Where it was sent.
     pub destination: String,
-    /// Whether the receiver is told of alerts.
+    /// Whether alerts are sent to the receiver.
     pub enabled: bool,
     /// The receiver.
     pub resource: Named,
@@ -48,7 +45,7 @@ pub(super) struct Tested {
     pub(super) notified_as: String,
     /// Where messages to it are sent.
     pub(super) destination: String,
-    /// Whether it is told of alerts.
+    /// Whether alerts are sent to it.
     pub(super) is_enabled: bool,
 }
 
@@ -70,13 +67,14 @@ pub(super) async fn tested(
         all.retain(|one| names.is_empty() || is_named(one));
         let is_wanted = |name: &str| all.iter().any(|one| one.notified_as == name);
         let results = interface.watch.test_notifications(&is_wanted);
-        let shown = all.into_iter().map(|tested| result(tested, &results));
+        let sender = interface.facts.controller();
+        let shown = all.into_iter().map(|tested| result(sender, tested, &results));
         listing.all(&shown.collect::<Vec<_>>())
     })
     .await
 }
 
-fn result(tested: Tested, results: &[NotificationTest]) -> RestTestResult {
+fn result(sender: &str, tested: Tested, results: &[NotificationTest]) -> RestTestResult {
     let sent = results.iter().find(|result| result.destination == tested.notified_as);
     let error = match (sent, tested.is_enabled) {
         (Some(sent), _) => sent.error.clone(),
@@ -85,7 +83,7 @@ fn result(tested: Tested, results: &[NotificationTest]) -> RestTestResult {
     };
     RestTestResult {
         component_address: String::new(),
-        component_name: CONTROLLER.into(),
+        component_name: sender.into(),
         description: "Sends a test notification.".into(),
         destination: tested.destination,
         enabled: tested.is_enabled,

@@ -1,6 +1,9 @@
-//! `syslog-servers`: who is told of alerts and of changes by syslog. They are kept in the pool.
+//! `syslog-servers`: servers that receive alerts and the audit log by syslog. They are kept in the
+//! pool.
 
-use array::{SyslogServer, SyslogUri};
+use std::sync::Arc;
+
+use array::{Array, SyslogServer, SyslogUri};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +15,7 @@ use super::{
 };
 use crate::{Interface, Shared, syslog_destination};
 
-/// What all servers are told of: alerts and changes.
+/// What all servers receive: alerts and the audit log.
 const SERVICE: &str = "management";
 /// What all of them are.
 const TARGET_TYPE: &str = "syslog";
@@ -20,9 +23,9 @@ const TARGET_TYPE: &str = "syslog";
 /// A syslog server.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestSyslogServer {
-    /// Its name.
+    /// The name of the server.
     pub name: String,
-    /// What it is told of: `management`, which is alerts and changes.
+    /// What it receives: `management`, which is alerts and the audit log.
     pub services: Vec<String>,
     /// `syslog`.
     pub target_type: String,
@@ -87,6 +90,23 @@ impl SyslogServerPost {
     }
 }
 
+/// Sets the URI of servers, by adding or by changing them, and shows them.
+async fn set(
+    interface: Arc<Interface>,
+    mut query: Query,
+    asked: SyslogServerPost,
+    change: fn(&Array, &[String], &SyslogUri) -> Result<(), array::Error>,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    let uri = asked.uri(&names)?;
+    answer(interface, move |interface| {
+        change(&interface.array, &names, &uri)?;
+        named(&all(interface), &names)
+    })
+    .await
+}
+
 /// Adds a server, or several with one URI.
 #[utoipa::path(
     post,
@@ -98,17 +118,10 @@ impl SyslogServerPost {
 )]
 pub(super) async fn create(
     State(interface): Shared,
-    mut query: Query,
+    query: Query,
     Body(asked): Body<SyslogServerPost>,
 ) -> Answer {
-    let names = query.required("names")?;
-    query.end()?;
-    let uri = asked.uri(&names)?;
-    answer(interface, move |interface| {
-        interface.array.create_syslog_servers(&names, &uri)?;
-        named(&all(interface), &names)
-    })
-    .await
+    set(interface, query, asked, Array::create_syslog_servers).await
 }
 
 /// Gives servers another URI.
@@ -122,17 +135,10 @@ pub(super) async fn create(
 )]
 pub(super) async fn change(
     State(interface): Shared,
-    mut query: Query,
+    query: Query,
     Body(asked): Body<SyslogServerPost>,
 ) -> Answer {
-    let names = query.required("names")?;
-    query.end()?;
-    let uri = asked.uri(&names)?;
-    answer(interface, move |interface| {
-        interface.array.move_syslog_servers(&names, &uri)?;
-        named(&all(interface), &names)
-    })
-    .await
+    set(interface, query, asked, Array::move_syslog_servers).await
 }
 
 /// Removes servers.

@@ -3,6 +3,8 @@
 //!
 //! Limits and priorities of a whole group are not supported; those of volumes are their own.
 
+use std::sync::Arc;
+
 use array::{VolumeGroupInfo, VolumeGroupName, VolumesSpace};
 use axum::extract::State;
 use block::VolumeLimits;
@@ -24,9 +26,9 @@ use crate::{Interface, Shared};
 /// A volume group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestVolumeGroup {
-    /// Its id, which never changes.
+    /// The id of the group, which never changes.
     pub id: String,
-    /// Its name.
+    /// The name of the group.
     pub name: String,
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
@@ -99,15 +101,12 @@ pub(super) fn find(
     }
 }
 
-/// Lists all volume groups, or some.
-#[utoipa::path(
-    get,
-    path = "/api/2.{minor}/volume-groups",
-    tag = "volume-groups",
-    params(SelectionParams, DestroyedParam, ListParams),
-    responses((status = 200, body = ItemsOf<RestVolumeGroup>), Refusals)
-)]
-pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
+/// The groups that a query asks for, as they are shown.
+async fn listed<T: Listed + Clone>(
+    interface: Arc<Interface>,
+    mut query: Query,
+    show: impl Fn(&Interface, Vec<VolumeGroupInfo>) -> Vec<T> + Send + 'static,
+) -> Answer {
     let selection = Selection::take_with_destroyed(&mut query)?;
     let listing = Listing::take(&mut query)?;
     query.end()?;
@@ -116,14 +115,25 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         if !selection.is_empty() {
             let names = selection.names(|id| name_of(interface, id))?;
             let found = each(&names, |name| Ok(find(interface, name, destroyed)?))?;
-            return listing.all(&RestVolumeGroup::all(interface, found));
+            return listing.all(&show(interface, found));
         }
         listing.pieces(|after, limit| {
-            let groups = interface.array.volume_groups(after, destroyed, limit);
-            Ok(RestVolumeGroup::all(interface, groups))
+            Ok(show(interface, interface.array.volume_groups(after, destroyed, limit)))
         })
     })
     .await
+}
+
+/// Lists all volume groups, or some.
+#[utoipa::path(
+    get,
+    path = "/api/2.{minor}/volume-groups",
+    tag = "volume-groups",
+    params(SelectionParams, DestroyedParam, ListParams),
+    responses((status = 200, body = ItemsOf<RestVolumeGroup>), Refusals)
+)]
+pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
+    listed(interface, query, RestVolumeGroup::all).await
 }
 
 /// An adjustment of a priority.
@@ -276,7 +286,7 @@ fn members(interface: &Interface, members: &Members) -> Result<Vec<RestMember>, 
     Ok(pairs.flatten().collect())
 }
 
-async fn list_members(interface: std::sync::Arc<Interface>, mut query: Query) -> Answer {
+async fn list_members(interface: Arc<Interface>, mut query: Query) -> Answer {
     let (asked, listing) = (Members::take(&mut query)?, Listing::take(&mut query)?);
     query.end()?;
     answer(interface, move |interface| listing.all(&members(interface, &asked)?)).await
@@ -309,9 +319,9 @@ pub(super) async fn list_of_volumes(State(interface): Shared, query: Query) -> A
 /// The space of a volume group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestVolumeGroupSpace {
-    /// Its id.
+    /// The id of the group.
     pub id: String,
-    /// Its name.
+    /// The name of the group.
     pub name: String,
     /// The stored data of its volumes.
     pub space: RestJointSpace,
@@ -338,24 +348,10 @@ impl From<RestVolumeGroup> for RestVolumeGroupSpace {
     params(SelectionParams, DestroyedParam, ListParams),
     responses((status = 200, body = ItemsOf<RestVolumeGroupSpace>), Refusals)
 )]
-pub(super) async fn list_space(State(interface): Shared, mut query: Query) -> Answer {
-    let selection = Selection::take_with_destroyed(&mut query)?;
-    let listing = Listing::take(&mut query)?;
-    query.end()?;
-    answer(interface, move |interface| {
-        let destroyed = selection.destroyed;
-        let shown = |groups| {
-            let all = RestVolumeGroup::all(interface, groups).into_iter();
-            all.map(RestVolumeGroupSpace::from).collect::<Vec<_>>()
-        };
-        if !selection.is_empty() {
-            let names = selection.names(|id| name_of(interface, id))?;
-            return listing
-                .all(&shown(each(&names, |name| Ok(find(interface, name, destroyed)?))?));
-        }
-        listing.pieces(|after, limit| {
-            Ok(shown(interface.array.volume_groups(after, destroyed, limit)))
-        })
-    })
-    .await
+pub(super) async fn list_space(State(interface): Shared, query: Query) -> Answer {
+    let show = |interface: &Interface, groups| {
+        let all = RestVolumeGroup::all(interface, groups).into_iter();
+        all.map(RestVolumeGroupSpace::from).collect()
+    };
+    listed(interface, query, show).await
 }

@@ -1,4 +1,4 @@
-//! Two controllers, as the one that has the pool tells of them.
+//! How the controller that has the pool shows both.
 
 use std::sync::atomic::AtomicBool;
 
@@ -46,7 +46,7 @@ fn world() -> (World, Arc<Two>) {
         portals: ["192.0.2.1:1", "192.0.2.1:2", "192.0.2.9:1"].map(String::from).to_vec(),
         port_ids: vec![3, 4, 1],
         started_ms: 7000,
-        controller: "CT1".into(),
+        is_second: true,
         elsewhere: 1,
         ..Facts::default()
     };

@@ -1,4 +1,4 @@
-//! Who is told of alerts, over REST.
+//! Receivers of alerts, over REST.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Who is told of alerts, as far as that is kept in the pool: the relay of mail, who gets mail, and
+//! The receivers of alerts that are kept in the pool: the relay of mail, who gets mail, and
 //! syslog servers. The configuration of the program may name others.
 
 use std::collections::BTreeMap;

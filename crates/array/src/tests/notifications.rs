@@ -1,4 +1,4 @@
-//! Who is told of alerts: what is taken, refused and kept.
+//! Receivers of alerts: what is taken, refused and kept.
 
 use super::*;
 use crate::objects::notifications::{SYSLOG_SERVERS_MAX, WATCHERS_MAX};

@@ -29,6 +29,7 @@ use super::telemetry::{FrontEnd, Watched};
 use super::turn;
 use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
+use crate::serve::controllers::Controller;
 use crate::serve::notify::Notifier;
 use crate::serve::{
     Attendant, Running, Sampler, ServeError, check_portal_count, health, now_ms, tell_ready,
@@ -157,7 +158,7 @@ impl Manager<'_> {
             durability: self.opened.durability.name().into(),
             started_ms: now_ms(),
             pid: std::process::id(),
-            controller: self.opened.own.name().to_uppercase(),
+            is_second: self.opened.own == Controller::Ct1,
             elsewhere: self.opened.elsewhere,
         };
         let (notifier, watcher, health) = self.watch(&running)?;

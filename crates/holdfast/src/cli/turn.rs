@@ -35,6 +35,22 @@ pub struct Turn {
 }
 
 impl Turn {
+    fn alone(kept: Kept) -> Self {
+        let (own, gives_way) = (Controller::Ct0, Arc::default());
+        Self { own, claim: None, meeting: None, kept, takes_over: None, gives_way }
+    }
+
+    fn of_two(
+        own: Controller,
+        claim: Claim,
+        meeting: Meeting,
+        kept: Kept,
+        takes_over: Option<u64>,
+    ) -> Self {
+        let (claim, meeting) = (Some(claim), Some(meeting));
+        Self { own, claim, meeting, kept, takes_over, gives_way: Arc::default() }
+    }
+
     /// How the store is opened.
     pub fn store_options(&self, config: &Config) -> OpenOptions {
         OpenOptions { takes_over: self.takes_over, ..config.store_options() }
@@ -49,25 +65,13 @@ pub fn take(
     pool: &[PathBuf],
 ) -> Result<Option<Turn>, Failure> {
     let kept = Kept::of_environment();
-    let gives_way = Arc::default();
-    let Some(own) = options.controller else {
-        let own = Controller::Ct0;
-        return Ok(Some(Turn {
-            own,
-            claim: None,
-            meeting: None,
-            kept,
-            takes_over: None,
-            gives_way,
-        }));
-    };
+    let Some(own) = options.controller else { return Ok(Some(Turn::alone(kept))) };
     let directory = user_directory();
     let refuse = |error| Failure::of_file("use", &directory, &error);
     private::make_directory(&directory).map_err(refuse)?;
     let meeting = Meeting::new(&directory, pool);
     if let Some(claim) = Claim::try_take(&meeting).map_err(refuse)? {
-        let (claim, meeting) = (Some(claim), Some(meeting));
-        return Ok(Some(Turn { own, claim, meeting, kept, takes_over: None, gives_way }));
+        return Ok(Some(Turn::of_two(own, claim, meeting, kept, None)));
     }
     let own_portals = options.iscsi.iter().filter(|arg| arg.controller == own);
     let portals: Vec<_> = own_portals.map(|arg| arg.address).collect();
@@ -78,8 +82,7 @@ pub fn take(
         Followed::Stopped => Ok(None),
         Followed::Owner { claim, kept, incarnation } => {
             tracing::warn!("{} has the pool now", own.name());
-            let (claim, meeting) = (Some(claim), Some(meeting));
-            Ok(Some(Turn { own, claim, meeting, kept, takes_over: incarnation, gives_way }))
+            Ok(Some(Turn::of_two(own, claim, meeting, kept, incarnation)))
         }
     }
 }
