@@ -164,19 +164,20 @@ fn is_weightless(world: &World, writer: &mut Writer, segment: u32) -> bool {
 pub(crate) fn keep_what_is_ahead(world: &World, writer: &mut Writer) -> Result<(), StoreError> {
     let mut reader = LogReader::new(&world.medium);
     let mut at = writer.log.position();
-    let (first_lsn, mut begun) = (at.lsn, BTreeSet::new());
+    let (first_lsn, mut epoch, mut begun) = (at.lsn, 0, BTreeSet::new());
     loop {
         while let Some(found) = next_record(&mut reader, &at, 0)? {
+            epoch = found.header.epoch;
             for segment in [found.at.segment, found.at.next_segment] {
                 if writer.log.note_segment(segment) {
-                    writer.state.segments.reserve_for_log(segment, found.at.lsn);
+                    writer.state.segments.reserve_for_log(segment, (found.at.lsn, epoch));
                 }
             }
             at = found.behind();
         }
         for segment in search_behind(&mut reader, &at, &mut |_| false) {
             if writer.log.note_segment(segment) {
-                writer.state.segments.reserve_for_log(segment, at.lsn);
+                writer.state.segments.reserve_for_log(segment, (at.lsn, epoch));
             }
         }
         let segment = at.next_segment;

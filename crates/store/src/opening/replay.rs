@@ -29,7 +29,7 @@ pub(crate) fn replay(
     let mut fetching = Fetching::new(world);
     let mut position = superblock.log;
     let mut epoch = 0;
-    open_segments(writer, &position)?;
+    open_segments(writer, &position, epoch)?;
     loop {
         // Records whose payload may be torn: they wait until a later one says that it was flushed.
         // Those of which it is known are applied some at a time.
@@ -123,17 +123,17 @@ fn no_superblock_is_lost(header: &RecordHeader, epoch: u64) -> Result<(), StoreE
     )))
 }
 
-/// The log is in one segment, and goes on in another.
-fn open_segments(writer: &mut Writer, at: &LogPosition) -> Result<(), StoreError> {
+/// The log is in one segment, and goes on in another. What is there is of `epoch` or a later one.
+fn open_segments(writer: &mut Writer, at: &LogPosition, epoch: u64) -> Result<(), StoreError> {
     for segment in [at.segment, at.next_segment] {
-        writer.state.segments.reopen(segment, SegmentState::Log, at.lsn);
+        writer.state.segments.reopen(segment, SegmentState::Log, (at.lsn, epoch));
         writer.log.note_segment(segment);
     }
     check_log_segments(at, &writer.state.segments, writer.log.columns_of(at.segment))
 }
 
 fn apply_record(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
-    open_segments(writer, &record.at)?;
+    open_segments(writer, &record.at, record.header.epoch)?;
     let payload = Payload::stored(record.places);
     apply_all(world, &mut writer.state, &record.entries, payload).map_err(|error| {
         // To go on without it would count references wrongly, and so free what is in use.

@@ -257,23 +257,26 @@ impl Segments {
         SegmentRow { state, opened_lsn, opened_epoch: self.epoch, ..SegmentRow::default() }
     }
 
-    /// Recovery found that this segment was opened behind the checkpoint. It was free there, or
-    /// dead: that was freed behind the checkpoint, and may have become something else.
-    pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, lsn: u64) {
+    /// Recovery found that this segment was opened behind the checkpoint, as it is named by a
+    /// record of this number and epoch: all that is in it is of that epoch or a later one. It was
+    /// free there, or dead: that was freed behind the checkpoint, and may have become something
+    /// else.
+    pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, (lsn, epoch): (u64, u64)) {
         let row = self.row(segment);
         let was_free = self.free.remove(segment);
         if was_free || row.state != state && row.live_units == 0 {
-            self.set_row(segment, self.opened(state, lsn));
+            self.set_row(segment, SegmentRow { opened_epoch: epoch, ..self.opened(state, lsn) });
         }
     }
 
     /// The log that is still to be followed goes on in this segment, from this record on: nobody
     /// may open it before that. It was free when the log took it, so nothing in it is live.
-    pub(crate) fn reserve_for_log(&mut self, segment: u32, lsn: u64) {
+    pub(crate) fn reserve_for_log(&mut self, segment: u32, (lsn, epoch): (u64, u64)) {
         let Some(row) = self.rows.get(segment as usize) else { return };
         if row.live_units == 0 {
             self.free.remove(segment);
-            self.set_row(segment, self.opened(SegmentState::Log, lsn));
+            let opened = self.opened(SegmentState::Log, lsn);
+            self.set_row(segment, SegmentRow { opened_epoch: epoch, ..opened });
         }
     }
 

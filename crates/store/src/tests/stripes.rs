@@ -1,5 +1,7 @@
 //! Pools on four devices and more: columns of data, and two of parity.
 
+mod replayed;
+
 use block::FrameMut;
 use format::{Codec, Place};
 use segments::{Device, DeviceState, Segments};

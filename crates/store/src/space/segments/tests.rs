@@ -7,7 +7,7 @@ fn a_dead_segment_of_metadata_becomes_one_of_the_log_in_recovery() {
     let geometry = Geometry::for_capacity(1 << 30).unwrap();
     let mut segments = Segments::new(geometry, FormatVersion::V3);
     let segment = segments.open(SegmentState::Metadata, 1).unwrap();
-    segments.reopen(segment, SegmentState::Log, 2);
+    segments.reopen(segment, SegmentState::Log, (2, 0));
     segments.add_live(Place { segment, offset_units: 0 }, 64).unwrap();
     assert_eq!(segments.live_log_bytes(), 4096);
 }
@@ -25,8 +25,8 @@ fn sums_are_those_of_the_rows_whatever_happens_to_them() {
         let kind = [SegmentState::Log, SegmentState::Metadata][(state >> 60) as usize % 2];
         match (state >> 40) % 8 {
             0 => drop(segments.open(kind, step)),
-            1 => segments.reopen(segment, kind, step),
-            2 => segments.reserve_for_log(segment, step),
+            1 => segments.reopen(segment, kind, (step, 0)),
+            2 => segments.reserve_for_log(segment, (step, 0)),
             3 => segments.free(segments.dead(&BTreeSet::from([segment])), &readers, &images),
             4 => segments.free_dead_one(segment),
             5 if row.state != SegmentState::Free => {

@@ -64,7 +64,7 @@ impl Bench {
             let row = segments.row(segment);
             let place = Place { segment, offset_units: 0 };
             match row.state {
-                SegmentState::Free => segments.reopen(segment, SegmentState::Log, self.lsn),
+                SegmentState::Free => segments.reopen(segment, SegmentState::Log, (self.lsn, 0)),
                 SegmentState::Log if dies => {
                     segments.sub_live(place, row.live_units).unwrap();
                     segments.free_dead_one(segment);
