@@ -83,6 +83,7 @@ pub use error::StoreError;
 pub use format::Handling;
 pub use format::map::Fanout;
 pub use log::incarnation::Incarnation;
+pub use opening::follower::{Follower, Following};
 pub use operation::{Outcome, ReadOperation, Sink, Started};
 pub use tuning::Tuning;
 pub use upkeep::Store;

@@ -12,7 +12,7 @@ use block::{FRAME_BYTES, Frame, FrameMut};
 
 use crate::calls::Calls;
 use crate::disk::Disk as _;
-use crate::opening::{is_block_device, lock, open_direct};
+use crate::opening::{is_block_device, lock, open_direct, open_direct_beside};
 
 use crate::retrying::{RetryingDisk, invalid};
 use crate::units::{UNIT_BYTES, Units};
@@ -99,17 +99,30 @@ impl FileDisk {
         Self::open_with(path, &mut OpenOptions::new())
     }
 
+    /// As [`FileDisk::open_read_only`], without a lock: another process may have it, and write to
+    /// it meanwhile.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_beside(path: &Path) -> io::Result<Self> {
+        let (file, notice) = open_direct_beside(path)?;
+        Self::of_opened(path, file, notice)
+    }
+
     fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
-        let device = is_block_device(path);
-        if device {
+        if is_block_device(path) {
             // On a device this flag says: not while it is mounted or otherwise in use.
             options.custom_flags(libc::O_EXCL);
         }
-        let (mut file, notice) = open_direct(options, path)?;
+        let (file, notice) = open_direct(options, path)?;
         lock(&file, path)?;
+        Self::of_opened(path, file, notice)
+    }
+
+    fn of_opened(path: &Path, mut file: File, notice: Option<String>) -> io::Result<Self> {
         let len_bytes = file.seek(SeekFrom::End(0))? / FRAME_BYTES as u64 * FRAME_BYTES as u64;
         let mut disk = Self::over(file, len_bytes, notice);
-        if device {
+        if is_block_device(path) {
             disk.calls_mut().units = Units::all_written();
         }
         Ok(disk)

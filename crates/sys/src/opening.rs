@@ -36,12 +36,26 @@ pub(crate) fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Opens past the page cache; through it, with a notice, where the filesystem refuses that.
+/// Opens past the page cache, to be written or at least read by nobody else; through it, with a
+/// notice, where the filesystem refuses that.
 pub(crate) fn open_direct(
     options: &mut OpenOptions,
     path: &Path,
 ) -> io::Result<(File, Option<String>)> {
     let flags = if is_block_device(path) { libc::O_EXCL } else { 0 };
+    open_flagged(options, path, flags)
+}
+
+/// The same to read what others have.
+pub(crate) fn open_direct_beside(path: &Path) -> io::Result<(File, Option<String>)> {
+    open_flagged(&mut OpenOptions::new(), path, 0)
+}
+
+fn open_flagged(
+    options: &mut OpenOptions,
+    path: &Path,
+    flags: i32,
+) -> io::Result<(File, Option<String>)> {
     options.read(true);
     match while_in_use(IN_USE_WAIT, || options.custom_flags(flags | libc::O_DIRECT).open(path)) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {

@@ -13,11 +13,13 @@ use format::{Entry, Place, RecordHeader, RecordPlaces, Seal};
 use crate::StoreError;
 use crate::chunks::groups::Image;
 use crate::chunks::medium::Medium;
-use crate::log::ahead::{Ahead, window_blocks};
+use crate::log::ahead::{Ahead, WINDOW_BLOCKS, window_blocks};
 use crate::log::copied_header::{header_in_copy, places_of};
 
 /// Places at which the first record of a segment can be.
 const ENTRIES: u32 = 4;
+/// What most records have for header and entries at most.
+const HEADER_WINDOW_BLOCKS: usize = 4;
 
 /// The rows of a segment at which its first record can be, in their order.
 pub(crate) fn entry_blocks(segment_rows: u32) -> impl Iterator<Item = u32> + Clone {
@@ -49,6 +51,8 @@ pub(crate) struct LogReader<'a> {
     window: Vec<FrameMut>,
     /// Where it begins.
     window_place: Place,
+    /// How much is read at once, in blocks.
+    window_blocks: usize,
     /// What is read before it is asked for, if anything.
     ahead: Option<Ahead>,
     /// A segment that the log may go on in, and what stands where its first record can be.
@@ -66,7 +70,15 @@ struct Entrance {
 
 impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
-        Self { medium, window: Vec::new(), window_place: Place::NONE, ahead: None, next: None }
+        let (window, window_place) = (Vec::new(), Place::NONE);
+        let window_blocks = WINDOW_BLOCKS as usize;
+        Self { medium, window, window_place, window_blocks, ahead: None, next: None }
+    }
+
+    /// One for who wants nothing of a record but header and entries, and leaves the device to
+    /// others as far as can be.
+    pub(crate) fn of_headers(medium: &'a Medium) -> Self {
+        Self { window_blocks: HEADER_WINDOW_BLOCKS, ..Self::new(medium) }
     }
 
     /// One for who follows the log and has to do with each record: the device reads on meanwhile,
@@ -140,7 +152,8 @@ impl<'a> LogReader<'a> {
         place: Place,
         mut window: Vec<FrameMut>,
     ) -> Result<Vec<FrameMut>, StoreError> {
-        window.resize_with(window_blocks(self.medium, place), FrameMut::stale);
+        let blocks = window_blocks(self.medium, place).min(self.window_blocks);
+        window.resize_with(blocks, FrameMut::stale);
         if self.medium.disk.read(place, &mut window).is_err() {
             // A bad block must not stand for its neighbours.
             window.truncate(1);

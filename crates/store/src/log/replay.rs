@@ -157,6 +157,23 @@ pub(crate) fn next_record(
     Err(StoreError::Damaged(format!("block {block} of segment {segment} {text} {lsn} of the log")))
 }
 
+/// As [`next_record`], in a log that somebody else goes on with: what is not found there may still
+/// come, and what can't be read either.
+pub(crate) fn next_record_in_use(
+    reader: &mut LogReader<'_>,
+    position: &LogPosition,
+    epoch: u64,
+) -> Result<Option<Found>, StoreError> {
+    let mut best = Best::of(position, epoch);
+    for at in reader.places(position) {
+        match reader.record(&at, best.least_epoch) {
+            Err(StoreError::Io(_)) => {}
+            found => best.take(reader.medium, at, found?)?,
+        }
+    }
+    Ok(best.found)
+}
+
 /// As [`next_record`], where no header is right.
 fn next_record_by_copy(
     reader: &mut LogReader<'_>,

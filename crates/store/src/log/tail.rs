@@ -91,6 +91,11 @@ impl Tail {
         self.epoch = epoch;
     }
 
+    /// The log is on this medium from here on, which says the same of its segments.
+    pub(crate) fn go_on(&mut self, disk: &Shared) {
+        self.disk = disk.clone();
+    }
+
     /// Recovery has applied the record before `position`, of so many rows of its segment; `own` is
     /// what the next record has a copy of.
     pub(crate) fn recovered(&mut self, position: LogPosition, own: Arc<[u8]>, rows: u32) {

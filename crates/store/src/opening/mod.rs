@@ -12,33 +12,26 @@
 //! | and a record of a later epoch in the following segment | the log went on there instead |
 //! | such a record that is right on some devices and not on others | it is made right on all |
 //!
-//! * `replay`: following the log, `fetching`: what its records need is read for many of them at
-//!   once, `relief`: checkpoints in the midst of that.
+//! * `recovery`: from a checkpoint to a store, `replay`: following the log, `fetching`: what its
+//!   records need is read for many of them at once, `relief`: checkpoints in the midst of that,
+//! * `follower`: the same beforehand, for a pool that somebody else still uses.
 
 pub(crate) mod fetching;
+pub mod follower;
+mod recovery;
 pub(crate) mod relief;
 pub(crate) mod replay;
 
 use std::sync::atomic::Ordering;
 
-use format::geometry::PARITY_COLUMNS;
-use format::parts_map::COLUMNS_MIN;
-use format::{ChunkId, Features, FormatError, FormatVersion, Geometry, Place, Superblock};
+use format::{Features, FormatError, FormatVersion, Geometry, Place, Superblock};
 use segments::{Device, DeviceSet, Local, Shared, StripePlan};
 
-use crate::checkpoint::load::load_checkpoint;
-use crate::chunks::medium::Medium;
-use crate::chunks::memory::Budgets;
-use crate::log::checkpointer::Checkpointer;
 use crate::log::incarnation;
-use crate::log::plausible;
-use crate::opening::relief::Relief;
-use crate::opening::replay::replay;
+use crate::opening::follower::Follower;
+use crate::opening::recovery::Recovery;
 use crate::upkeep::Store;
-use crate::upkeep::grow::{extend, grown_geometry};
 use crate::upkeep::upgrade::to_latest;
-use crate::world::{State, World};
-use crate::writer::Writer;
 use crate::{OpenOptions, StoreError};
 
 /// What a pool is recovered for.
@@ -167,6 +160,32 @@ impl Store {
         Ok(store)
     }
 
+    /// As [`Store::open`], of a pool that another process has used until now, and that a
+    /// [`Follower`] has followed: where that has what recovery needs, only the log behind it is
+    /// read. Whether it had.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn take_over(
+        disk: impl Into<Shared>,
+        options: OpenOptions,
+        follower: Follower,
+    ) -> Result<(Store, bool), StoreError> {
+        let disk = disk.into();
+        disk.write_and_flush(&mut || Ok(()))?;
+        let root = disk.read_root()?;
+        disk.lay_out(root.geometry);
+        let followed = follower.recovery_on(&disk, &root, &options);
+        let was_followed = followed.is_some();
+        let recovery = match followed {
+            Some(recovery) => recovery,
+            None => Recovery::begin(disk, options, Purpose::Use)?,
+        };
+        let mut store = recovery.finish(true)?;
+        store.begin_epoch()?;
+        Ok((store, was_followed))
+    }
+
     /// Opens a pool that nobody uses and makes it hold `capacity_bytes`, and its disk longer where
     /// it is shorter. All that recovery has to write goes to the new segments first: so this also
     /// works where a pool is so full that [`Store::open`] finds no way on.
@@ -192,48 +211,7 @@ impl Store {
     }
 
     fn recover(disk: Shared, options: OpenOptions, purpose: Purpose) -> Result<Store, StoreError> {
-        let superblock = disk.read_root()?;
-        plausible::check_superblock(&superblock)?;
-        let geometry = superblock.geometry;
-        disk.lay_out(geometry);
-        options.tuning.check(geometry)?;
-        if superblock.features.has_parts() {
-            // Where devices come and go segments may become as narrow as that.
-            let columns = COLUMNS_MIN - PARITY_COLUMNS as u8;
-            options.tuning.check(Geometry { columns, ..geometry })?;
-        }
-        if purpose != Purpose::Look && superblock.features.unknown().read_compatible != 0 {
-            let text = "it has a feature that is not known, and can only be looked at";
-            return Err(StoreError::Newer(text.into()));
-        }
-        let medium = Medium::new(disk, &superblock, options.tuning);
-        if purpose != Purpose::Look {
-            medium.mends.allow();
-        }
-        let mut checkpointer = Checkpointer::new(superblock.clone());
-        let budgets = Budgets::split(options.memory_bytes, geometry.usable_bytes());
-        let (world, state) = load_checkpoint(medium, budgets, &mut checkpointer)?;
-        let epoch = superblock.epoch;
-        let mut writer = Writer::new(state, epoch, &options, superblock.log, &world.medium);
-        writer.note_checkpoint(&checkpointer);
-        if let Purpose::Grow { capacity_bytes } = purpose {
-            let (device_bytes, grown) = grown_geometry(&superblock, capacity_bytes)?;
-            world.medium.disk.grow(device_bytes)?;
-            extend(&world, &mut writer, &mut checkpointer, device_bytes, grown);
-        }
-        writer.find_ids((&world).into(), 0, 1);
-        let keep =
-            [superblock.log.segment, superblock.log.next_segment, superblock.metadata_segment];
-        let dead = writer.state.segments.dead(&keep.into());
-        let may_write = purpose != Purpose::Look;
-        let mut relief =
-            Relief::new(may_write.then_some(&mut checkpointer), options.checkpoint_log_bytes, dead);
-        replay(&world, &mut writer, &superblock, &mut relief)?;
-        release_staged(&world, &mut writer.state);
-        world.comparisons.forget_sessions();
-        writer.state.segments.know_from(writer.log.position().lsn);
-        world.begin_refill(writer.state.next_chunk);
-        Ok(Store::assemble(world, writer, checkpointer, options))
+        Recovery::begin(disk, options, purpose)?.finish(purpose != Purpose::Look)
     }
 
     /// From here on records of the epoch before are refused, and the pool is of the version that it
@@ -299,17 +277,4 @@ fn random_of(entropy: &[u8; 64]) -> [u8; 16] {
 /// Where the first record must not be found by accident: what was there before is wiped.
 fn first_records() -> [Place; 2] {
     [1, 2].map(|segment| Place::of_block(segment, 0))
-}
-
-/// The log has ended. Staged chunks belong to a command that was not finished, or to none at all:
-/// they go. One whose row can't be read stays staged, and its space in use.
-fn release_staged(world: &World, state: &mut State) {
-    state.replaying = false;
-    for (first, count) in std::mem::take(&mut state.staged) {
-        for id in first..first + u64::from(count) {
-            if world.free_unnamed_chunk(state, ChunkId(id)).is_err() {
-                state.staged.insert(id, 1);
-            }
-        }
-    }
 }

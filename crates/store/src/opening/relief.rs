@@ -59,6 +59,11 @@ impl<'a> Relief<'a> {
         Self { checkpointer, log_bytes, is_ahead_known: false, dead, refused_blocks: 0 }
     }
 
+    /// For who may never write.
+    pub(crate) fn none() -> Self {
+        Self::new(None, 0, Vec::new())
+    }
+
     /// Whether anything may be written.
     pub(crate) fn may_write(&self) -> bool {
         self.checkpointer.is_some()

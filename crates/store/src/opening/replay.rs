@@ -9,7 +9,7 @@ use crate::apply::bring::Payload;
 use crate::log::log_reader::LogReader;
 use crate::log::mend::mend_record;
 use crate::log::plausible::{check_log_segments, payload_is_intact};
-use crate::log::replay::{Found, next_record, no_record_is_lost};
+use crate::log::replay::{Found, next_record, next_record_in_use, no_record_is_lost};
 use crate::opening::fetching::Fetching;
 use crate::opening::relief::Relief;
 use crate::world::World;
@@ -18,17 +18,24 @@ use crate::writer::Writer;
 /// How many records are applied together: what they need is read together.
 const RECORDS_TOGETHER: usize = 64;
 
-/// Follows the log from the checkpoint's position to its end.
-pub(crate) fn replay(
+/// A record that was applied: where it is, and its epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Applied {
+    pub(super) at: LogPosition,
+    pub(super) epoch: u64,
+}
+
+/// Follows the log from the writer's position to its end; `last` is the record before that.
+pub(super) fn replay(
     world: &World,
     writer: &mut Writer,
-    superblock: &Superblock,
+    (superblock, last): (&Superblock, Option<Applied>),
     relief: &mut Relief<'_>,
 ) -> Result<(), StoreError> {
+    let mut epoch = last.map_or(0, |last| last.epoch);
     let mut reader = LogReader::reading_ahead(&world.medium);
     let mut fetching = Fetching::new(world);
-    let mut position = superblock.log;
-    let mut epoch = 0;
+    let mut position = writer.log.position();
     open_segments(writer, &position, epoch)?;
     loop {
         // Records whose payload may be torn: they wait until a later one says that it was flushed.
@@ -57,6 +64,63 @@ pub(crate) fn replay(
         (position, epoch) = (writer.log.position(), torn_epoch + 1);
     }
     no_record_is_lost(&mut reader, &writer.log.position())
+}
+
+/// How far the log of a pool that somebody else uses was followed.
+pub(super) struct Followed {
+    /// Records that were applied.
+    pub(super) records: usize,
+    /// Whether no more were found.
+    pub(super) is_all: bool,
+}
+
+/// Follows the log of a pool that somebody else uses, as far as later records say that it is
+/// durable, and not much further than `most` records. `last` is the last that was applied.
+pub(super) fn follow(
+    world: &World,
+    writer: &mut Writer,
+    (superblock, last): (&Superblock, &mut Option<Applied>),
+    most: usize,
+) -> Result<Followed, StoreError> {
+    let mut reader = LogReader::of_headers(&world.medium);
+    let (mut fetching, mut relief) = (None, Relief::none());
+    let mut position = writer.log.position();
+    let (first_lsn, mut epoch) = (position.lsn, last.map_or(0, |last| last.epoch));
+    let (mut unsure, mut flushed) = (Vec::<Found>::new(), 0);
+    open_segments(writer, &position, epoch)?;
+    let mut is_all = false;
+    while writer.log.position().lsn - first_lsn < most as u64 {
+        let Some(found) = next_record_in_use(&mut reader, &position, epoch)? else {
+            is_all = true;
+            break;
+        };
+        no_superblock_is_lost(&found.header, superblock.epoch)?;
+        epoch = found.header.epoch;
+        position = found.behind();
+        flushed = flushed.max(found.header.flushed_lsn);
+        unsure.push(found);
+        if unsure.len() >= RECORDS_TOGETHER {
+            let sure = note_last(take_sure(&mut unsure, flushed), last);
+            // It costs something to have one, and mostly nothing has come.
+            let fetching = fetching.get_or_insert_with(|| Fetching::new(world));
+            apply_before(world, writer, sure, (fetching, &mut relief))?;
+        }
+    }
+    let sure = note_last(take_sure(&mut unsure, flushed), last);
+    if !sure.is_empty() || fetching.is_some() {
+        let fetching = fetching.get_or_insert_with(|| Fetching::new(world));
+        apply_before(world, writer, sure, (fetching, &mut relief))?;
+        apply_before(world, writer, Vec::new(), (fetching, &mut relief))?;
+    }
+    Ok(Followed { records: (writer.log.position().lsn - first_lsn) as usize, is_all })
+}
+
+/// Notes which of these records is the last: all of them will be applied.
+fn note_last(records: Vec<Found>, last: &mut Option<Applied>) -> Vec<Found> {
+    if let Some(Found { at, header, .. }) = records.last() {
+        *last = Some(Applied { at: *at, epoch: header.epoch });
+    }
+    records
 }
 
 /// Takes the first of these records, up to the last that was flushed.

@@ -12,6 +12,7 @@ mod failed_copies;
 mod failing;
 mod features;
 mod fetching;
+mod follower;
 mod full;
 mod grow;
 mod holes;
