@@ -64,12 +64,15 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
 }
 
 /// The simulator over some seeds: histories, those in small segments, those with misplaced writes,
-/// those of several devices, and worlds of the whole array.
+/// those of several devices, both also with somebody who follows and takes over, and worlds of the
+/// whole array.
 pub fn round(root: &Path, seeds: std::ops::Range<u64>) -> Result<bool> {
     Ok(simulator(root, seeds.clone(), &[])?
         && simulator(root, seeds.clone(), &["--small"])?
         && simulator(root, seeds.clone(), &["--misplaced"])?
         && simulator(root, seeds.clone(), &["--devices"])?
+        && simulator(root, seeds.clone(), &["--small", "--follow"])?
+        && simulator(root, seeds.clone(), &["--devices", "--follow"])?
         && simulator(root, seeds, &["--array"])?)
 }
 

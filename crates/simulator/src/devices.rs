@@ -16,6 +16,7 @@
 
 mod drive;
 mod faults;
+mod following;
 mod members;
 mod promise;
 mod seen;
@@ -25,7 +26,7 @@ mod turns;
 use std::sync::{Arc, Mutex};
 
 use segments::{Device, DeviceSet, DeviceSetError, DeviceState, Segments as _};
-use store::{Durability, Store};
+use store::{Durability, Follower, Store};
 
 use crate::commits::Ground;
 use crate::desk::Desk;
@@ -78,6 +79,9 @@ struct World {
     moving: Option<u64>,
     /// How many columns of data each segment had when that was last looked at.
     widths: Vec<u8>,
+    /// Who follows the pool, and the chances of when.
+    follower: Option<Follower>,
+    follower_rng: Rng,
     seen: Seen,
 }
 
@@ -89,7 +93,7 @@ struct Pool {
 }
 
 /// The plan of a seed: what of it has to do with one disk does not count.
-fn plan_of(seed: u64, steps: u64, keeps_log: bool) -> Plan {
+fn plan_of(seed: u64, steps: u64, with: With) -> Plan {
     let durability = [Durability::Commit, Durability::Flush][(seed / 2 % 2) as usize];
     let small = Plan::small_segments(seed / 4 * 8 + seed % 2 * 2, durability);
     Plan {
@@ -99,22 +103,33 @@ fn plan_of(seed: u64, steps: u64, keeps_log: bool) -> Plan {
         may_be_full: false,
         upgrade: Upgrade::Made,
         steps_beside: 2,
-        log: keeps_log,
+        log: with.log,
+        follows: with.follows,
         ..small
     }
 }
 
-/// Runs what a seed stands for; keeps each I/O as a line, if it is to.
+/// What a run has beside what its seed stands for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct With {
+    /// Somebody follows the pool while it is used, and takes over in crashes.
+    pub follows: bool,
+    /// Each I/O is kept as a line.
+    pub log: bool,
+}
+
+/// Runs what a seed stands for.
 ///
 /// # Errors
 /// What was wrong, after how many steps, and the lines.
-pub fn run(seed: u64, steps: u64, keeps_log: bool) -> Result<Seen, (u64, String, Vec<String>)> {
-    let plan = plan_of(seed, steps, keeps_log);
-    let power = Power::with_log(keeps_log);
+pub fn run(seed: u64, steps: u64, with: With) -> Result<Seen, (u64, String, Vec<String>)> {
+    let plan = plan_of(seed, steps, with);
+    let power = Power::with_log(with.log);
     let mut step = 0;
     let result = World::new(plan, power.clone()).and_then(|mut world| {
         while step < steps {
             world.step()?;
+            world.follow();
             step += 1;
         }
         world.end()
@@ -187,6 +202,9 @@ impl World {
             sharing: [count as usize; 2],
             moving: None,
             widths: Vec::new(),
+            follower: None,
+            // Other runs are what they are without it.
+            follower_rng: Rng::new(!plan.seed),
             seen: Seen::default(),
         })
     }
@@ -306,8 +324,7 @@ impl World {
             self.power.set_fuse(Some(self.rng.between(1, 60)));
         }
         let opened = self.open_devices()?;
-        let options = options(&self.plan, self.openings);
-        let store = match Store::open(opened.clone(), options) {
+        let store = match self.open_store(&opened) {
             Ok(store) if !self.power.has_failed() => store,
             Err(error) if !self.power.has_failed() => return Err(format!("recovery: {error}")),
             _ => {

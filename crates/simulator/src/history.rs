@@ -1,6 +1,7 @@
 //! One history: from a seed to a verdict.
 
 mod administer;
+mod following;
 mod kept;
 mod opening;
 mod turns;
@@ -11,7 +12,7 @@ use format::{Features, FormatVersion};
 pub(crate) use kept::Kept;
 pub use opening::OPEN_IOS;
 pub(crate) use opening::read_state;
-use store::{Change, Durability, OpenOptions, Store, StoreError, VolumeChange};
+use store::{Change, Durability, Follower, OpenOptions, Store, StoreError, VolumeChange};
 pub(crate) use turns::{Meanwhile, beside};
 
 use crate::desk::Desk;
@@ -40,6 +41,9 @@ struct History {
     /// The number of the version of the pool, and whether it has all features.
     form: (u32, bool),
     openings_struck: usize,
+    /// Who follows the pool, and the chances of when.
+    follower: Option<Follower>,
+    follower_rng: Rng,
     done: Summary,
 }
 
@@ -53,6 +57,7 @@ pub fn run(plan: &Plan) -> Result<Summary, Failure> {
     let result = History::new(plan, disk.clone()).and_then(|mut history| {
         while step < plan.steps {
             history.step()?;
+            history.follow();
             step += 1;
         }
         history.end()
@@ -159,6 +164,9 @@ impl History {
             capacity_bytes_next: None,
             openings_struck: 0,
             form: (of.0.number(), of.1 == Features::KNOWN),
+            follower: None,
+            // Other histories are what they are without it.
+            follower_rng: Rng::new(!plan.seed),
             done: Summary::default(),
             store: Some(store),
             desk: Arc::new(Mutex::new(desk)),

@@ -4,9 +4,10 @@
 //! simulator --seeds 1..1000 [--durability commit|flush] [--steps N] [--full]
 //! simulator --seed N --trace
 //! simulator --seeds 1..1000 --small [--memory BYTES] [--reserve DIVISOR]
+//! simulator --seeds 1..1000 --small --follow
 //! simulator --seeds 1..1000 --misplaced
 //! simulator --seeds 1..1000 --array [--steps N] [--first]
-//! simulator --seeds 1..1000 --devices [--steps N] [--first]
+//! simulator --seeds 1..1000 --devices [--follow] [--steps N] [--first]
 //! ```
 
 use std::process::ExitCode;
@@ -17,7 +18,8 @@ use simulator::{Plan, Summary, array, devices, run};
 use store::Durability;
 
 const USAGE: &str = "usage: simulator [--seeds FROM..TO | --seed N] [--durability commit|flush] \
-                     [--steps N] [--full | --small] [--memory BYTES] [--reserve DIVISOR] [--trace] \
+                     [--steps N] [--full | --small] [--follow] [--memory BYTES] \
+                     [--reserve DIVISOR] [--trace] \
                      [--misplaced | --array [--first] | --devices [--first]]";
 
 struct Arguments {
@@ -27,6 +29,8 @@ struct Arguments {
     full: bool,
     /// Segments of 64 KiB.
     small: bool,
+    /// Somebody follows the pool, and takes over.
+    follow: bool,
     /// Memory of the store, whatever the seed says.
     memory_bytes: Option<u64>,
     /// One in so many segments is kept from data.
@@ -50,6 +54,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         steps: None,
         full: false,
         small: false,
+        follow: false,
         memory_bytes: None,
         reserve_divisor: None,
         trace: false,
@@ -84,6 +89,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             }
             "--full" => arguments.full = true,
             "--small" => arguments.small = true,
+            "--follow" => arguments.follow = true,
             "--trace" => arguments.trace = true,
             "--misplaced" => arguments.misplaced = true,
             "--array" => arguments.array = true,
@@ -109,6 +115,7 @@ fn plan(arguments: &Arguments, seed: u64, durability: Durability) -> Plan {
     let divisor = arguments.reserve_divisor.unwrap_or(plan.tuning.reserve_divisor);
     plan.tuning.reserve_divisor = divisor;
     plan.log = arguments.trace;
+    plan.follows = arguments.follow;
     plan
 }
 
@@ -190,7 +197,8 @@ fn pools_on_devices(arguments: &Arguments) -> u64 {
     let mut failures = 0;
     let mut all = devices::Seen::default();
     for seed in arguments.seeds.clone() {
-        match devices::run(seed, arguments.steps.unwrap_or(devices::STEPS), arguments.trace) {
+        let with = devices::With { follows: arguments.follow, log: arguments.trace };
+        match devices::run(seed, arguments.steps.unwrap_or(devices::STEPS), with) {
             Ok(seen) => {
                 all += seen;
                 if arguments.trace {

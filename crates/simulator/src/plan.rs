@@ -96,6 +96,8 @@ pub struct Plan {
     pub earlier: Earlier,
     /// Whether free segments are discarded: whatever is read there later is wrong.
     pub discard: bool,
+    /// Whether somebody follows the pool while it is used, and takes over in crashes and kills.
+    pub follows: bool,
     /// Whether every I/O and answer is kept as a line.
     pub log: bool,
 }
@@ -144,6 +146,7 @@ impl Plan {
                 _ => Earlier::V3Leaves,
             },
             discard: (seed / 7).is_multiple_of(3),
+            follows: false,
             log: false,
         }
     }
@@ -258,6 +261,10 @@ pub struct Summary {
     pub failed_flushes: u64,
     /// How often all was checked and read, and compared with the model.
     pub checks: u64,
+    /// Records that somebody else applied while the pool was used.
+    pub followed: u64,
+    /// How often what they came to was taken over; and how often it was of no use.
+    pub takeovers: [u64; 2],
 }
 
 impl Summary {
@@ -288,6 +295,8 @@ impl AddAssign<&Summary> for Summary {
         self.hindered_writes += other.hindered_writes;
         self.failed_flushes += other.failed_flushes;
         self.checks += other.checks;
+        self.followed += other.followed;
+        self.takeovers.iter_mut().zip(other.takeovers).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -297,6 +306,7 @@ impl std::fmt::Display for Summary {
         let Self { checkpoints, turns, read_count, io_count, crashes, .. } = self;
         let Self { recovery_crashes, kills, write_errors, .. } = self;
         let Self { refused_writes, hindered_writes, failed_flushes, checks, trace, .. } = self;
+        let Self { followed, takeovers: [taken, useless], .. } = self;
         let operations = self.operations();
         writeln!(
             f,
@@ -310,6 +320,10 @@ impl std::fmt::Display for Summary {
              {write_errors} write errors, {refused_writes} writes at bad places, \
              {hindered_writes} writes hindered, {failed_flushes} failed flushes, \
              {checks} checks against the model"
+        )?;
+        writeln!(
+            f,
+            "{followed} records followed, {taken} takeovers from there, {useless} from a checkpoint"
         )?;
         write!(f, "{io_count} writes and flushes, {read_count} reads, trace {trace:016x}")
     }

@@ -29,6 +29,22 @@ fn histories_in_small_segments_with_answers_from_memory() {
     assert!(sum.crashes > 100 && sum.kills > 30 && sum.checkpoints > 200, "{sum}");
 }
 
+/// Somebody follows the pool all the time, and goes on from where it is whenever that ends.
+#[test]
+fn who_followed_a_pool_finds_in_it_what_a_recovery_finds() {
+    let mut sum = Summary::default();
+    for seed in (0..48).filter(has_room) {
+        let durability = [Durability::Commit, Durability::Flush][seed as usize % 2];
+        let plan = Plan::small_segments(seed, durability);
+        match run(&Plan { follows: true, ..plan }) {
+            Ok(summary) => sum += &summary,
+            Err(failure) => panic!("{durability:?}: {failure}"),
+        }
+    }
+    let [taken, useless] = sum.takeovers;
+    assert!(taken > 100 && useless > 50 && sum.followed > 1000, "{sum}");
+}
+
 /// The log goes through some segments while a checkpoint waits for each of its writes: what is
 /// freed too early is used at once.
 #[test]

@@ -33,6 +33,10 @@ pub struct Seen {
     /// How often the promise was looked at, by a disk each time; and how often by those that open
     /// without a word.
     pub promises: [u64; 2],
+    /// Records that somebody else applied while the pool was used.
+    pub followed: u64,
+    /// How often what they came to was gone on from; and how often it was of no use.
+    pub takeovers: [u64; 2],
     /// With too few disks: how many reads were right, and how many were refused.
     pub too_few: [u64; 2],
 }
@@ -57,6 +61,8 @@ impl std::ops::AddAssign for Seen {
         self.checkpoints += other.checkpoints;
         add(&mut self.promises, &other.promises);
         add(&mut self.too_few, &other.too_few);
+        self.followed += other.followed;
+        add(&mut self.takeovers, &other.takeovers);
     }
 }
 
@@ -90,6 +96,11 @@ impl std::fmt::Display for Seen {
             f,
             "{removed} removed, {kept} kept after all; {began} times columns began to be moved, \
              {ended} times that had an end; {narrower} segments became narrower, {wider} wider"
+        )?;
+        let (followed, [taken, useless]) = (self.followed, self.takeovers);
+        writeln!(
+            f,
+            "{followed} records followed, {taken} takeovers from there, {useless} from a checkpoint"
         )?;
         write!(
             f,
