@@ -117,6 +117,14 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
             });
         }
     });
+    report.check("a takeover goes on from what was followed", || {
+        let log = array.log();
+        let [followed, not] =
+            ["the log was followed by", "the pool was recovered from its checkpoint"]
+                .map(|text| log.matches(text).count());
+        ensure!(followed > 0, "{followed} takeovers did, and {not} did not:\n{log}");
+        Ok(format!("{followed} of {}", followed + not))
+    });
     report.check("two controllers stopped, nothing is wrong with the pool", || {
         array.stop()?;
         array.inspect().map(|_| String::new())

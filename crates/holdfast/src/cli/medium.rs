@@ -10,7 +10,7 @@ use segments::{
 use sys::FileDisk;
 
 use super::failure::Failure;
-use super::place::{Place, Places, open_disk, open_disk_to_read};
+use super::place::{Place, Places, open_disk, open_disk_beside, open_disk_to_read};
 
 /// A device that has not said by then what it is counts as missing. A disk that stands still has to
 /// spin up.
@@ -28,6 +28,8 @@ pub enum Use {
     Read,
     /// The same, as far as it can be: on too few devices as well.
     Salvage,
+    /// To be read while another process uses it.
+    Follow,
 }
 
 /// What a pool is on.
@@ -99,7 +101,7 @@ impl Medium {
                     disks.into_iter().map(|(disk, name)| Device::of_file(disk, name)).collect();
                 let set = match purpose {
                     Use::Write { may_miss } => DeviceSet::open(devices, may_miss),
-                    Use::Read => DeviceSet::open(devices, true),
+                    Use::Read | Use::Follow => DeviceSet::open(devices, true),
                     Use::Salvage => DeviceSet::open_to_salvage(devices),
                 };
                 let set = set.map_err(|error| Failure::Refused(error.to_string()))?;
@@ -221,6 +223,7 @@ fn open(place: &Place, purpose: Use) -> Answer {
     let disk = match purpose {
         Use::Write { .. } => open_disk(place),
         Use::Read | Use::Salvage => open_disk_to_read(place),
+        Use::Follow => open_disk_beside(place),
     }?;
     let is_of_several = has_labels_of_several(&disk);
     Ok((disk, is_of_several))

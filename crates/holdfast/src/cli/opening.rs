@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use array::{Array, Settings};
 use block::ArrayIdentity;
 use front::PortOptions;
-use store::{Store, StoreError};
+use store::{Follower, OpenOptions, Store, StoreError};
 
 use super::access::HostAccess;
 use super::args::ServeArgs;
@@ -55,10 +55,12 @@ pub fn open(
     if let Some(devices) = medium.several() {
         devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));
     }
-    let store = Arc::new(
-        Store::open(medium.segments(), turn.store_options(config))
-            .map_err(|error| of_opening(error, places.first()))?,
-    );
+    let options_of_store = turn.store_options(config);
+    let opened = match turn.follower {
+        None => Store::open(medium.segments(), options_of_store),
+        Some(follower) => take_over(&medium, options_of_store, follower),
+    };
+    let store = Arc::new(opened.map_err(|error| of_opening(error, places.first()))?);
     let array = Arc::new(Array::open(store.clone(), config.durability == Durability::Flush)?);
     let settings = array.change_settings(config.settings()?)?;
     let (portals, elsewhere) = ports(&array, options, turn.own)?;
@@ -104,6 +106,24 @@ pub fn open(
         gives_way,
     };
     Ok((opened, serving))
+}
+
+/// Goes on from where a follower is, if that is of use.
+fn take_over(
+    medium: &Medium,
+    options: OpenOptions,
+    follower: Follower,
+) -> Result<Store, StoreError> {
+    let (records, began) = (follower.records(), Instant::now());
+    let (store, was_followed) = Store::take_over(medium.segments(), options, follower)?;
+    let took_ms = began.elapsed().as_millis();
+    match was_followed {
+        true => {
+            tracing::info!("the log was followed by {records} records; the rest took {took_ms} ms")
+        }
+        false => tracing::info!("the pool was recovered from its checkpoint, in {took_ms} ms"),
+    }
+    Ok(store)
 }
 
 /// The ports of this controller, and those of the other one. All have one order, so that each has

@@ -223,6 +223,11 @@ pub fn open_disk_to_read(place: &Place) -> Result<FileDisk, Failure> {
         .map_err(|error| of_disk(place, &error))
 }
 
+/// The same while another process uses the pool.
+pub fn open_disk_beside(place: &Place) -> Result<FileDisk, Failure> {
+    FileDisk::open_beside(&place.data).map_err(|error| of_disk(place, &error))
+}
+
 fn of_disk(place: &Place, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy => {

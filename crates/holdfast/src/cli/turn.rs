@@ -6,17 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
-use store::OpenOptions;
+use store::{Follower, OpenOptions};
 
 use super::args::{Common, ServeArgs};
 use super::config::Config;
 use super::discover::user_directory;
 use super::failure::Failure;
+use super::medium::{Medium, Use};
 use super::output::{Form, show};
+use super::place::Places;
 use super::private;
 use super::serve::of_serving;
-use crate::serve::controllers::{Claim, Controller, FollowOptions, Followed, Meeting, follow};
-use crate::serve::{Kept, tell_ready, thread_count};
+use crate::serve::controllers::{
+    Claim, Controller, FollowOptions, Followed, Meeting, OpenBeside, Standby, follow,
+};
+use crate::serve::{Kept, ServeError, tell_ready, thread_count};
 
 /// This process may open the pool.
 pub struct Turn {
@@ -30,6 +34,8 @@ pub struct Turn {
     pub kept: Kept,
     /// The incarnation in which another controller has served until now.
     takes_over: Option<u64>,
+    /// What it has recovered of the pool by following it.
+    pub follower: Option<Follower>,
     /// Set once it is to leave the pool to the other one.
     pub gives_way: Arc<AtomicBool>,
 }
@@ -37,18 +43,12 @@ pub struct Turn {
 impl Turn {
     fn alone(kept: Kept) -> Self {
         let (own, gives_way) = (Controller::Ct0, Arc::default());
-        Self { own, claim: None, meeting: None, kept, takes_over: None, gives_way }
+        let (claim, meeting, takes_over, follower) = (None, None, None, None);
+        Self { own, claim, meeting, kept, takes_over, follower, gives_way }
     }
 
-    fn of_two(
-        own: Controller,
-        claim: Claim,
-        meeting: Meeting,
-        kept: Kept,
-        takes_over: Option<u64>,
-    ) -> Self {
-        let (claim, meeting) = (Some(claim), Some(meeting));
-        Self { own, claim, meeting, kept, takes_over, gives_way: Arc::default() }
+    fn of_two(own: Controller, claim: Claim, meeting: Meeting, kept: Kept) -> Self {
+        Self { own, claim: Some(claim), meeting: Some(meeting), ..Self::alone(kept) }
     }
 
     /// How the store is opened.
@@ -71,20 +71,43 @@ pub fn take(
     private::make_directory(&directory).map_err(refuse)?;
     let meeting = Meeting::new(&directory, pool);
     if let Some(claim) = Claim::try_take(&meeting).map_err(refuse)? {
-        return Ok(Some(Turn::of_two(own, claim, meeting, kept, None)));
+        return Ok(Some(Turn::of_two(own, claim, meeting, kept)));
     }
     let own_portals = options.iscsi.iter().filter(|arg| arg.controller == own);
     let portals: Vec<_> = own_portals.map(|arg| arg.address).collect();
     let linked = announcement(common.form, own, &portals);
     let threads = thread_count(config.threads);
     let following = FollowOptions { own, meeting: meeting.clone(), portals, kept, threads };
-    match follow(following, linked).map_err(of_serving)? {
+    let standby = standby(options, config, pool)?;
+    let followed = follow(following, linked).map_err(of_serving)?;
+    let follower = standby.and_then(Standby::end);
+    match followed {
         Followed::Stopped => Ok(None),
-        Followed::Owner { claim, kept, incarnation } => {
+        Followed::Owner { claim, kept, incarnation: takes_over } => {
             tracing::warn!("{} has the pool now", own.name());
-            Ok(Some(Turn::of_two(own, claim, meeting, kept, incarnation)))
+            let turn = Turn::of_two(own, claim, meeting, kept);
+            Ok(Some(Turn { takes_over, follower, ..turn }))
         }
     }
+}
+
+/// Follows the pool. Not where it may be opened on devices that know less than those that it is on.
+fn standby(
+    options: &ServeArgs,
+    config: &Config,
+    pool: &[PathBuf],
+) -> Result<Option<Standby>, Failure> {
+    if options.devices_missing {
+        return Ok(None);
+    }
+    let pool = pool.to_vec();
+    let open = move || {
+        let (places, _) = Places::of_existing_or_new(&pool)?;
+        Medium::open(&places, Use::Follow).map(|medium| medium.segments())
+    };
+    let open: OpenBeside = Box::new(move || open().map_err(|failure| failure.to_string()));
+    let started = Standby::start(open, config.store_options());
+    started.map(Some).map_err(|error| of_serving(ServeError::Start(error)))
 }
 
 /// Reports that hosts can connect here.

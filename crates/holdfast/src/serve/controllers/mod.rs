@@ -6,6 +6,7 @@
 //!   other controller has taken,
 //! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
 //!   one direction,
+//! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
 //! * [`wire`]: what is said on the link before the bytes of hosts.
 //!
 //! Invariants:
@@ -23,6 +24,7 @@ mod forward;
 mod link;
 mod pipe;
 mod relay;
+mod standby;
 mod wire;
 
 #[cfg(test)]
@@ -42,6 +44,7 @@ pub use claim::Claim;
 pub(super) use link::{Generation, Link};
 pub use link::{Other, Pair};
 pub use relay::{FollowOptions, Followed, follow};
+pub use standby::{OpenBeside, Standby};
 
 /// Listens on the link, if there is another controller, until what is returned is dropped.
 pub(super) fn listen(shared: &Arc<Shared>, pair: Option<&Pair>) -> io::Result<Option<Listening>> {
