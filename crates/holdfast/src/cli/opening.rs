@@ -78,6 +78,7 @@ pub fn open(
             meeting,
             portals: elsewhere.clone(),
             is_symmetric: config.symmetric_access,
+            gives_way: turn.gives_way.clone(),
         }),
         kept: turn.kept,
         access: Arc::new(HostAccess::new(array.clone(), chap)),

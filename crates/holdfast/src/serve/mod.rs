@@ -51,6 +51,7 @@ mod tests;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use block::{ArrayIdentity, SectorCount, VolumeId};
@@ -221,7 +222,8 @@ pub enum ServeError {
 }
 
 /// Serves until SIGTERM, SIGINT or [`Shutdown::trigger`]: then it finishes what is under way, makes
-/// a checkpoint, and returns. `ready` is called once, when all portals listen.
+/// a checkpoint, unless the pool is left to another controller, and returns. `ready` is called
+/// once, when all portals listen.
 ///
 /// # Errors
 /// See [`ServeError`].
@@ -259,6 +261,11 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     supervisor::tell_stopping();
     drop((link, watchdog));
     drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
+    // The other controller has followed the log, and waits.
+    let gives_way = options.pair.is_some_and(|pair| pair.gives_way.load(Ordering::Acquire));
+    if gives_way && options.store.answers_are_durable() {
+        return Ok(());
+    }
     match options.store.checkpoint() {
         // What was answered is in the log, which the next start reads.
         Err(error @ StoreError::NoRoom { .. }) => {

@@ -4,12 +4,18 @@ use std::sync::atomic::Ordering;
 
 use format::FormatVersion;
 
-use crate::StoreError;
 use crate::log::incarnation::Incarnation;
 use crate::log::plausible::ID_END;
 use crate::upkeep::Store;
+use crate::{Durability, StoreError};
 
 impl Store {
+    /// Whether all that was answered is in the log, durably (`durability = "commit"`): then whoever
+    /// opens the pool next needs no checkpoint.
+    pub fn answers_are_durable(&self) -> bool {
+        self.options.durability == Durability::Commit
+    }
+
     /// The incarnation of the pool: that of the last opening to use it. What a superblock says is
     /// durable since then.
     pub fn incarnation(&self) -> Incarnation {

@@ -45,6 +45,8 @@ pub struct Pair {
     pub portals: Vec<PortOptions>,
     /// Whether hosts are told that they reach volumes there as well as here.
     pub is_symmetric: bool,
+    /// Set once the pool is to be left to the other one.
+    pub gives_way: Arc<AtomicBool>,
 }
 
 /// What is known of the other controller.
