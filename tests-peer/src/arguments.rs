@@ -28,6 +28,9 @@ pub struct Arguments {
     /// Rounds of the race that is judged for linearizability.
     #[arg(long, default_value_t = 1000)]
     pub linear_rounds: usize,
+    /// Where the histories of that race are written, one a line, for other checkers.
+    #[arg(long)]
+    pub histories: Option<PathBuf>,
     /// How often each way to abort is tried with each command at each step.
     #[arg(long, default_value_t = 6)]
     pub abort_rounds: usize,

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command::{self, free_ports};
+use crate::process;
 pub use crate::shape::{Controllers, Shape};
 use crate::target::{INITIATOR, Target};
 
@@ -106,6 +107,11 @@ impl Array {
     /// A directory for what a test needs besides.
     pub fn scratch(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// The process that serves, or the supervisor of those that do.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
     }
 
     /// Starts the process and waits until it answers; how long that took.
@@ -384,10 +390,8 @@ impl Array {
 
 impl Drop for Array {
     fn drop(&mut self) {
-        if let Some(mut child) = self.process.take() {
-            // It may have ended meanwhile; there is nothing more to do about it then.
-            let _ = child.kill();
-            let _ = child.wait();
+        if let Some(child) = self.process.take() {
+            process::end(child);
         }
     }
 }

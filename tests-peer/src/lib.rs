@@ -4,7 +4,10 @@
 pub mod array;
 pub mod command;
 pub mod devices;
+pub mod linear;
 pub mod load;
+pub mod pair;
+pub mod process;
 pub mod random;
 pub mod report;
 mod shape;

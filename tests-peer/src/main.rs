@@ -20,13 +20,13 @@ mod hosts;
 mod initiator;
 mod integrity;
 mod kill;
-mod linear;
 mod managed;
 mod offload;
 mod overwrites;
 mod paths;
 mod power;
 mod qemu;
+mod races;
 mod reduction;
 mod reservations;
 mod restarts;
@@ -45,7 +45,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tests_peer::{array, command, devices, load, random, report, target};
+use tests_peer::{array, command, devices, linear, load, pair, random, report, target};
 
 use arguments::Arguments;
 use array::{Array, Programs, Shape};
@@ -272,7 +272,7 @@ fn run_linear(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let array = array(arguments, Shape { portals: 4, ..Shape::default() })?;
     let one = array.volume("one", "1G", "peer", 1)?;
     let two = array.volume("two", "1G", "peer", 2)?;
-    linear::linear(report, &array, [&one, &two], arguments.linear_rounds, arguments.seed);
+    races::linear(report, &array, [&one, &two], arguments);
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{Cdb, CopySegment, Data, Naa, Session, Status};
 
+use crate::linear::seen::information;
 use crate::random::Random;
 use crate::target::Target;
 
@@ -225,15 +226,6 @@ impl World {
             expected.get(at..).unwrap_or_default().iter().take(8).collect::<Vec<_>>(),
         );
     }
-}
-
-/// The INFORMATION field of fixed format sense data (SPC-4, 4.5.3). libiscsi leaves the two bytes
-/// of iSCSI's sense length in front of it.
-pub fn information(raw: &[u8]) -> Option<u32> {
-    let sense = if raw.first() == Some(&0) { raw.get(2..)? } else { raw };
-    let valid = sense.first()? & 0x80 != 0;
-    let field: [u8; 4] = sense.get(3..7)?.try_into().ok()?;
-    valid.then(|| u32::from_be_bytes(field))
 }
 
 /// READ CAPACITY, GET LBA STATUS and Block Limits agree with what was done.

@@ -78,6 +78,12 @@ impl Target {
         format!("json:{}", serde_json::json!({ "driver": "raw", "file": file }))
     }
 
+    /// Whether nobody listens at its portal. libiscsi says no more than that it can't connect.
+    pub fn refuses(&self) -> bool {
+        let connected = std::net::TcpStream::connect(&self.portal);
+        connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    }
+
     /// What our binding of libiscsi takes.
     pub fn config(&self) -> Config {
         Config {
@@ -87,6 +93,7 @@ impl Target {
             initiator: self.initiator.clone(),
             chap: self.chap.clone(),
             digest: if self.digest { Digest::Crc32c } else { Digest::None },
+            isid: None,
             timeout_s: 30,
         }
     }
@@ -99,5 +106,20 @@ impl Target {
     /// Another logical unit of the same target.
     pub fn with_lun(&self, lun: u16) -> Self {
         Self { lun, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_portal_refuses_where_nobody_listens() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let portal = listener.local_addr().unwrap();
+        let target = Target::from_url(&format!("iscsi://{portal}/iqn.2026-11.a:b/1")).unwrap();
+        assert!(!target.refuses());
+        drop(listener);
+        assert!(target.refuses());
     }
 }

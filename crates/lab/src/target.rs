@@ -80,15 +80,17 @@ pub fn connect(config: &Config, patience: Duration) -> Result<Session, String> {
     }
 }
 
-/// A number of sessions to one logical unit, and its capacity.
+/// A number of sessions to one logical unit, and its capacity. If they have a name (ISID) each has
+/// one of its own, from that on.
 pub fn connect_many(
     config: &Config,
     count: usize,
     patience: Duration,
 ) -> Result<(Vec<Session>, Capacity), String> {
     let mut sessions = Vec::new();
-    for _ in 0..count.max(1) {
-        sessions.push(connect(config, patience)?);
+    for number in 0..count.max(1) {
+        let isid = config.isid.map(|first| first.wrapping_add(number as u32));
+        sessions.push(connect(&Config { isid, ..config.clone() }, patience)?);
     }
     let capacity = sessions[0].capacity().map_err(|e| e.to_string())?;
     Ok((sessions, capacity))

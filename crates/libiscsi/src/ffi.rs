@@ -98,6 +98,7 @@ unsafe extern "C" {
         user: *const c_char,
         secret: *const c_char,
     ) -> c_int;
+    pub fn iscsi_set_isid_random(context: *mut Context, random: u32, qualifier: u32) -> c_int;
     pub fn iscsi_set_timeout(context: *mut Context, seconds: c_int) -> c_int;
     pub fn iscsi_set_noautoreconnect(context: *mut Context, state: c_int);
     pub fn iscsi_full_connect_sync(

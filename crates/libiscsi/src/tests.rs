@@ -70,6 +70,7 @@ fn a_portal_where_nobody_listens_is_an_error() {
         portal: String::from("127.0.0.1:1"),
         target: String::from("iqn.2025-01.example:none"),
         initiator: String::from("iqn.2025-01.example:test"),
+        isid: None,
         timeout_s: 2,
         ..Config::default()
     };

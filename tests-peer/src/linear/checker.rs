@@ -300,7 +300,13 @@ impl<'a> Checker<'a> {
                 let difference = first_difference(held(*at, expected.len()), expected);
                 match (difference, swap) {
                     (None, Swap::Done | Swap::Unknown) => Fit::Yes(all(*at, values)),
-                    (Some(found), Swap::Miscompare(told)) if found == *told => Fit::Yes(Vec::new()),
+                    // What holds what it brings was changed by itself, in an attempt whose answer
+                    // was lost: that is GOOD (RFC 0007). No other command brings the same.
+                    (Some(found), Swap::Miscompare(told))
+                        if found == *told && held(*at, values.len()) != values =>
+                    {
+                        Fit::Yes(Vec::new())
+                    }
                     _ => Fit::No,
                 }
             }

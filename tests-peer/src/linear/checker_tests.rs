@@ -274,3 +274,17 @@ fn blocks_hold_their_values() {
     assert_eq!(first_difference(&[1, 2], &[1, 2]), None);
     assert_eq!(first_difference(&[1, 0x0100], &[1, 0x0200]), Some(513));
 }
+
+#[test]
+fn a_lock_that_is_sent_again_is_told_the_truth() {
+    // Its first answer was lost with the connection, at 5; it is sent again at 6.
+    let lost = || History::default().perhaps(swap(0, &[0], &[7], Swap::Unknown), 0, 5);
+    let again = |answer| lost().add(swap(0, &[0], &[7], answer), 6, 9);
+    assert!(!again(Swap::Miscompare(0)).is_right(), "it holds what it wrote itself");
+    let other = |answer| lost().add(swap(0, &[7], &[8], Swap::Done), 3, 4).add(answer, 6, 9);
+    assert!(other(swap(0, &[0], &[7], Swap::Miscompare(0))).is_right(), "another one was there");
+    // GOOD is told of the first one, or of the second.
+    let told = || lost().add(swap(0, &[0], &[7], Swap::Done), 0, 9);
+    assert!(told().add(read(0, &[7]), 10, 11).is_right());
+    assert!(!told().add(read(0, &[0]), 10, 11).is_right());
+}

@@ -102,7 +102,9 @@ pub fn check_lines(tree: &Tree) -> Vec<Finding> {
                 let message = format!("{length} characters; {length_max} at most");
                 findings.push(Finding::new(path, index + 1, message));
             }
-            if line.contains('\t') && !path.ends_with("Makefile") {
+            // gofmt indents with tabs.
+            let may_have_tabs = path.ends_with("Makefile") || path.ends_with(".go");
+            if line.contains('\t') && !may_have_tabs {
                 findings.push(Finding::new(path, index + 1, "a tab; indent with blanks"));
             }
             if line.ends_with([' ', '\r']) {

@@ -1,6 +1,8 @@
 //! The loop that loads, reconnects, settles and verifies.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use libiscsi::{Cdb, Completion, Config, Data, Naa, Poller, Session, Status, unmap_parameters};
@@ -20,9 +22,20 @@ const READ_TOKEN: u64 = 1 << 63;
 /// Blocks of one read of the final verification.
 const VERIFY_BLOCKS: u64 = REGION_BLOCKS;
 
+/// What the first session is called, the same for each run with this journal. A session takes the
+/// place of the one before: nothing of that is done any more once it has begun, and what was not
+/// answered can be settled.
+fn isid_of(journal: &Path) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    journal.hash(&mut hasher);
+    // The random part has 24 bits; the lowest ones are the number of the session.
+    (hasher.finish() as u32) & 0x00ff_ff00
+}
+
 /// Runs what the arguments ask for.
 pub fn run(args: &VerifyArgs) -> Result<Summary, String> {
-    let config = args.connect.config(&args.url)?;
+    let isid = Some(isid_of(&args.journal));
+    let config = Config { isid, ..args.connect.config(&args.url)? };
     let (journal, model, next_id) = Journal::open(&args.journal, args.span, args.seed)?;
     let mut load = Load {
         args,

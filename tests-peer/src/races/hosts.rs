@@ -1,73 +1,16 @@
 //! Hosts that race, and what they saw.
 
-use std::time::Instant;
-
 use anyhow::{Context, Result, bail};
-use libiscsi::{Completion, Naa, Poller, Session, Status};
+use libiscsi::{Completion, Poller, Session, Status};
 
-use super::history::{Action, Step, Swap, steps};
-use super::zone::{Planned, Planner, VOLUMES, Values};
 use crate::initiator::{Function, Initiator, opcode};
-use crate::offload::information;
+use crate::linear::history::Action;
+use crate::linear::seen::{Field, Seen, read_end};
+use crate::linear::zone::{Planned, Planner};
 use crate::target::Target;
 
 /// Turns of 1 s without an answer before something hangs.
 const PATIENCE: usize = 30;
-
-/// What all hosts share.
-pub struct Field {
-    /// The one clock.
-    pub clock: Instant,
-    /// Values that nobody else writes.
-    pub values: Values,
-    /// The volumes' names.
-    pub names: [Naa; VOLUMES],
-}
-
-impl Field {
-    fn now(&self) -> u64 {
-        self.clock.elapsed().as_nanos() as u64
-    }
-}
-
-/// What one thread saw in a round.
-#[derive(Default)]
-pub struct Seen {
-    /// The steps of all its commands; the numbers of the commands are of this thread.
-    pub steps: Vec<Step>,
-    /// How many commands.
-    pub commands: usize,
-    /// COMPARE AND WRITE that ended GOOD, and with MISCOMPARE.
-    pub compared: (usize, usize),
-    /// Commands that were aborted before they were answered.
-    pub aborted: usize,
-}
-
-impl Seen {
-    fn add(&mut self, action: Action, times: (u64, u64), certain: bool) {
-        match &action {
-            Action::Compare { swap: Swap::Done, .. } => self.compared.0 += 1,
-            Action::Compare { swap: Swap::Miscompare(_), .. } => self.compared.1 += 1,
-            _ => {}
-        }
-        if certain || !matches!(action, Action::Read { .. }) {
-            self.steps.extend(steps(action, times, certain, self.commands));
-        }
-        self.commands += 1;
-    }
-
-    /// Adds what another thread saw.
-    pub fn join(&mut self, other: Seen) {
-        for mut step in other.steps {
-            step.command += self.commands;
-            self.steps.push(step);
-        }
-        self.commands += other.commands;
-        self.compared.0 += other.compared.0;
-        self.compared.1 += other.compared.1;
-        self.aborted += other.aborted;
-    }
-}
 
 /// One session, and the command that it has in flight.
 struct Host<'a> {
@@ -156,20 +99,6 @@ impl Host<'_> {
         self.planner.learn(&action);
         seen.add(action, (start, end), true);
         Ok(())
-    }
-}
-
-/// What a command did that was answered.
-fn read_end(planned: &Planned, status: &Status, bytes: &[u8]) -> Result<Action> {
-    match (status, &planned.action) {
-        (Status::Good, _) => planned.done(bytes),
-        (Status::CheckCondition(sense), Action::Compare { .. })
-            if (sense.key, sense.asc_ascq) == (0x0e, 0x1d00) =>
-        {
-            let place = information(&sense.raw).context("MISCOMPARE without a place")?;
-            Ok(planned.ended(Swap::Miscompare(place as usize)))
-        }
-        (status, action) => bail!("{action:x?} ended with {status}"),
     }
 }
 

@@ -1,0 +1,63 @@
+//! Processes of this machine, as `/proc` tells of them.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Whether nothing is left of a process but that nobody has asked how it ended.
+pub fn has_ended(pid: u32) -> bool {
+    state(Path::new("/proc").join(pid.to_string())).is_none_or(|(state, _)| state == 'Z')
+}
+
+/// The state of a process or a thread, whose directory this is, and whose child it is.
+pub fn state(directory: impl AsRef<Path>) -> Option<(char, u32)> {
+    let text = std::fs::read_to_string(directory.as_ref().join("stat")).ok()?;
+    // Behind its name, which may hold anything.
+    let mut words = text.get(text.rfind(')')? + 1..)?.split_whitespace();
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}
+
+/// The children of a process that run.
+pub fn children(parent: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let child = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let (state, of) = state(entry.path())?;
+        (of == parent && state != 'Z').then_some(pid)
+    };
+    entries.filter_map(child).collect()
+}
+
+/// Ends a process at once, with those that it has started: a supervisor that is killed leaves
+/// them.
+pub fn end(mut process: Child) {
+    let children = children(process.id());
+    // Any of them may have ended meanwhile; there is nothing more to do about it then.
+    let _ = process.kill();
+    let _ = process.wait();
+    if !children.is_empty() {
+        let pids = children.iter().map(u32::to_string);
+        let _ = Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status();
+    }
+}
+
+/// The command line of a process; empty once it has ended.
+pub fn words(pid: u32) -> Vec<String> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_found_until_it_ends() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(children(std::process::id()).contains(&child.id()));
+        assert_eq!(words(child.id())[..2], ["sleep", "60"]);
+        assert!(!has_ended(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(has_ended(child.id()) && words(child.id()).len() <= 1);
+    }
+}
