@@ -11,21 +11,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use libiscsi::{Cdb, Data, Direction, Poller, Session, Status};
-use serde_json::Value;
 
 use crate::Arguments;
 use crate::array::{Array, Controllers, Shape};
 use crate::command;
 use crate::good::past_attentions;
 use crate::offload::good;
+use crate::pair::{READY, both, owner};
 use crate::random::Random;
 use crate::report::Report;
 use crate::reservations::{HOLDER, REGISTER_AND_IGNORE, RESERVE, out, read};
 use crate::restarts::{Host, go_on};
 use crate::target::{self, Target};
 
-/// How long both controllers may take to be ready again.
-const READY: Duration = Duration::from_secs(20);
 /// Longer than the silence after which nothing more of a controller is taken.
 const LONG: Duration = Duration::from_millis(2500);
 const BLOCK: u32 = 512;
@@ -33,48 +31,8 @@ const BLOCK: u32 = 512;
 /// The group `controllers`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
-    stopped_for_long(report, arguments)
-}
-
-/// A controller as the owner tells of it.
-struct Found {
-    name: String,
-    pid: u64,
-    is_owner: bool,
-}
-
-impl Found {
-    fn of(told: &Value) -> Option<Self> {
-        Some(Self {
-            name: told["name"].as_str()?.to_owned(),
-            pid: told["pid"].as_u64().filter(|_| told["status"] == "ready")?,
-            is_owner: told["mode"] == "primary",
-        })
-    }
-}
-
-/// Both controllers, once they are ready.
-fn both(array: &Array) -> Result<[Found; 2]> {
-    let begin = Instant::now();
-    loop {
-        ensure!(begin.elapsed() < READY, "the controllers are not ready:\n{}", array.log());
-        // While none has the pool nobody answers.
-        let listed = array.try_verb(&["controller", "list"])?;
-        let told = match listed.code {
-            0 => serde_json::from_str(&listed.text)?,
-            _ => Value::Null,
-        };
-        let found: Vec<Found> =
-            told.as_array().into_iter().flatten().filter_map(Found::of).collect();
-        if let Ok(both) = <[Found; 2]>::try_from(found) {
-            return Ok(both);
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn owner(array: &Array) -> Result<Found> {
-    both(array)?.into_iter().find(|it| it.is_owner).context("nobody has the pool")
+    stopped_for_long(report, arguments)?;
+    asked_to_end(report, arguments)
 }
 
 fn signal(pid: u64, name: &str) -> Result<()> {
@@ -324,4 +282,46 @@ fn late_write(
         }
     }
     Err(anyhow!("the write was never answered, and its connection never lost"))
+}
+
+/// One is asked to end at moments at which it takes over, which takes some 100 ms: it ends,
+/// whatever it is about.
+fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { controllers: Controllers::First, ..Shape::default() };
+    let mut array = crate::array(arguments, shape)?;
+    report.check("asked to end while it takes over, it ends", || {
+        for after in [0, 5, 15, 30, 60, 120] {
+            let mut second = Second(array.command()?.args(["--controller", "ct1"]).spawn()?);
+            both(&array)?;
+            array.kill()?;
+            thread::sleep(Duration::from_millis(after));
+            signal(second.0.id().into(), "TERM")?;
+            let begin = Instant::now();
+            while second.0.try_wait()?.is_none() {
+                let log = || array.log();
+                ensure!(begin.elapsed() < READY, "asked after {after} ms, it goes on:\n{}", log());
+                thread::sleep(Duration::from_millis(10));
+            }
+            array.start()?;
+        }
+        Ok(String::new())
+    });
+    // One whose controller has ended refuses, so that hosts go elsewhere at once.
+    array.stop()?;
+    let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
+    let array = crate::array(arguments, shape)?;
+    report.check("one that has ended refuses hosts, and the other one serves", || {
+        let [here, there] =
+            <[Target; 2]>::try_from(at_each(&array)?).map_err(|_| anyhow!("there are two"))?;
+        signal(owner(&array)?.pid, "TERM")?;
+        let begin = Instant::now();
+        while !here.refuses() {
+            ensure!(begin.elapsed() < READY, "{} takes hosts that nobody serves", here.portal);
+            thread::sleep(Duration::from_millis(10));
+        }
+        let mut session = Session::connect(&there.config())?;
+        past_attentions(|| session.read(0, 1, BLOCK))?;
+        Ok(String::new())
+    });
+    Ok(())
 }

@@ -76,9 +76,7 @@ impl Host {
                 // An array that ends may lose a connection that was accepted, and refuses none.
                 None => match Session::connect(&target.config()) {
                     Ok(connected) => session.insert(connected),
-                    Err(error) if error.to_string().contains("refused") => {
-                        bail!("the array refuses: {error}")
-                    }
+                    Err(error) if target.refuses() => bail!("the array refuses: {error}"),
                     Err(_) => continue,
                 },
             };

@@ -2,8 +2,8 @@
 //! without having been asked to, and ended when it is stopped or says nothing.
 //!
 //! What the array says is what it says to systemd ([`crate::serve::Kept`]): that it is ready, that
-//! it is alive, and which sockets are to be kept for the next process. Nothing else is known here
-//! of arrays. The address where it says that is in a directory that only this user can write.
+//! it is alive, and which sockets are to be kept for the next process. The address where it says
+//! that is in a directory that only this user can write.
 //!
 //! No process is started before the end of the one before has been seen, so that no two ever
 //! serve. One that was stopped never goes on afterwards: what its sockets have received may long
@@ -65,8 +65,8 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     if !options.are_two() || options.controller.is_some() {
         return Supervisor::start(None).and_then(|one| one.run()).map_err(failed);
     }
-    let [first, second] = [Controller::Ct0, Controller::Ct1].map(|it| Supervisor::start(Some(it)));
-    let (first, second) = (first.map_err(failed)?, second.map_err(failed)?);
+    let start = |controller| Supervisor::start(Some(controller)).map_err(failed);
+    let (first, second) = (start(Controller::Ct0)?, start(Controller::Ct1)?);
     let state = first.state.clone();
     let running = thread::Builder::new().name("ct0".into()).spawn(move || first.run());
     let running = running.map_err(failed)?;
@@ -74,8 +74,7 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     while !state.lock().was_ready && !running.is_finished() {
         thread::sleep(LOOK_INTERVAL);
     }
-    let is_ready = state.lock().was_ready;
-    let end = if is_ready { second.run() } else { Ok(ExitCode::SUCCESS) };
+    let end = if state.lock().was_ready { second.run() } else { Ok(ExitCode::SUCCESS) };
     let first = running.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
     let (first, second) = (first.map_err(failed)?, end.map_err(failed)?);
     Ok(if first == ExitCode::SUCCESS { second } else { first })
@@ -228,10 +227,13 @@ impl Supervisor {
     /// Starts the array, and waits for its end.
     fn run_once(&self) -> io::Result<ExitStatus> {
         let mut child = self.spawn()?;
-        let status = self.wait(&mut child);
+        let status = self.wait(&mut child)?;
         let mut state = self.state.lock();
         (state.process, state.silence) = (None, None);
-        status
+        if state.is_over(status) {
+            state.kept.clear(); // Who connects is refused, and may go to the other one.
+        }
+        Ok(status)
     }
 
     /// Waits for the end of the array, and ends it if it is stopped.

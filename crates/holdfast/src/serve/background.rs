@@ -2,8 +2,8 @@
 //! space for the log, signals, the end.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -43,6 +43,19 @@ impl Shutdown {
     }
 }
 
+/// Whether SIGTERM or SIGINT has come since [`note_signals`].
+static NOTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Notes signals from now on: a controller that takes over listens to none for as long as it opens
+/// the pool, and is not to lose that it was asked to end meanwhile.
+pub(super) fn note_signals() -> io::Result<()> {
+    let noted = NOTED.get_or_init(Arc::default);
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, noted.clone())?;
+    }
+    Ok(())
+}
+
 /// A thread that turns SIGTERM and SIGINT into [`Shutdown::trigger`].
 pub(super) struct Signals {
     handle: signal_hook::iterator::Handle,
@@ -54,6 +67,10 @@ impl Signals {
         let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
         let handle = signals.handle();
         let shutdown = shutdown.clone();
+        if NOTED.get().is_some_and(|noted| noted.load(Ordering::SeqCst)) {
+            tracing::info!("a signal came before the pool was open: ending");
+            shutdown.trigger();
+        }
         let thread = thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
                 if shutdown.is_triggered() {

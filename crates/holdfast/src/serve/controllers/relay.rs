@@ -16,10 +16,10 @@ use mio::net::TcpListener as MioListener;
 use mio::{Interest, Poll, Token, Waker};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::super::ServeError;
 use super::super::episode::Episode;
 use super::super::listen;
 use super::super::supervisor::{Kept, tell_alive, watchdog_limit};
+use super::super::{ServeError, background};
 use super::forward::{Forwarder, LISTENERS, WAKER};
 use super::wire::{Purpose, Welcome, read_line};
 use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
@@ -104,6 +104,7 @@ pub fn follow(
     linked: impl FnOnce() + Send + 'static,
 ) -> Result<Followed, ServeError> {
     let FollowOptions { own, meeting, portals, kept, threads } = options;
+    background::note_signals().map_err(ServeError::Start)?;
     let bound = listen::bind(&portals, kept)?;
     let (polls, wakers) = pollers(threads.max(1)).map_err(ServeError::Start)?;
     let relay = Arc::new(Relay {
