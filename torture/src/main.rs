@@ -9,6 +9,7 @@
 //! * [`faults`], [`device`]: a device that fails; [`mount`]: one in the place of a file, by FUSE.
 
 mod bystanders;
+mod controllers;
 mod device;
 mod faults;
 mod mount;
@@ -19,6 +20,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -30,7 +32,6 @@ use tests_peer::array::Programs;
 
 use run::{Plan, Torture};
 use schedule::{BY_DEFAULT, Kind};
-use summary::Summary;
 
 /// Tortures an array on six devices.
 #[derive(Parser)]
@@ -44,6 +45,21 @@ struct Arguments {
     /// Only these faults.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = BY_DEFAULT)]
     faults: Vec<Kind>,
+    /// Two controllers instead, on one file that is well.
+    #[arg(long)]
+    controllers: bool,
+    /// Of two controllers: it is over once the owner was killed so often.
+    #[arg(long, requires = "controllers")]
+    kills: Option<u64>,
+    /// Of two controllers: without the array's own supervisor, so that one that is stopped goes on.
+    #[arg(long, requires = "controllers")]
+    unsupervised: bool,
+    /// Of two controllers: a program that judges their histories as well (`tests-linear/run`).
+    #[arg(long, requires = "controllers")]
+    judge: Option<PathBuf>,
+    /// Of two controllers: where their histories are written.
+    #[arg(long, requires = "controllers")]
+    histories: Option<PathBuf>,
     /// Never kill the array, to tell which of both it is.
     #[arg(long)]
     no_kill: bool,
@@ -57,7 +73,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if !arguments.apart {
+    if !arguments.apart && !arguments.controllers {
         let error = begin_apart();
         eprintln!("torture: could not start with mounts of its own, by `unshare`: {error}");
         return ExitCode::from(2);
@@ -91,11 +107,23 @@ fn begin_apart() -> std::io::Error {
     Command::new("unshare").args(user).arg("--mount").arg(own).arg("--apart").args(arguments).exec()
 }
 
-fn torture(arguments: &Arguments, seed: u64) -> Result<Summary> {
-    mount::probe().context("FUSE can't be had here")?;
+fn torture(arguments: &Arguments, seed: u64) -> Result<Box<dyn Display>> {
     let lasts = Duration::try_from_secs_f64(arguments.minutes * 60.0)?;
+    let programs = programs(arguments)?;
+    if arguments.controllers {
+        let plan = controllers::Plan {
+            lasts,
+            seed,
+            kills: arguments.kills,
+            is_supervised: !arguments.unsupervised,
+            judge: arguments.judge.clone(),
+            histories: arguments.histories.clone(),
+        };
+        return Ok(Box::new(controllers::run(&programs, plan)?));
+    }
+    mount::probe().context("FUSE can't be had here")?;
     let plan = Plan { lasts, seed, kinds: arguments.faults.clone(), kills: !arguments.no_kill };
-    Torture::start(&programs(arguments)?, plan)?.run()
+    Ok(Box::new(Torture::start(&programs, plan)?.run()?))
 }
 
 fn programs(arguments: &Arguments) -> Result<Programs> {

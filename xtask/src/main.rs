@@ -48,7 +48,7 @@ enum Chore {
     Soak(soak::Options),
     /// The simulator from a seed on, for some hours.
     Sim(sim::Options),
-    /// A pool on six devices that fail, two at once, under load and kill -9.
+    /// A pool on six devices that fail, two at once, under load and kill -9; or two controllers.
     Torture(torture::Options),
     /// Deliberate faults, one at a time: some test must notice each.
     Mutants(mutants::Options),

@@ -1,8 +1,10 @@
-//! `cargo xtask torture`: an array on six devices that fail, for as long as one likes.
+//! `cargo xtask torture`: an array on six devices that fail, for as long as one likes; or two
+//! controllers that do.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::soak::cargo;
@@ -19,6 +21,15 @@ pub struct Options {
     /// Only these faults, with commas between; `cargo run -p torture -- --help` lists them.
     #[arg(long)]
     faults: Option<String>,
+    /// Two controllers instead, killed, stopped, switched and cut off from each other.
+    #[arg(long)]
+    controllers: bool,
+    /// Of two controllers: it is over once the owner was killed so often.
+    #[arg(long, requires = "controllers")]
+    kills: Option<u64>,
+    /// Of two controllers: without the array's own supervisor, so that one that is stopped goes on.
+    #[arg(long, requires = "controllers")]
+    unsupervised: bool,
 }
 
 /// Builds what is needed, and runs it.
@@ -31,5 +42,23 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let mut run = vec!["run", "--quiet", "--release", "-p", "torture", "--", "--minutes", &minutes];
     run.extend(seed.iter().flat_map(|seed| ["--seed", seed]));
     run.extend(options.faults.iter().flat_map(|faults| ["--faults", faults]));
+    let kills = options.kills.map(|kills| kills.to_string());
+    let judge = if options.controllers { judge(root)? } else { None };
+    run.extend(options.controllers.then_some("--controllers"));
+    run.extend(options.unsupervised.then_some("--unsupervised"));
+    run.extend(kills.iter().flat_map(|kills| ["--kills", kills]));
+    run.extend(judge.iter().flat_map(|judge| ["--judge", judge]));
     cargo(root, &run)
+}
+
+/// The checker of histories that is not ours, if it can be built.
+fn judge(root: &Path) -> Result<Option<String>> {
+    let mut build = Command::new(root.join("tests-linear/run"));
+    let built = build.arg("--build").stderr(Stdio::inherit()).output();
+    let built = built.context("tests-linear/run could not be started")?;
+    if !built.status.success() {
+        println!("torture: only our own checker judges histories");
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8(built.stdout)?.trim().to_owned()))
 }

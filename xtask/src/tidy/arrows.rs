@@ -54,7 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("tests-peer", &["lab", "libiscsi"]),
     ("tests-reduction", &["lab"]),
-    ("torture", &["tests-peer"]),
+    ("torture", &["libiscsi", "tests-peer"]),
     ("xtask", &["lab", "libiscsi"]),
     ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
 ];

@@ -1,0 +1,160 @@
+//! What a run of two controllers has done, and how long hosts were without an answer.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use super::hosts::Told;
+use super::schedule::Fault;
+use super::strikes::Done;
+
+/// Where a host's path was, as seen before the fault.
+pub const PATHS: [&str; 3] = ["at the owner", "at the other one", "with both paths"];
+
+/// What was done.
+#[derive(Default)]
+pub struct Counts {
+    faults: BTreeMap<Fault, u64>,
+    /// The longest times without an answer of each host in each round, in nanoseconds, by the kind
+    /// of the fault and where the host's path was.
+    gaps: BTreeMap<String, [Vec<u64>; 3]>,
+    pub rounds: u64,
+    pub undecided: u64,
+    pub commands: u64,
+    pub locks: (u64, u64),
+    bytes: u64,
+    attentions: BTreeMap<u16, u64>,
+    repeated: u64,
+    repeated_locks: u64,
+    logins: u64,
+    refused: u64,
+    /// How often each controller was ended by a signal, but for SIGTERM.
+    ends: [u64; 2],
+    /// How often the one that had the pool was.
+    pub owner_kills: u64,
+    missed: u64,
+    no_checkpoint: u64,
+    cut: u64,
+    /// What the load did: operations that were acknowledged, and bytes that were compared at the
+    /// end.
+    pub load: (u64, u64),
+}
+
+impl Counts {
+    /// A fault has happened.
+    pub fn add_done(&mut self, fault: Fault, done: &Done) {
+        *self.faults.entry(fault).or_default() += 1;
+        for (sum, ends) in self.ends.iter_mut().zip(done.ends) {
+            *sum += u64::from(ends);
+        }
+        self.owner_kills += done.owner_kills;
+        self.missed += done.missed;
+        self.no_checkpoint += u64::from(done.no_checkpoint);
+        self.cut += done.cut;
+    }
+
+    /// How long a host was without an answer, by the place of its path in [`PATHS`].
+    pub fn add_gap(&mut self, fault: Fault, path: usize, nanoseconds: u64) {
+        self.gaps.entry(fault.kind()).or_default()[path].push(nanoseconds);
+    }
+
+    /// What a host saw.
+    pub fn add_told(&mut self, told: &Told) {
+        self.commands += told.seen.commands as u64;
+        self.locks.0 += told.seen.compared.0 as u64;
+        self.locks.1 += told.seen.compared.1 as u64;
+        self.bytes += told.bytes;
+        for (code, count) in &told.attentions {
+            *self.attentions.entry(*code).or_default() += count;
+        }
+        self.repeated += told.repeated;
+        self.repeated_locks += told.repeated_locks;
+        self.logins += told.logins;
+        self.refused += told.refused;
+    }
+
+    /// More bytes were compared.
+    pub fn add_bytes(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+}
+
+/// The value that `hundredths` of all are no more than, in milliseconds.
+fn quantile(sorted: &[u64], hundredths: usize) -> u64 {
+    let rank = (sorted.len() * hundredths).div_ceil(100).max(1);
+    sorted.get(rank - 1).map_or(0, |nanoseconds| nanoseconds.div_ceil(1_000_000))
+}
+
+impl Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "faults:")?;
+        for (fault, count) in &self.faults {
+            writeln!(f, "{count:6} x {fault}")?;
+        }
+        let all: u64 = self.faults.values().sum();
+        let [first, second] = self.ends;
+        writeln!(f, "{all:6} in all; the owner was killed {} times; ct0 {first}, ct1 {second}", {
+            self.owner_kills
+        })?;
+        let (missed, no_checkpoint, cut) = (self.missed, self.no_checkpoint, self.cut);
+        writeln!(
+            f,
+            "{missed} signals came too late or were outlived, {no_checkpoint} checkpoints"
+        )?;
+        writeln!(f, "were not met; {cut} connections of the link were cut")?;
+        writeln!(f, "longest times without an answer in ms, p50/p99/max of (hosts x faults):")?;
+        for (kind, paths) in &self.gaps {
+            write!(f, "  {kind}:")?;
+            for (name, gaps) in PATHS.iter().zip(paths) {
+                let mut sorted = gaps.clone();
+                sorted.sort_unstable();
+                let [p50, p99, max] = [50, 99, 100].map(|part| quantile(&sorted, part));
+                write!(f, " {name} {p50}/{p99}/{max} ({});", sorted.len())?;
+            }
+            writeln!(f)?;
+        }
+        self.write_hosts(f)
+    }
+}
+
+impl Counts {
+    fn write_hosts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (won, lost) = self.locks;
+        writeln!(
+            f,
+            "hosts: {} commands, {} sent again; {won} locks won, {lost} lost, {} of them",
+            { self.commands },
+            self.repeated,
+            self.repeated_locks
+        )?;
+        writeln!(
+            f,
+            "sent again and told that they were won; {} logins, {} refused",
+            self.logins,
+            { self.refused }
+        )?;
+        let attentions: Vec<String> =
+            self.attentions.iter().map(|(code, count)| format!("{count} x {code:04x}h")).collect();
+        writeln!(f, "commands with errors: 0; unit attentions: {}", attentions.join(", "))?;
+        writeln!(f, "load: {} operations, {} bytes verified at the end", self.load.0, self.load.1)?;
+        let judged = self.rounds - self.undecided;
+        write!(
+            f,
+            "{} bytes verified, 0 lost; {judged} of {} histories judged, all linearizable",
+            { self.bytes },
+            self.rounds
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quantile;
+
+    #[test]
+    fn quantiles_are_values_that_were_there() {
+        let sorted: Vec<u64> = (1..=100).map(|ms| ms * 1_000_000).collect();
+        assert_eq!([50, 99, 100].map(|part| quantile(&sorted, part)), [50, 99, 100]);
+        assert_eq!(quantile(&[7_000_001], 50), 8);
+        assert_eq!(quantile(&[], 99), 0);
+    }
+}

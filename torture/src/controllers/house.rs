@@ -1,0 +1,200 @@
+//! The processes of two controllers, and who starts them again.
+
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tests_peer::array::Array;
+use tests_peer::pair::{self, READY};
+use tests_peer::process::{self, has_ended};
+
+/// The controllers, in the order of their portals.
+pub const NAMES: [&str; 2] = ["ct0", "ct1"];
+const LOOK: Duration = Duration::from_millis(2);
+/// How long the successor of a process may take to be there.
+const SUCCESSOR: Duration = Duration::from_secs(5);
+/// How long one that was asked to may take to end.
+const END: Duration = Duration::from_secs(30);
+
+/// An array that two controllers serve.
+pub struct House {
+    pub array: Array,
+    /// Without a supervisor of the array's own.
+    own: Option<Own>,
+}
+
+/// The processes, and a thread that starts them again.
+struct Own {
+    children: Arc<Mutex<[Child; 2]>>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl House {
+    /// Serves the pool; by a supervisor, or by processes of this one's own.
+    ///
+    /// # Errors
+    /// What does not start.
+    pub fn start(mut array: Array, is_supervised: bool) -> Result<Self> {
+        let own = match is_supervised {
+            true => array.start().map(|_| None)?,
+            false => Some(Own::start(&array)?),
+        };
+        let house = Self { array, own };
+        pair::both(&house.array)?;
+        Ok(house)
+    }
+
+    /// Ends both in order, and serves again.
+    ///
+    /// # Errors
+    /// What does not end or start.
+    pub fn restart(&mut self) -> Result<()> {
+        self.stop()?;
+        match self.own {
+            None => self.array.start().map(drop)?,
+            Some(_) => self.own = Some(Own::start(&self.array)?),
+        }
+        pair::both(&self.array).map(drop)
+    }
+
+    /// Ends both in order.
+    ///
+    /// # Errors
+    /// One that does not end.
+    pub fn stop(&mut self) -> Result<()> {
+        match &mut self.own {
+            None => self.array.stop(),
+            Some(own) => own.stop(),
+        }
+    }
+
+    /// Whether somebody starts one again that has ended in order.
+    pub fn restarts_all(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The process that is this controller, once there is one other than `before`.
+    ///
+    /// # Errors
+    /// If there is none for too long.
+    pub fn process(&self, name: &str, before: Option<u32>) -> Result<u32> {
+        let begin = Instant::now();
+        loop {
+            if let Some(pid) = self.find(name)?.filter(|pid| Some(*pid) != before) {
+                return Ok(pid);
+            }
+            ensure!(begin.elapsed() < SUCCESSOR, "there is no process that is {name}");
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<Option<u32>> {
+        let number = NAMES.iter().position(|it| *it == name).context("no such controller")?;
+        match &self.own {
+            Some(own) => {
+                let children = own.children.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(Some(children[number].id()).filter(|pid| !has_ended(*pid)))
+            }
+            None => Ok(child_of(self.array.pid().context("there is no supervisor")?, name)),
+        }
+    }
+}
+
+impl Own {
+    fn start(array: &Array) -> Result<Self> {
+        let mut commands = [array.command()?, array.command()?];
+        for (command, name) in commands.iter_mut().zip(NAMES) {
+            command.args(["--controller", name]);
+        }
+        let [first, second] = &mut commands;
+        let first = first.spawn()?;
+        let begin = Instant::now();
+        // The first one has the pool.
+        while pair::ready(array)?.is_empty() {
+            if array.try_verb(&["status"])?.code == 0 {
+                break;
+            }
+            ensure!(begin.elapsed() < READY, "the first one does not serve:\n{}", array.log());
+        }
+        let children = Arc::new(Mutex::new([first, second.spawn()?]));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (kept, over) = (children.clone(), is_over.clone());
+        let thread = thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let mut children = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                for (child, command) in children.iter_mut().zip(&mut commands) {
+                    if let Ok(Some(_)) = child.try_wait()
+                        && let Ok(next) = command.spawn()
+                    {
+                        *child = next;
+                    }
+                }
+                drop(children);
+                thread::sleep(LOOK);
+            }
+        });
+        Ok(Self { children, is_over, thread: Some(thread) })
+    }
+
+    /// Nothing is started again any more.
+    fn give_up(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // What it has started is ended here all the same.
+            let _ = thread.join();
+        }
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        self.give_up();
+        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        // The one that forwards first would be as well; the other one would take over else.
+        for child in children.iter_mut().rev() {
+            super::strikes::signal(child.id(), rustix::process::Signal::TERM)?;
+        }
+        for child in children.iter_mut() {
+            wait_for_end(child.id(), END)?;
+            let status = child.wait()?;
+            if !status.success() {
+                bail!("a controller ended with {status} when asked to stop");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.give_up();
+        for child in self.children.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            // They may have ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until a process has ended.
+///
+/// # Errors
+/// If it does not for so long.
+pub fn wait_for_end(pid: u32, patience: Duration) -> Result<()> {
+    let begin = Instant::now();
+    while !has_ended(pid) {
+        ensure!(begin.elapsed() < patience, "process {pid} does not end");
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// The child of a process that was started as this controller.
+fn child_of(parent: u32, name: &str) -> Option<u32> {
+    process::children(parent).into_iter().find(|pid| {
+        let words = process::words(*pid);
+        words.windows(2).any(|two| two == ["--controller", name])
+    })
+}

@@ -1,0 +1,381 @@
+//! Two controllers on one pool, killed, stopped, ended, switched and cut off from each other, while
+//! hosts at both do all kinds of commands on a few blocks.
+//!
+//! A round: hosts begin, a fault of the table happens, all is well again and hosts go on; then they
+//! come to an end, and what they saw is judged for linearizability. `cargo xtask torture
+//! --controllers` builds and runs it.
+//!
+//! * [`schedule`]: the table; [`strikes`]: doing what it says,
+//! * [`house`]: the processes; [`hosts`]: who uses them, and at which [`places`]; [`counts`]: what
+//!   came of it,
+//! * [`judges`]: whether what hosts saw can have happened.
+
+mod counts;
+mod hosts;
+mod house;
+mod judges;
+mod places;
+mod schedule;
+mod strikes;
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tests_peer::array::{Array, Controllers, Programs, Shape};
+use tests_peer::linear::rounds::Rounds;
+use tests_peer::linear::zone::VOLUMES;
+use tests_peer::load::Load;
+use tests_peer::pair;
+use tests_peer::random::Random;
+use tests_peer::target::{INITIATOR, Target, second};
+
+use counts::Counts;
+use hosts::{Host, Mark, Shared, Told};
+use house::House;
+use judges::Judges;
+use places::{HOST_COUNT, class, field, paths_of};
+use schedule::{Fault, What, When, deck, millis};
+use strikes::{Done, strike};
+
+/// The least log between checkpoints, so that there are many.
+const SETTINGS: &str = "checkpoint_log = \"16M\"\n";
+/// Answers that each host gets once all is well again.
+const GO_ON: u64 = 12;
+/// How long it may take until all is well again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a controller may be ended within [`OFTEN_WITHIN`] before its supervisor makes a pause
+/// each time. The supervisor is started anew before.
+const OFTEN: usize = 9;
+const OFTEN_WITHIN: Duration = Duration::from_secs(61);
+/// How long the load runs each time, in seconds, and what it uses of its volume.
+const LOAD_SECONDS: f64 = 5.0;
+const LOAD_SPAN: &str = "64M";
+const LOAD_PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What is wanted.
+pub struct Plan {
+    /// How long; the round that has begun is finished.
+    pub lasts: Duration,
+    /// What decides what happens.
+    pub seed: u64,
+    /// It is over once the owner was killed so often.
+    pub kills: Option<u64>,
+    /// Whether the array's own supervisor starts processes again.
+    pub is_supervised: bool,
+    /// Another judge: a program that reads histories.
+    pub judge: Option<PathBuf>,
+    /// Where all histories are written.
+    pub histories: Option<PathBuf>,
+}
+
+/// Has things happen until the time is over.
+///
+/// # Errors
+/// What was wrong.
+pub fn run(programs: &Programs, plan: Plan) -> Result<Counts> {
+    let controllers = match plan.is_supervised {
+        true => Controllers::Two,
+        false => Controllers::First,
+    };
+    let shape = Shape { settings: SETTINGS, controllers, ..Shape::default() };
+    let house = House::start(Array::made(programs, shape)?, plan.is_supervised)?;
+    let array = &house.array;
+    array.host("torture", &[INITIATOR, &second(INITIATOR)])?;
+    let first = array.volume("one", "1G", "torture", 1)?;
+    let other = array.volume("two", "1G", "torture", 2)?;
+    let loaded = array.volume("load", "1G", "torture", 3)?;
+    let portal = array.portals[(plan.seed % 2) as usize].clone();
+    let mut journal = Load::of(array, programs, &Target { portal, ..loaded }, plan.seed);
+    (journal.seconds, journal.span) = (LOAD_SECONDS, LOAD_SPAN);
+    let targets = [first, other];
+    let shared = Shared {
+        field: field(&targets)?,
+        stop: AtomicBool::new(false),
+        has_failed: AtomicBool::new(false),
+        may_refuse: AtomicBool::new(!plan.is_supervised),
+        marks: (0..HOST_COUNT).map(|_| Mark::default()).collect(),
+    };
+    let rounds = Rounds::new(shared.marks.len());
+    let portals = array.portals.clone();
+    thread::scope(|scope| {
+        for number in 0..shared.marks.len() {
+            let (shared, rounds, target) = (&shared, &rounds, &targets[number % VOLUMES]);
+            let paths = paths_of(number, target, &portals);
+            let seed = plan.seed.wrapping_mul(1000) + number as u64;
+            scope.spawn(move || {
+                let mut host = Host::new(shared, number, paths, number % VOLUMES, seed);
+                rounds.work(Ok(move || host.round()));
+            });
+        }
+        let (judge, histories) = (plan.judge.as_deref(), plan.histories.as_deref());
+        let judges = Judges::new(targets.clone(), portals, judge, histories);
+        let load = journal.start().map(Running);
+        let both = judges.and_then(|judges| Ok((judges, load?)));
+        let torture = both.map(|(judges, load)| {
+            Torture::new(house, &shared, &rounds, load, judges, plan, programs)
+        });
+        let result = torture.and_then(|torture| torture.run(&journal));
+        rounds.be_over();
+        result
+    })
+}
+
+/// A process that does not outlive the run.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is tortured.
+struct Torture<'a> {
+    house: House,
+    shared: &'a Shared,
+    rounds: &'a Rounds<Told>,
+    load: Running,
+    judges: Judges,
+    plan: Plan,
+    programs: &'a Programs,
+    random: Random,
+    counts: Counts,
+    begin: Instant,
+    /// When each controller was ended.
+    ends: [Vec<Instant>; 2],
+    /// Whether one has ended in order, and nobody starts it again.
+    lacks_one: bool,
+    /// A switch that is under way.
+    switching: Option<Running>,
+}
+
+impl<'a> Torture<'a> {
+    fn new(
+        house: House,
+        shared: &'a Shared,
+        rounds: &'a Rounds<Told>,
+        load: Running,
+        judges: Judges,
+        plan: Plan,
+        programs: &'a Programs,
+    ) -> Self {
+        let random = Random::new(plan.seed);
+        let (counts, ends) = Default::default();
+        let (begin, lacks_one, switching) = (Instant::now(), false, None);
+        Self {
+            house,
+            shared,
+            rounds,
+            load,
+            judges,
+            plan,
+            programs,
+            random,
+            counts,
+            begin,
+            ends,
+            lacks_one,
+            switching,
+        }
+    }
+
+    fn run(mut self, journal: &Load) -> Result<Counts> {
+        let result = self.all(journal);
+        if result.is_err() {
+            let log = std::env::temp_dir().join("holdfast-torture.log");
+            let kept = std::fs::copy(self.house.array.scratch().join("serve.log"), &log);
+            self.tell(format!("what the array said: {kept:?} bytes in {}", log.display()));
+        }
+        result.map(|()| self.counts)
+    }
+
+    fn all(&mut self, journal: &Load) -> Result<()> {
+        self.judges.begin(self.shared)?;
+        let mut cells = Vec::new();
+        while !self.is_over() {
+            if cells.is_empty() {
+                cells = deck(&mut self.random);
+            }
+            let Some(fault) = cells.pop() else { continue };
+            let number = self.counts.rounds;
+            self.round(fault).with_context(|| format!("round {number}: {fault}"))?;
+            if let Some(status) = self.load.0.try_wait()? {
+                ensure!(status.success(), "the load found fault:\n{}", journal.said());
+                self.load = Running(journal.start()?);
+            }
+        }
+        self.compare(journal)
+    }
+
+    fn is_over(&self) -> bool {
+        let are_enough = |kills| self.counts.owner_kills >= kills;
+        self.begin.elapsed() >= self.plan.lasts || self.plan.kills.is_some_and(are_enough)
+    }
+
+    /// One fault, and what hosts saw of it.
+    fn round(&mut self, fault: Fault) -> Result<()> {
+        self.have_both()?;
+        let found = pair::both(&self.house.array)?;
+        let owner = found.iter().find(|it| it.is_owner).context("nobody has the pool")?;
+        let owner = usize::from(owner.name != "CT0");
+        self.shared.stop.store(false, Ordering::Relaxed);
+        self.rounds.begin();
+        let done = self.happen(fault, owner);
+        self.switching = None;
+        self.shared.stop.store(true, Ordering::Relaxed);
+        // What a host says is the cause.
+        let all = self.rounds.end()?;
+        let done = done?;
+        self.counts.add_done(fault, &done);
+        let now = Instant::now();
+        for (ends, count) in self.ends.iter_mut().zip(done.ends) {
+            ends.extend((0..count).map(|_| now));
+        }
+        let mut text = String::new();
+        for (number, mark) in self.shared.marks.iter().enumerate() {
+            let path = match class(number) {
+                2 => 2,
+                of => usize::from(of != owner),
+            };
+            if done.ended.is_some_and(|ended| ended == class(number)) {
+                // It had no path in the end.
+                text += " -";
+                continue;
+            }
+            let gap = mark.longest.load(Ordering::Relaxed);
+            self.counts.add_gap(fault, path, gap);
+            text += &format!(" {}", gap / 1_000_000);
+        }
+        let mut steps = 0;
+        for told in &all {
+            self.counts.add_told(told);
+            steps += told.seen.steps.len();
+        }
+        self.tell(format!("{fault}:{text} ms; {steps} steps"));
+        let name = format!("seed {}, round {}: {fault}", self.plan.seed, self.counts.rounds);
+        self.counts.rounds += 1;
+        let judged = self.judges.judge(&name, self.shared, all)?;
+        self.counts.undecided += u64::from(!judged.is_decided);
+        self.counts.add_bytes(judged.bytes);
+        Ok(())
+    }
+
+    /// Both are there, and their supervisor will not make a pause.
+    fn have_both(&mut self) -> Result<()> {
+        for ends in &mut self.ends {
+            ends.retain(|end| end.elapsed() < OFTEN_WITHIN);
+        }
+        // A fault takes two of a kind at most.
+        let is_often = self.ends.iter().any(|ends| ends.len() + 2 > OFTEN);
+        if self.lacks_one || (is_often && !self.house.restarts_all()) {
+            self.house.restart()?;
+            self.ends = Default::default();
+            self.lacks_one = false;
+            self.shared.may_refuse.store(self.house.restarts_all(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, fault: Fault, owner: usize) -> Result<Done> {
+        thread::sleep(millis(&mut self.random, 150, 500));
+        self.shared.marks.iter().for_each(|mark| mark.longest.store(0, Ordering::Relaxed));
+        if fault.what == What::End {
+            self.shared.may_refuse.store(true, Ordering::Relaxed);
+        }
+        let pool = self.house.array.pool();
+        let mut command = Command::new(&self.programs.holdfast);
+        command.args(["controller", "switch", "--pool"]).arg(&pool);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let switching = &mut self.switching;
+        let done = strike(&self.house, fault, owner, &mut self.random, || {
+            *switching = Some(Running(command.spawn()?));
+            Ok(())
+        })?;
+        // Nobody starts it again, and it is not there for hosts.
+        let gone = done.ended.filter(|_| !self.house.restarts_all());
+        self.lacks_one |= gone.is_some();
+        if fault.what == What::Switch {
+            self.wait_for_switch(fault, owner)?;
+        }
+        self.recover(gone)?;
+        Ok(done)
+    }
+
+    /// A switch that nothing else came between has the other one take the pool.
+    fn wait_for_switch(&mut self, fault: Fault, owner: usize) -> Result<()> {
+        let Some(mut switching) = self.switching.take() else { bail!("no switch is under way") };
+        let status = switching.0.wait()?;
+        if fault.when == When::After {
+            // The other one may not have been there.
+            return Ok(());
+        }
+        ensure!(status.success(), "the switch ended with {status}");
+        let found = pair::both(&self.house.array)?;
+        let now = found.iter().find(|it| it.is_owner).context("nobody has the pool")?;
+        ensure!(usize::from(now.name != "CT0") != owner, "{} has the pool still", now.name);
+        Ok(())
+    }
+
+    /// Waits until all controllers are ready but for one that is gone, and each host goes on that
+    /// has a path.
+    fn recover(&self, gone: Option<usize>) -> Result<()> {
+        let wanted = if gone.is_some() { 1 } else { 2 };
+        let begin = Instant::now();
+        let check = |what: &str| {
+            let has_failed = self.shared.has_failed.load(Ordering::Relaxed);
+            ensure!(!has_failed, "a host has failed");
+            let log = || self.house.array.log();
+            ensure!(begin.elapsed() < PATIENCE, "{what}:\n{}", log());
+            thread::sleep(PAUSE);
+            Ok(())
+        };
+        while pair::ready(&self.house.array)?.len() < wanted {
+            check("the controllers are not ready")?;
+        }
+        let answers = |mark: &Mark| mark.answers.load(Ordering::Relaxed);
+        let before: Vec<u64> = self.shared.marks.iter().map(answers).collect();
+        let marks = &self.shared.marks;
+        let is_behind = |number: usize| {
+            let has_path = Some(class(number)) != gone;
+            has_path && answers(&marks[number]) < before[number] + GO_ON
+        };
+        while (0..marks.len()).any(is_behind) {
+            check("a host does not go on")?;
+        }
+        Ok(())
+    }
+
+    /// All is well: nothing may be lost, and no process has ended for a reason of its own.
+    fn compare(&mut self, journal: &Load) -> Result<()> {
+        let told = self.judges.end()?;
+        self.have_both()?;
+        pair::both(&self.house.array)?;
+        let done = journal.wait(&mut self.load.0, LOAD_PATIENCE)?;
+        let operations = done["acknowledged"].as_u64().unwrap_or_default();
+        self.counts.load = (operations, journal.verify()? * 4096);
+        self.house.stop()?;
+        let log = std::fs::read_to_string(self.house.array.scratch().join("serve.log"))?;
+        let is_wrong = |line: &&str| {
+            let has_ended = line.contains(" has ended (") && !line.contains("SIGKILL");
+            has_ended || line.contains("panicked")
+        };
+        if let Some(line) = log.lines().find(is_wrong) {
+            bail!("a process has ended by itself: {line}");
+        }
+        self.house.array.inspect()?;
+        self.tell(told);
+        Ok(())
+    }
+
+    fn tell(&self, what: impl Display) {
+        println!("{:8.3} s  {what}", self.begin.elapsed().as_secs_f64());
+    }
+}
