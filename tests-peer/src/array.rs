@@ -218,6 +218,13 @@ impl Array {
         command::run(30, &self.programs.holdfast.display().to_string(), &all)
     }
 
+    /// `holdfast`, without a word; what it prints goes nowhere.
+    pub fn program(&self) -> Command {
+        let mut program = Command::new(&self.programs.holdfast);
+        program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        program
+    }
+
     /// `holdfast` with exactly these arguments.
     pub fn run(&self, arguments: &[&str]) -> Result<command::Finished> {
         command::run(30, &self.programs.holdfast.display().to_string(), arguments)
@@ -313,11 +320,7 @@ impl Array {
 
     /// The most memory that the process had at any time.
     pub fn peak_kib(&self) -> Result<u64> {
-        let child = self.process.as_ref().context("the array does not run")?;
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let words = line.and_then(|line| line.split_whitespace().next());
-        words.context("no VmHWM")?.parse().context("VmHWM is no number")
+        process::peak_kib(self.pid().context("the array does not run")?).context("no VmHWM")
     }
 
     /// What the process has written to the device since it was started.

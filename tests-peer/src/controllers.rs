@@ -15,6 +15,7 @@ use libiscsi::{Cdb, Data, Direction, Poller, Session, Status};
 use crate::Arguments;
 use crate::array::{Array, Controllers, Shape};
 use crate::command;
+use crate::crowds;
 use crate::good::past_attentions;
 use crate::offload::good;
 use crate::pair::{READY, both, owner};
@@ -32,7 +33,8 @@ const BLOCK: u32 = 512;
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
     stopped_for_long(report, arguments)?;
-    asked_to_end(report, arguments)
+    asked_to_end(report, arguments)?;
+    crowds::run(report, arguments)
 }
 
 fn signal(pid: u64, name: &str) -> Result<()> {
@@ -302,6 +304,25 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
                 ensure!(begin.elapsed() < READY, "asked after {after} ms, it goes on:\n{}", log());
                 thread::sleep(Duration::from_millis(10));
             }
+            array.start()?;
+        }
+        Ok(String::new())
+    });
+    report.check("asked to end while it gives way, it ends in order", || {
+        for after in [5, 15, 30, 60] {
+            let second = Second(array.command()?.args(["--controller", "ct1"]).spawn()?);
+            both(&array)?;
+            let pool = array.pool().display().to_string();
+            let switch = ["controller", "switch", "--pool", &pool];
+            let mut switching = Second(array.program().args(switch).spawn()?);
+            thread::sleep(Duration::from_millis(after));
+            match array.stop() {
+                // It had given way before.
+                Err(error) if error.to_string().contains("exit status: 75") => {}
+                ended => ended?,
+            }
+            switching.0.wait()?;
+            drop(second);
             array.start()?;
         }
         Ok(String::new())

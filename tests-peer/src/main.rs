@@ -10,6 +10,7 @@ mod answers;
 mod arguments;
 mod bounded;
 mod controllers;
+mod crowds;
 mod cu;
 mod drops;
 mod durability;
@@ -45,7 +46,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tests_peer::{array, command, devices, linear, load, pair, random, report, target};
+use tests_peer::{array, command, devices, linear, load, pair, process, random, report, target};
 
 use arguments::Arguments;
 use array::{Array, Programs, Shape};

@@ -40,6 +40,13 @@ pub fn end(mut process: Child) {
     }
 }
 
+/// The most memory that a process has had, in KiB.
+pub fn peak_kib(pid: impl Into<u64>) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.into())).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// The command line of a process; empty once it has ended.
 pub fn words(pid: u32) -> Vec<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

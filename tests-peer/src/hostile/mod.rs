@@ -3,7 +3,7 @@
 //! The good one writes and reads all the while, and looks at every byte. It may get slower; each of
 //! its commands ends, and what the others took is given back when they are gone.
 
-mod attacks;
+pub mod attacks;
 mod slow;
 
 use std::sync::atomic::Ordering;

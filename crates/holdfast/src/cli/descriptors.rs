@@ -25,6 +25,8 @@ pub struct Shares {
     pub hosts: ConnectionLimits,
     /// Of management.
     pub management: usize,
+    /// Of hosts, while they are forwarded: each takes two descriptors, and management none.
+    pub forwarded: ConnectionLimits,
 }
 
 impl Shares {
@@ -34,7 +36,8 @@ impl Shares {
         let free = limit.saturating_sub(needs.own());
         let management = (free / 4).clamp(1, http::CONNECTIONS_MAX as u64);
         let hosts = ConnectionLimits::within(free.saturating_sub(management));
-        Self { hosts, management: management as usize }
+        let forwarded = ConnectionLimits::within(free / 2);
+        Self { hosts, management: management as usize, forwarded }
     }
 }
 
@@ -73,7 +76,7 @@ pub fn take(needs: Needs) -> Shares {
     let limit = raise();
     let (shares, needed) = (Shares::of(limit, needs), needs.with_all_connections());
     if limit < needed {
-        let Shares { hosts, management } = shares;
+        let Shares { hosts, management, .. } = shares;
         tracing::warn!(
             "this process may have {limit} open files, not {needed}: hosts get at most {} \
              connections, {} from an address, and management {management}; raise LimitNOFILE of \
@@ -105,17 +108,18 @@ mod tests {
             let needs = Needs { threads, portals, devices };
             let (own, needed) = (needs.own(), needs.with_all_connections());
             for limit in (own + 2..own + 6000).step_by(7) {
-                let Shares { hosts, management } = Shares::of(limit, needs);
+                let Shares { hosts, management, forwarded } = Shares::of(limit, needs);
                 let all = own + u64::from(hosts.all) + management as u64;
                 assert!(all <= limit, "{limit}: {hosts:?}, {management}");
+                assert!(own + 2 * u64::from(forwarded.all) <= limit, "{limit}: {forwarded:?}");
                 assert!(hosts.all >= 1 && management >= 1 && hosts.per_address <= hosts.all);
                 // What is not given away is what nobody may have.
                 let is_most = hosts == ConnectionLimits::MOST;
                 assert!(all == limit || is_most && management == http::CONNECTIONS_MAX);
             }
             for limit in [needed, 1 << 20, u64::MAX] {
-                let most = Shares { hosts: ConnectionLimits::MOST, management: 256 };
-                assert_eq!(Shares::of(limit, needs), most);
+                let shares = Shares::of(limit, needs);
+                assert_eq!((shares.hosts, shares.management), (ConnectionLimits::MOST, 256));
             }
             assert_ne!(Shares::of(needed - 1, needs).hosts, ConnectionLimits::MOST);
         }

@@ -31,6 +31,7 @@ use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::controllers::Controller;
 use crate::serve::notify::Notifier;
+use crate::serve::was_asked_to_end;
 use crate::serve::{
     Attendant, Running, Sampler, ServeError, check_portal_count, health, now_ms, tell_ready,
     thread_count,
@@ -55,7 +56,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
         portals: options.iscsi.len(),
         devices: places.all.len() + places.missing.len(),
     });
-    let Some(mut turn) = turn::take(common, options, &config, pool)? else {
+    let Some(mut turn) = turn::take(common, options, &config, shares, pool)? else {
         return Ok(ExitCode::SUCCESS);
     };
     let (places, is_first) = Places::of_existing_or_new(pool)?;
@@ -101,7 +102,10 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     match (failed, served) {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => Err(of_serving(error)),
-        (None, Ok(())) if gives_way.load(Ordering::Acquire) => Ok(ExitCode::from(GIVES_WAY)),
+        // Who gives way is started again, but not who was asked to end as well.
+        (None, Ok(())) if gives_way.load(Ordering::Acquire) && !was_asked_to_end() => {
+            Ok(ExitCode::from(GIVES_WAY))
+        }
         (None, Ok(())) => Ok(ExitCode::SUCCESS),
     }
 }

@@ -10,6 +10,7 @@ use store::{Follower, OpenOptions};
 
 use super::args::{Common, ServeArgs};
 use super::config::Config;
+use super::descriptors::Shares;
 use super::discover::user_directory;
 use super::failure::Failure;
 use super::medium::{Medium, Use};
@@ -62,6 +63,7 @@ pub fn take(
     common: &Common,
     options: &ServeArgs,
     config: &Config,
+    shares: Shares,
     pool: &[PathBuf],
 ) -> Result<Option<Turn>, Failure> {
     let kept = Kept::of_environment();
@@ -77,7 +79,9 @@ pub fn take(
     let portals: Vec<_> = own_portals.map(|arg| arg.address).collect();
     let linked = announcement(common.form, own, &portals);
     let threads = thread_count(config.threads);
-    let following = FollowOptions { own, meeting: meeting.clone(), portals, kept, threads };
+    let (connections, meeting_there) = (shares.forwarded, meeting.clone());
+    let following =
+        FollowOptions { own, meeting: meeting_there, portals, kept, connections, threads };
     let standby = standby(options, config, pool)?;
     let followed = follow(following, linked).map_err(of_serving)?;
     let follower = standby.and_then(Standby::end);

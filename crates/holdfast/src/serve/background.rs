@@ -36,11 +36,6 @@ impl Shutdown {
             }
         }
     }
-
-    /// Whether it was triggered.
-    pub fn is_triggered(&self) -> bool {
-        self.triggered.load(Ordering::Acquire)
-    }
 }
 
 /// Whether SIGTERM or SIGINT has come since [`note_signals`].
@@ -56,6 +51,11 @@ pub(super) fn note_signals() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether this process was asked to end, by a signal.
+pub fn was_asked_to_end() -> bool {
+    NOTED.get().is_some_and(|noted| noted.load(Ordering::SeqCst))
+}
+
 /// A thread that turns SIGTERM and SIGINT into [`Shutdown::trigger`].
 pub(super) struct Signals {
     handle: signal_hook::iterator::Handle,
@@ -64,16 +64,19 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn start(shutdown: &Shutdown) -> io::Result<Self> {
+        note_signals()?;
         let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
         let handle = signals.handle();
         let shutdown = shutdown.clone();
-        if NOTED.get().is_some_and(|noted| noted.load(Ordering::SeqCst)) {
+        let mut is_again = was_asked_to_end();
+        if is_again {
             tracing::info!("a signal came before the pool was open: ending");
             shutdown.trigger();
         }
         let thread = thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
-                if shutdown.is_triggered() {
+                // One that gives way to the other controller ends already, and was not asked.
+                if std::mem::replace(&mut is_again, true) {
                     tracing::warn!("signal {signal} again: ending at once, the log is replayed");
                     std::process::exit(128 + signal);
                 }

@@ -46,7 +46,7 @@ pub(super) struct Addresses(Mutex<HashMap<IpAddr, u32>>);
 
 impl Addresses {
     /// One more, if there may be so many.
-    fn enter(&self, address: IpAddr, most: u32) -> bool {
+    pub(super) fn enter(&self, address: IpAddr, most: u32) -> bool {
         let mut all = self.0.lock();
         let count = all.entry(neighbourhood(address)).or_default();
         if *count >= most {

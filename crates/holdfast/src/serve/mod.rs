@@ -60,7 +60,7 @@ use store::{Store, StoreError};
 use sys::FileDisk;
 
 pub use self::history::Sampler;
-pub use background::{Attendant, Shutdown, now_ms};
+pub use background::{Attendant, Shutdown, now_ms, was_asked_to_end};
 pub use controllers::Pair;
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;

@@ -12,6 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::super::episode::Episode;
 use super::SILENCE_MAX;
+use super::guests::Guest;
 use super::pipe::{End, Pipe, Spare};
 use super::relay::Relay;
 use super::wire::Purpose;
@@ -30,6 +31,7 @@ const PAIRS: usize = 1 << 10;
 
 /// A host's connection, and that of the link to which its bytes go.
 struct Pair {
+    _guest: Guest,
     host: End<TcpStream>,
     link: End<UnixStream>,
     to_link: Pipe,
@@ -69,6 +71,7 @@ pub(super) struct Forwarder {
     /// Whether there may be connections to accept.
     is_pending: bool,
     failed: Episode,
+    refused: Episode,
     began: Instant,
 }
 
@@ -89,6 +92,7 @@ impl Forwarder {
             generation: 0,
             is_pending: true,
             failed: Episode::default(),
+            refused: Episode::default(),
             began: Instant::now(),
         }
     }
@@ -161,7 +165,15 @@ impl Forwarder {
                 let (portal, listener) = &self.listeners[at];
                 let (portal, accepted) = (*portal, listener.accept());
                 let made = match accepted {
-                    Ok((host, peer)) => self.open(portal, host, peer),
+                    Ok((host, peer)) => match self.relay.guests.enter(peer.ip()) {
+                        Some(guest) => self.open(portal, host, peer, guest),
+                        None => {
+                            if self.refused.note(self.began.elapsed()) {
+                                tracing::warn!("a connection of {peer} was refused: too many");
+                            }
+                            continue;
+                        }
+                    },
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
@@ -180,7 +192,13 @@ impl Forwarder {
     }
 
     /// Makes a connection of the link for one of a host.
-    fn open(&mut self, portal: SocketAddr, host: TcpStream, peer: SocketAddr) -> io::Result<()> {
+    fn open(
+        &mut self,
+        portal: SocketAddr,
+        host: TcpStream,
+        peer: SocketAddr,
+        guest: Guest,
+    ) -> io::Result<()> {
         // What comes in pieces is sent on as it comes.
         host.set_nodelay(true)?;
         let local = host.local_addr()?;
@@ -192,6 +210,7 @@ impl Forwarder {
             self.pairs.len() - 1
         });
         let mut pair = Box::new(Pair {
+            _guest: guest,
             host: End::new(host),
             link: End::new(link),
             to_link: Pipe::default(),

@@ -7,6 +7,7 @@
 //! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
 //!   one direction,
 //! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
+//! * [`guests`]: how many hosts it forwards at the same time,
 //! * [`wire`]: what is said on the link before the bytes of hosts.
 //!
 //! Invariants:
@@ -21,6 +22,7 @@
 
 mod claim;
 mod forward;
+mod guests;
 mod link;
 mod pipe;
 mod relay;

@@ -17,10 +17,11 @@ use mio::{Interest, Poll, Token, Waker};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::super::episode::Episode;
-use super::super::listen;
+use super::super::listen::{self, ConnectionLimits};
 use super::super::supervisor::{Kept, tell_alive, watchdog_limit};
 use super::super::{ServeError, background};
 use super::forward::{Forwarder, LISTENERS, WAKER};
+use super::guests::Guests;
 use super::wire::{Purpose, Welcome, read_line};
 use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
 
@@ -37,6 +38,8 @@ pub struct FollowOptions {
     pub portals: Vec<SocketAddr>,
     /// Sockets that listen there already.
     pub kept: Kept,
+    /// How many hosts may be forwarded at the same time.
+    pub connections: ConnectionLimits,
     /// How many threads.
     pub threads: usize,
 }
@@ -61,6 +64,7 @@ pub enum Followed {
 pub(super) struct Relay {
     pub(super) meeting: Meeting,
     own: Controller,
+    pub(super) guests: Arc<Guests>,
     /// The generation of the link; 0 while there is none.
     pub(super) generation: AtomicU64,
     /// The incarnation that the last owner has told; 0 before.
@@ -103,13 +107,14 @@ pub fn follow(
     options: FollowOptions,
     linked: impl FnOnce() + Send + 'static,
 ) -> Result<Followed, ServeError> {
-    let FollowOptions { own, meeting, portals, kept, threads } = options;
+    let FollowOptions { own, meeting, portals, kept, connections, threads } = options;
     background::note_signals().map_err(ServeError::Start)?;
     let bound = listen::bind(&portals, kept)?;
     let (polls, wakers) = pollers(threads.max(1)).map_err(ServeError::Start)?;
     let relay = Arc::new(Relay {
         meeting: meeting.clone(),
         own,
+        guests: Guests::new(connections),
         generation: AtomicU64::new(0),
         incarnation: AtomicU64::new(0),
         has_ended: AtomicBool::new(false),

@@ -1,0 +1,283 @@
+//! Many sessions over the portals of two controllers, limits of a volume over both, and those who
+//! connect where it is forwarded and say nothing: part of the group `controllers`.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use libiscsi::{Cdb, Data, Poller, Session, Status};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+use crate::Arguments;
+use crate::array::{Array, Controllers, Shape};
+use crate::good::past_attentions;
+use crate::hostile::attacks;
+use crate::pair::{Found, both, owner};
+use crate::process;
+use crate::report::Report;
+use crate::target::{INITIATOR, Target};
+
+const BLOCK: u32 = 512;
+/// One address may have a quarter of all sessions, and all come from one here.
+const SETTINGS: &str = "[iscsi]\nsessions = 4096\n";
+const SESSIONS: usize = 1000;
+/// Names of initiators: each may have 64 sessions.
+const NAMES: usize = 20;
+/// How long all of them may take to log in, and to do it again when the owner was killed.
+const LOGINS: Duration = Duration::from_secs(60);
+/// What the memory of a controller may be with all of them, in KiB.
+const MEMORY_KIB: u64 = 1 << 20;
+/// Connections that say nothing: more than one address may have.
+const STALLED: usize = 1100;
+/// Where they come from: the last part of the address.
+const ELSEWHERE: u8 = 77;
+/// How long another host may wait for its login meanwhile.
+const LOGIN: Duration = Duration::from_secs(2);
+/// Of these there are fewer than connections that come.
+const DESCRIPTORS: &str = "--nofile=200:200";
+const COMING: u8 = 200;
+const ADDRESSES: u8 = 8;
+/// Longer than a supervisor waits for a sign of life.
+const ALIVE: Duration = Duration::from_secs(7);
+/// What the forwarding one's memory may grow by for sessions that take nothing, in KiB.
+const GROWTH_KIB: u64 = 64 << 10;
+/// The limit of a volume, and how long hosts try.
+const IOPS: u64 = 500;
+const TRY: Duration = Duration::from_secs(4);
+const DEPTH: u64 = 8;
+
+/// All of it, on an array of its own.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { controllers: Controllers::Two, settings: SETTINGS, ..Shape::default() };
+    let mut array = crate::array(arguments, shape)?;
+    let names: Vec<String> = (0..NAMES).map(|number| format!("{INITIATOR}-{number}")).collect();
+    array.host("crowd", &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let target = array.volume("crowded", "1G", "peer", 1)?;
+    array.verb(&["connect", "crowded", "crowd", "--lun", "1"])?;
+    report.check("1,000 sessions at both, also when the owner is killed", || {
+        thousand(&array, &target, &names)
+    });
+    report.check("a volume's limit holds over both together, and after a switch", || {
+        limited(&array, &target)
+    });
+    report.check("1,100 connections that say nothing keep nobody out", || stalled(&array, &target));
+    report.check("sessions that take nothing cost the forwarding one little", || {
+        deaf(&array, &target)
+    });
+    report.check("after all that both end in order", || {
+        both(&array)?;
+        array.stop()?;
+        array.inspect().map(|_| String::new())
+    });
+    few_descriptors(report, arguments)
+}
+
+/// The same volume behind a portal of the array.
+fn at(array: &Array, target: &Target, portal: usize) -> Result<Target> {
+    let portal = array.portals.get(portal).context("no such portal")?.clone();
+    Ok(Target { portal, ..target.clone() })
+}
+
+/// Logs in until it has worked, for so long at most.
+fn insist(target: &Target, begin: Instant, patience: Duration) -> Result<Session> {
+    loop {
+        match Session::connect(&target.config()) {
+            Ok(session) => return Ok(session),
+            Err(error) => ensure!(begin.elapsed() < patience, "{}: {error}", target.portal),
+        }
+    }
+}
+
+fn thousand(array: &Array, target: &Target, names: &[String]) -> Result<String> {
+    let place = |number: usize| {
+        let target = at(array, target, number % 2)?;
+        Ok(target.as_initiator(&names[number / 2 % NAMES]))
+    };
+    let targets = (0..SESSIONS).map(place).collect::<Result<Vec<_>>>()?;
+    let log_in = || -> Result<(Vec<Session>, Duration)> {
+        let begin = Instant::now();
+        let all = targets.iter().map(|target| insist(target, begin, LOGINS));
+        Ok((all.collect::<Result<Vec<_>>>()?, begin.elapsed()))
+    };
+    let (mut sessions, first) = log_in()?;
+    let bytes = |number: usize| vec![number as u8 ^ (number >> 8) as u8; BLOCK as usize];
+    for (number, session) in sessions.iter_mut().enumerate() {
+        past_attentions(|| session.write(number as u64, bytes(number), BLOCK))?;
+    }
+    let open = array.open_connections()?;
+    ensure!(open >= SESSIONS as u64, "{open} connections are open");
+    let before = owner(array)?;
+    let most = memory(array)?;
+    ensure!(most < MEMORY_KIB, "a controller has {} MiB", most >> 10);
+    crate::command::run(5, "kill", &["-KILL", &before.pid.to_string()])?.good()?;
+    drop(sessions);
+    let (mut sessions, second) = log_in()?;
+    ensure!(owner(array)?.name != before.name, "{} has the pool still", before.name);
+    for (number, session) in sessions.iter_mut().enumerate() {
+        // Each reads what the next one has written, mostly at the other controller.
+        let next = (number + 1) % SESSIONS;
+        let found = past_attentions(|| session.read(next as u64, 1, BLOCK))?;
+        ensure!(found == bytes(next), "block {next} holds something else");
+    }
+    Ok(format!(
+        "logged in within {} ms, and {} ms after the kill; {} MiB at most",
+        first.as_millis(),
+        second.as_millis(),
+        memory(array)?.max(most) >> 10
+    ))
+}
+
+/// The most memory that one of the controllers has had, in KiB.
+fn memory(array: &Array) -> Result<u64> {
+    let all = both(array)?.map(|it| process::peak_kib(it.pid));
+    all.into_iter().try_fold(0, |most, one| Ok(most.max(one.context("no VmHWM")?)))
+}
+
+/// Hosts at both controllers read as much as they may.
+fn limited(array: &Array, target: &Target) -> Result<String> {
+    array.verb(&["volume", "limit", "crowded", "--iops", &IOPS.to_string()])?;
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let (over, answers) = (AtomicBool::new(false), [AtomicU64::new(0), AtomicU64::new(0)]);
+        let places = [at(array, target, 0)?, at(array, target, 1)?];
+        thread::scope(|scope| {
+            let working: Vec<_> = (places.iter().zip(&answers))
+                .map(|(place, count)| scope.spawn(|| read_on(place, &over, count)))
+                .collect();
+            thread::sleep(TRY);
+            over.store(true, Ordering::Relaxed);
+            let ended = working
+                .into_iter()
+                .map(|worker| worker.join().map_err(|_| anyhow::anyhow!("a host panicked"))?);
+            ended.collect::<Result<Vec<()>>>()
+        })?;
+        let counts = answers.map(AtomicU64::into_inner);
+        let (sum, may) = (counts.iter().sum::<u64>(), IOPS * TRY.as_secs());
+        // It may save some up, and answers what is under way at the end.
+        ensure!(sum <= may * 13 / 10 && sum >= may * 7 / 10, "{counts:?} commands; {may} may be");
+        ensure!(counts.iter().all(|count| count * 5 >= sum), "one is kept out: {counts:?}");
+        told.push(format!("{} and {}", counts[0], counts[1]));
+        array.verb(&["controller", "switch"])?;
+        both(array)?;
+    }
+    array.verb(&["volume", "limit", "crowded", "--iops", "none"])?;
+    Ok(format!("{} of {}", told.join(", then "), IOPS * TRY.as_secs()))
+}
+
+fn read_on(target: &Target, over: &AtomicBool, answers: &AtomicU64) -> Result<()> {
+    let mut session = Session::connect(&target.config())?;
+    past_attentions(|| session.read(0, 1, BLOCK))?;
+    let submit = |session: &mut Session, number: u64| {
+        session.submit(
+            Cdb::read_16(number % 1000, 8),
+            Data::In(vec![0; 8 * BLOCK as usize]),
+            number,
+        )
+    };
+    for number in 0..DEPTH {
+        submit(&mut session, number)?;
+    }
+    let mut poller = Poller::new();
+    while !over.load(Ordering::Relaxed) {
+        poller.poll(&mut [&mut session], 100);
+        while let Some(done) = session.next_completion() {
+            ensure!(done.status == Status::Good, "a read ended with {}", done.status);
+            let number = answers.fetch_add(1, Ordering::Relaxed) + DEPTH;
+            submit(&mut session, number)?;
+        }
+        ensure!(!session.is_lost(), "the connection is lost");
+    }
+    Ok(())
+}
+
+/// A connection from an address that hosts do not have.
+fn from_elsewhere(portal: &str, last: u8) -> Result<TcpStream> {
+    let own = SocketAddr::from(([127, 0, 0, last], 0));
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&socket, &own)?;
+    connect(&socket, &portal.parse::<SocketAddr>()?)?;
+    Ok(TcpStream::from(socket))
+}
+
+fn stalled(array: &Array, target: &Target) -> Result<String> {
+    let forwarding = usize::from(owner(array)?.name == "CT0");
+    let there = at(array, target, forwarding)?;
+    let mut silent = Vec::new();
+    for _ in 0..STALLED {
+        silent.push(from_elsewhere(&there.portal, ELSEWHERE)?);
+    }
+    let mut longest = Duration::ZERO;
+    for portal in [forwarding, 1 - forwarding, forwarding] {
+        let begin = Instant::now();
+        let mut session = Session::connect(&at(array, target, portal)?.config())?;
+        past_attentions(|| session.read(0, 1, BLOCK))?;
+        longest = longest.max(begin.elapsed());
+    }
+    ensure!(longest < LOGIN, "a host waits for {} ms", longest.as_millis());
+    Ok(format!("a host waits for {} ms at most", longest.as_millis()))
+}
+
+fn deaf(array: &Array, target: &Target) -> Result<String> {
+    let found = both(array)?;
+    let other = found.iter().find(|it| !it.is_owner).context("nobody forwards")?;
+    let there = at(array, target, usize::from(other.name != "CT0"))?;
+    let before = process::peak_kib(other.pid).context("no VmHWM")?;
+    attacks::deaf(&attacks::Field::new(&there))?;
+    let grown = process::peak_kib(other.pid).context("no VmHWM")? - before;
+    ensure!(grown < GROWTH_KIB, "its memory grew by {} MiB", grown >> 10);
+    let mut session = Session::connect(&there.config())?;
+    past_attentions(|| session.read(0, 1, BLOCK))?;
+    Ok(format!("{} KiB", grown))
+}
+
+/// A process that may open few files, and more connections at the portal where it forwards.
+fn few_descriptors(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
+    let array = Array::made(&crate::programs(arguments)?, shape)?;
+    let serve = array.command()?;
+    let log = File::create(array.scratch().join("few.log"))?;
+    let mut limited = Command::new("prlimit");
+    limited.arg(DESCRIPTORS).arg(serve.get_program()).args(serve.get_args());
+    let serving = Serving(Some(limited.stdout(log.try_clone()?).stderr(log).spawn()?));
+    both(&array)?;
+    array.host("peer", &[INITIATOR])?;
+    let target = array.volume("few", "1G", "peer", 1)?;
+    report.check("a forwarding one without descriptors for all lives, and serves again", || {
+        let before = owner(&array)?;
+        let forwarding = usize::from(before.name == "CT0");
+        let there = at(&array, &target, forwarding)?;
+        let pid = |found: &[Found; 2]| found.iter().find(|it| !it.is_owner).map(|it| it.pid);
+        let first = pid(&both(&array)?);
+        let coming = (0..COMING).map(|number| {
+            // Some are closed at once.
+            from_elsewhere(&there.portal, ELSEWHERE + number % ADDRESSES)
+        });
+        let silent: Vec<_> = coming.collect();
+        let begin = Instant::now();
+        while begin.elapsed() < ALIVE {
+            let mut session = Session::connect(&at(&array, &target, 1 - forwarding)?.config())?;
+            past_attentions(|| session.read(0, 1, BLOCK))?;
+            thread::sleep(Duration::from_millis(200));
+        }
+        drop(silent);
+        let mut session = insist(&there, Instant::now(), LOGIN)?;
+        past_attentions(|| session.read(0, 1, BLOCK))?;
+        ensure!(pid(&both(&array)?) == first, "it was ended");
+        Ok(String::new())
+    });
+    drop(serving);
+    Ok(())
+}
+
+/// A supervisor that does not outlive the test, nor what it has started.
+struct Serving(Option<Child>);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(process::end);
+    }
+}
