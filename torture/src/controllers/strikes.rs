@@ -215,14 +215,17 @@ fn cut_link(house: &House, way: Way) -> Result<u64> {
 fn cut(pid: u32, way: Way) -> Result<u64> {
     let inodes = link_inodes()?;
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
-    let process = pidfd_open(number, PidfdFlags::empty())?;
+    let (process, entries) = match pidfd_open(number, PidfdFlags::empty()) {
+        Ok(process) => (process, std::fs::read_dir(format!("/proc/{pid}/fd"))),
+        Err(_) => return Ok(0), // It has ended meanwhile.
+    };
     let how = match way {
         Way::Both => Shutdown::Both,
         Way::ToOwner => Shutdown::Read,
         Way::FromOwner => Shutdown::Write,
     };
     let mut count = 0;
-    for entry in std::fs::read_dir(format!("/proc/{pid}/fd"))?.flatten() {
+    for entry in entries.into_iter().flatten().flatten() {
         let Ok(link) = std::fs::read_link(entry.path()) else { continue };
         let text = link.to_string_lossy();
         let inode = text.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
