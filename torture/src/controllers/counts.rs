@@ -14,9 +14,9 @@ pub const PATHS: [&str; 3] = ["at the owner", "at the other one", "with both pat
 #[derive(Default)]
 pub struct Counts {
     faults: BTreeMap<Fault, u64>,
-    /// The longest times without an answer of each host in each round, in nanoseconds, by the kind
-    /// of the fault and where the host's path was.
-    gaps: BTreeMap<String, [Vec<u64>; 3]>,
+    /// The longest times without an answer of each host in each round, in nanoseconds, by the
+    /// fault and where the host's path was.
+    gaps: BTreeMap<Fault, [Vec<u64>; 3]>,
     pub rounds: u64,
     pub undecided: u64,
     pub commands: u64,
@@ -54,7 +54,7 @@ impl Counts {
 
     /// How long a host was without an answer, by the place of its path in [`PATHS`].
     pub fn add_gap(&mut self, fault: Fault, path: usize, nanoseconds: u64) {
-        self.gaps.entry(fault.kind()).or_default()[path].push(nanoseconds);
+        self.gaps.entry(fault).or_default()[path].push(nanoseconds);
     }
 
     /// What a host saw.
@@ -102,8 +102,8 @@ impl Display for Counts {
         )?;
         writeln!(f, "were not met; {cut} connections of the link were cut")?;
         writeln!(f, "longest times without an answer in ms, p50/p99/max of (hosts x faults):")?;
-        for (kind, paths) in &self.gaps {
-            write!(f, "  {kind}:")?;
+        for (fault, paths) in &self.gaps {
+            write!(f, "  {fault}:")?;
             for (name, gaps) in PATHS.iter().zip(paths) {
                 let mut sorted = gaps.clone();
                 sorted.sort_unstable();
