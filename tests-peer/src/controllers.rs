@@ -17,6 +17,7 @@ use crate::array::{Array, Controllers, Shape};
 use crate::command;
 use crate::crowds;
 use crate::good::past_attentions;
+use crate::hosts::failover;
 use crate::offload::good;
 use crate::pair::{READY, both, owner};
 use crate::random::Random;
@@ -32,12 +33,13 @@ const BLOCK: u32 = 512;
 /// The group `controllers`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
+    failover::run(report, arguments)?;
     stopped_for_long(report, arguments)?;
     asked_to_end(report, arguments)?;
     crowds::run(report, arguments)
 }
 
-fn signal(pid: u64, name: &str) -> Result<()> {
+pub fn signal(pid: u64, name: &str) -> Result<()> {
     command::run(5, "kill", &[&format!("-{name}"), &pid.to_string()])?.good().map(drop)
 }
 
@@ -118,7 +120,7 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
 }
 
 /// A volume each at the portals of both controllers.
-fn at_each(array: &Array) -> Result<Vec<Target>> {
+pub fn at_each(array: &Array) -> Result<Vec<Target>> {
     let first = owner(array)?.name;
     ensure!(first == "CT0", "{first} is the first to have the pool");
     let volume = |(portal, lun): (&String, u16)| {

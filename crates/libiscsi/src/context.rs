@@ -40,6 +40,11 @@ impl Context {
             {
                 return Err(this.error("set up a session"));
             }
+            if let Some(isid) = config.isid
+                && ffi::iscsi_set_isid_random(raw, isid & 0xFF_FFFF, 0) != 0
+            {
+                return Err(this.error("name a session"));
+            }
             this.set_chap(config)?;
             Ok(this)
         }

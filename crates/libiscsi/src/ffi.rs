@@ -106,6 +106,14 @@ unsafe extern "C" {
         portal: *const c_char,
         lun: c_int,
     ) -> c_int;
+    pub fn iscsi_full_connect_async(
+        context: *mut Context,
+        portal: *const c_char,
+        lun: c_int,
+        callback: CommandCallback,
+        private_data: *mut c_void,
+    ) -> c_int;
+    pub fn iscsi_set_isid_random(context: *mut Context, random: u32, qualifier: u32) -> c_int;
     pub fn iscsi_connect_sync(context: *mut Context, portal: *const c_char) -> c_int;
     pub fn iscsi_login_sync(context: *mut Context) -> c_int;
     pub fn iscsi_logout_sync(context: *mut Context) -> c_int;

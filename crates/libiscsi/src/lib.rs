@@ -7,6 +7,7 @@
 //!
 //! - [`Session`] is one connection to one logical unit. [`Session::submit`] puts a command in
 //!   flight and owns its buffer until the command's [`Completion`] returns it.
+//! - [`Session::begin`] logs in while others go on; [`Session::connect`] waits for it.
 //! - [`Poller`] drives any number of sessions in one thread.
 //! - The methods of `commands.rs` (`Session::inquiry`, `Session::capacity`…) wait for their
 //!   response.
@@ -20,6 +21,7 @@ mod context;
 mod discover;
 mod ffi;
 mod in_flight;
+mod login;
 mod poller;
 mod session;
 #[cfg(test)]
@@ -32,5 +34,5 @@ pub use commands::{Capacity, LbaStatus, find_naa};
 pub use discover::{Target, discover};
 pub use poller::Poller;
 pub use session::Session;
-pub use types::{Completion, Config, Data, Digest, Error, Sense, Status};
+pub use types::{Completion, Config, Data, Digest, Error, Login, Sense, Status};
 pub use wire::WireBytes;

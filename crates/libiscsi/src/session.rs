@@ -1,5 +1,6 @@
 //! One connection to one logical unit, with any number of commands in flight.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use crate::cdb::{Cdb, Direction};
 use crate::context::{Context, c_string, library_error};
 use crate::ffi;
 use crate::in_flight::{InFlight, Queue, on_command_end};
-use crate::types::{Completion, Config, Data, Error, Status};
+use crate::types::{Completion, Config, Data, Error, Login, Status};
 use crate::wire::{WireBytes, tcp_info};
 
 /// A session of one connection: to one logical unit, or to any of its target's.
@@ -16,7 +17,9 @@ use crate::wire::{WireBytes, tcp_info};
 /// Not [`Send`]: it lives and dies in one thread, as libiscsi requires. Dropping it closes the
 /// connection and cancels what is in flight.
 pub struct Session {
-    context: NonNull<ffi::Context>,
+    pub(crate) context: NonNull<ffi::Context>,
+    /// How far the login is: libiscsi holds its address.
+    pub(crate) login: Rc<Cell<Login>>,
     lun: c_int,
     completed: Queue,
     in_flight: usize,
@@ -46,14 +49,19 @@ impl Session {
         if result != 0 {
             return Err(context.error("connect"));
         }
-        Ok(Self {
+        Ok(Self::of(context, Rc::new(Cell::new(Login::Done)), config.lun))
+    }
+
+    pub(crate) fn of(context: Context, login: Rc<Cell<Login>>, lun: u16) -> Self {
+        Self {
             context: context.release(),
-            lun,
+            login,
+            lun: c_int::from(lun),
             completed: Queue::default(),
             in_flight: 0,
             commands: 0,
             lost: false,
-        })
+        }
     }
 
     /// Puts a command in flight. It is sent by the next [`Session::flush`], [`crate::Poller`] or
@@ -167,6 +175,9 @@ impl Session {
     ) -> Result<(), Error> {
         if self.lost {
             return Err(Error::Lost);
+        }
+        if self.login.get() != Login::Done {
+            return Err(Error::Argument("the session is not logged in"));
         }
         let (direction, buffer) = match (data, cdb.direction()) {
             (Data::None, _) => (ffi::XFER_NONE, Vec::new()),

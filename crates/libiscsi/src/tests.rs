@@ -3,8 +3,9 @@
 
 use crate::cdb::{Cdb, CopySegment, copy_parameters, unmap_parameters};
 use crate::commands::{find_naa, flat_lun};
+use crate::poller::Poller;
 use crate::session::Session;
-use crate::types::Config;
+use crate::types::{Config, Data, Login};
 
 #[test]
 fn cdbs_are_laid_out_as_the_standards_say() {
@@ -77,4 +78,42 @@ fn a_portal_where_nobody_listens_is_an_error() {
     assert!(Session::connect(&config).is_err());
     let nul = Config { initiator: String::from("a\0b"), ..config };
     assert!(Session::connect(&nul).is_err());
+}
+
+/// Polls until the login has ended, a second at most.
+fn login_of(session: &mut Session) -> Login {
+    for _ in 0..100 {
+        Poller::new().poll(&mut [&mut *session], 10);
+        if session.login() != Login::Pending {
+            break;
+        }
+    }
+    session.login()
+}
+
+#[test]
+fn a_login_does_not_wait_for_its_end() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = Config {
+        portal: silent.local_addr().unwrap().to_string(),
+        target: String::from("iqn.2025-01.example:none"),
+        initiator: String::from("iqn.2025-01.example:test"),
+        isid: Some(7),
+        ..Config::default()
+    };
+    let mut session = Session::begin(&config).unwrap();
+    assert_eq!(login_of(&mut session), Login::Pending);
+    assert!(session.submit(Cdb::test_unit_ready(), Data::None, 1).is_err());
+    // Who is asked for the session, is named by the same random bits each time.
+    let (mut peer, _) = silent.accept().unwrap();
+    let mut head = [0; 48];
+    std::io::Read::read_exact(&mut peer, &mut head).unwrap();
+    assert_eq!(head[8..14], [0x80, 0, 0, 7, 0, 0]);
+    drop(peer);
+    assert_eq!(login_of(&mut session), Login::Failed);
+
+    drop(silent);
+    let mut refused = Session::begin(&config).unwrap();
+    assert_eq!(login_of(&mut refused), Login::Failed);
+    assert!(!refused.login_error().to_string().is_empty());
 }

@@ -62,6 +62,20 @@ pub struct Config {
     pub isid: Option<u32>,
     /// After how many seconds a command times out; 0 for never.
     pub timeout_s: u32,
+    /// The initiator's part of the session's name (ISID, RFC 7143, 11.12.5): its 24 random bits. A
+    /// host that comes back by the same name is the same I_T nexus. None: others each time.
+    pub isid: Option<u32>,
+}
+
+/// How far a login is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// Connecting, logging in, or waiting until the unit is ready.
+    Pending,
+    /// Commands can be sent.
+    Done,
+    /// It came to nothing.
+    Failed,
 }
 
 /// Sense data of a CHECK CONDITION (SPC-4, 4.5).

@@ -4,6 +4,7 @@
 mod counters;
 mod datastores;
 mod disks;
+pub mod failover;
 mod moving;
 mod paths;
 mod places;

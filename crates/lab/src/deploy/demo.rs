@@ -1,14 +1,21 @@
 //! The main job, end to end, on a running array.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::rc::Rc;
+use std::time::Instant;
 
 use libiscsi::Config;
 
+use super::answers::{self, Answers};
 use super::array::Array;
+use super::locking::{self, Locking};
+use super::paths::Paths;
 use super::pipeline::{self, Job, Pipeline, Plan};
 use super::table::{Row, Table};
 use super::{Image, Way};
+use crate::engine::{Engine, Reactor, Task};
+use crate::host::{Device, Host, HostPlan, Settings};
 use crate::report;
 use crate::target::{self, ConnectArgs};
 
@@ -18,6 +25,9 @@ const CLONES: &str = "clones";
 const TEMPLATE_LUN: u16 = 1;
 /// Where the host sees the clones.
 const CLONES_LUN: u16 = 2;
+/// The volume of the host that locks, and where that sees it.
+const LOCK: &str = "lock";
+const LOCK_LUN: u16 = 4;
 
 /// Deploy a template from one volume of a Holdfast array to another, both ways.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,9 +38,10 @@ pub struct DemoArgs {
     /// The pool that the array serves, by which the program finds it.
     #[arg(long)]
     pub pool: PathBuf,
-    /// The array's iSCSI portal, `address:port`.
-    #[arg(long)]
-    pub portal: String,
+    /// The array's iSCSI portals, `address:port`: the host has paths through each of them, takes
+    /// those that the array prefers, and goes on over others when these are lost.
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub portal: Vec<String>,
     /// The host, as the array knows it; its name is `--initiator`.
     #[arg(long, default_value = "lab")]
     pub host: String,
@@ -46,13 +57,18 @@ pub struct DemoArgs {
     /// Reads, writes or copies in flight.
     #[arg(long, default_value_t = 16)]
     pub depth: usize,
-    /// Sessions to each volume.
+    /// Sessions through each portal.
     #[arg(long, default_value_t = 2)]
     pub sessions: usize,
     /// Deploy the last of the counts again, off and on, as long as this file is there; and verify
     /// every copy once more when it is gone.
     #[arg(long, value_name = "FILE")]
     pub as_long_as: Option<PathBuf>,
+    /// What happens to the array meanwhile: a line each, of milliseconds since 1970, a blank, and
+    /// what it is. For each is told how long hosts had no answer; and a second host takes a lock by
+    /// COMPARE AND WRITE again and again, on a volume of its own.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
     /// Write the table here, as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
@@ -63,49 +79,137 @@ pub struct DemoArgs {
 
 /// Fills the template, deploys it, verifies every copy, and prints the table.
 pub fn run(args: &DemoArgs) -> Result<(), String> {
-    let image = Image::open(&args.image)?;
-    let mut demo = Demo {
-        args,
-        array: Array { program: args.holdfast.clone(), pool: args.pool.clone() },
-        target: discover(args)?,
-        image,
-        gap: Duration::ZERO,
-        made: Vec::new(),
+    let image = Rc::new(Image::open(&args.image)?);
+    let array = Array { program: args.holdfast.clone(), pool: args.pool.clone() };
+    let (mut engine, plan) = (Engine::new(), host_plan(args)?);
+    let reactor = engine.reactor();
+    let host = Host::connect_within(&reactor, &plan)?;
+    let locking = match args.events {
+        Some(_) => Some(Host::connect_within(&reactor, &plan)?),
+        None => None,
     };
-    demo.fill_template()?;
-    let rows = demo.deploy_all()?;
-    let verified_again_bytes = match args.as_long_as {
-        Some(_) => demo.verify_again()?,
-        None => 0,
-    };
-    let table = Table {
-        image_bytes: demo.image.bytes(),
-        transfer_bytes: args.transfer_size,
-        rows,
-        gap_seconds: demo.gap.as_secs_f64(),
-        verified_again_bytes,
-    };
+    let (args, json) = (args.clone(), args.json.clone());
+    let demo = Demo { args, array, image, reactor, host, answers: Rc::default(), made: Vec::new() };
+    let table = engine.run(demo.run(locking))??;
     println!("{table}");
-    match &args.json {
+    match &json {
         Some(path) => report::write_json(path, &table),
         None => Ok(()),
     }
 }
 
-struct Demo<'a> {
-    args: &'a DemoArgs,
+/// A host with paths through each portal.
+fn host_plan(args: &DemoArgs) -> Result<HostPlan, String> {
+    let first = args.portal.first().ok_or("name a portal")?;
+    let found = target::discover(first, &args.connect)?.into_iter().next();
+    let target = found.ok_or_else(|| format!("no target behind {first}"))?.name;
+    let config = Config {
+        target,
+        lun: TEMPLATE_LUN,
+        initiator: args.connect.initiator.clone(),
+        timeout_s: args.connect.timeout_s,
+        ..Config::default()
+    };
+    // One after the other, so that neighbours in turn are of different controllers.
+    let portals = vec![args.portal.clone(); args.sessions.max(1)].concat();
+    Ok(HostPlan { name: args.host.clone(), config, portals, settings: Settings::default() })
+}
+
+struct Demo {
+    args: DemoArgs,
     array: Array,
-    target: String,
-    image: Image,
-    /// The longest time in which no command was answered.
-    gap: Duration,
+    image: Rc<Image>,
+    reactor: Reactor,
+    host: Host,
+    answers: Rc<RefCell<Answers>>,
     /// Volumes of copies, and how many are in each.
     made: Vec<(String, u64)>,
 }
 
-impl Demo<'_> {
-    fn config(&self, lun: u16) -> Config {
-        Config { lun, target: self.target.clone(), ..base_config(self.args) }
+impl Demo {
+    async fn run(mut self, locking: Option<Host>) -> Result<Table, String> {
+        let locking = match locking {
+            Some(host) => Some(self.begin_locking(&host).await?),
+            None => None,
+        };
+        let template = self.claim(TEMPLATE_LUN).await?;
+        let fill = Pipeline::new(
+            &self.image,
+            [&template, &template],
+            self.plan(Way::Off, 1),
+            &self.answers,
+        )?;
+        fill.run(Job::Fill, "fill the template from the image".into()).await?;
+        fill.run(Job::Verify, "read the template back and compare".into()).await?;
+        let rows = self.deploy_all(&template).await?;
+        let verified_again_bytes = match self.args.as_long_as {
+            Some(_) => self.verify_again(&template).await?,
+            None => 0,
+        };
+        let paths = match locking {
+            Some((locking, task)) => {
+                locking.stop();
+                task.await?;
+                Some(self.paths(&locking)?)
+            }
+            None => None,
+        };
+        Ok(Table {
+            image_bytes: self.image.bytes(),
+            transfer_bytes: self.args.transfer_size,
+            rows,
+            gap_seconds: self.answers.borrow().longest().as_secs_f64(),
+            verified_again_bytes,
+            paths,
+        })
+    }
+
+    /// Has a second host take a lock again and again.
+    async fn begin_locking(
+        &self,
+        host: &Host,
+    ) -> Result<(Rc<Locking>, Task<Result<(), String>>), String> {
+        let size = locking::UNIT_BYTES.to_string();
+        self.verb(&["volume", "create", LOCK, "--size", &size]).await?;
+        self.connect(LOCK, LOCK_LUN).await?;
+        let unit = host.claim(LOCK_LUN).await.map_err(|error| error.to_string())?;
+        let locking = Locking::new(unit);
+        let task = self.reactor.spawn(locking.clone().run());
+        Ok((locking, task))
+    }
+
+    /// What both hosts went through.
+    fn paths(&self, locking: &Locking) -> Result<Paths, String> {
+        let events = match &self.args.events {
+            Some(file) => answers::events(file, &self.answers.borrow(), &locking.answers.borrow())?,
+            None => Vec::new(),
+        };
+        let mut paths = Paths {
+            events,
+            locks: locking.rounds(),
+            locks_by_reading: locking.by_reading(),
+            ..Paths::default()
+        };
+        for host in [&self.host, locking.host()] {
+            paths.commands += host.commands();
+            paths.losses += host.paths().iter().map(|path| path.losses()).sum::<u64>();
+            for totals in host.totals().values() {
+                paths.repeated += totals.retries;
+                paths.errors +=
+                    totals.classes.values().map(|ended| ended.failed.count).sum::<u64>();
+                // Those are told apart by reading, and none is an error then.
+                paths.errors -= totals.miscompares;
+            }
+        }
+        Ok(paths)
+    }
+
+    async fn claim(&self, lun: u16) -> Result<Device, String> {
+        self.host.claim(lun).await.map_err(|error| error.to_string())
+    }
+
+    async fn verb(&self, arguments: &[&str]) -> Result<(), String> {
+        self.array.insist(&self.reactor, arguments).await.map(drop)
     }
 
     fn plan(&self, way: Way, copies: u64) -> Plan {
@@ -118,31 +222,20 @@ impl Demo<'_> {
         }
     }
 
-    fn fill_template(&mut self) -> Result<(), String> {
-        let config = self.config(TEMPLATE_LUN);
-        let plan = self.plan(Way::Off, 1);
-        let mut pipeline =
-            Pipeline::connect(&self.image, &config, &config, self.args.sessions, plan)?;
-        pipeline.run(Job::Fill, "fill the template from the image")?;
-        pipeline.run(Job::Verify, "read the template back and compare")?;
-        self.gap = self.gap.max(pipeline.gap());
-        Ok(())
-    }
-
     /// Each count both ways; then the last one again, as long as that is wanted.
-    fn deploy_all(&mut self) -> Result<Vec<Row>, String> {
-        let (counts, as_long_as) = (&self.args.counts, &self.args.as_long_as);
+    async fn deploy_all(&mut self, template: &Device) -> Result<Vec<Row>, String> {
+        let (counts, as_long_as) = (self.args.counts.clone(), self.args.as_long_as.clone());
         let last = counts.last().copied().unwrap_or(1);
         let mut rows = Vec::new();
         for way in [Way::Off, Way::On] {
-            for copies in counts {
+            for copies in &counts {
                 let stays = way == Way::On && *copies == last && as_long_as.is_none();
-                rows.push(self.deploy(way, *copies, stays)?);
+                rows.push(self.deploy(template, way, *copies, stays).await?);
             }
         }
         while as_long_as.as_ref().is_some_and(|file| file.exists()) {
             for way in [Way::Off, Way::On] {
-                rows.push(self.deploy(way, last, false)?);
+                rows.push(self.deploy(template, way, last, false).await?);
             }
         }
         Ok(rows)
@@ -150,99 +243,98 @@ impl Demo<'_> {
 
     /// One deployment to a new volume, which is kept under another name afterwards: destroying it
     /// would free its space while the next deployment is measured. The last one `stays` connected.
-    fn deploy(&mut self, way: Way, copies: u64, stays: bool) -> Result<Row, String> {
+    async fn deploy(
+        &mut self,
+        template: &Device,
+        way: Way,
+        copies: u64,
+        stays: bool,
+    ) -> Result<Row, String> {
         let size = (self.image.bytes() * copies).to_string();
-        self.array.run(&["volume", "create", CLONES, "--size", &size])?;
-        self.connect(CLONES)?;
-        let row = self.deploy_to_volume(way, copies)?;
+        self.verb(&["volume", "create", CLONES, "--size", &size]).await?;
+        self.connect(CLONES, CLONES_LUN).await?;
+        let row = self.deploy_to_volume(template, way, copies).await?;
         if !stays {
-            self.disconnect(CLONES)?;
+            self.disconnect(CLONES).await?;
             let name = match way {
                 Way::Off => format!("{CLONES}-off-{copies}"),
                 Way::On => format!("{CLONES}-on-{copies}"),
             };
             let is_taken = self.made.iter().any(|(made, _)| *made == name);
             let name = if is_taken { format!("{name}-{}", self.made.len()) } else { name };
-            self.array.run(&["volume", "rename", CLONES, &name])?;
+            self.verb(&["volume", "rename", CLONES, &name]).await?;
             self.made.push((name, copies));
         }
         Ok(row)
     }
 
-    fn connect(&self, volume: &str) -> Result<(), String> {
-        let lun = CLONES_LUN.to_string();
-        self.array.run(&["connect", volume, &self.args.host, "--lun", &lun]).map(drop)
+    async fn connect(&self, volume: &str, lun: u16) -> Result<(), String> {
+        self.verb(&["connect", volume, &self.args.host, "--lun", &lun.to_string()]).await
     }
 
-    fn disconnect(&self, volume: &str) -> Result<(), String> {
-        self.array.run(&["disconnect", volume, &self.args.host]).map(drop)
+    async fn disconnect(&self, volume: &str) -> Result<(), String> {
+        self.verb(&["disconnect", volume, &self.args.host]).await
     }
 
-    fn deploy_to_volume(&mut self, way: Way, copies: u64) -> Result<Row, String> {
-        let (template, clones) = (self.config(TEMPLATE_LUN), self.config(CLONES_LUN));
+    async fn deploy_to_volume(
+        &self,
+        template: &Device,
+        way: Way,
+        copies: u64,
+    ) -> Result<Row, String> {
+        let clones = self.claim(CLONES_LUN).await?;
         let plan = self.plan(way, copies);
-        let mut pipeline =
-            Pipeline::connect(&self.image, &template, &clones, self.args.sessions, plan)?;
+        let pipeline = Pipeline::new(&self.image, [template, &clones], plan, &self.answers)?;
         let by = match way {
             Way::Off => "host reads and writes",
             Way::On => "EXTENDED COPY",
         };
-        let before = self.array.space()?;
-        let (seconds, traffic) =
-            pipeline::deploy(&mut pipeline, &format!("deploy {copies} by {by}"))?;
-        let after = self.array.space()?;
-        let start = std::time::Instant::now();
-        pipeline.run(Job::Verify, &format!("verify {copies}, byte for byte"))?;
-        self.gap = self.gap.max(pipeline.gap());
+        let space = self.array.space_beside(&self.reactor).await?;
+        let (commands, wire) = (self.host.commands(), self.wire_bytes());
+        let start = Instant::now();
+        pipeline.run(Job::Deploy, format!("deploy {copies} by {by}")).await?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (commands, wire_bytes) = (self.host.commands() - commands, self.wire_bytes() - wire);
+        let after = self.array.space_beside(&self.reactor).await?;
+        let start = Instant::now();
+        pipeline.run(Job::Verify, format!("verify {copies}, byte for byte")).await?;
         Ok(Row {
             way,
             copies,
             seconds,
-            wire_bytes: traffic.wire_bytes,
-            commands: traffic.commands,
-            data_bytes: growth(before.data_bytes, after.data_bytes),
-            allocated_bytes: growth(before.allocated_bytes, after.allocated_bytes),
+            wire_bytes,
+            commands,
+            data_bytes: growth(space.data_bytes, after.data_bytes),
+            allocated_bytes: growth(space.allocated_bytes, after.allocated_bytes),
             verify_seconds: start.elapsed().as_secs_f64(),
         })
     }
 
+    fn wire_bytes(&self) -> u64 {
+        let wire = self.host.wire_bytes();
+        wire.sent + wire.received
+    }
+
     /// Compares every copy with the image once more, and the template: how many bytes.
-    fn verify_again(&self) -> Result<u64, String> {
-        let template = self.config(TEMPLATE_LUN);
-        self.verify(&template, 1, "verify the template once more")?;
+    async fn verify_again(&self, template: &Device) -> Result<u64, String> {
+        self.verify(template, 1, "verify the template once more".into()).await?;
         let mut verified = self.image.bytes();
         for (name, copies) in &self.made {
-            self.connect(name)?;
-            self.verify(&self.config(CLONES_LUN), *copies, &format!("verify {name} once more"))?;
-            self.disconnect(name)?;
+            self.connect(name, CLONES_LUN).await?;
+            let unit = self.claim(CLONES_LUN).await?;
+            self.verify(&unit, *copies, format!("verify {name} once more")).await?;
+            self.disconnect(name).await?;
             verified += self.image.bytes() * copies;
         }
         Ok(verified)
     }
 
-    fn verify(&self, config: &Config, copies: u64, what: &str) -> Result<(), String> {
+    async fn verify(&self, unit: &Device, copies: u64, what: String) -> Result<(), String> {
         let plan = self.plan(Way::Off, copies);
-        let mut pipeline =
-            Pipeline::connect(&self.image, config, config, self.args.sessions, plan)?;
-        pipeline.run(Job::Verify, what)
+        Pipeline::new(&self.image, [unit, unit], plan, &self.answers)?.run(Job::Verify, what).await
     }
 }
 
 fn growth(before: u64, after: u64) -> i64 {
     i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(i64::MAX)
-}
-
-fn base_config(args: &DemoArgs) -> Config {
-    Config {
-        portal: args.portal.clone(),
-        initiator: args.connect.initiator.clone(),
-        timeout_s: args.connect.timeout_s,
-        ..Config::default()
-    }
-}
-
-/// The name of the array's target.
-fn discover(args: &DemoArgs) -> Result<String, String> {
-    let first = target::discover(&args.portal, &args.connect)?.into_iter().next();
-    first.map(|target| target.name).ok_or_else(|| format!("no target behind {}", args.portal))
 }

@@ -1,18 +1,26 @@
 //! A template deployed many times, by the host and by the array; and the proof that every copy
 //! is right.
 //!
+//! The host has several paths, goes on over those that are left, and sends again what was not
+//! answered; a second one takes a lock again and again beside it, if that is wanted.
+//!
 //! "Off" is the host doing the work: it reads the template and writes the clone, a MiB at a time.
 //! "On" is the array doing it: EXTENDED COPY. Both move the whole image, at the same depth, over
 //! the same sessions, and both are read back over iSCSI and compared with the image's file.
 
+mod answers;
 mod array;
 mod demo;
+mod locking;
+mod paths;
 mod pipeline;
 mod progress;
 mod table;
 
+pub use answers::Event;
 pub use array::Array;
 pub use demo::{DemoArgs, run as run_demo};
+pub use paths::Paths;
 pub use pipeline::{FillArgs, fill, verify_image, write_image};
 pub use table::{Row, Table};
 

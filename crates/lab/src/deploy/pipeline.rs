@@ -1,20 +1,20 @@
 //! Chunks of the image on their way, a number at a time.
 
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::rc::Rc;
+use std::time::Instant;
 
-use libiscsi::{Capacity, Cdb, Completion, Config, Data, Naa, Poller, Session, Status};
-
+use super::answers::Answers;
 use super::progress::Progress;
 use super::{Image, Way};
-use crate::copy::{self, Transfer};
-use crate::load::{Silence, is_put_off};
-use crate::target::{self, ConnectArgs};
+use crate::copy::{SEGMENT_BYTES, TRANSFER_BYTES};
+use crate::engine::{Engine, some_at_a_time};
+use crate::host::{Device, Extent, Host, HostPlan, Settings};
+use crate::target::ConnectArgs;
 
 /// Bytes of one READ or WRITE of the host, unless a fill says otherwise.
 pub const HOST_IO_BYTES: u64 = 1 << 20;
-/// How long a target may take to be there.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Fill a volume from an image.
 #[derive(Clone, Debug, clap::Args)]
@@ -54,11 +54,20 @@ pub fn verify_image(args: &FillArgs, what: &str) -> Result<(), String> {
 
 /// Does a job with the whole of an image, by one session.
 fn whole(args: &FillArgs, host_io_bytes: u64, job: Job, what: &str) -> Result<(), String> {
-    let image = Image::open(&args.image)?;
+    let image = Rc::new(Image::open(&args.image)?);
     let config = args.connect.config(&args.url)?;
     let plan =
         Plan { way: Way::Off, copies: 1, depth: args.depth, host_io_bytes, transfer_bytes: 0 };
-    Pipeline::connect(&image, &config, &config, 1, plan)?.run(job, what)
+    let (lun, portals) = (config.lun, vec![config.portal.clone()]);
+    let host = HostPlan { name: "lab".into(), config, portals, settings: Settings::default() };
+    let mut engine = Engine::new();
+    let host = Host::connect_within(&engine.reactor(), &host)?;
+    let what = what.to_owned();
+    engine.run(async move {
+        let unit = host.claim(lun).await.map_err(|error| error.to_string())?;
+        let pipeline = Pipeline::new(&image, [&unit, &unit], plan, &Rc::default())?;
+        pipeline.run(job, what).await
+    })?
 }
 
 /// What to do, and how wide.
@@ -87,196 +96,118 @@ pub enum Job {
     Verify,
 }
 
-/// What the sessions of a pipeline have done so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Traffic {
-    /// SCSI commands.
-    pub commands: u64,
-    /// TCP payload, both ways.
-    pub wire_bytes: u64,
-}
-
-/// Sessions to the template and to the volume of clones, and chunks between them.
-pub struct Pipeline<'a> {
-    image: &'a Image,
+/// A template, the volume of clones, and chunks between them.
+#[derive(Debug)]
+pub struct Pipeline {
+    image: Rc<Image>,
     plan: Plan,
-    template: Vec<Session>,
-    clones: Vec<Session>,
-    block_bytes: u32,
-    devices: [Naa; 2],
+    template: Device,
+    clones: Device,
     /// The piece of the image that was last compared with, and where it begins.
-    expected: Vec<u8>,
-    expected_at: Option<u64>,
-    /// The longest time in which none of its commands was answered.
-    gap: Duration,
+    expected: RefCell<(Option<u64>, Vec<u8>)>,
+    answers: Rc<RefCell<Answers>>,
 }
 
-impl<'a> Pipeline<'a> {
-    /// Connects `sessions` times to each unit, and checks that all fits.
-    pub fn connect(
-        image: &'a Image,
-        template: &Config,
-        clones: &Config,
-        sessions: usize,
+impl Pipeline {
+    /// From the first of two units to the second; checks that all fits.
+    pub fn new(
+        image: &Rc<Image>,
+        [template, clones]: [&Device; 2],
         plan: Plan,
+        answers: &Rc<RefCell<Answers>>,
     ) -> Result<Self, String> {
-        let (mut template, small) = target::connect_many(template, sessions, PATIENCE)?;
-        let (mut clones, large) = target::connect_many(clones, sessions, PATIENCE)?;
-        check_fit(image, small, large, plan)?;
-        let devices = match plan.way {
-            Way::On => [name(&mut template[0])?, name(&mut clones[0])?],
-            Way::Off => [[0; 16]; 2],
-        };
+        check_fit(image.bytes(), template, clones, plan)?;
         Ok(Self {
-            image,
+            image: image.clone(),
             plan,
-            template,
-            clones,
-            block_bytes: small.block_bytes,
-            devices,
-            expected: Vec::new(),
-            expected_at: None,
-            gap: Duration::ZERO,
+            template: template.clone(),
+            clones: clones.clone(),
+            expected: RefCell::default(),
+            answers: answers.clone(),
         })
     }
 
-    /// The longest time, within one of the jobs so far, in which no command was answered.
-    pub fn gap(&self) -> Duration {
-        self.gap
-    }
-
-    /// What the sessions have done so far.
-    pub fn traffic(&self) -> Traffic {
-        let mut traffic = Traffic::default();
-        for session in self.template.iter().chain(&self.clones) {
-            let wire = session.wire_bytes();
-            traffic.commands += session.commands();
-            traffic.wire_bytes += wire.sent + wire.received;
-        }
-        traffic
-    }
-
-    /// Does a job with every chunk of every copy.
-    pub fn run(&mut self, job: Job, what: &str) -> Result<(), String> {
+    /// Does a job with every chunk of every copy; `what` is shown meanwhile.
+    pub async fn run(&self, job: Job, what: String) -> Result<(), String> {
         let by_array = job == Job::Deploy && self.plan.way == Way::On;
         let chunk_bytes = if by_array { self.plan.transfer_bytes } else { self.plan.host_io_bytes };
-        let chunks_per_copy = self.image.bytes().div_ceil(chunk_bytes);
-        let chunks = chunks_per_copy * self.plan.copies;
-        let copies = self.plan.copies;
-        let mut work = Work { job, chunk_bytes, chunks_per_copy, copies, spare: Vec::new() };
-        let mut progress = Progress::new(what.to_owned(), self.image.bytes() * self.plan.copies);
-        let mut poller = Poller::new();
-        let (mut next, mut done) = (0, 0);
-        let mut silence = Silence::since(Instant::now());
-        while done < chunks {
-            while next < chunks && next - done < self.plan.depth.max(1) as u64 {
-                self.start(&mut work, next)?;
-                next += 1;
+        let (image_bytes, copies) = (self.image.bytes(), self.plan.copies);
+        let chunks_per_copy = image_bytes.div_ceil(chunk_bytes);
+        let work = Work { job, chunk_bytes, chunks_per_copy, copies, image_bytes };
+        let total = image_bytes * copies;
+        let (progress, done) = (RefCell::new(Progress::new(what, total)), Cell::new(0));
+        self.answers.borrow_mut().begin(Instant::now());
+        let chunks = (0..chunks_per_copy * copies).map(|chunk| {
+            let (done, progress, place) = (&done, &progress, work.place(chunk));
+            async move {
+                self.one(job, place).await?;
+                done.set(done.get() + place.bytes);
+                progress.borrow_mut().show(done.get());
+                Ok(())
             }
-            let mut all: Vec<_> = self.template.iter_mut().chain(self.clones.iter_mut()).collect();
-            poller.poll(&mut all, 1000);
-            done += self.collect(&mut work, &mut silence)?;
-            progress.show((done * chunk_bytes).min(self.image.bytes() * self.plan.copies));
-        }
-        progress.finish();
-        self.gap = self.gap.max(silence.until(Instant::now()));
-        Ok(())
+        });
+        let ended = some_at_a_time(self.plan.depth, chunks).await;
+        self.answers.borrow_mut().end(Instant::now());
+        progress.into_inner().finish();
+        ended
     }
 
-    /// The first command of a chunk.
-    fn start(&mut self, work: &mut Work, chunk: u64) -> Result<(), String> {
-        let place = work.place(chunk, self.image.bytes());
-        match work.job {
+    fn answered(&self) {
+        self.answers.borrow_mut().answered(Instant::now());
+    }
+
+    async fn one(&self, job: Job, place: Place) -> Result<(), String> {
+        let ended = match job {
             Job::Fill => {
-                let mut buffer = work.buffer(place.bytes);
-                self.image.read(place.in_image, &mut buffer)?;
-                self.write(chunk, place, buffer)
+                let mut bytes = vec![0; place.bytes as usize];
+                self.image.read(place.in_image, &mut bytes)?;
+                self.clones.write(place.in_clones(), &bytes).await
             }
-            Job::Verify => {
-                let cdb = self.read_cdb(place.in_clones(self.image.bytes()), place.bytes);
-                let buffer = work.buffer(place.bytes);
-                submit(&mut self.clones, cdb, Data::In(buffer), chunk)
-            }
+            Job::Verify => match self.clones.read(place.in_clones(), place.bytes).await {
+                Ok(found) => return self.compare(place, &found),
+                Err(error) => Err(error),
+            },
             Job::Deploy if self.plan.way == Way::Off => {
-                let cdb = self.read_cdb(place.in_image, place.bytes);
-                let buffer = work.buffer(place.bytes);
-                submit(&mut self.template, cdb, Data::In(buffer), chunk)
+                match self.template.read(place.in_image, place.bytes).await {
+                    Ok(bytes) => {
+                        self.answered();
+                        self.clones.write(place.in_clones(), &bytes).await
+                    }
+                    Err(error) => Err(error),
+                }
             }
-            Job::Deploy => self.copy(chunk, place),
-        }
-    }
-
-    fn copy(&mut self, chunk: u64, place: Place) -> Result<(), String> {
-        let block = u64::from(self.block_bytes);
-        let transfer = Transfer {
-            source_lba: place.in_image / block,
-            destination_lba: place.in_clones(self.image.bytes()) / block,
-            blocks: place.bytes / block,
+            Job::Deploy => self.clones.copy_from(&self.template, &segments(place)).await,
         };
-        let (cdb, data) = copy::command(&self.devices, transfer, self.block_bytes);
-        submit(&mut self.clones, cdb, data, chunk)
+        self.answered();
+        ended.map_err(|error| error.to_string())
     }
 
-    fn write(&mut self, chunk: u64, place: Place, buffer: Vec<u8>) -> Result<(), String> {
-        let block = u64::from(self.block_bytes);
-        let lba = place.in_clones(self.image.bytes()) / block;
-        let cdb = Cdb::write_16(lba, (place.bytes / block) as u32);
-        submit(&mut self.clones, cdb, Data::Out(buffer), chunk)
-    }
-
-    fn read_cdb(&self, offset: u64, bytes: u64) -> Cdb {
-        let block = u64::from(self.block_bytes);
-        Cdb::read_16(offset / block, (bytes / block) as u32)
-    }
-
-    /// Takes what has ended. Returns how many chunks are finished.
-    fn collect(&mut self, work: &mut Work, silence: &mut Silence) -> Result<u64, String> {
-        let mut finished = 0;
-        for index in 0..self.template.len() {
-            while let Some(end) = next_end(&mut self.template[index])? {
-                if end.status == Status::Good {
-                    silence.ended_one(Instant::now());
-                    let place = work.place(end.token, self.image.bytes());
-                    self.write(end.token, place, end.buffer)?;
-                } else {
-                    self.start(work, end.token)?;
-                }
-            }
+    fn compare(&self, place: Place, found: &[u8]) -> Result<(), String> {
+        self.answered();
+        let (at, expected) = &mut *self.expected.borrow_mut();
+        if *at != Some(place.in_image) || expected.len() != found.len() {
+            *at = None;
+            expected.resize(found.len(), 0);
+            self.image.read(place.in_image, expected)?;
+            *at = Some(place.in_image);
         }
-        for index in 0..self.clones.len() {
-            while let Some(mut end) = next_end(&mut self.clones[index])? {
-                if end.status != Status::Good {
-                    self.start(work, end.token)?;
-                    continue;
-                }
-                silence.ended_one(Instant::now());
-                if work.job == Job::Verify {
-                    self.compare(work.place(end.token, self.image.bytes()), &end)?;
-                    spoil(&mut end.buffer);
-                }
-                if work.job != Job::Deploy || self.plan.way == Way::Off {
-                    work.spare.push(end.buffer);
-                }
-                finished += 1;
-            }
-        }
-        Ok(finished)
-    }
-
-    fn compare(&mut self, place: Place, end: &Completion) -> Result<(), String> {
-        if self.expected_at != Some(place.in_image) {
-            self.expected_at = None;
-            self.expected.resize(place.bytes as usize, 0);
-            self.image.read(place.in_image, &mut self.expected)?;
-            self.expected_at = Some(place.in_image);
-        }
-        if end.residual != 0 || end.buffer != self.expected {
-            let at = end.buffer.iter().zip(&self.expected).position(|(a, b)| a != b);
+        if found != *expected {
+            let at = found.iter().zip(&*expected).position(|(a, b)| a != b);
             let at = place.in_image + at.unwrap_or(0) as u64;
             return Err(format!("copy {} differs from the image at byte {at}", place.copy));
         }
         Ok(())
     }
+}
+
+/// The segments of one EXTENDED COPY.
+fn segments(place: Place) -> Vec<Extent> {
+    let segment = |at: u64| Extent {
+        source: place.in_image + at,
+        destination: place.in_clones() + at,
+        bytes: SEGMENT_BYTES.min(place.bytes - at),
+    };
+    (0..place.bytes).step_by(SEGMENT_BYTES as usize).map(segment).collect()
 }
 
 /// The chunks of one run.
@@ -285,115 +216,96 @@ struct Work {
     chunk_bytes: u64,
     chunks_per_copy: u64,
     copies: u64,
-    spare: Vec<Vec<u8>>,
+    image_bytes: u64,
 }
 
 /// Where a chunk is.
 #[derive(Clone, Copy)]
 struct Place {
     copy: u64,
+    image_bytes: u64,
     in_image: u64,
     bytes: u64,
 }
 
 impl Place {
     /// The place in the volume of clones, where the copies are adjacent.
-    fn in_clones(self, image_bytes: u64) -> u64 {
-        self.copy * image_bytes + self.in_image
+    fn in_clones(self) -> u64 {
+        self.copy * self.image_bytes + self.in_image
     }
 }
 
 impl Work {
     /// Copies are made one after the other, as a host makes them. They are verified together, one
     /// piece of the image in all of them and then the next: still every byte is read.
-    fn place(&self, chunk: u64, image_bytes: u64) -> Place {
+    fn place(&self, chunk: u64) -> Place {
         let (copy, piece) = match self.job {
             Job::Verify => (chunk % self.copies, chunk / self.copies),
             Job::Fill | Job::Deploy => (chunk / self.chunks_per_copy, chunk % self.chunks_per_copy),
         };
-        let in_image = piece * self.chunk_bytes;
+        let (image_bytes, in_image) = (self.image_bytes, piece * self.chunk_bytes);
         let bytes = self.chunk_bytes.min(image_bytes - in_image);
-        Place { copy, in_image, bytes }
+        Place { copy, image_bytes, in_image, bytes }
     }
-
-    fn buffer(&mut self, bytes: u64) -> Vec<u8> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.resize(bytes as usize, 0);
-        buffer
-    }
-}
-
-/// Makes sure that a buffer that held the right bytes does not pass for another copy's, should the
-/// target send less than it says: no sector of it is right any more.
-fn spoil(buffer: &mut [u8]) {
-    for sector in buffer.chunks_mut(512) {
-        sector[0] ^= 0xff;
-    }
-}
-
-/// The end of a command that ended well or was put off; an error for any other end.
-fn next_end(session: &mut Session) -> Result<Option<Completion>, String> {
-    let end = session.next_completion();
-    match &end {
-        Some(end) if end.status != Status::Good && !is_put_off(&end.status) => {
-            Err(format!("a command ended with {}", end.status))
-        }
-        None if session.is_lost() => Err(String::from("the connection to the target is lost")),
-        _ => Ok(end),
-    }
-}
-
-/// Sends a command by the session that has least to do.
-fn submit(sessions: &mut [Session], cdb: Cdb, data: Data, token: u64) -> Result<(), String> {
-    let session = sessions
-        .iter_mut()
-        .min_by_key(|session| session.in_flight())
-        .ok_or("there is no session")?;
-    session.submit(cdb, data, token).map_err(|error| error.to_string())
-}
-
-fn name(session: &mut Session) -> Result<Naa, String> {
-    let naa = session.naa().map_err(|error| error.to_string())?;
-    naa.ok_or_else(|| String::from("the unit has no NAA type 6 name, so nothing can copy it"))
 }
 
 fn check_fit(
-    image: &Image,
-    template: Capacity,
-    clones: Capacity,
+    image_bytes: u64,
+    template: &Device,
+    clones: &Device,
     plan: Plan,
 ) -> Result<(), String> {
-    if template.block_bytes != clones.block_bytes {
+    let block = template.block_bytes();
+    if block != clones.block_bytes() {
         return Err(String::from("template and clones have different logical blocks"));
     }
-    if template.bytes() < image.bytes() || clones.bytes() < image.bytes() * plan.copies {
+    if template.bytes() < image_bytes || clones.bytes() < image_bytes * plan.copies {
         return Err(format!("{} copies of the image do not fit", plan.copies));
     }
-    let (block, host_io) = (u64::from(template.block_bytes), plan.host_io_bytes);
+    let host_io = plan.host_io_bytes;
     if host_io == 0 || host_io > HOST_IO_BYTES || !host_io.is_multiple_of(block) {
         return Err(format!("a write is a multiple of {block} bytes, 1M at most"));
     }
     let transfer = plan.transfer_bytes;
     if plan.way == Way::On
-        && (transfer == 0
-            || !transfer.is_multiple_of(HOST_IO_BYTES)
-            || transfer > copy::TRANSFER_BYTES)
+        && (transfer == 0 || !transfer.is_multiple_of(HOST_IO_BYTES) || transfer > TRANSFER_BYTES)
     {
         return Err(String::from("a transfer is a multiple of 1M, 240M at most"));
+    }
+    if plan.way == Way::On && !template.may_copy_to(clones) {
+        return Err(String::from("the array can't copy: there is no NAA type 6 name"));
     }
     Ok(())
 }
 
-/// A deployment, timed: seconds and traffic of the copying alone.
-pub fn deploy(pipeline: &mut Pipeline<'_>, what: &str) -> Result<(f64, Traffic), String> {
-    let before = pipeline.traffic();
-    let start = Instant::now();
-    pipeline.run(Job::Deploy, what)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let after = pipeline.traffic();
-    let traffic = Traffic {
-        commands: after.commands - before.commands,
-        wire_bytes: after.wire_bytes - before.wire_bytes,
-    };
-    Ok((seconds, traffic))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_every_copy_is_in_one_chunk() {
+        for job in [Job::Fill, Job::Deploy, Job::Verify] {
+            let work = Work { job, chunk_bytes: 3, chunks_per_copy: 4, copies: 2, image_bytes: 10 };
+            let mut seen = [0; 20];
+            for chunk in 0..8 {
+                let place = work.place(chunk);
+                (0..place.bytes).for_each(|at| seen[(place.in_clones() + at) as usize] += 1);
+            }
+            assert_eq!(seen, [1; 20], "{job:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_transfer_is_eight_segments() {
+        let (image_bytes, bytes) = (TRANSFER_BYTES * 3, TRANSFER_BYTES);
+        let place = Place { copy: 1, image_bytes, in_image: bytes, bytes };
+        let segments = segments(place);
+        assert_eq!(segments.len(), 8);
+        let last = Extent {
+            source: bytes + 7 * SEGMENT_BYTES,
+            destination: 4 * bytes + 7 * SEGMENT_BYTES,
+            bytes: SEGMENT_BYTES,
+        };
+        assert_eq!(segments[7], last);
+    }
 }

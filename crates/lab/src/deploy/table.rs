@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Way;
+use super::paths::Paths;
 
 /// One deployment.
 #[derive(Clone, Debug, Serialize)]
@@ -42,6 +43,9 @@ pub struct Table {
     /// Bytes that were compared once more at the end, the template's among them; 0 if that was not
     /// wanted.
     pub verified_again_bytes: u64,
+    /// What happened to paths meanwhile; none if that was not to be watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Paths>,
 }
 
 fn mib(bytes: f64) -> String {
@@ -84,9 +88,13 @@ impl fmt::Display for Table {
             )?;
         }
         writeln!(f, "The host had no answer for {:.3} s at most.", self.gap_seconds)?;
-        match self.verified_again_bytes {
-            0 => Ok(()),
-            bytes => writeln!(f, "{bytes} bytes compared once more at the end, all right."),
+        if self.verified_again_bytes > 0 {
+            let bytes = self.verified_again_bytes;
+            writeln!(f, "{bytes} bytes compared once more at the end, all right.")?;
+        }
+        match &self.paths {
+            Some(paths) => write!(f, "\n{paths}"),
+            None => Ok(()),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! A session that futures use.
 
 use std::cell::Cell;
+use std::pin::pin;
+use std::time::Duration;
 
 use futures::channel::oneshot;
-use libiscsi::{Cdb, Completion, Config, Data, Error, Session, Status, WireBytes};
+use futures::future::select;
+use libiscsi::{Cdb, Completion, Config, Data, Error, Login, Session, Status, WireBytes};
 
 use super::Reactor;
 
@@ -16,20 +19,41 @@ pub struct Link {
 }
 
 impl Reactor {
-    /// Logs in. Everything else waits meanwhile, so callers that retry should leave some time in
-    /// between.
+    /// Logs in. Everything else waits meanwhile: for the start, when there is nothing else.
     ///
     /// # Errors
     /// Those of the connection and the login.
     pub fn open(&self, config: &Config) -> Result<Link, Error> {
-        let session = Session::connect(config)?;
+        Session::connect(config).map(|session| self.link(session))
+    }
+
+    /// Logs in while everything else goes on, and gives up after a time.
+    ///
+    /// # Errors
+    /// Those of the connection and the login; [`Error::Lost`] if it takes longer.
+    pub async fn log_in(&self, config: &Config, patience: Duration) -> Result<Link, Error> {
+        let link = self.link(Session::begin(config)?);
+        let (waiter, end) = oneshot::channel();
+        if let Some(index) = link.index.get() {
+            self.core.inner.borrow_mut().logins.insert(index, waiter);
+        }
+        let too_late = pin!(self.sleep(patience));
+        select(end, too_late).await;
+        match link.of_session(|session| (session.login(), session.login_error())) {
+            Some((Login::Done, _)) => Ok(link),
+            Some((Login::Failed, error)) => Err(error),
+            _ => Err(Error::Lost),
+        }
+    }
+
+    fn link(&self, session: Session) -> Link {
         let sessions = &mut self.core.inner.borrow_mut().sessions;
         let index = sessions.iter().position(Option::is_none).unwrap_or(sessions.len());
         match sessions.get_mut(index) {
             Some(free) => *free = Some(session),
             None => sessions.push(Some(session)),
         }
-        Ok(Link { reactor: self.clone(), index: Cell::new(Some(index)) })
+        Link { reactor: self.clone(), index: Cell::new(Some(index)) }
     }
 }
 
@@ -81,6 +105,7 @@ impl Link {
         let inner = &mut *self.reactor.core.inner.borrow_mut();
         inner.sessions[index] = None;
         inner.waiting.retain(|_, (of, _)| *of != index);
+        inner.logins.remove(&index);
     }
 
     fn of_session<T>(&self, look: impl FnOnce(&Session) -> T) -> Option<T> {
@@ -97,4 +122,53 @@ impl Drop for Link {
 
 fn cancelled() -> Completion {
     Completion { token: 0, status: Status::Cancelled, buffer: Vec::new(), residual: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::engine::Engine;
+
+    #[test]
+    fn a_login_that_is_not_answered_keeps_nobody_waiting() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let config = Config {
+            portal: silent.local_addr().unwrap().to_string(),
+            target: String::from("iqn.2025-01.example:none"),
+            initiator: String::from("iqn.2025-01.example:test"),
+            ..Config::default()
+        };
+        let mut engine = Engine::new();
+        let reactor = engine.reactor();
+        let patience = Duration::from_millis(300);
+        let ticks = engine.run(async move {
+            let (begun, ended) = (Instant::now(), Cell::new(false));
+            let login = async {
+                let end = reactor.log_in(&config, patience).await;
+                ended.set(true);
+                assert!(end.is_err() && begun.elapsed() >= patience);
+            };
+            let others = async {
+                let mut ticks = 0;
+                while !ended.get() {
+                    reactor.sleep(Duration::from_millis(10)).await;
+                    ticks += 1;
+                }
+                ticks
+            };
+            let (_, ticks) = futures::join!(login, others);
+            // A login that is refused is over at once, and its place is another's then.
+            drop(silent);
+            let begun = Instant::now();
+            assert!(reactor.log_in(&config, Duration::from_secs(60)).await.is_err());
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            assert!(reactor.core.inner.borrow().sessions.iter().all(Option::is_none));
+            assert!(reactor.core.inner.borrow().logins.is_empty());
+            ticks
+        });
+        assert!(ticks.unwrap() > 3);
+    }
 }

@@ -20,7 +20,7 @@ use futures::channel::oneshot;
 use futures::executor::{LocalPool, LocalSpawner};
 use futures::future::RemoteHandle;
 use futures::task::LocalSpawnExt;
-use libiscsi::{Completion, Poller, Session};
+use libiscsi::{Completion, Login, Poller, Session};
 
 pub use all::{all, some_at_a_time};
 pub use link::Link;
@@ -66,6 +66,8 @@ struct Inner {
     sessions: Vec<Option<Session>>,
     /// The waiting future of each command: by token, with its session.
     waiting: HashMap<u64, (usize, oneshot::Sender<Completion>)>,
+    /// Who waits for the login of a session.
+    logins: HashMap<usize, oneshot::Sender<()>>,
     next_token: u64,
     poller: Poller,
 }
@@ -169,6 +171,11 @@ impl Inner {
                     // A future that no longer waits does not need it.
                     let _ = waiter.send(completion);
                 }
+            }
+            if session.login() != Login::Pending
+                && let Some(waiter) = self.logins.remove(&index)
+            {
+                let _ = waiter.send(());
             }
             if session.is_lost() {
                 // What is left is never answered.

@@ -45,6 +45,8 @@ impl Device {
             vendor: text(8..16),
             product: text(16..32),
             revision: text(32..36),
+            // TPGS: implicit, explicit, or both.
+            has_groups: inquiry.get(5).is_some_and(|byte| byte & 0x30 != 0),
             ..Limits::default()
         };
         limits.blocks = be64(&capacity, 0).map_or(0, |last| last.saturating_add(1));
@@ -68,6 +70,10 @@ impl Device {
         let known = Self::new(host, lun, limits);
         // What was asked to get here counts, too.
         known.0.counters.swap(&device.0.counters);
+        // Where one does not answer, it is asked once more with the first command.
+        if known.0.limits.has_groups && host.paths().len() > 1 {
+            let _ = known.look_at_ways().await;
+        }
         Ok(known)
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use libiscsi::{Cdb, Completion, Data, Naa, Status};
 
 use super::acceleration::{Acceleration, Primitive};
+use super::access::{Access, Ways, choose};
 use super::counters::{Class, DeviceCounters, Totals};
 use super::path::Path;
 use super::{Host, HostError};
@@ -32,6 +33,7 @@ pub(super) struct Inner {
     pub(super) limits: Limits,
     pub(super) counters: RefCell<DeviceCounters>,
     pub(super) acceleration: RefCell<Acceleration>,
+    pub(super) ways: Ways,
     turn: Cell<Turn>,
     reservation: Cell<Option<Reservation>>,
 }
@@ -56,6 +58,8 @@ pub(super) struct Limits {
     pub(super) vendor: String,
     pub(super) product: String,
     pub(super) revision: String,
+    /// Its ports are in groups, whose access states differ (ALUA).
+    pub(super) has_groups: bool,
 }
 
 /// Which path is used, and for how many commands more.
@@ -99,6 +103,7 @@ impl Device {
             limits,
             counters: RefCell::default(),
             acceleration: RefCell::default(),
+            ways: Ways::default(),
             turn: Cell::default(),
             reservation: Cell::default(),
         }))
@@ -228,37 +233,43 @@ impl Device {
         bytes: u64,
     ) -> Result<Completion, HostError> {
         let started = Instant::now();
-        let mut retries: u32 = 0;
+        let (mut retries, mut conflicts): (u32, u32) = (0, 0);
         let end = loop {
             let path = match self.next_path().await {
-                Err(HostError::Reserved) if retries < conflict_retries => {
-                    retries += 1;
+                Err(HostError::Reserved) if conflicts < conflict_retries => {
+                    conflicts += 1;
                     self.0.host.reactor().sleep(BUSY_PAUSE).await;
                     continue;
                 }
                 path => path?,
             };
+            let logins = path.logins();
             let end = path.execute(self.0.lun, cdb, data()).await;
-            let pause = match &end.status {
-                Status::Good => break end,
-                // Another path may be up at once.
-                Status::Cancelled => Duration::ZERO,
-                Status::Other(0x08 | 0x28) => BUSY_PAUSE,
-                Status::Other(0x18) => {
-                    self.0.counters.borrow_mut().conflicts += 1;
-                    BUSY_PAUSE
+            let again = Again::of(&end.status);
+            let may = match again {
+                Again::Never => false,
+                Again::Later | Again::AtOnce => retries < RETRIES_MAX,
+                Again::Unreserved => conflicts < conflict_retries,
+                Again::Elsewhere | Again::WhenReached => {
+                    started.elapsed() < self.0.host.settings().paths_down
                 }
-                Status::CheckCondition(sense) if sense.key == 6 => Duration::ZERO,
-                _ => break end,
             };
-            let is_conflict = end.status == Status::Other(0x18);
-            if retries >= if is_conflict { conflict_retries } else { RETRIES_MAX } {
+            self.note_end(again, &end.status);
+            // What is not answered may still be done: not once its connection has ended.
+            if end.status == Status::Timeout && path.is_up() && path.logins() == logins {
+                path.cut();
+            }
+            if !may {
                 break end;
             }
-            retries += 1;
+            match again {
+                Again::Unreserved => conflicts += 1,
+                Again::Later | Again::AtOnce => retries += 1,
+                _ => {}
+            }
             self.0.counters.borrow_mut().retries += 1;
-            if !pause.is_zero() {
-                self.0.host.reactor().sleep(pause).await;
+            if matches!(again, Again::Later | Again::Unreserved | Again::WhenReached) {
+                self.0.host.reactor().sleep(BUSY_PAUSE).await;
             }
         };
         let is_good = end.status == Status::Good;
@@ -267,7 +278,19 @@ impl Device {
         Ok(end)
     }
 
-    /// The path whose turn it is: round robin over those that are up.
+    /// What the end of a command says of the unit.
+    fn note_end(&self, again: Again, status: &Status) {
+        match (again, status) {
+            (Again::Unreserved, _) => self.0.counters.borrow_mut().conflicts += 1,
+            (Again::WhenReached, _) => self.0.ways.expire(),
+            (Again::AtOnce, Status::CheckCondition(sense)) if tells_of_ways(sense.asc_ascq) => {
+                self.0.ways.expire();
+            }
+            _ => {}
+        }
+    }
+
+    /// The path whose turn it is: round robin over those that are up, and that the array prefers.
     /// [`HostError::Reserved`] if it was to be the one that had a reservation, which is lost:
     /// nothing may be written on the strength of that.
     async fn next_path(&self) -> Result<Rc<Path>, HostError> {
@@ -287,8 +310,10 @@ impl Device {
                 0 => ((path + 1) % paths.len(), host.settings().io_limit.max(1)),
                 left => (path, left),
             };
-            let mut all = (0..paths.len()).map(|offset| (first + offset) % paths.len());
-            if let Some(found) = all.find(|index| paths[*index].is_up()) {
+            self.0.keep_ways_fresh();
+            let access = |index: usize| paths[index].is_up().then(|| self.0.ways.access(index));
+            let all: Vec<Option<Access>> = (0..paths.len()).map(access).collect();
+            if let Some(found) = choose(&all, first) {
                 self.0.turn.set(Turn { path: found, left: left - 1 });
                 return Ok(paths[found].clone());
             }
@@ -297,5 +322,73 @@ impl Device {
             }
             host.reactor().sleep(NO_PATH_PAUSE).await;
         }
+    }
+}
+
+/// What a host does with a command that did not end well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    /// It has ended.
+    Never,
+    /// A unit attention: it was not done, and is sent again.
+    AtOnce,
+    /// The array is busy.
+    Later,
+    /// Another host has the unit reserved.
+    Unreserved,
+    /// There is no answer: over another path, or the same one when it is back. It may have been
+    /// done. What hosts send does the same twice, but for COMPARE AND WRITE.
+    Elsewhere,
+    /// The port does not reach the unit (02h/04h/0Ah to 0Ch): another one does, or will.
+    WhenReached,
+}
+
+impl Again {
+    fn of(status: &Status) -> Self {
+        match status {
+            Status::Good => Self::Never,
+            Status::Cancelled | Status::Timeout => Self::Elsewhere,
+            Status::Other(0x08 | 0x28) => Self::Later,
+            Status::Other(0x18) => Self::Unreserved,
+            Status::CheckCondition(sense) => match (sense.key, sense.asc_ascq) {
+                (6, _) => Self::AtOnce,
+                (2, 0x040A..=0x040C) => Self::WhenReached,
+                _ => Self::Never,
+            },
+            Status::Other(_) => Self::Never,
+        }
+    }
+}
+
+/// Whether a unit attention means that the states of ports may be others: after a power on, or by
+/// ASYMMETRIC ACCESS STATE CHANGED and its like.
+fn tells_of_ways(asc_ascq: u16) -> bool {
+    asc_ascq >> 8 == 0x29 || matches!(asc_ascq, 0x2A06 | 0x2A07)
+}
+
+#[cfg(test)]
+mod tests {
+    use libiscsi::Sense;
+
+    use super::*;
+
+    #[test]
+    fn ends_say_whether_and_where_a_command_is_sent_again() {
+        let sense = |key, asc_ascq| Status::CheckCondition(Sense { key, asc_ascq, raw: vec![] });
+        for (status, again) in [
+            (Status::Good, Again::Never),
+            (Status::Cancelled, Again::Elsewhere),
+            (Status::Timeout, Again::Elsewhere),
+            (Status::Other(0x28), Again::Later),
+            (Status::Other(0x18), Again::Unreserved),
+            (Status::Other(0x40), Again::Never),
+            (sense(6, 0x2A06), Again::AtOnce),
+            (sense(2, 0x040B), Again::WhenReached),
+            (sense(2, 0x0401), Again::Never),
+            (sense(0x0E, 0x1D00), Again::Never),
+        ] {
+            assert_eq!(Again::of(&status), again, "{status}");
+        }
+        assert!([0x2A06, 0x2907].iter().all(|asc| tells_of_ways(*asc)) && !tells_of_ways(0x2A09));
     }
 }

@@ -1,7 +1,9 @@
 //! A host as ESXi is one towards an array: an initiator name, sessions over every portal, commands
-//! in turn over all paths, retries, and the offloads with their way back to doing it by hand.
+//! in turn over those paths that the array prefers (ALUA), over others where these are down,
+//! retries, and the offloads with their way back to doing it by hand.
 
 mod acceleration;
+mod access;
 mod command;
 mod counters;
 mod device;
@@ -13,10 +15,12 @@ mod settings;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
 
 use libiscsi::{Config, WireBytes};
 
 pub use acceleration::Primitive;
+pub use access::Access;
 pub use command::{Extent, Swap};
 pub use counters::{Class, DeviceCounters, Ended, Tally, Totals};
 pub use device::Device;
@@ -26,6 +30,9 @@ pub use path::Path;
 pub use settings::{EsxVersion, Settings};
 
 use crate::engine::Reactor;
+
+/// How long a target may take to be there.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host. Cheap to clone: all clones are one host.
 #[derive(Clone, Debug)]
@@ -79,6 +86,28 @@ impl Host {
             past: RefCell::default(),
             offloads: RefCell::default(),
         })))
+    }
+
+    /// The same, again and again until it works, for 10 s at most: a target that starts is waited
+    /// for.
+    ///
+    /// # Errors
+    /// That of the last attempt.
+    pub fn connect_within(reactor: &Reactor, plan: &HostPlan) -> Result<Self, String> {
+        let start = Instant::now();
+        loop {
+            match Self::connect(reactor, plan) {
+                Ok(host) => return Ok(host),
+                Err(error) if start.elapsed() >= PATIENCE => {
+                    return Err(format!(
+                        "{} on {}: {error}",
+                        plan.config.target,
+                        plan.portals.join(", ")
+                    ));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(50)),
+            }
+        }
     }
 
     /// What it is called.

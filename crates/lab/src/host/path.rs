@@ -1,6 +1,7 @@
 //! One path: a session through one portal, and getting it back when it is lost.
 
 use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -9,8 +10,12 @@ use libiscsi::{Cdb, Completion, Config, Data, Status, WireBytes};
 use super::HostError;
 use crate::engine::{Link, Reactor};
 
-/// Between two attempts to log in again.
-const RECONNECT: Duration = Duration::from_secs(1);
+/// Before the second attempt to log in again, and then each time twice as long.
+const RECONNECT_FIRST: Duration = Duration::from_millis(50);
+/// Between two attempts at the most.
+const RECONNECT_MAX: Duration = Duration::from_secs(1);
+/// How long a login may take: as long as Linux waits (`node.conn[0].timeo.login_timeout`).
+const LOGIN: Duration = Duration::from_secs(15);
 
 /// A path of a host's.
 #[derive(Debug)]
@@ -24,11 +29,16 @@ pub struct Path {
     seen: Cell<WireBytes>,
     commands: Cell<u64>,
     losses: Cell<u64>,
+    logins: Cell<u64>,
     reconnecting: Cell<bool>,
 }
 
 impl Path {
+    /// The session keeps its name (ISID) as long as the path is there, as ESXi's does: so who logs
+    /// in again is the same nexus, and ends what is left of the session before.
     pub(super) fn open(reactor: &Reactor, config: Config) -> Result<Rc<Self>, HostError> {
+        let isid = RandomState::new().hash_one(&config.portal) as u32;
+        let config = Config { isid: Some(config.isid.unwrap_or(isid)), ..config };
         let link = reactor.open(&config)?;
         Ok(Rc::new(Self {
             config,
@@ -38,6 +48,7 @@ impl Path {
             seen: Cell::default(),
             commands: Cell::new(0),
             losses: Cell::new(0),
+            logins: Cell::new(1),
             reconnecting: Cell::new(false),
         }))
     }
@@ -55,6 +66,11 @@ impl Path {
     /// How often its connection was lost.
     pub fn losses(&self) -> u64 {
         self.losses.get()
+    }
+
+    /// How often it has logged in: what was known of it before the last one may be wrong.
+    pub fn logins(&self) -> u64 {
+        self.logins.get()
     }
 
     /// Commands that it has carried.
@@ -116,17 +132,21 @@ impl Path {
         if self.link.borrow().is_some() {
             self.let_go();
         }
-        let path = Rc::downgrade(self);
+        let (path, reactor, config) = (Rc::downgrade(self), self.reactor.clone(), &self.config);
+        let config = config.clone();
         let task = self.reactor.spawn(async move {
-            while let Some(path) = path.upgrade() {
-                if let Ok(link) = path.reactor.open(&path.config) {
+            let mut pause = RECONNECT_FIRST;
+            // Who has no host any more does not come back.
+            while path.strong_count() > 0 {
+                if let Ok(link) = reactor.log_in(&config, LOGIN).await {
+                    let Some(path) = path.upgrade() else { return };
                     *path.link.borrow_mut() = Some(Rc::new(link));
+                    path.logins.set(path.logins.get() + 1);
                     path.reconnecting.set(false);
                     return;
                 }
-                let reactor = path.reactor.clone();
-                drop(path);
-                reactor.sleep(RECONNECT).await;
+                reactor.sleep(pause).await;
+                pause = (pause * 2).min(RECONNECT_MAX);
             }
         });
         task.forget();
