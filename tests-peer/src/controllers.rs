@@ -94,6 +94,13 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// How many switches are in the audit log that the owner shows.
+fn switches(array: &Array) -> Result<usize> {
+    let log = array.verb(&["audit", "--limit", "1000", "--text", "controllers/switch"])?;
+    let entries = log.as_array().context("no list")?;
+    Ok(entries.iter().filter(|entry| entry["outcome"] == "done").count())
+}
+
 /// Each controller is killed and stopped, both are killed, and they are switched.
 fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, random: &mut Random) {
     for (name, whom) in [("owner", true), ("other one", false)] {
@@ -108,9 +115,11 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
         }
     }
     report.check(&format!("a switch, {round}"), || {
-        let before = owner(array)?;
+        let (before, asked) = (owner(array)?, switches(array)?);
         let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
         ensure!(owner(array)?.name != before.name, "{} has the pool still", before.name);
+        let after = switches(array)?;
+        ensure!(after == asked + 1, "{after} switches are in the audit log, after {asked}");
         Ok(told)
     });
     report.check(&format!("kill -KILL of both, {round}"), || {

@@ -1,12 +1,14 @@
 //! `/v1/controllers`: the one or two controllers of the array, and which of them has the pool.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ApiError, Facts, Interface, Refusal, Shared};
+use crate::{ApiError, Facts, Interface, Refusal, Shared, access};
 
 /// The controllers of the array.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -86,6 +88,8 @@ impl Controller {
 
 /// What a controller that runs is.
 const READY: &str = "ready";
+/// The code of what can't be had now.
+const NOT_READY: &str = "not_ready";
 const CT0: &str = "CT0";
 const CT1: &str = "CT1";
 
@@ -141,15 +145,70 @@ pub(crate) async fn list(State(interface): Shared) -> Json<Controllers> {
     (status = 409, body = Refusal),
 ))]
 pub(crate) async fn switch(State(interface): Shared) -> Result<Json<Controllers>, ApiError> {
-    let refuse = |text: String| Err(ApiError::new(StatusCode::CONFLICT, "not_ready", text));
-    if interface.facts.elsewhere == 0 {
-        return refuse("The array has one controller: there is none to switch to.".into());
+    let watch = interface.watch.clone();
+    let told = entered(interface, |interface| {
+        if interface.facts.elsewhere == 0 {
+            return Err(Refused::no("The array has one controller: there is none to switch to."));
+        }
+        if interface.watch.other_controller().is_none() {
+            let name = interface.facts.other_controller();
+            return Err(Refused::no(format!("{name} is not ready: start it, or look at its log.")));
+        }
+        Ok(())
+    });
+    let told = told.await?;
+    watch.switch();
+    Ok(told)
+}
+
+/// Looks at what a user asks of the controllers, and enters it into the audit log: before anything
+/// ends, so that the controller that has the pool then shows who asked.
+async fn entered(
+    interface: Arc<Interface>,
+    look: impl FnOnce(&Interface) -> Result<(), Refused> + Send + 'static,
+) -> Result<Json<Controllers>, ApiError> {
+    let work = move |interface: &Interface| {
+        look(interface)?;
+        Ok(Controllers { controllers: Controller::all(interface) })
+    };
+    match access::run(interface, work, Refused::code).await {
+        Some(told) => told.map(Json).map_err(ApiError::from),
+        None => Err(ApiError::broken()),
     }
-    if interface.watch.other_controller().is_none() {
-        let name = interface.facts.other_controller();
-        return refuse(format!("{name} is not ready: start it, or look at its log."));
+}
+
+/// Why a controller is not switched.
+enum Refused {
+    /// As things are, and what to do.
+    NotReady(String),
+    /// By the array.
+    Array(array::Error),
+}
+
+impl Refused {
+    fn no(text: impl Into<String>) -> Self {
+        Self::NotReady(text.into())
     }
-    let controllers = Controller::all(&interface);
-    interface.watch.switch();
-    Ok(Json(Controllers { controllers }))
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::NotReady(_) => NOT_READY,
+            Self::Array(error) => error.code(),
+        }
+    }
+}
+
+impl From<array::Error> for Refused {
+    fn from(error: array::Error) -> Self {
+        Self::Array(error)
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::NotReady(text) => Self::new(StatusCode::CONFLICT, NOT_READY, text),
+            Refused::Array(error) => error.into(),
+        }
+    }
 }

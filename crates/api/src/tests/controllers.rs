@@ -109,6 +109,14 @@ async fn a_switch_needs_somebody_to_switch_to() {
     let (status, told) = world.ask("POST", "/v1/controllers/switch", None).await;
     assert_eq!((status, told["controllers"].as_array().unwrap().len()), (200, 2));
     assert!(two.has_switched.load(Ordering::Relaxed));
+    // Who asked is in the pool, which the other one has then.
+    let (_, log) = world.ask("GET", "/v1/audit", None).await;
+    let outcomes: Vec<_> = log["entries"].as_array().unwrap().iter().map(entry).collect();
+    assert_eq!(outcomes, ["/v1/controllers/switch done", "/v1/controllers/switch not_ready"]);
+}
+
+fn entry(entry: &Value) -> String {
+    ["path", "outcome"].map(|field| entry[field].as_str().unwrap_or("-")).join(" ")
 }
 
 #[tokio::test]
