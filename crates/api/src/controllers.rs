@@ -1,5 +1,6 @@
 //! `/v1/controllers`: the one or two controllers of the array, and which of them has the pool.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
@@ -114,6 +115,16 @@ impl Facts {
             None => format!("{}.ETH{at}", self.controller()),
             Some(at) => format!("{}.ETH{at}", self.other_controller()),
         })
+    }
+
+    /// The numbers of the ports of each controller, by its name, if there are two.
+    pub(crate) fn ports_of_both(&self) -> BTreeMap<&'static str, BTreeSet<u16>> {
+        if self.elsewhere == 0 {
+            return BTreeMap::new();
+        }
+        let (own, elsewhere) = self.port_ids.split_at(self.own_portals().min(self.port_ids.len()));
+        let of = |ids: &[u16]| ids.iter().copied().collect();
+        [(self.controller(), of(own)), (self.other_controller(), of(elsewhere))].into()
     }
 
     /// The portals with their names, in the order of controllers and numbers.

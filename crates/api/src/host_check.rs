@@ -4,8 +4,9 @@
 //! of a practice, the verdict says so.
 
 mod rows;
+mod timers;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::rejection::PathRejection;
@@ -45,6 +46,12 @@ pub struct HostCheckRow {
     pub esxi: String,
     /// How to set it on Linux.
     pub linux: String,
+    /// How to set it on Windows; empty where nothing is known of that.
+    #[serde(default)]
+    pub windows: String,
+    /// Hosts do not tell it, so the array will never see it: look at the host itself.
+    #[serde(default)]
+    pub untold: bool,
 }
 
 /// How a host uses the array.
@@ -70,6 +77,8 @@ const TOGETHER_MS: u64 = 30_000;
 struct Evidence {
     /// How many portals the array has.
     portals: usize,
+    /// The portals of each controller, by its name; of one alone there is nothing to say.
+    controllers: BTreeMap<&'static str, BTreeSet<u16>>,
     /// Its current sessions and those that ended a moment ago; if there are none, the last ones.
     sessions: Vec<HostSession>,
     /// Whether it no longer has a session.
@@ -97,6 +106,7 @@ impl Evidence {
         let off = luns.flat_map(|volume| volume.offloads.off()).map(Offload::name);
         Ok(Self {
             portals: interface.facts.portals.len(),
+            controllers: interface.facts.ports_of_both(),
             sessions,
             has_left,
             paths,

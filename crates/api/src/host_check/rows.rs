@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Evidence, HostCheckRow, Verdict};
+use super::{Evidence, HostCheckRow, Verdict, timers};
 
 /// The least commands for which shares of paths mean something.
 const COMMANDS_MIN: u64 = 1_000;
@@ -19,8 +19,9 @@ const ZEROS_MIN_BYTES: u64 = 64 << 20;
 const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn all(evidence: &Evidence) -> Vec<HostCheckRow> {
-    vec![
-        multipath(evidence),
+    let mut rows = vec![multipath(evidence)];
+    rows.extend(both_controllers(evidence));
+    rows.extend([
         host_ports(evidence),
         round_robin(evidence),
         offloads_on(evidence),
@@ -32,17 +33,23 @@ pub(super) fn all(evidence: &Evidence) -> Vec<HostCheckRow> {
         login(evidence),
         digests(evidence),
         queue_depth(evidence),
-        nop(),
-    ]
+    ]);
+    rows.extend(timers::all());
+    rows
 }
 
-struct How {
-    best: &'static str,
-    esxi: &'static str,
-    linux: &'static str,
+pub(super) struct How {
+    pub(super) best: &'static str,
+    pub(super) esxi: &'static str,
+    pub(super) linux: &'static str,
 }
 
-fn row(check: &str, verdict: Verdict, seen: impl Into<String>, how: How) -> HostCheckRow {
+pub(super) fn row(
+    check: &str,
+    verdict: Verdict,
+    seen: impl Into<String>,
+    how: How,
+) -> HostCheckRow {
     let How { best, esxi, linux } = how;
     HostCheckRow {
         check: check.into(),
@@ -51,6 +58,8 @@ fn row(check: &str, verdict: Verdict, seen: impl Into<String>, how: How) -> Host
         best: best.into(),
         esxi: esxi.into(),
         linux: linux.into(),
+        windows: String::new(),
+        untold: false,
     }
 }
 
@@ -79,6 +88,31 @@ fn multipath(evidence: &Evidence) -> HostCheckRow {
         count => judged(count > 1 && count >= evidence.portals.min(PATHS_BEST)),
     };
     row("multipath", verdict, seen, how)
+}
+
+/// Of an array with two controllers: whether a host would go on without either.
+fn both_controllers(evidence: &Evidence) -> Option<HostCheckRow> {
+    if evidence.controllers.is_empty() {
+        return None;
+    }
+    let how = How {
+        best: "Sessions at both controllers: one may end at any time, or be stopped.",
+        esxi: "Add the portals of the other one as send targets (esxcli iscsi adapter discovery \
+               sendtarget add -A vmhbaN -a ADDR:PORT), and rescan.",
+        linux: "iscsiadm -m discovery -t sendtargets -p ADDR:PORT of the other one; iscsiadm -m \
+                node --login.",
+    };
+    let used: BTreeSet<u16> = evidence.sessions.iter().map(|session| session.portal).collect();
+    let (reached, others): (Vec<_>, Vec<_>) =
+        evidence.controllers.iter().partition(|(_, ports)| !ports.is_disjoint(&used));
+    let (verdict, seen) = match (reached.as_slice(), others.as_slice()) {
+        ([], _) => (Verdict::Unseen, "No session.".to_owned()),
+        ([(one, _), ..], [(other, _), ..]) => {
+            (Verdict::Improve, format!("Sessions at {one} only, none at {other}."))
+        }
+        (_, []) => (Verdict::Good, "Sessions at both.".to_owned()),
+    };
+    Some(row("both_controllers", verdict, seen, how))
 }
 
 fn host_ports(evidence: &Evidence) -> HostCheckRow {
@@ -303,15 +337,4 @@ fn queue_depth(evidence: &Evidence) -> HostCheckRow {
     let (queue, window) = (most.queue_most, u64::from(most.terms.commands));
     let seen = format!("Up to {queue} commands under way of the {window} that a session may have.");
     row("queue_depth", judged(queue < window), seen, how)
-}
-
-fn nop() -> HostCheckRow {
-    let how = How {
-        best: "The host asks every 10 to 15 seconds whether a path lives, and waits as long.",
-        esxi: "esxcli iscsi adapter param set -A vmhbaN -k NoopOutInterval -v 15; and -k \
-               NoopOutTimeout -v 10",
-        linux: "node.conn[0].timeo.noop_out_interval = 5 and noop_out_timeout = 5 (iscsid.conf); \
-                with multipath, node.session.timeo.replacement_timeout = 20.",
-    };
-    row("nop_timeout", Verdict::Unseen, "Hosts do not tell it.", how)
 }

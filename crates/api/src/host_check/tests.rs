@@ -12,9 +12,15 @@ fn verdicts(evidence: &Evidence) -> BTreeMap<String, Verdict> {
         for text in [&row.seen, &row.best, &row.esxi, &row.linux] {
             assert!(!text.is_empty() && !text.contains('\n') && !text.contains("  "), "{text}");
         }
+        assert!(!row.windows.contains('\n') && !row.windows.contains("  "), "{}", row.windows);
+        // What can't be seen is said for every host that there is.
+        assert_eq!(row.untold, TIMERS.contains(&row.check.as_str()), "{}", row.check);
+        assert!(!row.untold || row.verdict == Verdict::Unseen && !row.windows.is_empty());
     }
     check.rows.into_iter().map(|row| (row.check, row.verdict)).collect()
 }
+
+const TIMERS: [&str; 3] = ["nop_timeout", "path_timeout", "no_path_timeout"];
 
 fn session(portal: u16, peer: &str, commands: u64) -> HostSession {
     let terms = SessionTerms {
@@ -41,7 +47,7 @@ fn path(class: &str, ok: u64, failed: u64, bytes: u64, largest_bytes: u64) -> Pa
 #[test]
 fn of_a_host_that_was_never_there_nothing_is_said() {
     let verdicts = verdicts(&Evidence { portals: 4, ..Evidence::default() });
-    assert_eq!(verdicts.len(), 13);
+    assert_eq!(verdicts.len(), 15);
     assert!(verdicts.values().all(|verdict| *verdict == Verdict::Unseen), "{verdicts:?}");
 }
 
@@ -61,7 +67,8 @@ fn a_host_that_does_all_right_is_told_so() {
         ..Evidence::default()
     };
     for (check, verdict) in verdicts(&good) {
-        let expected = if check == "nop_timeout" { Verdict::Unseen } else { Verdict::Good };
+        let is_untold = TIMERS.contains(&check.as_str());
+        let expected = if is_untold { Verdict::Unseen } else { Verdict::Good };
         assert_eq!(verdict, expected, "{check}");
     }
 }
@@ -138,4 +145,24 @@ fn who_has_left_is_judged_by_its_last_sessions() {
     let one = (Verdict::Improve, "Sessions on 1 of 2 portals.".to_owned());
     assert_eq!(seen(vec![on(1)], ended(), 4_600_000), one);
     assert_eq!(seen(vec![], vec![], 1), (Verdict::Unseen, "No session.".to_owned()));
+}
+
+#[test]
+fn of_two_controllers_a_host_is_to_reach_both() {
+    let seen = |portals: &[u16]| {
+        let evidence = Evidence {
+            portals: 4,
+            controllers: [("CT0", [1, 2].into()), ("CT1", [3, 4].into())].into(),
+            sessions: portals.iter().map(|portal| session(*portal, "10.0.0.1:5", 9)).collect(),
+            ..Evidence::default()
+        };
+        let rows = evidence.check("h".into()).rows;
+        let row = rows.into_iter().find(|row| row.check == "both_controllers").unwrap();
+        (row.verdict, row.seen)
+    };
+    let one = |text: &str| (Verdict::Improve, text.to_owned());
+    assert_eq!(seen(&[1, 2]), one("Sessions at CT0 only, none at CT1."));
+    assert_eq!(seen(&[4]), one("Sessions at CT1 only, none at CT0."));
+    assert_eq!(seen(&[1, 3]), (Verdict::Good, "Sessions at both.".to_owned()));
+    assert_eq!(seen(&[]), (Verdict::Unseen, "No session.".to_owned()));
 }

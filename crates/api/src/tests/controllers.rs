@@ -132,3 +132,25 @@ async fn metrics_tell_who_is_there_and_who_has_the_pool() {
         assert!(page.lines().any(|it| it == line), "{line}: {page}");
     }
 }
+
+#[tokio::test]
+async fn a_check_of_a_host_knows_whose_ports_are_whose() {
+    let (world, _) = world();
+    let host = json!({"name": "h", "iqns": ["iqn.2026-01.com.example:h"]});
+    assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    let (_, check) = world.ask("GET", "/v1/hosts/h/check", None).await;
+    let rows = check["rows"].as_array().unwrap();
+    let of = |name: &str| rows.iter().find(|row| row["check"] == name).unwrap();
+    assert_eq!(of("both_controllers")["seen"], "No session.");
+    assert_eq!(of("no_path_timeout")["untold"], true);
+    let facts = Facts {
+        portals: ["a", "b", "c"].map(String::from).to_vec(),
+        port_ids: vec![3, 4, 1],
+        is_second: true,
+        elsewhere: 1,
+        ..Facts::default()
+    };
+    let both = [("CT0", [1].into()), ("CT1", [3, 4].into())];
+    assert_eq!(facts.ports_of_both(), both.into());
+    assert!(Facts { elsewhere: 0, ..facts }.ports_of_both().is_empty());
+}

@@ -39,11 +39,13 @@ fn text(check: &HostCheck) -> String {
         check.unseen,
         table(&columns, &rows, "Nothing is checked.")
     );
-    for row in check.rows.iter().filter(|row| row.verdict == Verdict::Improve) {
-        text.push_str(&format!(
-            "\n{}: {}\n  ESXi:  {}\n  Linux: {}\n",
-            row.check, row.best, row.esxi, row.linux
-        ));
+    let is_told = |row: &&HostCheckRow| row.verdict == Verdict::Improve || row.untold;
+    for row in check.rows.iter().filter(is_told) {
+        let HostCheckRow { check, best, esxi, linux, windows, .. } = row;
+        text.push_str(&format!("\n{check}: {best}\n  ESXi:  {esxi}\n  Linux: {linux}\n"));
+        if !windows.is_empty() {
+            text.push_str(&format!("  Windows: {windows}\n"));
+        }
     }
     text
 }
@@ -52,7 +54,38 @@ fn row(row: &HostCheckRow) -> Vec<String> {
     let verdict = match row.verdict {
         Verdict::Good => "good",
         Verdict::Improve => "IMPROVE",
+        Verdict::Unseen if row.untold => "look there",
         Verdict::Unseen => "not seen yet",
     };
     vec![row.check.clone(), verdict.into(), row.seen.clone()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_given_on_what_could_be_better_and_on_what_hosts_do_not_tell() {
+        let row = |check: &str, verdict, windows: &str, untold| HostCheckRow {
+            check: check.into(),
+            verdict,
+            seen: "seen".into(),
+            best: "best".into(),
+            esxi: format!("{check} on esxi"),
+            linux: "linux".into(),
+            windows: windows.into(),
+            untold,
+        };
+        let rows = vec![
+            row("one", Verdict::Improve, "", false),
+            row("two", Verdict::Unseen, "registry", true),
+            row("three", Verdict::Unseen, "", false),
+            row("four", Verdict::Good, "", false),
+        ];
+        let text = text(&HostCheck { host: "h".into(), good: 1, improve: 1, unseen: 2, rows });
+        assert!(text.contains("\none: best\n  ESXi:  one on esxi\n  Linux: linux\n\ntwo: best"));
+        assert!(text.ends_with("  ESXi:  two on esxi\n  Linux: linux\n  Windows: registry\n"));
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("seen")).collect();
+        assert!(lines.iter().any(|line| line.starts_with("two ") && line.contains("look there")));
+    }
 }

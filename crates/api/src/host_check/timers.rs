@@ -1,0 +1,57 @@
+//! The timers that a host should have. It tells none of them to the array, so that none is judged.
+
+use super::HostCheckRow;
+use super::rows::{How, row};
+use crate::Verdict;
+
+/// What is seen of them.
+const UNTOLD: &str = "Hosts do not tell it.";
+
+pub(super) fn all() -> [HostCheckRow; 3] {
+    [nop(), path_lost(), no_path()]
+}
+
+fn untold(check: &str, how: How, windows: &str) -> HostCheckRow {
+    let (windows, untold) = (windows.to_owned(), true);
+    HostCheckRow { windows, untold, ..row(check, Verdict::Unseen, UNTOLD, how) }
+}
+
+/// How a path is found out that is silent: one whose connection ends is found at once.
+fn nop() -> HostCheckRow {
+    let how = How {
+        best: "The host asks every 5 to 15 seconds whether a path lives, and waits no longer.",
+        esxi: "esxcli iscsi adapter param set -A vmhbaN -k NoopOutInterval -v 15; and -k \
+               NoopOutTimeout -v 10 (the defaults)",
+        linux: "node.conn[0].timeo.noop_out_interval = 5 and noop_out_timeout = 5 (iscsid.conf; \
+                the defaults)",
+    };
+    let windows = "HKLM\\SYSTEM\\CurrentControlSet\\Control\\Class\\\
+                   {4D36E97B-E325-11CE-BFC1-08002BE10318}\\NNNN\\Parameters: EnableNOPOut = 1";
+    untold("nop_timeout", how, windows)
+}
+
+/// How long commands wait for a path that is lost before they go over another one.
+fn path_lost() -> HostCheckRow {
+    let how = How {
+        best: "With other paths there, commands leave one that is lost after 5 to 20 seconds.",
+        esxi: "esxcli iscsi adapter param set -A vmhbaN -k RecoveryTimeout -v 10 (the default)",
+        linux: "With multipath: fast_io_fail_tmo 5 (multipath.conf), which counts before \
+                node.session.timeo.replacement_timeout = 20 (iscsid.conf). Without: 120, the \
+                default.",
+    };
+    let windows = "LinkDownTime = 15 (the default), in the same place as EnableNOPOut";
+    untold("path_timeout", how, windows)
+}
+
+/// How long commands wait where no path is left: longer than both controllers take to be back.
+fn no_path() -> HostCheckRow {
+    let how = How {
+        best: "With no path there, commands wait for two minutes before they fail.",
+        esxi: "esxcli system settings advanced set -i 140 -o /Misc/APDTimeout (the default)",
+        linux: "no_path_retry 24 with polling_interval 5 (multipath.conf); prio alua and failback \
+                immediate, so that paths of the owner are used again.",
+    };
+    let windows = "Set-MPIOSetting -NewPDORemovePeriod 120 -NewDiskTimeout 60; without MPIO \
+                   MaxRequestHoldTime = 120, in the same place as EnableNOPOut";
+    untold("no_path_timeout", how, windows)
+}
