@@ -18,6 +18,7 @@ use crate::command;
 use crate::crowds;
 use crate::good::past_attentions;
 use crate::hosts::failover;
+use crate::maintenance;
 use crate::offload::good;
 use crate::pair::{READY, both, owner};
 use crate::random::Random;
@@ -34,6 +35,7 @@ const BLOCK: u32 = 512;
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
     failover::run(report, arguments)?;
+    maintenance::run(report, arguments)?;
     stopped_for_long(report, arguments)?;
     asked_to_end(report, arguments)?;
     crowds::run(report, arguments)

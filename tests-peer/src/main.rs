@@ -21,6 +21,7 @@ mod hosts;
 mod initiator;
 mod integrity;
 mod kill;
+mod maintenance;
 mod managed;
 mod offload;
 mod overwrites;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -26,7 +27,8 @@ pub struct Controller {
     /// `primary`: the one that has the pool, and answers this. `secondary`: it forwards what its
     /// hosts send, and takes over when the other one ends.
     pub mode: String,
-    /// `ready`, or `not ready`: it does not run, or the other one has not heard of it for long.
+    /// `ready`; `not ready`: it does not run, or the other one has not heard of it for long;
+    /// `stopped`: it is kept down until somebody has it started.
     #[serde(default)]
     pub status: String,
     /// The version of its program; empty if it is not known.
@@ -70,7 +72,11 @@ impl Controller {
             return vec![own];
         }
         let other = interface.watch.other_controller();
-        let status = if other.is_some() { READY } else { "not ready" };
+        let status = match other {
+            Some(_) => READY,
+            None if interface.watch.is_other_stopped() => STOPPED,
+            None => NOT_THERE,
+        };
         let OtherController { pid, version, since_ms } = other.unwrap_or_default();
         let other = Self {
             name: facts.other_controller().into(),
@@ -89,8 +95,13 @@ impl Controller {
 
 /// What a controller that runs is.
 const READY: &str = "ready";
+/// What one is that does not, as clients of REST 2.x know it.
+pub(crate) const NOT_THERE: &str = "not ready";
+/// What one is that is kept down.
+pub(crate) const STOPPED: &str = "stopped";
 /// The code of what can't be had now.
 const NOT_READY: &str = "not_ready";
+const UNKNOWN: &str = "no_such_controller";
 const CT0: &str = "CT0";
 const CT1: &str = "CT1";
 
@@ -163,13 +174,82 @@ pub(crate) async fn switch(State(interface): Shared) -> Result<Json<Controllers>
         }
         if interface.watch.other_controller().is_none() {
             let name = interface.facts.other_controller();
-            return Err(Refused::no(format!("{name} is not ready: start it, or look at its log.")));
+            let why = match interface.watch.is_other_stopped() {
+                true => "was stopped: have it started first",
+                false => "is not ready: start it, or look at its log",
+            };
+            return Err(Refused::no(format!("{name} {why}.")));
         }
         Ok(())
     });
     let told = told.await?;
     watch.switch();
     Ok(told)
+}
+
+/// Ends the controller that does not have the pool, and keeps it down until it is started again:
+/// for maintenance. The answer comes before it has ended.
+#[utoipa::path(post, path = "/v1/controllers/{name}/stop", params(("name" = String, Path)),
+    responses(
+        (status = 200, body = Controllers),
+        (status = 401, body = Refusal),
+        (status = 403, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn stop(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Controllers>, ApiError> {
+    let Path(name) = name?;
+    entered(interface, move |interface| {
+        let own = interface.facts.controller();
+        if interface.facts.elsewhere == 0 {
+            return Err(Refused::no("The array has one controller, which can't be stopped alone."));
+        }
+        if !interface.is_other(&name)? {
+            let why = match interface.watch.other_controller() {
+                Some(_) => "has the pool: switch first (holdfast controller switch)",
+                None => "is the only one that runs: it can't be stopped",
+            };
+            return Err(Refused::no(format!("{own} {why}.")));
+        }
+        interface.watch.keep_other_down(true).map_err(Refused::NotReady)
+    })
+    .await
+}
+
+/// Has a controller started again that was stopped. The answer comes before it is ready.
+#[utoipa::path(post, path = "/v1/controllers/{name}/start", params(("name" = String, Path)),
+    responses(
+        (status = 200, body = Controllers),
+        (status = 401, body = Refusal),
+        (status = 403, body = Refusal),
+        (status = 404, body = Refusal),
+        (status = 409, body = Refusal),
+    )
+)]
+pub(crate) async fn start(
+    State(interface): Shared,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Controllers>, ApiError> {
+    let Path(name) = name?;
+    entered(interface, move |interface| match interface.is_other(&name)? {
+        true => interface.watch.keep_other_down(false).map_err(Refused::NotReady),
+        // It answers this.
+        false => Ok(()),
+    })
+    .await
+}
+
+impl Interface {
+    /// Whether this is the name of the other controller, in whatever case; else it is the own one.
+    fn is_other(&self, name: &str) -> Result<bool, Refused> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        let is_other = self.facts.elsewhere > 0 && is(self.facts.other_controller());
+        if is_other || is(self.facts.controller()) { Ok(is_other) } else { Err(Refused::Unknown) }
+    }
 }
 
 /// Looks at what a user asks of the controllers, and enters it into the audit log: before anything
@@ -188,8 +268,10 @@ async fn entered(
     }
 }
 
-/// Why a controller is not switched.
+/// Why a controller is not switched, stopped or started.
 enum Refused {
+    /// There is none of this name.
+    Unknown,
     /// As things are, and what to do.
     NotReady(String),
     /// By the array.
@@ -203,6 +285,7 @@ impl Refused {
 
     fn code(&self) -> &'static str {
         match self {
+            Self::Unknown => UNKNOWN,
             Self::NotReady(_) => NOT_READY,
             Self::Array(error) => error.code(),
         }
@@ -218,6 +301,9 @@ impl From<array::Error> for Refused {
 impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         match refused {
+            Refused::Unknown => {
+                Self::new(StatusCode::NOT_FOUND, UNKNOWN, "There is no controller of this name.")
+            }
             Refused::NotReady(text) => Self::new(StatusCode::CONFLICT, NOT_READY, text),
             Refused::Array(error) => error.into(),
         }

@@ -180,6 +180,17 @@ pub trait Watch: Send + Sync {
         None
     }
 
+    /// Whether the other controller is kept down, because somebody has asked for that.
+    fn is_other_stopped(&self) -> bool {
+        false
+    }
+
+    /// Has the other controller ended and kept down, or started again. The error is the reason why
+    /// that can't be had, for people.
+    fn keep_other_down(&self, _down: bool) -> Result<(), String> {
+        Err("nothing here starts and stops controllers".into())
+    }
+
     /// Leaves the pool to the other controller, some time after the return. Called only if it is
     /// there.
     fn switch(&self) {}
@@ -248,6 +259,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(device_changes::identify))
         .routes(routes!(controllers::list))
         .routes(routes!(controllers::switch))
+        .routes(routes!(controllers::stop))
+        .routes(routes!(controllers::start))
         .routes(routes!(metrics::metrics))
         .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))

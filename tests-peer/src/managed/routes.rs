@@ -17,6 +17,7 @@ pub const WITHOUT_ROW: &[WithoutRow] = &[
     ("PATCH", "/v1/devices/{number}", ONE_DEVICE),
     ("DELETE", "/v1/devices/{number}", ONE_DEVICE),
     ("POST", "/v1/controllers/switch", ONE_CONTROLLER),
+    ("POST", "/v1/controllers/{name}/stop", ONE_CONTROLLER),
 ];
 /// The rows have them refused; `crates/holdfast/tests/cli/devices.rs` has them succeed.
 const ONE_DEVICE: &str = "the pool of these rows is on one device";

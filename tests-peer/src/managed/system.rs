@@ -113,10 +113,14 @@ pub fn all(report: &mut Report, world: &World) {
     controllers(report, world);
 }
 
-/// There is none to switch to.
+/// There is none to switch to, and none to stop; the one that answers runs.
 fn controllers(report: &mut Report, world: &World) {
     let switch = Request::new("POST", "/v1/controllers/switch").ends(409);
     world.row(report, "POST /v1/controllers/switch", &vec![switch; 8]);
+    let stop = Request::new("POST", "/v1/controllers/ct0/stop").ends(409);
+    world.row(report, "POST /v1/controllers/{name}/stop", &vec![stop; 8]);
+    let start = Request::new("POST", "/v1/controllers/ct0/start");
+    world.row(report, "POST /v1/controllers/{name}/start", &vec![start; 8]);
 }
 
 /// The pool is on one device, which shows itself, and can't be changed.

@@ -61,7 +61,7 @@ const FIRST_PARTS: &[&str] = &[
 ];
 
 /// The same of options of ESXi, which are written like paths.
-const OPTION_PARTS: &[&str] = &["DataMover", "VMFS3"];
+const OPTION_PARTS: &[&str] = &["DataMover", "Misc", "VMFS3"];
 
 /// Hosts that may be named: where the standards, the peers and Debian are, and this
 /// machine itself.

@@ -9,7 +9,7 @@ use super::arrays::{COMPATIBLE_VERSION, listed_by_name, short};
 use super::{
     Answer, ItemsOf, ListParams, Listed, MaybeNamed, NameParams, Query, Refusals, Refused,
 };
-use crate::controllers::Controller;
+use crate::controllers::{Controller, NOT_THERE, STOPPED};
 use crate::{Device, DeviceState, Interface, Shared};
 
 listed_by_name!(RestController, RestDrive, RestHardware, RestInterface, RestPort);
@@ -48,7 +48,10 @@ pub(super) async fn controllers(State(interface): Shared, query: Query) -> Answe
             mode: controller.mode,
             mode_since: controller.started_ms,
             model: "Holdfast".into(),
-            status: controller.status,
+            status: match controller.status.as_str() {
+                STOPPED => NOT_THERE.into(),
+                _ => controller.status,
+            },
             r#type: "array_controller".into(),
             version: COMPATIBLE_VERSION.into(),
         };

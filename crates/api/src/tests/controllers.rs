@@ -9,6 +9,7 @@ use super::*;
 struct Two {
     is_there: AtomicBool,
     has_switched: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 impl Watch for Two {
@@ -23,6 +24,16 @@ impl Watch for Two {
     fn other_controller(&self) -> Option<OtherController> {
         let other = OtherController { pid: 4711, version: "0.0.9".into(), since_ms: 5000 };
         self.is_there.load(Ordering::Relaxed).then_some(other)
+    }
+
+    fn is_other_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    fn keep_other_down(&self, down: bool) -> Result<(), String> {
+        self.is_stopped.store(down, Ordering::Relaxed);
+        self.is_there.store(!down, Ordering::Relaxed);
+        Ok(())
     }
 
     fn switch(&self) {
@@ -153,4 +164,32 @@ async fn a_check_of_a_host_knows_whose_ports_are_whose() {
     let both = [("CT0", [1].into()), ("CT1", [3, 4].into())];
     assert_eq!(facts.ports_of_both(), both.into());
     assert!(Facts { elsewhere: 0, ..facts }.ports_of_both().is_empty());
+}
+
+#[tokio::test]
+async fn a_controller_is_stopped_and_started_but_not_the_last_one() {
+    let alone = World::new();
+    let (status, told) = alone.ask("POST", "/v1/controllers/ct0/stop", None).await;
+    assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
+    let (world, two) = world();
+    two.is_there.store(true, Ordering::Relaxed);
+    let ask = async |action: &str| {
+        let (status, told) = world.ask("POST", &format!("/v1/controllers/{action}"), None).await;
+        let message = told["message"].as_str().unwrap_or_default().to_owned();
+        (status, message, told["controllers"][0]["status"].as_str().unwrap_or("-").to_owned())
+    };
+    assert_eq!(ask("ct2/stop").await.0, 404);
+    let (status, why, _) = ask("ct1/stop").await;
+    assert!(status == 409 && why.starts_with("CT1 has the pool: switch first"), "{why}");
+    let (status, _, other) = ask("ct0/stop").await;
+    assert_eq!((status, other.as_str()), (200, "stopped"));
+    assert_eq!(items(&world, "controllers").await[0]["status"], "not ready");
+    let (status, why, _) = ask("CT1/stop").await;
+    assert!(status == 409 && why.starts_with("CT1 is the only one that runs"), "{why}");
+    let (status, why, _) = ask("switch").await;
+    assert!(status == 409 && why.starts_with("CT0 was stopped"), "{why}");
+    assert_eq!(ask("ct1/start").await.0, 200);
+    assert_eq!(ask("CT0/start").await.2, "ready");
+    let (_, log) = world.ask("GET", "/v1/audit?limit=1", None).await;
+    assert_eq!(entry(&log["entries"][0]), "/v1/controllers/CT0/start done");
 }

@@ -10,16 +10,22 @@ use super::client::Client;
 use super::failure::Failure;
 use super::output::{Align, show, table, time};
 
-/// How long a controller may take to have the pool.
-const SWITCHED_WITHIN: Duration = Duration::from_secs(30);
+/// How long a controller may take to have the pool, to end, or to be ready.
+const WITHIN: Duration = Duration::from_secs(30);
 /// How often it is asked whether it has.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Shows the controllers, or has the other one take the pool.
+/// Shows the controllers, has the other one take the pool, stops and starts one.
 pub fn run(common: &Common, verb: &ControllerVerb) -> Result<(), Failure> {
     let Controllers { controllers } = match verb {
         ControllerVerb::List => Client::find(common)?.get("/v1/controllers")?,
         ControllerVerb::Switch => switch(common)?,
+        ControllerVerb::Stop(of) => stop(common, &of.name)?,
+        ControllerVerb::Start(of) => {
+            let path = format!("/v1/controllers/{}/start", of.name);
+            Client::find(common)?.post::<Controllers>(&path, &())?;
+            wait(common, &format!("{} is not ready", of.name), |all| is(all, &of.name, "ready"))?
+        }
     };
     let columns = [
         ("NAME", Align::Left),
@@ -44,25 +50,51 @@ fn row(controller: &Controller) -> Vec<String> {
 /// Has the other controller take the pool, and waits until it has.
 fn switch(common: &Common) -> Result<Controllers, Failure> {
     let before: Controllers = Client::find(common)?.post("/v1/controllers/switch", &())?;
-    let owner = |all: &Controllers| {
-        all.controllers.iter().find(|it| it.mode == "primary").map(|it| it.name.clone())
-    };
-    let until = Instant::now() + SWITCHED_WITHIN;
+    wait(common, "the other controller has not taken the pool", |now| owner(now) != owner(&before))
+}
+
+/// Has a controller stopped; before that, has the other one take the pool, if that is needed and
+/// there is one.
+fn stop(common: &Common, name: &str) -> Result<Controllers, Failure> {
+    let before: Controllers = Client::find(common)?.get("/v1/controllers")?;
+    let is_ready = |it: &Controller| it.status == "ready" && !it.name.eq_ignore_ascii_case(name);
+    let is_owner = owner(&before).is_some_and(|owner| owner.eq_ignore_ascii_case(name));
+    if is_owner && before.controllers.iter().any(is_ready) {
+        switch(common)?;
+    }
+    Client::find(common)?.post::<Controllers>(&format!("/v1/controllers/{name}/stop"), &())?;
+    wait(common, &format!("{name} has not ended"), |all| is(all, name, "stopped"))
+}
+
+fn owner(all: &Controllers) -> Option<&str> {
+    let owner = all.controllers.iter().find(|it| it.mode == "primary");
+    owner.map(|it| it.name.as_str())
+}
+
+fn is(all: &Controllers, name: &str, status: &str) -> bool {
+    let mut named = all.controllers.iter().filter(|it| it.name.eq_ignore_ascii_case(name));
+    named.any(|it| it.status == status)
+}
+
+/// Waits until the controllers are as wanted. Between two owners there is no interface.
+fn wait(
+    common: &Common,
+    what: &str,
+    is_so: impl Fn(&Controllers) -> bool,
+) -> Result<Controllers, Failure> {
+    let until = Instant::now() + WITHIN;
     loop {
         thread::sleep(LOOK_INTERVAL);
-        // Between the two there is no interface.
         let now = Client::find(common)
             .and_then(|client| client.get::<Controllers>("/v1/controllers"))
             .ok()
-            .filter(|now| owner(now) != owner(&before));
+            .filter(&is_so);
         match now {
             Some(now) => return Ok(now),
             None if Instant::now() < until => {}
             None => {
-                let seconds = SWITCHED_WITHIN.as_secs();
-                return Err(Failure::Machine(format!(
-                    "the other controller has not taken the pool in {seconds} s: look at its log"
-                )));
+                let seconds = WITHIN.as_secs();
+                return Err(Failure::Machine(format!("{what} in {seconds} s: look at its log")));
             }
         }
     }

@@ -33,8 +33,8 @@ use crate::serve::controllers::Controller;
 use crate::serve::notify::Notifier;
 use crate::serve::was_asked_to_end;
 use crate::serve::{
-    Attendant, Running, Sampler, ServeError, check_portal_count, health, now_ms, tell_ready,
-    thread_count,
+    Attendant, Holding, Running, Sampler, ServeError, check_portal_count, health, now_ms,
+    tell_ready, thread_count,
 };
 
 /// Serves until SIGTERM or SIGINT. Of two controllers the one that finds the pool taken forwards to
@@ -89,6 +89,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
         opened,
         first,
         running,
+        holding: Holding::of_environment(),
     };
     let mut failed = None;
     let served = crate::serve::run(serving, |running| {
@@ -136,6 +137,8 @@ struct Manager<'a> {
     /// The first start's messages, if the pool was just made.
     first: Option<First>,
     running: Option<(Renewer, Server, Sampler, Watcher, Attendant)>,
+    /// Keeps the other controller down, if that is wanted.
+    holding: Holding,
 }
 
 impl Manager<'_> {
@@ -185,6 +188,8 @@ impl Manager<'_> {
                 array: self.opened.array.clone(),
                 shutdown: running.shutdown.clone(),
                 gives_way: self.opened.gives_way.clone(),
+                holding: self.holding.clone(),
+                other: self.opened.own.other(),
             }),
             history: sampler.history().clone(),
             facts,
@@ -229,6 +234,7 @@ impl Manager<'_> {
             array: self.opened.array.clone(),
             counters: running.counters.clone(),
             observer: running.observer.clone(),
+            holding: self.holding.clone(),
             portals: running.portals.len(),
             store: self.opened.store.clone(),
             device: self.opened.members.name(),

@@ -9,9 +9,11 @@
 //! serve. One that was stopped never goes on afterwards: what its sockets have received may long
 //! have been repeated by the hosts elsewhere.
 
-use std::collections::BTreeMap;
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+mod holds;
+mod messages;
+mod state;
+
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -23,10 +25,7 @@ use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
 use parking_lot::Mutex;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -36,7 +35,10 @@ use super::discover::user_directory;
 use super::failure::Failure;
 use super::{log, private};
 use crate::serve::controllers::Controller;
-use crate::serve::{tell_alive, tell_ready, watchdog_limit};
+use crate::serve::{HELD, tell_alive, watchdog_limit};
+use holds::Holds;
+use messages::receive;
+use state::{LOOK_INTERVAL, SILENCE_MAX, State};
 
 /// How a controller ends that leaves the pool to the other one (`EX_TEMPFAIL` of `sysexits.h`): it
 /// is to be started again, and follows then.
@@ -46,14 +48,8 @@ pub const GIVES_WAY: u8 = 75;
 const OFTEN: usize = 10;
 const OFTEN_WITHIN: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long the array may be stopped (SIGSTOP), and for how long it may say nothing of being alive:
-/// a machine that is overloaded lets no process run for a while.
+/// How long the array may be stopped (SIGSTOP).
 const STOPPED_MAX: Duration = Duration::from_millis(300);
-const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// How often its silence is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// A message is some lines, of which the longest names a socket.
-const MESSAGE_BYTES_MAX: usize = 4096;
 /// The first descriptor that is given to a process (`sd_listen_fds(3)`).
 const FIRST_DESCRIPTOR: i32 = 3;
 
@@ -63,9 +59,10 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     log::start(Config::load(options.config.as_deref())?.log_level);
     let failed = |error: io::Error| Failure::Machine(format!("can't supervise: {error}"));
     if !options.are_two() || options.controller.is_some() {
-        return Supervisor::start(None).and_then(|one| one.run()).map_err(failed);
+        return Supervisor::start(None, &Holds::default()).and_then(|it| it.run()).map_err(failed);
     }
-    let start = |controller| Supervisor::start(Some(controller)).map_err(failed);
+    let holds = Holds::default();
+    let start = |controller| Supervisor::start(Some(controller), &holds).map_err(failed);
     let (first, second) = (start(Controller::Ct0)?, start(Controller::Ct1)?);
     let state = first.state.clone();
     let running = thread::Builder::new().name("ct0".into()).spawn(move || first.run());
@@ -86,84 +83,6 @@ fn code_of(status: ExitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1))
 }
 
-/// What is known of the array.
-#[derive(Default)]
-struct State {
-    /// The process that serves.
-    process: Option<OwnedFd>,
-    /// Whether one was ready.
-    was_ready: bool,
-    /// How long the array has said nothing of being alive; `None` while it need not: before it is
-    /// ready, and once it ends in order.
-    silence: Option<Duration>,
-    /// Whether it was asked to end.
-    is_stopping: bool,
-    /// The sockets that are kept, by their names.
-    kept: BTreeMap<String, OwnedFd>,
-}
-
-impl State {
-    /// Whether the array is not started again after it has ended like this. One that was never
-    /// ready has said why, and would again.
-    fn is_over(&self, status: ExitStatus) -> bool {
-        status.success() || self.is_stopping || !self.was_ready
-    }
-
-    /// Takes what the array says, with the descriptors that came with it.
-    fn hear(&mut self, message: &str, descriptors: Vec<OwnedFd>) {
-        let value = |key: &str| {
-            let mut lines = message.lines();
-            lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
-        };
-        if value("READY").is_some_and(|ready| ready == "1") {
-            self.was_ready = true;
-            self.silence = Some(Duration::ZERO);
-            if let Err(error) = tell_ready() {
-                tracing::warn!("{error}");
-            }
-        }
-        if value("STOPPING").is_some_and(|stopping| stopping == "1") {
-            self.silence = None;
-        }
-        if value("WATCHDOG").is_some_and(|alive| alive == "1") {
-            self.silence = self.silence.map(|_| Duration::ZERO);
-        }
-        let Some(name) = value("FDNAME").filter(|name| !name.contains(':')) else { return };
-        if value("FDSTOREREMOVE").is_some() {
-            self.kept.remove(&name);
-        } else if value("FDSTORE").is_some()
-            && let Some(descriptor) = descriptors.into_iter().next()
-        {
-            self.kept.insert(name, descriptor);
-        }
-    }
-
-    fn stop(&mut self) {
-        self.is_stopping = true;
-        self.signal(Signal::TERM);
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(process) = &self.process {
-            // It may have ended already.
-            let _ = pidfd_send_signal(process, signal);
-        }
-    }
-
-    /// So much time has passed without a word of the array. Ends it when that is too long.
-    fn pass_time(&mut self, time: Duration) {
-        // While this process did not run, the machine may have let none run: that does not count.
-        let counted = time.min(2 * LOOK_INTERVAL);
-        self.silence = self.silence.map(|silence| silence + counted);
-        if self.silence.is_some_and(|silence| silence > SILENCE_MAX) {
-            let seconds = SILENCE_MAX.as_secs();
-            tracing::error!("the array has not been alive for {seconds} s: it is ended");
-            self.silence = None;
-            self.signal(Signal::KILL);
-        }
-    }
-}
-
 struct Supervisor {
     state: Arc<Mutex<State>>,
     socket: PathBuf,
@@ -174,7 +93,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn start(controller: Option<Controller>) -> io::Result<Self> {
+    fn start(controller: Option<Controller>, holds: &Holds) -> io::Result<Self> {
         let program = std::env::current_exe()?;
         let directory = user_directory();
         private::make_directory(&directory)?;
@@ -184,7 +103,8 @@ impl Supervisor {
         let _ = std::fs::remove_file(&socket);
         let bound = UnixDatagram::bind(&socket)?;
         bound.set_read_timeout(Some(LOOK_INTERVAL))?;
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = State { own: controller, holds: holds.clone(), ..State::default() };
+        let state = Arc::new(Mutex::new(state));
         let heard = state.clone();
         thread::Builder::new().name("supervised".into()).spawn(move || listen(&bound, &heard))?;
         let (mut signals, asked) = (Signals::new([SIGTERM, SIGINT])?, state.clone());
@@ -203,7 +123,13 @@ impl Supervisor {
     fn run(&self) -> io::Result<ExitCode> {
         let mut ends = Vec::new();
         loop {
+            if !self.wait_while_held() {
+                return Ok(ExitCode::SUCCESS);
+            }
             let status = self.run_once()?;
+            if self.state.lock().is_held() {
+                continue;
+            }
             if self.state.lock().is_over(status) {
                 return Ok(code_of(status));
             }
@@ -224,12 +150,32 @@ impl Supervisor {
         }
     }
 
+    /// Waits while it is kept down. False if all is to end meanwhile.
+    fn wait_while_held(&self) -> bool {
+        let mut is_first = true;
+        loop {
+            let mut state = self.state.lock();
+            if !state.is_held() {
+                return true;
+            }
+            if state.is_stopping {
+                return false;
+            }
+            state.kept.clear();
+            drop(state);
+            if std::mem::replace(&mut is_first, false) {
+                tracing::info!("{} is kept down until it is asked for", self.name());
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
     /// Starts the array, and waits for its end.
     fn run_once(&self) -> io::Result<ExitStatus> {
         let mut child = self.spawn()?;
         let status = self.wait(&mut child)?;
         let mut state = self.state.lock();
-        (state.process, state.silence) = (None, None);
+        (state.process, state.silence, state.is_told) = (None, None, false);
         if state.is_over(status) {
             state.kept.clear(); // Who connects is refused, and may go to the other one.
         }
@@ -268,6 +214,10 @@ impl Supervisor {
             command.env("LISTEN_FDS", names.len().to_string());
             command.env("LISTEN_FDNAMES", names.join(":"));
         }
+        match self.controller {
+            Some(_) => command.env(HELD, state.holds.held().map_or("", Controller::name)),
+            None => command.env_remove(HELD),
+        };
         let mapping = |(child_fd, kept): (i32, &OwnedFd)| {
             Ok(FdMapping { parent_fd: kept.try_clone()?, child_fd })
         };
@@ -313,6 +263,7 @@ fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
     let is_watched = watchdog_limit().is_some();
     let mut looked = Instant::now();
     loop {
+        state.lock().obey();
         match receive(socket) {
             Ok((message, descriptors)) => state.lock().hear(&message, descriptors),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -332,65 +283,9 @@ fn listen(socket: &UnixDatagram, state: &Mutex<State>) {
     }
 }
 
-fn receive(socket: &UnixDatagram) -> io::Result<(String, Vec<OwnedFd>)> {
-    let mut bytes = [0; MESSAGE_BYTES_MAX];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut into = [IoSliceMut::new(&mut bytes)];
-    let received = recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    let descriptors = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-        _ => None,
-    });
-    let descriptors = descriptors.flatten().collect();
-    Ok((String::from_utf8_lossy(&bytes[..received.bytes]).into_owned(), descriptors))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use super::*;
-
-    #[test]
-    fn sockets_are_kept_by_name_until_they_are_given_up() {
-        let mut state = State::default();
-        let socket = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
-        state.hear("FDSTORE=1\nFDNAME=iscsi-a", vec![socket()]);
-        state.hear("FDSTORE=1\nFDNAME=iscsi-b", vec![socket()]);
-        state.hear("FDSTORE=1\nFDNAME=with:colon", vec![socket()]);
-        state.hear("FDSTORE=1\nFDNAME=nothing", Vec::new());
-        state.hear("FDSTORE=1", vec![socket()]);
-        assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-a", "iscsi-b"]);
-        state.hear("FDSTOREREMOVE=1\nFDNAME=iscsi-a", Vec::new());
-        assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-b"]);
-    }
-
-    #[test]
-    fn silence_counts_from_ready_on_and_only_while_this_process_runs() {
-        let mut state = State::default();
-        state.pass_time(SILENCE_MAX);
-        state.hear("WATCHDOG=1", Vec::new());
-        assert_eq!(state.silence, None);
-        state.hear("READY=1", Vec::new());
-        let looks = (SILENCE_MAX.as_millis() / LOOK_INTERVAL.as_millis()) as u32;
-        for _ in 0..looks {
-            state.pass_time(LOOK_INTERVAL);
-        }
-        assert_eq!(state.silence, Some(SILENCE_MAX));
-        state.hear("WATCHDOG=1", Vec::new());
-        // The machine slept for an hour.
-        state.pass_time(Duration::from_secs(3600));
-        assert_eq!(state.silence, Some(2 * LOOK_INTERVAL));
-        for _ in 0..looks {
-            state.pass_time(LOOK_INTERVAL);
-        }
-        assert_eq!(state.silence, None, "it has been ended, once");
-        state.hear("READY=1", Vec::new());
-        state.hear("STOPPING=1", Vec::new());
-        state.pass_time(SILENCE_MAX);
-        assert_eq!(state.silence, None);
-    }
 
     #[test]
     fn a_signal_is_told_as_a_shell_does() {

@@ -13,9 +13,9 @@ use array::Array;
 use store::Store;
 
 use super::members::Members;
-use crate::serve::controllers::Other;
+use crate::serve::controllers::{Controller, Other};
 use crate::serve::notify::{Event, News, Notifier};
-use crate::serve::{Observer, Shutdown, now_ms};
+use crate::serve::{Holding, Observer, Shutdown, now_ms};
 use front::counters::{
     COMMAND_LATENCY_BOUNDS_US, Class, ClassSnapshot, CommandLatencies, CopySnapshot,
 };
@@ -133,9 +133,21 @@ pub struct Watched {
     pub shutdown: Shutdown,
     /// Whether it ends to leave the pool to the other controller.
     pub gives_way: Arc<AtomicBool>,
+    /// Keeps the other controller down.
+    pub holding: Holding,
+    /// Which one that is.
+    pub other: Controller,
 }
 
 impl Watch for Watched {
+    fn is_other_stopped(&self) -> bool {
+        self.holding.is_held()
+    }
+
+    fn keep_other_down(&self, down: bool) -> Result<(), String> {
+        self.holding.hold(self.other.name(), down).map_err(|error| error.to_string())
+    }
+
     fn other_controller(&self) -> Option<OtherController> {
         let Other { pid, version, since_ms } = self.observer.other_controller()?;
         Some(OtherController { pid, version, since_ms })

@@ -65,7 +65,7 @@ pub use controllers::Pair;
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;
 pub use scrub::ScrubOptions;
-pub use supervisor::{Kept, tell_alive, tell_ready, watchdog_limit};
+pub use supervisor::{HELD, Holding, Kept, tell_alive, tell_ready, watchdog_limit};
 
 /// The most front-end threads that are started by default.
 const THREADS_DEFAULT_MAX: usize = 8;

@@ -16,6 +16,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use listenfd::ListenFd;
@@ -26,6 +28,9 @@ use rustix::net::{
 
 /// The variable with the socket, if there is one.
 const VARIABLE: &str = "NOTIFY_SOCKET";
+/// The variable with the name of the controller that is kept down, or nothing. A supervisor that
+/// does not set it keeps none down.
+pub const HELD: &str = "HOLDFAST_HELD";
 
 /// Reports that the array is ready.
 ///
@@ -94,6 +99,41 @@ fn address(place: &OsStr) -> io::Result<SocketAddrUnix> {
         Some(name) => SocketAddrUnix::new_abstract_name(name)?,
         None => SocketAddrUnix::new(place)?,
     })
+}
+
+/// Has the supervisor keep the other controller down, for an administrator. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Holding(Option<Arc<AtomicBool>>);
+
+impl Holding {
+    /// What the supervisor has told when it started this process.
+    pub fn of_environment() -> Self {
+        Self::told(std::env::var(HELD).ok())
+    }
+
+    fn told(held: Option<String>) -> Self {
+        Self(held.map(|name| Arc::new(AtomicBool::new(!name.is_empty()))))
+    }
+
+    /// Whether the other controller is kept down.
+    pub fn is_held(&self) -> bool {
+        self.0.as_ref().is_some_and(|held| held.load(Ordering::Relaxed))
+    }
+
+    /// Has the controller of the name `other` ended and kept down, or started again.
+    ///
+    /// # Errors
+    /// Where nothing supervises both.
+    pub fn hold(&self, other: &str, down: bool) -> io::Result<()> {
+        let (Some(held), Some(place)) = (&self.0, place()) else {
+            let text = "each controller is started by itself here: stop and start it there";
+            return Err(io::Error::other(text));
+        };
+        let verb = if down { "HOLD" } else { "RELEASE" };
+        tell(&place, &format!("{verb}={other}"), &[])?;
+        held.store(down, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// Sockets that a supervisor has kept, and that listen.
@@ -212,6 +252,14 @@ mod tests {
         assert_eq!(limit("20000", Some("78")), None);
         assert_eq!((limit("0", None), limit("-1", None), limit("soon", None)), (None, None, None));
         assert_eq!(limit_of(None, None, 77), None);
+    }
+
+    #[test]
+    fn only_a_supervisor_of_both_keeps_one_down() {
+        let none = Holding::told(None);
+        assert!(!none.is_held() && none.hold("ct1", true).is_err());
+        assert!(!Holding::told(Some(String::new())).is_held());
+        assert!(Holding::told(Some("ct1".into())).is_held());
     }
 
     #[test]

@@ -135,6 +135,19 @@ pub enum ControllerVerb {
     /// Leave the pool to the other controller, and follow it. Hosts log in again; with them nothing
     /// else happens.
     Switch,
+    /// Stop a controller, and keep it down until it is started: for maintenance. If it has the
+    /// pool, they are switched first.
+    Stop(ControllerName),
+    /// Start a controller that was stopped.
+    Start(ControllerName),
+}
+
+/// Which controller.
+#[derive(Debug, Args)]
+pub struct ControllerName {
+    /// ct0 or ct1.
+    #[arg(value_parser = ["ct0", "ct1"], ignore_case = true)]
+    pub name: String,
 }
 
 /// `provision`.

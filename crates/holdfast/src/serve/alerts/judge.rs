@@ -178,8 +178,12 @@ impl Judge {
         };
         let since_ms = *self.away_since_ms.get_or_insert(look.uptime_ms);
         let is_long = look.uptime_ms.saturating_sub(since_ms) >= CONTROLLER_AWAY_MS;
-        let (code, actual, expected) =
-            (AlertCode::ControllerMissing, "nothing is heard of it", "it forwards");
+        let (code, expected) = (AlertCode::ControllerMissing, "it forwards");
+        if look.is_stopped {
+            let actual = format!("it was stopped: holdfast controller start {name}");
+            return Some(holds(code, name, Severity::Info, actual, expected));
+        }
+        let actual = "nothing is heard of it";
         is_long.then(|| holds(code, name, Severity::Warning, actual, expected))
     }
 
@@ -299,5 +303,9 @@ mod tests {
         assert!(!is_told(5, ct1) && !is_told(30, ct1) && !is_told(33, None));
         assert!(!is_told(40, ct1) && !is_told(69, ct1));
         assert!(is_told(70, ct1) && is_told(80, ct1) && !is_told(85, None));
+        let look = Look { missing_controller: ct1, is_stopped: true, ..Look::default() };
+        let Some(Seen::Holds(told)) = judge.controller(&look) else { panic!("it is not told") };
+        assert_eq!(told.severity, Severity::Info);
+        assert!(told.actual.ends_with("holdfast controller start ct1"), "{}", told.actual);
     }
 }

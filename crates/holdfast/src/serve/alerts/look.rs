@@ -10,9 +10,9 @@ use segments::DeviceStatus;
 use store::Store;
 
 use super::members;
-use crate::serve::Observer;
 use crate::serve::health::Health;
 use crate::serve::notify::Notifier;
+use crate::serve::{Holding, Observer};
 use front::counters::{Class, ClassSnapshot, PathSnapshot};
 use front::sessions::Refused;
 use front::{Counters, DeviceSnapshot};
@@ -42,6 +42,8 @@ pub struct Sources {
     pub counters: Arc<Counters>,
     /// Who uses it, and what fails.
     pub observer: Observer,
+    /// Whether the other controller is kept down.
+    pub holding: Holding,
     /// How many portals there are.
     pub portals: usize,
     /// What is on the pool's device.
@@ -84,6 +86,8 @@ pub(super) struct Look {
     pub has_failed: bool,
     /// The other controller, if there is one and it is not there.
     pub missing_controller: Option<&'static str>,
+    /// Whether it is kept down, because somebody has asked for that.
+    pub is_stopped: bool,
     pub troubles: BTreeMap<&'static str, String>,
     /// Of each group with a schedule: what became of the last snapshots that were due.
     pub snapshots: Vec<(String, Option<Result<(), String>>)>,
@@ -182,6 +186,7 @@ impl Sources {
             failed_flushes: self.store.failed_flushes(),
             has_failed: self.observer.has_failed(),
             missing_controller: self.observer.missing_controller(),
+            is_stopped: self.holding.is_held(),
             troubles: self.observer.troubles(),
             snapshots: self.array.last_snapshots(),
             clock_jump_ms: self.array.clock_jump_ms(),

@@ -1,0 +1,63 @@
+//! Which of two controllers is kept down, because an administrator has asked the other one for it.
+//! It is as long as the supervisor runs, whichever controller ends meanwhile.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::serve::controllers::Controller;
+
+/// Shared by what supervises both.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Holds(Arc<Mutex<Option<Controller>>>);
+
+impl Holds {
+    /// The one that is kept down.
+    pub(super) fn held(&self) -> Option<Controller> {
+        *self.0.lock()
+    }
+
+    /// Whether this one is.
+    pub(super) fn is_held(&self, own: Option<Controller>) -> bool {
+        own.is_some() && self.held() == own
+    }
+
+    /// One of two asks to have the other one kept down, or to have it started. Nobody can ask for
+    /// itself: one of both runs always.
+    pub(super) fn ask(&self, by: Option<Controller>, name: &str, down: bool) {
+        let other = by.map(Controller::other);
+        if other.is_none() || Controller::from_name(name) != other {
+            return;
+        }
+        let mut held = self.0.lock();
+        match down {
+            // Who is kept down itself asks for nothing.
+            true if *held != by => *held = other,
+            false if *held == other => *held = None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_both_is_never_kept_down() {
+        let holds = Holds::default();
+        let (ct0, ct1) = (Some(Controller::Ct0), Some(Controller::Ct1));
+        holds.ask(None, "ct1", true);
+        holds.ask(ct0, "ct0", true);
+        holds.ask(ct0, "ct7", true);
+        assert_eq!(holds.held(), None);
+        assert!(!holds.is_held(None));
+        holds.ask(ct0, "ct1", true);
+        assert!(holds.is_held(ct1) && !holds.is_held(ct0));
+        holds.ask(ct1, "ct0", true);
+        holds.ask(ct1, "ct0", false);
+        assert_eq!(holds.held(), ct1);
+        holds.ask(ct0, "ct1", false);
+        assert_eq!(holds.held(), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! What a supervisor knows of the array, and what it makes of what that says.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::holds::Holds;
+use crate::serve::controllers::Controller;
+use crate::serve::tell_ready;
+
+/// For how long the array may say nothing of being alive: a machine that is overloaded lets no
+/// process run for a while.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// How often its silence is looked at.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is known of the array.
+#[derive(Default)]
+pub(super) struct State {
+    /// The process that serves.
+    pub(super) process: Option<OwnedFd>,
+    /// Whether one was ready.
+    pub(super) was_ready: bool,
+    /// How long the array has said nothing of being alive; `None` while it need not: before it is
+    /// ready, and once it ends in order.
+    pub(super) silence: Option<Duration>,
+    /// Whether it was asked to end.
+    pub(super) is_stopping: bool,
+    /// The sockets that are kept, by their names.
+    pub(super) kept: BTreeMap<String, OwnedFd>,
+    /// Which of two controllers it is, and which of them is kept down.
+    pub(super) own: Option<Controller>,
+    pub(super) holds: Holds,
+    /// Whether it was told to end, as it is kept down.
+    pub(super) is_told: bool,
+}
+
+impl State {
+    /// Whether the array is not started again after it has ended like this. One that was never
+    /// ready has said why, and would again.
+    pub(super) fn is_over(&self, status: ExitStatus) -> bool {
+        status.success() || self.is_stopping || !self.was_ready
+    }
+
+    /// Takes what the array says, with the descriptors that came with it.
+    pub(super) fn hear(&mut self, message: &str, descriptors: Vec<OwnedFd>) {
+        let value = |key: &str| {
+            let mut lines = message.lines();
+            lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
+        };
+        if value("READY").is_some_and(|ready| ready == "1") {
+            self.was_ready = true;
+            self.silence = Some(Duration::ZERO);
+            if let Err(error) = tell_ready() {
+                tracing::warn!("{error}");
+            }
+        }
+        if value("STOPPING").is_some_and(|stopping| stopping == "1") {
+            self.silence = None;
+        }
+        if value("WATCHDOG").is_some_and(|alive| alive == "1") {
+            self.silence = self.silence.map(|_| Duration::ZERO);
+        }
+        for (key, down) in [("HOLD", true), ("RELEASE", false)] {
+            value(key).iter().for_each(|name| self.holds.ask(self.own, name, down));
+        }
+        let Some(name) = value("FDNAME").filter(|name| !name.contains(':')) else { return };
+        if value("FDSTOREREMOVE").is_some() {
+            self.kept.remove(&name);
+        } else if value("FDSTORE").is_some()
+            && let Some(descriptor) = descriptors.into_iter().next()
+        {
+            self.kept.insert(name, descriptor);
+        }
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        self.holds.is_held(self.own)
+    }
+
+    /// Ends the controller, once, if it is to be kept down. Its sockets are not kept then: hosts
+    /// are refused, and use their other paths.
+    pub(super) fn obey(&mut self) {
+        if self.is_held() && !self.is_told && self.process.is_some() {
+            self.is_told = true;
+            self.kept.clear();
+            self.signal(Signal::TERM);
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.is_stopping = true;
+        self.signal(Signal::TERM);
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            // It may have ended already.
+            let _ = pidfd_send_signal(process, signal);
+        }
+    }
+
+    /// So much time has passed without a word of the array. Ends it when that is too long.
+    pub(super) fn pass_time(&mut self, time: Duration) {
+        // While this process did not run, the machine may have let none run: that does not count.
+        let counted = time.min(2 * LOOK_INTERVAL);
+        self.silence = self.silence.map(|silence| silence + counted);
+        if self.silence.is_some_and(|silence| silence > SILENCE_MAX) {
+            let seconds = SILENCE_MAX.as_secs();
+            tracing::error!("the array has not been alive for {seconds} s: it is ended");
+            self.silence = None;
+            self.signal(Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_are_kept_by_name_until_they_are_given_up() {
+        let mut state = State::default();
+        let socket = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+        state.hear("FDSTORE=1\nFDNAME=iscsi-a", vec![socket()]);
+        state.hear("FDSTORE=1\nFDNAME=iscsi-b", vec![socket()]);
+        state.hear("FDSTORE=1\nFDNAME=with:colon", vec![socket()]);
+        state.hear("FDSTORE=1\nFDNAME=nothing", Vec::new());
+        state.hear("FDSTORE=1", vec![socket()]);
+        assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-a", "iscsi-b"]);
+        state.hear("FDSTOREREMOVE=1\nFDNAME=iscsi-a", Vec::new());
+        assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-b"]);
+    }
+
+    #[test]
+    fn silence_counts_from_ready_on_and_only_while_this_process_runs() {
+        let mut state = State::default();
+        state.pass_time(SILENCE_MAX);
+        state.hear("WATCHDOG=1", Vec::new());
+        assert_eq!(state.silence, None);
+        state.hear("READY=1", Vec::new());
+        let looks = (SILENCE_MAX.as_millis() / LOOK_INTERVAL.as_millis()) as u32;
+        for _ in 0..looks {
+            state.pass_time(LOOK_INTERVAL);
+        }
+        assert_eq!(state.silence, Some(SILENCE_MAX));
+        state.hear("WATCHDOG=1", Vec::new());
+        // The machine slept for an hour.
+        state.pass_time(Duration::from_secs(3600));
+        assert_eq!(state.silence, Some(2 * LOOK_INTERVAL));
+        for _ in 0..looks {
+            state.pass_time(LOOK_INTERVAL);
+        }
+        assert_eq!(state.silence, None, "it has been ended, once");
+        state.hear("READY=1", Vec::new());
+        state.hear("STOPPING=1", Vec::new());
+        state.pass_time(SILENCE_MAX);
+        assert_eq!(state.silence, None);
+    }
+
+    #[test]
+    fn one_that_is_kept_down_lets_go_of_its_sockets_once() {
+        let holds = Holds::default();
+        let state = |own| State { own: Some(own), holds: holds.clone(), ..State::default() };
+        let (mut first, mut second) = (state(Controller::Ct0), state(Controller::Ct1));
+        let socket = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
+        second.hear("FDSTORE=1\nFDNAME=iscsi-b", vec![socket()]);
+        first.hear("HOLD=ct0", Vec::new());
+        // No process, which no signal reaches.
+        (first.process, second.process) = (Some(socket()), Some(socket()));
+        second.obey();
+        assert!(!second.is_told && !second.is_held() && second.kept.len() == 1);
+        first.hear("HOLD=ct1", Vec::new());
+        first.obey();
+        second.obey();
+        assert!(second.is_told && second.is_held() && second.kept.is_empty());
+        assert!(!first.is_told && !first.is_held());
+        first.hear("RELEASE=ct1", Vec::new());
+        assert!(!second.is_held());
+    }
+}
