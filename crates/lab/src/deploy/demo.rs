@@ -92,9 +92,14 @@ pub fn run(args: &DemoArgs) -> Result<(), String> {
     let demo = Demo { args, array, image, reactor, host, answers: Rc::default(), made: Vec::new() };
     let table = engine.run(demo.run(locking))??;
     println!("{table}");
-    match &json {
-        Some(path) => report::write_json(path, &table),
-        None => Ok(()),
+    if let Some(path) = &json {
+        report::write_json(path, &table)?;
+    }
+    match &table.paths {
+        Some(paths) if paths.errors > 0 => {
+            Err(format!("{} commands have ended with an error", paths.errors))
+        }
+        _ => Ok(()),
     }
 }
 

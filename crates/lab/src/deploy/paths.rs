@@ -21,7 +21,7 @@ pub struct Paths {
     pub locks: u64,
     /// How often of that only reading it told so, as the command came again over another port.
     pub locks_by_reading: u64,
-    /// Commands that ended with an error. What counts them ends with the first.
+    /// Commands that ended with an error, whoever saw it: there must be none.
     pub errors: u64,
 }
 

@@ -125,14 +125,14 @@ impl Device {
             let started = std::time::Instant::now();
             let end = path.execute(self.0.lun, cdb, Data::In(vec![0; length])).await;
             let Completion { status, buffer, .. } = end;
-            let is_good = status == Status::Good;
             let mut counters = self.0.counters.borrow_mut();
-            match &status {
-                Status::CheckCondition(sense) if sense.key == 6 => counters.retries += 1,
-                _ => counters.add(Class::Other, is_good, 0, started.elapsed()),
+            if status == Status::Good {
+                counters.add(Class::Other, true, 0, started.elapsed());
+                return Some(buffer);
             }
+            // Whatever it is: it will be asked again, and the host goes on with what it knows.
+            counters.retries += 1;
             match status {
-                Status::Good => return Some(buffer),
                 Status::CheckCondition(sense) if sense.key == 6 => {}
                 _ => return None,
             }
