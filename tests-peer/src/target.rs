@@ -95,7 +95,6 @@ impl Target {
             digest: if self.digest { Digest::Crc32c } else { Digest::None },
             isid: None,
             timeout_s: 30,
-            isid: None,
         }
     }
 

@@ -24,11 +24,6 @@ impl Context {
             let raw = context.as_ptr();
             ffi::iscsi_set_noautoreconnect(raw, 1);
             ffi::iscsi_set_timeout(raw, timeout_s);
-            if let Some(isid) = config.isid
-                && ffi::iscsi_set_isid_random(raw, isid, 0) != 0
-            {
-                return Err(this.error("set the ISID"));
-            }
             let digest = match config.digest {
                 Digest::None => ffi::DIGEST_NONE,
                 Digest::Crc32c => ffi::DIGEST_CRC32C,

@@ -113,7 +113,6 @@ unsafe extern "C" {
         callback: CommandCallback,
         private_data: *mut c_void,
     ) -> c_int;
-    pub fn iscsi_set_isid_random(context: *mut Context, random: u32, qualifier: u32) -> c_int;
     pub fn iscsi_connect_sync(context: *mut Context, portal: *const c_char) -> c_int;
     pub fn iscsi_login_sync(context: *mut Context) -> c_int;
     pub fn iscsi_logout_sync(context: *mut Context) -> c_int;

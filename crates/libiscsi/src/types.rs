@@ -56,10 +56,6 @@ pub struct Config {
     pub chap: Option<(String, String)>,
     /// The header digest.
     pub digest: Digest,
-    /// What the session is called at its end (ISID, RFC 7143, 4.4.3.1, of the random kind): one
-    /// that logs in with the name of another one before takes its place. Another one each time by
-    /// default.
-    pub isid: Option<u32>,
     /// After how many seconds a command times out; 0 for never.
     pub timeout_s: u32,
     /// The initiator's part of the session's name (ISID, RFC 7143, 11.12.5): its 24 random bits. A

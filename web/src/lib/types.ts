@@ -141,6 +141,10 @@ export interface HostCheckRow {
   best: string;
   esxi: string;
   linux: string;
+  /** Empty where nothing is known of it. */
+  windows: string;
+  /** Hosts do not tell it: look at the host itself. */
+  untold: boolean;
 }
 
 /** How a host uses the array. */

@@ -12,7 +12,7 @@ const LOOK_MS = 5000;
 interface Controller {
   name: string;
   mode: "primary" | "secondary";
-  status: "ready" | "not ready";
+  status: "ready" | "not ready" | "stopped";
   version: string;
   started_ms: number;
   portals: string[];
@@ -22,7 +22,7 @@ interface Controller {
 function stateOf({ mode, status }: Controller) {
   const isReady = status === "ready";
   const what = mode === "primary" ? "has the pool" : "forwards";
-  return <span className={isReady ? "good" : "bad"}>{isReady ? what : "not ready"}</span>;
+  return <span className={isReady ? "good" : "bad"}>{isReady ? what : status}</span>;
 }
 
 const COLUMNS: Column<Controller>[] = [

@@ -12,18 +12,22 @@ import { type Column, Table } from "../parts/table";
 const VERDICTS = { good: "Good", improve: "Improve", unseen: "Not seen yet" } as const;
 const CLASSES = { good: "good", improve: "bad", unseen: "muted" } as const;
 
+const verdict = (row: HostCheckRow) => (row.untold ? "Look there" : VERDICTS[row.verdict]);
+const isAdvised = (row: HostCheckRow) => row.verdict === "improve" || row.untold;
+
 const named = (check: string) => check.replaceAll("_", " ");
 
 const ROWS: Column<HostCheckRow>[] = [
   { head: "Check", cell: (row) => named(row.check) },
   {
     head: "Verdict",
-    cell: (row) => <span className={CLASSES[row.verdict]}>{VERDICTS[row.verdict]}</span>,
+    cell: (row) => <span className={CLASSES[row.verdict]}>{verdict(row)}</span>,
   },
   { head: "Seen", cell: (row) => row.seen },
   { head: "Best", minor: true, cell: (row) => row.best },
-  { head: "On ESXi", minor: true, cell: (row) => row.verdict === "improve" && row.esxi },
-  { head: "On Linux", minor: true, cell: (row) => row.verdict === "improve" && row.linux },
+  { head: "On ESXi", minor: true, cell: (row) => isAdvised(row) && row.esxi },
+  { head: "On Linux", minor: true, cell: (row) => isAdvised(row) && row.linux },
+  { head: "On Windows", minor: true, cell: (row) => isAdvised(row) && row.windows },
 ];
 
 export function HostCheckCard({ name }: { name: string }) {
