@@ -13,7 +13,7 @@ interface Check {
   good: number;
   improve: number;
   unseen: number;
-  rows: { check: string; verdict: string; seen: string; best: string }[];
+  rows: { check: string; verdict: string; seen: string; best: string; untold: boolean }[];
 }
 
 let desk: Desk;
@@ -130,12 +130,15 @@ test("a host is checked, and what is seen stands beside what is best", async () 
   const names = { good: "Good", improve: "Improve", unseen: "Not seen yet" };
   const wanted = check.rows.map((row) => [
     row.check.replaceAll("_", " "),
-    names[row.verdict as keyof typeof names],
+    row.untold ? "Look there" : names[row.verdict as keyof typeof names],
     row.seen,
     row.best,
   ]);
   expect(cells.map((row) => row.slice(0, 4))).toEqual(wanted);
   expect(wanted.length).toBeGreaterThan(9);
+  // Timers, which hosts do not tell: what they should be is shown for each host.
+  const timers = check.rows.findIndex((row) => row.check === "no_path_timeout");
+  expect(cells[timers]?.[6]).toContain("PDORemovePeriod");
   const { good, improve, unseen } = check;
   const sum = `${good} good, ${improve} to improve, ${unseen} not seen yet`;
   await desk.page.getByText(sum).waitFor();
