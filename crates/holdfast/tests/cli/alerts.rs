@@ -94,7 +94,8 @@ fn an_alert_is_opened_told_closed_and_kept() {
 
 fn checks(world: &World) {
     let text = world.text(&["host", "check", "h"]);
-    assert!(text.starts_with("Host h: 0 good, 0 to improve, 13 not seen yet\n"), "{text}");
+    assert!(text.starts_with("Host h: 0 good, 0 to improve, 15 not seen yet\n"), "{text}");
+    assert!(text.contains("\nno_path_timeout") && text.contains("no_path_retry 24"), "{text}");
     let all = world.json(&["host", "check"]);
     assert_eq!((&all[0]["host"], &all[0]["rows"][0]["check"]), (&json!("h"), &json!("multipath")));
     world.refusal(1, &["host", "check", "other"]);
