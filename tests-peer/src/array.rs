@@ -184,11 +184,9 @@ impl Array {
         }
     }
 
-    /// Ends the process at once (SIGKILL).
+    /// Ends the process at once (SIGKILL), and those that it has started.
     pub fn kill(&mut self) -> Result<()> {
-        let mut child = self.process.take().context("the array does not run")?;
-        child.kill()?;
-        child.wait()?;
+        process::end(self.process.take().context("the array does not run")?);
         Ok(())
     }
 

@@ -54,6 +54,10 @@ struct Arguments {
     /// Of two controllers: without the array's own supervisor, so that one that is stopped goes on.
     #[arg(long, requires = "controllers")]
     unsupervised: bool,
+    /// Of two controllers: on six devices behind the layer, of which one or two are slow or fail
+    /// meanwhile.
+    #[arg(long, requires = "controllers")]
+    devices: bool,
     /// Of two controllers: a program that judges their histories as well (`tests-linear/run`).
     #[arg(long, requires = "controllers")]
     judge: Option<PathBuf>,
@@ -73,7 +77,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if !arguments.apart && !arguments.controllers {
+    if !arguments.apart && (!arguments.controllers || arguments.devices) {
         let error = begin_apart();
         eprintln!("torture: could not start with mounts of its own, by `unshare`: {error}");
         return ExitCode::from(2);
@@ -116,6 +120,7 @@ fn torture(arguments: &Arguments, seed: u64) -> Result<Box<dyn Display>> {
             seed,
             kills: arguments.kills,
             is_supervised: !arguments.unsupervised,
+            has_devices: arguments.devices,
             judge: arguments.judge.clone(),
             histories: arguments.histories.clone(),
         };

@@ -30,6 +30,9 @@ pub struct Options {
     /// Of two controllers: without the array's own supervisor, so that one that is stopped goes on.
     #[arg(long, requires = "controllers")]
     unsupervised: bool,
+    /// Of two controllers: on six devices, of which one or two are slow or fail meanwhile.
+    #[arg(long, requires = "controllers")]
+    devices: bool,
 }
 
 /// Builds what is needed, and runs it.
@@ -46,6 +49,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let judge = if options.controllers { judge(root)? } else { None };
     run.extend(options.controllers.then_some("--controllers"));
     run.extend(options.unsupervised.then_some("--unsupervised"));
+    run.extend(options.devices.then_some("--devices"));
     run.extend(kills.iter().flat_map(|kills| ["--kills", kills]));
     run.extend(judge.iter().flat_map(|judge| ["--judge", judge]));
     cargo(root, &run)

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
+use crate::schedule::Kind;
+
 use super::hosts::Told;
 use super::schedule::Fault;
 use super::strikes::Done;
@@ -34,6 +36,8 @@ pub struct Counts {
     missed: u64,
     no_checkpoint: u64,
     cut: u64,
+    /// What was wrong with devices meanwhile.
+    hurt: BTreeMap<Kind, u64>,
     /// What the load did: operations that were acknowledged, and bytes that were compared at the
     /// end.
     pub load: (u64, u64),
@@ -50,6 +54,9 @@ impl Counts {
         self.missed += done.missed;
         self.no_checkpoint += u64::from(done.no_checkpoint);
         self.cut += done.cut;
+        for kind in &done.hurt {
+            *self.hurt.entry(*kind).or_default() += 1;
+        }
     }
 
     /// How long a host was without an answer, by the place of its path in [`PATHS`].
@@ -101,6 +108,9 @@ impl Display for Counts {
             "{missed} signals came too late or were outlived, {no_checkpoint} checkpoints"
         )?;
         writeln!(f, "were not met; {cut} connections of the link were cut")?;
+        if !self.hurt.is_empty() {
+            writeln!(f, "devices meanwhile: {:?}", self.hurt)?;
+        }
         writeln!(f, "longest times without an answer in ms, p50/p99/max of (hosts x faults):")?;
         for (fault, paths) in &self.gaps {
             write!(f, "  {fault}:")?;

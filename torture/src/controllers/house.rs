@@ -19,6 +19,17 @@ const SUCCESSOR: Duration = Duration::from_secs(5);
 /// How long one that was asked to may take to end.
 const END: Duration = Duration::from_secs(30);
 
+/// A process that does not outlive the run.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// An array that two controllers serve.
 pub struct House {
     pub array: Array,
@@ -69,6 +80,29 @@ impl House {
         match &mut self.own {
             None => self.array.stop(),
             Some(own) => own.stop(),
+        }
+    }
+
+    /// Ends both at once, if they run.
+    pub fn kill(&mut self) {
+        self.own = None;
+        // It may have ended.
+        let _ = self.array.kill();
+    }
+
+    /// An error if the log tells of a process that has ended for a reason of its own.
+    ///
+    /// # Errors
+    /// That, or if there is no log.
+    pub fn must_have_run(&self) -> Result<()> {
+        let log = std::fs::read_to_string(self.array.scratch().join("serve.log"))?;
+        let is_wrong = |line: &&str| {
+            let has_ended = line.contains(" has ended (") && !line.contains("SIGKILL");
+            has_ended || line.contains("panicked")
+        };
+        match log.lines().find(is_wrong) {
+            Some(line) => bail!("a process has ended by itself: {line}"),
+            None => Ok(()),
         }
     }
 

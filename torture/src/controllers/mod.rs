@@ -8,6 +8,7 @@
 //! * [`schedule`]: the table; [`strikes`]: doing what it says,
 //! * [`house`]: the processes; [`hosts`]: who uses them, and at which [`places`]; [`counts`]: what
 //!   came of it,
+//! * [`shelf`]: devices below, if that is asked for,
 //! * [`judges`]: whether what hosts saw can have happened.
 
 mod counts;
@@ -16,17 +17,19 @@ mod house;
 mod judges;
 mod places;
 mod schedule;
+mod shelf;
 mod strikes;
 
 use std::fmt::Display;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tests_peer::array::{Array, Controllers, Programs, Shape};
+use tests_peer::devices;
 use tests_peer::linear::rounds::Rounds;
 use tests_peer::linear::zone::VOLUMES;
 use tests_peer::load::Load;
@@ -34,12 +37,14 @@ use tests_peer::pair;
 use tests_peer::random::Random;
 use tests_peer::target::{INITIATOR, Target, second};
 
+use crate::schedule::DEVICES;
 use counts::Counts;
 use hosts::{Host, Mark, Shared, Told};
-use house::House;
+use house::{House, Running};
 use judges::Judges;
 use places::{HOST_COUNT, class, field, paths_of};
 use schedule::{Fault, What, When, deck, millis};
+use shelf::Shelf;
 use strikes::{Done, strike};
 
 /// The least log between checkpoints, so that there are many.
@@ -56,6 +61,8 @@ const OFTEN_WITHIN: Duration = Duration::from_secs(61);
 const LOAD_SECONDS: f64 = 5.0;
 const LOAD_SPAN: &str = "64M";
 const LOAD_PATIENCE: Duration = Duration::from_secs(60);
+/// How long it is waited at a time until all devices are in again.
+const RETURN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What is wanted.
@@ -68,6 +75,8 @@ pub struct Plan {
     pub kills: Option<u64>,
     /// Whether the array's own supervisor starts processes again.
     pub is_supervised: bool,
+    /// Whether the pool is on six devices, of which some are slow or fail.
+    pub has_devices: bool,
     /// Another judge: a program that reads histories.
     pub judge: Option<PathBuf>,
     /// Where all histories are written.
@@ -83,8 +92,12 @@ pub fn run(programs: &Programs, plan: Plan) -> Result<Counts> {
         true => Controllers::Two,
         false => Controllers::First,
     };
-    let shape = Shape { settings: SETTINGS, controllers, ..Shape::default() };
-    let house = House::start(Array::made(programs, shape)?, plan.is_supervised)?;
+    let (devices, apart) = if plan.has_devices { (DEVICES as u16, true) } else { (1, false) };
+    let settings = SETTINGS;
+    let made =
+        Array::made(programs, Shape { devices, apart, settings, controllers, ..Shape::default() })?;
+    let shelf = if plan.has_devices { Shelf::over(&made)? } else { Shelf::default() };
+    let house = House::start(made, plan.is_supervised)?;
     let array = &house.array;
     array.host("torture", &[INITIATOR, &second(INITIATOR)])?;
     let first = array.volume("one", "1G", "torture", 1)?;
@@ -118,7 +131,7 @@ pub fn run(programs: &Programs, plan: Plan) -> Result<Counts> {
         let load = journal.start().map(Running);
         let both = judges.and_then(|judges| Ok((judges, load?)));
         let torture = both.map(|(judges, load)| {
-            Torture::new(house, &shared, &rounds, load, judges, plan, programs)
+            Torture::new((house, shelf), &shared, &rounds, load, judges, plan, programs)
         });
         let result = torture.and_then(|torture| torture.run(&journal));
         rounds.be_over();
@@ -126,20 +139,10 @@ pub fn run(programs: &Programs, plan: Plan) -> Result<Counts> {
     })
 }
 
-/// A process that does not outlive the run.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// What is tortured.
 struct Torture<'a> {
     house: House,
+    shelf: Shelf,
     shared: &'a Shared,
     rounds: &'a Rounds<Told>,
     load: Running,
@@ -159,7 +162,7 @@ struct Torture<'a> {
 
 impl<'a> Torture<'a> {
     fn new(
-        house: House,
+        (house, shelf): (House, Shelf),
         shared: &'a Shared,
         rounds: &'a Rounds<Told>,
         load: Running,
@@ -172,6 +175,7 @@ impl<'a> Torture<'a> {
         let (begin, lacks_one, switching) = (Instant::now(), false, None);
         Self {
             house,
+            shelf,
             shared,
             rounds,
             load,
@@ -193,6 +197,11 @@ impl<'a> Torture<'a> {
             let log = std::env::temp_dir().join("holdfast-torture.log");
             let kept = std::fs::copy(self.house.array.scratch().join("serve.log"), &log);
             self.tell(format!("what the array said: {kept:?} bytes in {}", log.display()));
+        }
+        if self.shelf.is_there() {
+            // Who has the devices open ends before they do.
+            self.house.kill();
+            self.shelf.clear();
         }
         result.map(|()| self.counts)
     }
@@ -295,10 +304,13 @@ impl<'a> Torture<'a> {
         command.args(["controller", "switch", "--pool"]).arg(&pool);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let switching = &mut self.switching;
+        let hurt = self.shelf.hurt(&mut self.random);
         let done = strike(&self.house, fault, owner, &mut self.random, || {
             *switching = Some(Running(command.spawn()?));
             Ok(())
-        })?;
+        });
+        self.shelf.mend();
+        let done = Done { hurt, ..done? };
         // Nobody starts it again, and it is not there for hosts.
         let gone = done.ended.filter(|_| !self.house.restarts_all());
         self.lacks_one |= gone.is_some();
@@ -340,6 +352,10 @@ impl<'a> Torture<'a> {
         while pair::ready(&self.house.array)?.len() < wanted {
             check("the controllers are not ready")?;
         }
+        // A switch that was asked for may come yet, and nobody answers then.
+        while self.shelf.is_there() && devices::all_return(&self.house.array, RETURN).is_err() {
+            check("not all devices are in")?;
+        }
         let answers = |mark: &Mark| mark.answers.load(Ordering::Relaxed);
         let before: Vec<u64> = self.shared.marks.iter().map(answers).collect();
         let marks = &self.shared.marks;
@@ -368,14 +384,7 @@ impl<'a> Torture<'a> {
         self.end_load(journal)?;
         self.counts.load.1 = journal.verify()? * 4096;
         self.house.stop()?;
-        let log = std::fs::read_to_string(self.house.array.scratch().join("serve.log"))?;
-        let is_wrong = |line: &&str| {
-            let has_ended = line.contains(" has ended (") && !line.contains("SIGKILL");
-            has_ended || line.contains("panicked")
-        };
-        if let Some(line) = log.lines().find(is_wrong) {
-            bail!("a process has ended by itself: {line}");
-        }
+        self.house.must_have_run()?;
         self.house.array.inspect()?;
         self.tell(told);
         Ok(())

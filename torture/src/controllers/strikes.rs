@@ -15,6 +15,8 @@ use tests_peer::process::{has_ended, state};
 use tests_peer::random::Random;
 
 use super::house::{House, NAMES, wait_for_end};
+use crate::schedule::Kind;
+
 use super::schedule::{Fault, Way, What, When, Whom, millis};
 
 /// How long one that was killed may take to be gone, and one that was asked to.
@@ -44,6 +46,8 @@ pub struct Done {
     pub no_checkpoint: bool,
     /// Which one has ended in order.
     pub ended: Option<usize>,
+    /// What was wrong with devices meanwhile.
+    pub hurt: Vec<Kind>,
     /// Connections of the link that were shut down.
     pub cut: u64,
 }
