@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{Access, Facts, Interface, Sources, Token};
 use serde_json::json;
@@ -103,11 +103,16 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     match (failed, served) {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => Err(of_serving(error)),
-        // Who gives way is started again, but not who was asked to end as well.
-        (None, Ok(())) if gives_way.load(Ordering::Acquire) && !was_asked_to_end() => {
-            Ok(ExitCode::from(GIVES_WAY))
-        }
-        (None, Ok(())) => Ok(ExitCode::SUCCESS),
+        (None, Ok(())) => Ok(end(&gives_way)),
+    }
+}
+
+/// How it ends that has served. Who gives way is started again, but not who was asked to end as
+/// well.
+fn end(gives_way: &AtomicBool) -> ExitCode {
+    match gives_way.load(Ordering::Acquire) && !was_asked_to_end() {
+        true => ExitCode::from(GIVES_WAY),
+        false => ExitCode::SUCCESS,
     }
 }
 
