@@ -59,6 +59,20 @@ pub struct Pool {
 impl Array {
     /// Makes a pool in `dir`, in place of an older one, and serves it.
     pub fn start(programs: &Programs, dir: &Path, plan: &Plan) -> Result<Self> {
+        Self::start_with(programs, dir, plan, None)
+    }
+
+    /// The same with two controllers: `portal` is that of the second one.
+    pub fn start_two(programs: &Programs, dir: &Path, plan: &Plan, portal: &str) -> Result<Self> {
+        Self::start_with(programs, dir, plan, Some(portal))
+    }
+
+    fn start_with(
+        programs: &Programs,
+        dir: &Path,
+        plan: &Plan,
+        second: Option<&str>,
+    ) -> Result<Self> {
         let pool = dir.join(plan.name);
         remove(&pool)?;
         std::fs::create_dir_all(&pool)?;
@@ -78,7 +92,7 @@ impl Array {
             flags.extend([String::from("--config"), config.display().to_string()]);
         }
         let log = dir.join(format!("{}.log", plan.name));
-        let mut array = Self::begin(programs, pool, &flags, &log)?;
+        let mut array = Self::begin(programs, pool, (&flags, second), &log)?;
         array.verb(&format!("host create lab --iqn {INITIATOR}"))?;
         array.discover(programs)?;
         Ok(array)
@@ -87,7 +101,7 @@ impl Array {
     /// Serves a pool that was made by [`Array::start`] and left by [`Array::stop`], with more flags
     /// of `serve`.
     pub fn serve(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
-        let mut array = Self::begin(programs, pool, flags, log)?;
+        let mut array = Self::begin(programs, pool, (flags, None), log)?;
         array.discover(programs)?;
         Ok(array)
     }
@@ -101,7 +115,7 @@ impl Array {
         log: &Path,
     ) -> Result<(Self, Duration)> {
         let start = Instant::now();
-        let mut array = Self::spawn(programs, pool, flags, log)?;
+        let mut array = Self::spawn(programs, pool, (flags, None), log)?;
         let listens = || TcpStream::connect(&array.portal).is_ok();
         let waited = array.process.wait_until_every(Duration::from_millis(2), listens);
         waited.with_context(|| format!("Holdfast (see {})", log.display()))?;
@@ -114,16 +128,27 @@ impl Array {
         Ok((array, took))
     }
 
-    fn begin(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
-        let mut array = Self::spawn(programs, pool, flags, log)?;
+    fn begin(
+        programs: &Programs,
+        pool: PathBuf,
+        with: (&[String], Option<&str>),
+        log: &Path,
+    ) -> Result<Self> {
+        let mut array = Self::spawn(programs, pool, with, log)?;
         array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
         Ok(array)
     }
 
-    fn spawn(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
+    fn spawn(
+        programs: &Programs,
+        pool: PathBuf,
+        (flags, second): (&[String], Option<&str>),
+        log: &Path,
+    ) -> Result<Self> {
         let (portal, api) = (process::free_port()?, process::free_port()?);
         let portal = format!("127.0.0.1:{portal}");
-        let mut serve = words(&format!("serve --iscsi {portal} --api 127.0.0.1:{api}"));
+        let second = second.map(|second| format!(",ct1={second}")).unwrap_or_default();
+        let mut serve = words(&format!("serve --iscsi {portal}{second} --api 127.0.0.1:{api}"));
         serve.extend([String::from("--pool"), pool.display().to_string()]);
         serve.extend_from_slice(flags);
         let process = Background::start(&programs.holdfast, &serve, log)?;
@@ -154,6 +179,16 @@ impl Array {
         let Self { process, pool, .. } = self;
         drop(process);
         pool
+    }
+
+    /// Ends it in order, and removes its pool.
+    pub fn stop_and_remove(self) -> Result<()> {
+        remove(&self.stop()?)
+    }
+
+    /// The URL of a LUN at another portal.
+    pub fn url_at(&self, portal: &str, lun: u16) -> String {
+        format!("{}/{lun}", self.target_url.replacen(&self.portal, portal, 1))
     }
 
     /// The URL of a LUN.

@@ -27,7 +27,7 @@ use crate::{OpenOptions, StoreError};
 
 /// How many records are applied, or a few more, before it is looked whether there is a newer
 /// checkpoint.
-const RECORDS_AT_ONCE: usize = 1024;
+const RECORDS_AT_ONCE: usize = 256;
 
 /// See the module.
 pub struct Follower {
@@ -59,7 +59,7 @@ impl Follower {
         Ok(Self { recovery, is_broken: false, records: 0 })
     }
 
-    /// Applies what the log has got, at most some thousand records.
+    /// Applies what the log has got, at most some hundred records.
     ///
     /// # Errors
     /// As [`Follower::open`]. It is of no use any more then.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::table::{Column, Goal, Line, Table, column};
+use super::takeover::{self, End};
 use super::{QUIET, Unit, ratio, start};
 use crate::bench::array::Array;
 use crate::bench::options::Options;
@@ -18,8 +19,8 @@ const TIB: u64 = 1 << 40;
 
 /// The pool whose server is killed, its volume, and the log that is written after a checkpoint
 /// first: a checkpoint is due after 512 MiB of it.
-const KILLED_BYTES: u64 = 6 * GIB;
-const KILLED_VOLUME_BYTES: u64 = 2 * GIB;
+pub(super) const KILLED_BYTES: u64 = 6 * GIB;
+pub(super) const KILLED_VOLUME_BYTES: u64 = 2 * GIB;
 const LOG_BYTES: u64 = 400 * MIB;
 /// How long that may take.
 const LOG_TIME_MAX: Duration = Duration::from_secs(60);
@@ -37,6 +38,8 @@ const RECOVERY: &str = "growth-recovery";
 const SPACE: &str = "growth-space-back";
 const VOLUMES: &str = "growth-volumes";
 
+const ENDS: [End; 2] = [End::Killed, End::Switched];
+
 pub const COLUMNS: &[Column] = &[
     column("seconds", 3),
     column("longest, seconds", 3),
@@ -49,7 +52,8 @@ pub const COLUMNS: &[Column] = &[
 
 /// The names of all rows.
 pub fn row_ids() -> Vec<String> {
-    [RECOVERY, SPACE, VOLUMES].map(String::from).to_vec()
+    let [killed, switched] = ENDS.map(End::row_id);
+    [RECOVERY, killed, switched, SPACE, VOLUMES].map(String::from).to_vec()
 }
 
 /// Measures the rows that the options ask for.
@@ -57,6 +61,9 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let mut lines = Vec::new();
     if options.wants(RECOVERY) {
         lines.push(recovery_line(&recoveries(options, programs)?)?);
+    }
+    for end in ENDS.into_iter().filter(|end| options.wants(end.row_id())) {
+        lines.push(takeover::line(options, programs, end)?);
     }
     if options.wants(SPACE) {
         let freed_s = reduction::freed_s(options, programs, &FREED_BYTES)?;
@@ -68,7 +75,9 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     }
     let text = "Recovery: from the start of `serve` after kill -9 under 4 KiB random writes until \
                 a first command is answered; log is what was written of it since the last \
-                checkpoint. Space: until that of an eradicated volume has come back, which was \
+                checkpoint. Takeover and switch: from the kill of the controller that has the \
+                pool, or the request for the switch, until a new login at the other one has its \
+                first answer; log as before. Space: until that of an eradicated volume has come back, which was \
                 full of copies of its first 240 MiB. Volumes: 4 KiB random writes to one of them, \
                 depth 32, beside an array with that one alone, in turns; the ratio is the middle \
                 one of neighbours.";
@@ -87,8 +96,7 @@ struct Recovery {
 fn recoveries(options: &Options, programs: &Programs) -> Result<Vec<Recovery>> {
     let mut array = start(options, programs, "recovery", KILLED_BYTES, QUIET)?;
     let url = array.create_volume("killed", KILLED_VOLUME_BYTES, 1, "")?;
-    eprintln!("{RECOVERY}: filling {} MiB", KILLED_VOLUME_BYTES / MIB);
-    Unit::of_array(programs, &array, &url).fill("--compressible 0 --seed 1000")?;
+    fill(programs, &array, &url)?;
     let config = match &options.config {
         Some(path) => path.clone(),
         None => options.dir.join("recovery.toml"),
@@ -106,6 +114,12 @@ fn recoveries(options: &Options, programs: &Programs) -> Result<Vec<Recovery>> {
     }
     array.remove()?;
     Ok(recoveries)
+}
+
+/// Writes all of the volume once.
+pub(super) fn fill(programs: &Programs, array: &Array, url: &str) -> Result<()> {
+    eprintln!("filling {} MiB", KILLED_VOLUME_BYTES / MIB);
+    Unit::of_array(programs, array, url).fill("--compressible 0 --seed 1000")
 }
 
 /// Writes until much log has come since a checkpoint, and kills the array.
@@ -130,7 +144,7 @@ fn kill_under_writes(
 }
 
 /// Waits until [`LOG_BYTES`] were written to the log without a checkpoint.
-fn wait_for_log(array: &Array) -> Result<u64> {
+pub(super) fn wait_for_log(array: &Array) -> Result<u64> {
     let start = Instant::now();
     let counted = || -> Result<(u64, u64)> {
         let of = |name: &str| array.counter("/v1/counters", &["written", name]);

@@ -12,6 +12,7 @@ mod growth;
 mod large;
 mod sessions;
 mod table;
+mod takeover;
 
 use std::path::{Path, PathBuf};
 
