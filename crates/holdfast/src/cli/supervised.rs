@@ -38,7 +38,7 @@ use crate::serve::controllers::Controller;
 use crate::serve::{HELD, tell_alive, watchdog_limit};
 use holds::Holds;
 use messages::receive;
-use state::{LOOK_INTERVAL, SILENCE_MAX, State};
+use state::{LOOK_INTERVAL, SILENCE_MAX, State, was_asked};
 
 /// How a controller ends that leaves the pool to the other one (`EX_TEMPFAIL` of `sysexits.h`): it
 /// is to be started again, and follows then.
@@ -77,8 +77,11 @@ pub fn run(options: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(if first == ExitCode::SUCCESS { second } else { first })
 }
 
-/// What a shell would make of it.
+/// What a shell would make of it; what was asked to end has ended in order.
 fn code_of(status: ExitStatus) -> ExitCode {
+    if was_asked(status) {
+        return ExitCode::SUCCESS;
+    }
     let code = status.code().or_else(|| Some(128 + status.signal()?));
     ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1))
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{Signal, pidfd_send_signal};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::holds::Holds;
 use crate::serve::controllers::Controller;
@@ -42,7 +44,7 @@ impl State {
     /// Whether the array is not started again after it has ended like this. One that was never
     /// ready has said why, and would again.
     pub(super) fn is_over(&self, status: ExitStatus) -> bool {
-        status.success() || self.is_stopping || !self.was_ready
+        status.success() || was_asked(status) || self.is_stopping || !self.was_ready
     }
 
     /// Takes what the array says, with the descriptors that came with it.
@@ -117,6 +119,12 @@ impl State {
     }
 }
 
+/// Whether a process was asked to end before it could hear of it, in the first moments of its life:
+/// the signal has ended it then.
+pub(super) fn was_asked(status: ExitStatus) -> bool {
+    matches!(status.signal(), Some(SIGTERM | SIGINT))
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -135,6 +143,14 @@ mod tests {
         assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-a", "iscsi-b"]);
         state.hear("FDSTOREREMOVE=1\nFDNAME=iscsi-a", Vec::new());
         assert_eq!(state.kept.keys().collect::<Vec<_>>(), ["iscsi-b"]);
+    }
+
+    #[test]
+    fn one_that_was_asked_to_end_in_its_first_moments_is_not_started_again() {
+        let state = State { was_ready: true, ..State::default() };
+        let killed = |signal| ExitStatus::from_raw(signal);
+        assert!(state.is_over(killed(SIGTERM)) && state.is_over(killed(SIGINT)));
+        assert!(!state.is_over(killed(9)) && !state.is_over(killed(6)));
     }
 
     #[test]
