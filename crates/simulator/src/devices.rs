@@ -16,7 +16,6 @@
 
 mod drive;
 mod faults;
-mod following;
 mod members;
 mod promise;
 mod seen;
@@ -34,6 +33,7 @@ use crate::disk::Survival;
 use crate::generate::Generator;
 use crate::history::{Kept, first_volumes, locked, options, text};
 use crate::plan::{Plan, Upgrade};
+use crate::pursuit::Pursuit;
 use crate::rng::Rng;
 use drive::{Drive, Power, Trouble};
 pub use seen::Seen;
@@ -79,9 +79,7 @@ struct World {
     moving: Option<u64>,
     /// How many columns of data each segment had when that was last looked at.
     widths: Vec<u8>,
-    /// Who follows the pool, and the chances of when.
-    follower: Option<Follower>,
-    follower_rng: Rng,
+    pursuit: Pursuit,
     seen: Seen,
 }
 
@@ -129,7 +127,7 @@ pub fn run(seed: u64, steps: u64, with: With) -> Result<Seen, (u64, String, Vec<
     let result = World::new(plan, power.clone()).and_then(|mut world| {
         while step < steps {
             world.step()?;
-            world.follow();
+            world.pursuit.step(|| follower(&world.drives, &plan));
             step += 1;
         }
         world.end()
@@ -139,6 +137,12 @@ pub fn run(seed: u64, steps: u64, with: With) -> Result<Seen, (u64, String, Vec<
 
 fn device_of(drive: &Arc<Drive>) -> Device {
     Device::over(drive.clone(), drive.name.clone())
+}
+
+/// One with a view of its own of the disks: it does not know how they are.
+fn follower(drives: &[Arc<Drive>], plan: &Plan) -> Option<Follower> {
+    let devices = DeviceSet::open(drives.iter().map(device_of).collect(), true).ok()?;
+    Follower::open(Arc::new(devices), options(plan, 0)).ok()
 }
 
 /// The disks that are in a state, by their places.
@@ -202,9 +206,7 @@ impl World {
             sharing: [count as usize; 2],
             moving: None,
             widths: Vec::new(),
-            follower: None,
-            // Other runs are what they are without it.
-            follower_rng: Rng::new(!plan.seed),
+            pursuit: Pursuit::new(&plan),
             seen: Seen::default(),
         })
     }
@@ -324,7 +326,8 @@ impl World {
             self.power.set_fuse(Some(self.rng.between(1, 60)));
         }
         let opened = self.open_devices()?;
-        let store = match self.open_store(&opened) {
+        let options = options(&self.plan, self.openings);
+        let store = match self.pursuit.open_store(opened.clone(), options) {
             Ok(store) if !self.power.has_failed() => store,
             Err(error) if !self.power.has_failed() => return Err(format!("recovery: {error}")),
             _ => {
@@ -374,6 +377,7 @@ impl World {
         let (writes, troubled) = self.power.counts();
         let answers = locked(&self.desk).answers;
         let trace = self.power.trace();
-        Ok(Seen { trace, answers, writes, troubled, ..self.seen })
+        let Pursuit { records: followed, takeovers, .. } = self.pursuit;
+        Ok(Seen { trace, answers, writes, troubled, followed, takeovers, ..self.seen })
     }
 }

@@ -1,7 +1,6 @@
 //! One history: from a seed to a verdict.
 
 mod administer;
-mod following;
 mod kept;
 mod opening;
 mod turns;
@@ -20,6 +19,7 @@ use crate::disk::{Faults, SimDisk};
 use crate::generate::Generator;
 use crate::model::{Model, ModelVolume, State};
 use crate::plan::{Earlier, Failure, Plan, Summary, Upgrade};
+use crate::pursuit::Pursuit;
 use crate::rng::Rng;
 
 struct History {
@@ -41,9 +41,7 @@ struct History {
     /// The number of the version of the pool, and whether it has all features.
     form: (u32, bool),
     openings_struck: usize,
-    /// Who follows the pool, and the chances of when.
-    follower: Option<Follower>,
-    follower_rng: Rng,
+    pursuit: Pursuit,
     done: Summary,
 }
 
@@ -57,7 +55,8 @@ pub fn run(plan: &Plan) -> Result<Summary, Failure> {
     let result = History::new(plan, disk.clone()).and_then(|mut history| {
         while step < plan.steps {
             history.step()?;
-            history.follow();
+            let disk = || Follower::open(history.disk.clone(), options(plan, 0)).ok();
+            history.pursuit.step(disk);
             step += 1;
         }
         history.end()
@@ -164,9 +163,7 @@ impl History {
             capacity_bytes_next: None,
             openings_struck: 0,
             form: (of.0.number(), of.1 == Features::KNOWN),
-            follower: None,
-            // Other histories are what they are without it.
-            follower_rng: Rng::new(!plan.seed),
+            pursuit: Pursuit::new(plan),
             done: Summary::default(),
             store: Some(store),
             desk: Arc::new(Mutex::new(desk)),
@@ -257,6 +254,8 @@ impl History {
             failed_flushes: self.disk.failed_flushes(),
             answers: desk.answers,
             refused_full: desk.refused_full,
+            followed: self.pursuit.records,
+            takeovers: self.pursuit.takeovers,
             ..self.done
         })
     }

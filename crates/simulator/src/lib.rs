@@ -33,6 +33,7 @@ pub mod history;
 pub mod misplaced;
 pub mod model;
 pub mod plan;
+mod pursuit;
 pub mod rng;
 pub mod synthetic;
 

@@ -6,7 +6,7 @@ use block::{SectorRange, VolumeId, VolumeReply, VolumeRequest};
 use store::{CheckOptions, Store};
 
 use super::kept::Kept;
-use super::{History, locked, text};
+use super::{History, locked, options, text};
 use crate::content::{Tag, tags_of};
 use crate::disk::Survival;
 use crate::generate::MIB;
@@ -84,7 +84,8 @@ impl History {
                 let io = self.survival_rng.between(1, OPEN_IOS);
                 self.disk.set_fuse(Some(self.disk.io_count() + io));
             }
-            match self.open_store(self.openings_struck as u64) {
+            let options = options(&self.plan, self.openings_struck as u64);
+            match self.pursuit.open_store(self.disk.clone(), options) {
                 // It could do without its last write, the second superblock.
                 Ok(store) if self.disk.is_dead() => {
                     drop(store);

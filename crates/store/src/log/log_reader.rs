@@ -75,8 +75,7 @@ impl<'a> LogReader<'a> {
         Self { medium, window, window_place, window_blocks, ahead: None, next: None }
     }
 
-    /// One for who wants nothing of a record but header and entries, and leaves the device to
-    /// others as far as can be.
+    /// A reader of headers and entries only, in small reads, which leaves the device to others.
     pub(crate) fn of_headers(medium: &'a Medium) -> Self {
         Self { window_blocks: HEADER_WINDOW_BLOCKS, ..Self::new(medium) }
     }

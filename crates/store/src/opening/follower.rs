@@ -34,7 +34,6 @@ pub struct Follower {
     recovery: Recovery,
     /// An error has left what it has in disorder.
     is_broken: bool,
-    records: u64,
 }
 
 /// What a follower has found.
@@ -56,7 +55,7 @@ impl Follower {
     /// What can't be read, or makes no sense: it may be that the checkpoint was replaced meanwhile.
     pub fn open(disk: impl Into<Shared>, options: OpenOptions) -> Result<Self, StoreError> {
         let recovery = Recovery::begin(disk.into(), options, Purpose::Look)?;
-        Ok(Self { recovery, is_broken: false, records: 0 })
+        Ok(Self { recovery, is_broken: false })
     }
 
     /// Applies what the log has got, at most some hundred records.
@@ -64,28 +63,32 @@ impl Follower {
     /// # Errors
     /// As [`Follower::open`]. It is of no use any more then.
     pub fn follow(&mut self) -> Result<Following, StoreError> {
-        if self.is_broken || self.newest().is_none_or(|newest| !self.is_of(&newest)) {
+        if !self.is_of_use() || self.newest().is_none_or(|newest| !self.is_of(&newest)) {
             return Ok(Following::Overtaken);
         }
         self.is_broken = true;
-        let followed = self.recovery.follow(RECORDS_AT_ONCE)?;
-        self.is_broken = !self.recovery.is_whole();
-        self.records += followed.records as u64;
-        Ok(match (self.is_broken, followed.is_all) {
-            (true, _) => Following::Overtaken,
-            (false, true) => Following::Current,
-            (false, false) => Following::Behind,
+        let is_all = self.recovery.follow(RECORDS_AT_ONCE)?;
+        self.is_broken = false;
+        Ok(match (self.is_of_use(), is_all) {
+            (false, _) => Following::Overtaken,
+            (true, true) => Following::Current,
+            (true, false) => Following::Behind,
         })
     }
 
     /// How many records it has applied.
     pub fn records(&self) -> u64 {
-        self.records
+        self.next_lsn() - self.recovery.superblock().log.lsn
     }
 
     /// The sequence number of the record that it applies next.
     pub fn next_lsn(&self) -> u64 {
         self.recovery.next_lsn()
+    }
+
+    /// Whether what it has is in order, and all of it could be read.
+    fn is_of_use(&self) -> bool {
+        !self.is_broken && self.recovery.is_whole()
     }
 
     /// The newest superblock that can be read.
@@ -112,8 +115,7 @@ impl Follower {
         options: &OpenOptions,
     ) -> Option<Recovery> {
         let mut segments = 1..root.geometry.segment_count;
-        let is_of_use = !self.is_broken
-            && self.recovery.is_whole()
+        let is_of_use = self.is_of_use()
             && self.is_of(root)
             && segments
                 .all(|segment| self.recovery.disk().columns(segment) == disk.columns(segment));

@@ -14,7 +14,7 @@ use crate::log::log_reader::LogReader;
 use crate::log::plausible;
 use crate::opening::Purpose;
 use crate::opening::relief::Relief;
-use crate::opening::replay::{self, Applied, Followed};
+use crate::opening::replay::{self, Applied};
 use crate::upkeep::Store;
 use crate::upkeep::grow::{extend, grown_geometry};
 use crate::world::{State, World};
@@ -96,8 +96,9 @@ impl Recovery {
     }
 
     /// Applies records that are durable for sure, as far as there are any and not many more than
-    /// `most`. The end of the log is not looked for, and nothing is written.
-    pub(super) fn follow(&mut self, most: usize) -> Result<Followed, StoreError> {
+    /// `most`; whether no more were found. The end of the log is not looked for, and nothing is
+    /// written.
+    pub(super) fn follow(&mut self, most: usize) -> Result<bool, StoreError> {
         let of = (&self.superblock, &mut self.last);
         replay::follow(&self.world, &mut self.writer, of, most)
     }

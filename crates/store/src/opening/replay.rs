@@ -66,22 +66,15 @@ pub(super) fn replay(
     no_record_is_lost(&mut reader, &writer.log.position())
 }
 
-/// How far the log of a pool that somebody else uses was followed.
-pub(super) struct Followed {
-    /// Records that were applied.
-    pub(super) records: usize,
-    /// Whether no more were found.
-    pub(super) is_all: bool,
-}
-
 /// Follows the log of a pool that somebody else uses, as far as later records say that it is
-/// durable, and not much further than `most` records. `last` is the last that was applied.
+/// durable, and not much further than `most` records; whether no more were found. `last` is the
+/// last that was applied.
 pub(super) fn follow(
     world: &World,
     writer: &mut Writer,
     (superblock, last): (&Superblock, &mut Option<Applied>),
     most: usize,
-) -> Result<Followed, StoreError> {
+) -> Result<bool, StoreError> {
     let mut reader = LogReader::of_headers(&world.medium);
     let (mut fetching, mut relief) = (None, Relief::none());
     let mut position = writer.log.position();
@@ -112,7 +105,7 @@ pub(super) fn follow(
         apply_before(world, writer, sure, (fetching, &mut relief))?;
         apply_before(world, writer, Vec::new(), (fetching, &mut relief))?;
     }
-    Ok(Followed { records: (writer.log.position().lsn - first_lsn) as usize, is_all })
+    Ok(is_all)
 }
 
 /// Notes which of these records is the last: all of them will be applied.

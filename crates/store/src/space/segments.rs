@@ -249,34 +249,29 @@ impl Segments {
         let segment = fresh.or_else(|| self.free.pop_first())?;
         self.undiscarded.remove(segment);
         let mirrored = self.mirrors && state == SegmentState::Metadata;
-        self.set_row(segment, SegmentRow { mirrored, ..self.opened(state, lsn) });
+        self.set_row(segment, SegmentRow { mirrored, ..opened(state, (lsn, self.epoch)) });
         Some(segment)
-    }
-
-    fn opened(&self, state: SegmentState, opened_lsn: u64) -> SegmentRow {
-        SegmentRow { state, opened_lsn, opened_epoch: self.epoch, ..SegmentRow::default() }
     }
 
     /// Recovery found that this segment was opened behind the checkpoint, as it is named by a
     /// record of this number and epoch: all that is in it is of that epoch or a later one. It was
     /// free there, or dead: that was freed behind the checkpoint, and may have become something
     /// else.
-    pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, (lsn, epoch): (u64, u64)) {
+    pub(crate) fn reopen(&mut self, segment: u32, state: SegmentState, record: (u64, u64)) {
         let row = self.row(segment);
         let was_free = self.free.remove(segment);
         if was_free || row.state != state && row.live_units == 0 {
-            self.set_row(segment, SegmentRow { opened_epoch: epoch, ..self.opened(state, lsn) });
+            self.set_row(segment, opened(state, record));
         }
     }
 
     /// The log that is still to be followed goes on in this segment, from this record on: nobody
     /// may open it before that. It was free when the log took it, so nothing in it is live.
-    pub(crate) fn reserve_for_log(&mut self, segment: u32, (lsn, epoch): (u64, u64)) {
+    pub(crate) fn reserve_for_log(&mut self, segment: u32, record: (u64, u64)) {
         let Some(row) = self.rows.get(segment as usize) else { return };
         if row.live_units == 0 {
             self.free.remove(segment);
-            let opened = self.opened(SegmentState::Log, lsn);
-            self.set_row(segment, SegmentRow { opened_epoch: epoch, ..opened });
+            self.set_row(segment, opened(SegmentState::Log, record));
         }
     }
 
@@ -394,6 +389,11 @@ impl Segments {
     pub(crate) fn all_rows(&self) -> impl ExactSizeIterator<Item = (u32, SegmentRow)> + '_ {
         self.rows.iter().enumerate().map(|(index, row)| (index as u32, *row))
     }
+}
+
+/// The row of a segment that a record of this number and epoch, or a checkpoint behind it, opens.
+fn opened(state: SegmentState, (opened_lsn, opened_epoch): (u64, u64)) -> SegmentRow {
+    SegmentRow { state, opened_lsn, opened_epoch, ..SegmentRow::default() }
 }
 
 #[cfg(test)]

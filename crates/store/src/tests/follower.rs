@@ -196,7 +196,7 @@ fn records_that_are_on_none_of_the_devices_are_not_gone_on_from() {
     assert_sound(&over);
 }
 
-/// What can't be read by a follower can be by who has the pool.
+/// The process that takes over may be able to read what its follower could not.
 #[test]
 fn one_that_met_something_unreadable_is_of_no_use() {
     let (disk, store) = pool(1 << 30);
