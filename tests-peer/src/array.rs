@@ -68,7 +68,7 @@ impl Array {
             starts: 0,
         };
         std::fs::create_dir_all(array.pool())?;
-        std::fs::write(array.settings_path(), array.shape.settings)?;
+        std::fs::write(array.file("holdfast.toml"), array.shape.settings)?;
         let devices = array.shape.devices.to_string();
         let places = array.places();
         let mut create = vec!["pool", "create", "--capacity", array.shape.capacity];
@@ -141,7 +141,7 @@ impl Array {
 
     /// What serves the pool; which of two controllers is still to be said.
     pub fn command(&self) -> Result<Command> {
-        let log = File::options().create(true).append(true).open(self.log_path())?;
+        let log = File::options().create(true).append(true).open(self.file("serve.log"))?;
         let mut command = Command::new(&self.programs.holdfast);
         command
             .arg("serve")
@@ -151,7 +151,7 @@ impl Array {
             .stdout(log.try_clone()?)
             .stderr(log);
         if !self.shape.settings.is_empty() {
-            command.arg("--config").arg(self.settings_path());
+            command.arg("--config").arg(self.file("holdfast.toml"));
         }
         command.args(self.shape.supervised.then_some("--supervised"));
         if let Some(interposer) = &self.shape.interposer {
@@ -311,8 +311,8 @@ impl Array {
 
     /// How many sessions have begun, and how many have ended, as the log tells.
     pub fn sessions(&self) -> Result<(usize, usize)> {
-        let text = std::fs::read_to_string(self.log_path())?;
-        let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+        let log = self.whole_log()?;
+        let count = |what: &str| log.lines().filter(|line| line.contains(what)).count();
         Ok((count(" logged in at portal "), count("the session of ")))
     }
 
@@ -337,8 +337,12 @@ impl Array {
 
     /// The end of what the array said.
     pub fn log(&self) -> String {
-        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
-        command::tail(&text, 20)
+        command::tail(&self.whole_log().unwrap_or_default(), 20)
+    }
+
+    /// All that it said; an error if that can't be read.
+    pub fn whole_log(&self) -> std::io::Result<String> {
+        std::fs::read_to_string(self.file("serve.log"))
     }
 
     /// What an interposer has written down.
@@ -346,12 +350,9 @@ impl Array {
         self.directory.path().join("trace")
     }
 
-    fn log_path(&self) -> PathBuf {
-        self.directory.path().join("serve.log")
-    }
-
-    fn settings_path(&self) -> PathBuf {
-        self.directory.path().join("holdfast.toml")
+    /// A file of its directory.
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 
     fn portal_arguments(&self) -> String {

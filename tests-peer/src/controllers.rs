@@ -82,7 +82,7 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
         }
     });
     report.check("a takeover goes on from what was followed", || {
-        let log = array.log();
+        let log = array.whole_log()?;
         let [followed, not] =
             ["the log was followed by", "the pool was recovered from its checkpoint"]
                 .map(|text| log.matches(text).count());

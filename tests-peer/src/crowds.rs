@@ -16,7 +16,7 @@ use crate::Arguments;
 use crate::array::{Array, Controllers, Shape};
 use crate::good::past_attentions;
 use crate::hostile::attacks;
-use crate::pair::{Found, both, owner};
+use crate::pair::{both, other, owner};
 use crate::process;
 use crate::report::Report;
 use crate::target::{INITIATOR, Target};
@@ -204,7 +204,7 @@ fn from_elsewhere(portal: &str, last: u8) -> Result<TcpStream> {
 }
 
 fn stalled(array: &Array, target: &Target) -> Result<String> {
-    let forwarding = usize::from(owner(array)?.name == "CT0");
+    let forwarding = other(array)?.number();
     let there = at(array, target, forwarding)?;
     let mut silent = Vec::new();
     for _ in 0..STALLED {
@@ -222,9 +222,8 @@ fn stalled(array: &Array, target: &Target) -> Result<String> {
 }
 
 fn deaf(array: &Array, target: &Target) -> Result<String> {
-    let found = both(array)?;
-    let other = found.iter().find(|it| !it.is_owner).context("nobody forwards")?;
-    let there = at(array, target, usize::from(other.name != "CT0"))?;
+    let other = other(array)?;
+    let there = at(array, target, other.number())?;
     let before = process::peak_kib(other.pid).context("no VmHWM")?;
     attacks::deaf(&attacks::Field::new(&there))?;
     let grown = process::peak_kib(other.pid).context("no VmHWM")? - before;
@@ -247,11 +246,9 @@ fn few_descriptors(report: &mut Report, arguments: &Arguments) -> Result<()> {
     array.host("peer", &[INITIATOR])?;
     let target = array.volume("few", "1G", "peer", 1)?;
     report.check("a forwarding one without descriptors for all lives, and serves again", || {
-        let before = owner(&array)?;
-        let forwarding = usize::from(before.name == "CT0");
+        let before = other(&array)?;
+        let forwarding = before.number();
         let there = at(&array, &target, forwarding)?;
-        let pid = |found: &[Found; 2]| found.iter().find(|it| !it.is_owner).map(|it| it.pid);
-        let first = pid(&both(&array)?);
         let coming = (0..COMING).map(|number| {
             // Some are closed at once.
             from_elsewhere(&there.portal, ELSEWHERE + number % ADDRESSES)
@@ -266,7 +263,7 @@ fn few_descriptors(report: &mut Report, arguments: &Arguments) -> Result<()> {
         drop(silent);
         let mut session = insist(&there, Instant::now(), LOGIN)?;
         past_attentions(|| session.read(0, 1, BLOCK))?;
-        ensure!(pid(&both(&array)?) == first, "it was ended");
+        ensure!(other(&array)?.pid == before.pid, "it was ended");
         Ok(String::new())
     });
     drop(serving);

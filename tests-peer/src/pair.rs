@@ -22,6 +22,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Its number, and that of its portal: 0 or 1.
+    pub fn number(&self) -> usize {
+        usize::from(self.name != "CT0")
+    }
+
     fn of(told: &Value) -> Option<Self> {
         Some(Self {
             name: told["name"].as_str()?.to_owned(),
@@ -65,4 +70,12 @@ pub fn both(array: &Array) -> Result<[Found; 2]> {
 /// If they are not for too long.
 pub fn owner(array: &Array) -> Result<Found> {
     both(array)?.into_iter().find(|it| it.is_owner).context("nobody has the pool")
+}
+
+/// The one that forwards, once both are ready.
+///
+/// # Errors
+/// If they are not for too long.
+pub fn other(array: &Array) -> Result<Found> {
+    both(array)?.into_iter().find(|it| !it.is_owner).context("nobody forwards")
 }

@@ -266,7 +266,7 @@ impl<'a> Host<'a> {
         if matches!(action, Action::Compare { swap: Swap::Done, .. })
             && let Some((first, _)) = command.lost.first()
         {
-            // GOOD may be told of any of its attempts.
+            // GOOD may be the answer to any of its attempts.
             start = *first;
             self.told.repeated_locks += 1;
         }

@@ -95,7 +95,7 @@ impl House {
     /// # Errors
     /// That, or if there is no log.
     pub fn must_have_run(&self) -> Result<()> {
-        let log = std::fs::read_to_string(self.array.scratch().join("serve.log"))?;
+        let log = self.array.whole_log()?;
         let is_wrong = |line: &&str| {
             let has_ended = line.contains(" has ended (") && !line.contains("SIGKILL");
             has_ended || line.contains("panicked")

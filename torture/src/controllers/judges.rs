@@ -44,8 +44,6 @@ pub struct Judges {
     state: Vec<Value>,
     other: Option<(Child, ChildStdin)>,
     histories: Option<File>,
-    judged: u64,
-    undecided: u64,
 }
 
 impl Judges {
@@ -66,8 +64,7 @@ impl Judges {
         };
         let other = program.map(start).transpose()?;
         let histories = histories.map(File::create).transpose()?;
-        let (state, judged, undecided) = Default::default();
-        Ok(Self { targets, portals, state, other, histories, judged, undecided })
+        Ok(Self { targets, portals, state: Vec::new(), other, histories })
     }
 
     /// Looks at what is there before all.
@@ -93,7 +90,6 @@ impl Judges {
         if let Some((_, input)) = &mut self.other {
             writeln!(input, "{line}").context("the other judge takes nothing more")?;
         }
-        self.judged += 1;
         let is_decided = match check(&self.state, &seen.steps, TURNS) {
             Verdict::Linearizable => true,
             Verdict::Undecided => false,
@@ -103,15 +99,13 @@ impl Judges {
                 bail!("not linearizable; the history is in {}: {why}", kept.display());
             }
         };
-        self.undecided += u64::from(!is_decided);
         let bytes = (after.len() * tests_peer::linear::history::BLOCK) as u64;
         self.state = after;
         Ok(Judged { is_decided, bytes })
     }
 
-    /// What all of them say in the end.
-    pub fn end(&mut self) -> Result<String> {
-        let (judged, undecided) = (self.judged, self.undecided);
+    /// What all of them say in the end, of so many histories.
+    pub fn end(&mut self, judged: u64, undecided: u64) -> Result<String> {
         let are_few = undecided * UNDECIDED <= judged + UNDECIDED;
         ensure!(are_few, "{undecided} of {judged} histories could not be judged");
         let Some((mut child, input)) = self.other.take() else {

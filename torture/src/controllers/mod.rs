@@ -232,9 +232,7 @@ impl<'a> Torture<'a> {
     /// One fault, and what hosts saw of it.
     fn round(&mut self, fault: Fault) -> Result<()> {
         self.have_both()?;
-        let found = pair::both(&self.house.array)?;
-        let owner = found.iter().find(|it| it.is_owner).context("nobody has the pool")?;
-        let owner = usize::from(owner.name != "CT0");
+        let owner = pair::owner(&self.house.array)?.number();
         self.shared.stop.store(false, Ordering::Relaxed);
         self.rounds.begin();
         let done = self.happen(fault, owner);
@@ -330,9 +328,8 @@ impl<'a> Torture<'a> {
             return Ok(());
         }
         ensure!(status.success(), "the switch ended with {status}");
-        let found = pair::both(&self.house.array)?;
-        let now = found.iter().find(|it| it.is_owner).context("nobody has the pool")?;
-        ensure!(usize::from(now.name != "CT0") != owner, "{} has the pool still", now.name);
+        let now = pair::owner(&self.house.array)?;
+        ensure!(now.number() != owner, "{} has the pool still", now.name);
         Ok(())
     }
 
@@ -378,7 +375,7 @@ impl<'a> Torture<'a> {
 
     /// All is well: nothing may be lost, and no process has ended for a reason of its own.
     fn compare(&mut self, journal: &Load) -> Result<()> {
-        let told = self.judges.end()?;
+        let told = self.judges.end(self.counts.rounds, self.counts.undecided)?;
         self.have_both()?;
         pair::both(&self.house.array)?;
         self.end_load(journal)?;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal,
 };
@@ -145,12 +147,20 @@ fn by_signal(pid: u32, what: What) -> Result<bool> {
 /// # Errors
 /// What else the system says.
 pub fn signal(pid: u32, signal: Signal) -> Result<bool> {
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
-    let sent = pidfd_open(number, PidfdFlags::empty())
-        .and_then(|process| pidfd_send_signal(process, signal));
-    match sent {
+    let Some(process) = opened(pid)? else { return Ok(false) };
+    match pidfd_send_signal(process, signal) {
         Ok(()) => Ok(true),
-        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A process, whatever has its number later; `None` if it has ended.
+fn opened(pid: u32) -> Result<Option<OwnedFd>> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
+    match pidfd_open(number, PidfdFlags::empty()) {
+        Ok(process) => Ok(Some(process)),
+        Err(Errno::SRCH) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -163,8 +173,7 @@ fn kill(pid: u32) -> Result<bool> {
 
 /// Stops a process for so long, unless its supervisor ends it. Returns whether that was so.
 fn stop(pid: u32, time: Duration) -> Result<bool> {
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
-    let Ok(process) = pidfd_open(number, PidfdFlags::empty()) else { return Ok(false) };
+    let Some(process) = opened(pid)? else { return Ok(false) };
     if pidfd_send_signal(&process, Signal::STOP).is_err() {
         return Ok(false);
     }
@@ -218,11 +227,8 @@ fn cut_link(house: &House, way: Way) -> Result<u64> {
 /// so that nothing in it knows of that. Returns how many.
 fn cut(pid: u32, way: Way) -> Result<u64> {
     let inodes = link_inodes()?;
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
-    let (process, entries) = match pidfd_open(number, PidfdFlags::empty()) {
-        Ok(process) => (process, std::fs::read_dir(format!("/proc/{pid}/fd"))),
-        Err(_) => return Ok(0), // It has ended meanwhile.
-    };
+    let Some(process) = opened(pid)? else { return Ok(0) };
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"));
     let how = match way {
         Way::Both => Shutdown::Both,
         Way::ToOwner => Shutdown::Read,
