@@ -13,7 +13,7 @@ interface Check {
   good: number;
   improve: number;
   unseen: number;
-  rows: { check: string; verdict: string; seen: string; best: string; untold: boolean }[];
+  rows: { check: string; verdict: string; seen: string; best: string; unreported: boolean }[];
 }
 
 let desk: Desk;
@@ -130,7 +130,7 @@ test("a host is checked, and what is seen stands beside what is best", async () 
   const names = { good: "Good", improve: "Improve", unseen: "Not seen yet" };
   const wanted = check.rows.map((row) => [
     row.check.replaceAll("_", " "),
-    row.untold ? "Look there" : names[row.verdict as keyof typeof names],
+    row.unreported ? "Look there" : names[row.verdict as keyof typeof names],
     row.seen,
     row.best,
   ]);

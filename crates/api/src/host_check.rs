@@ -49,9 +49,9 @@ pub struct HostCheckRow {
     /// How to set it on Windows; empty where nothing is known of that.
     #[serde(default)]
     pub windows: String,
-    /// Hosts do not tell it, so the array will never see it: look at the host itself.
+    /// Hosts do not report it, so the array can never see it: check the host itself.
     #[serde(default)]
-    pub untold: bool,
+    pub unreported: bool,
 }
 
 /// How a host uses the array.

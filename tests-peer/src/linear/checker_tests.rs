@@ -283,7 +283,7 @@ fn a_lock_that_is_sent_again_is_told_the_truth() {
     assert!(!again(Swap::Miscompare(0)).is_right(), "it holds what it wrote itself");
     let other = |answer| lost().add(swap(0, &[7], &[8], Swap::Done), 3, 4).add(answer, 6, 9);
     assert!(other(swap(0, &[0], &[7], Swap::Miscompare(0))).is_right(), "another one was there");
-    // GOOD is told of the first one, or of the second.
+    // GOOD is the answer to the first one, or to the second.
     let told = || lost().add(swap(0, &[0], &[7], Swap::Done), 0, 9);
     assert!(told().add(read(0, &[7]), 10, 11).is_right());
     assert!(!told().add(read(0, &[0]), 10, 11).is_right());

@@ -80,7 +80,7 @@ pub fn read_end(planned: &Planned, status: &Status, bytes: &[u8]) -> Result<Acti
 }
 
 /// The INFORMATION field of fixed format sense data (SPC-4, 4.5.3). libiscsi leaves the two bytes
-/// of iSCSI's sense length in front of it.
+/// of iSCSI's sense length before it.
 pub fn information(raw: &[u8]) -> Option<u32> {
     let sense = if raw.first() == Some(&0) { raw.get(2..)? } else { raw };
     let valid = sense.first()? & 0x80 != 0;

@@ -143,8 +143,8 @@ export interface HostCheckRow {
   linux: string;
   /** Empty where nothing is known of it. */
   windows: string;
-  /** Hosts do not tell it: look at the host itself. */
-  untold: boolean;
+  /** Hosts do not report it: check the host itself. */
+  unreported: boolean;
 }
 
 /** How a host uses the array. */

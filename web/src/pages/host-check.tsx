@@ -12,8 +12,8 @@ import { type Column, Table } from "../parts/table";
 const VERDICTS = { good: "Good", improve: "Improve", unseen: "Not seen yet" } as const;
 const CLASSES = { good: "good", improve: "bad", unseen: "muted" } as const;
 
-const verdict = (row: HostCheckRow) => (row.untold ? "Look there" : VERDICTS[row.verdict]);
-const isAdvised = (row: HostCheckRow) => row.verdict === "improve" || row.untold;
+const verdict = (row: HostCheckRow) => (row.unreported ? "Look there" : VERDICTS[row.verdict]);
+const isAdvised = (row: HostCheckRow) => row.verdict === "improve" || row.unreported;
 
 const named = (check: string) => check.replaceAll("_", " ");
 

@@ -59,7 +59,7 @@ pub(super) fn row(
         esxi: esxi.into(),
         linux: linux.into(),
         windows: String::new(),
-        untold: false,
+        unreported: false,
     }
 }
 

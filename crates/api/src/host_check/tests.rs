@@ -14,8 +14,8 @@ fn verdicts(evidence: &Evidence) -> BTreeMap<String, Verdict> {
         }
         assert!(!row.windows.contains('\n') && !row.windows.contains("  "), "{}", row.windows);
         // What can't be seen is said for every host that there is.
-        assert_eq!(row.untold, TIMERS.contains(&row.check.as_str()), "{}", row.check);
-        assert!(!row.untold || row.verdict == Verdict::Unseen && !row.windows.is_empty());
+        assert_eq!(row.unreported, TIMERS.contains(&row.check.as_str()), "{}", row.check);
+        assert!(!row.unreported || row.verdict == Verdict::Unseen && !row.windows.is_empty());
     }
     check.rows.into_iter().map(|row| (row.check, row.verdict)).collect()
 }
@@ -67,8 +67,8 @@ fn a_host_that_does_all_right_is_told_so() {
         ..Evidence::default()
     };
     for (check, verdict) in verdicts(&good) {
-        let is_untold = TIMERS.contains(&check.as_str());
-        let expected = if is_untold { Verdict::Unseen } else { Verdict::Good };
+        let is_unreported = TIMERS.contains(&check.as_str());
+        let expected = if is_unreported { Verdict::Unseen } else { Verdict::Good };
         assert_eq!(verdict, expected, "{check}");
     }
 }

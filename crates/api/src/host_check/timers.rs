@@ -1,19 +1,19 @@
-//! The timers that a host should have. It tells none of them to the array, so that none is judged.
+//! The timers that a host should have. Hosts report none of them to the array, so none is judged.
 
 use super::HostCheckRow;
 use super::rows::{How, row};
 use crate::Verdict;
 
 /// What is seen of them.
-const UNTOLD: &str = "Hosts do not tell it.";
+const UNREPORTED: &str = "Hosts do not report it.";
 
 pub(super) fn all() -> [HostCheckRow; 3] {
     [nop(), path_lost(), no_path()]
 }
 
-fn untold(check: &str, how: How, windows: &str) -> HostCheckRow {
-    let (windows, untold) = (windows.to_owned(), true);
-    HostCheckRow { windows, untold, ..row(check, Verdict::Unseen, UNTOLD, how) }
+fn unreported(check: &str, how: How, windows: &str) -> HostCheckRow {
+    let (windows, unreported) = (windows.to_owned(), true);
+    HostCheckRow { windows, unreported, ..row(check, Verdict::Unseen, UNREPORTED, how) }
 }
 
 /// How a path is found out that is silent: one whose connection ends is found at once.
@@ -27,7 +27,7 @@ fn nop() -> HostCheckRow {
     };
     let windows = "HKLM\\SYSTEM\\CurrentControlSet\\Control\\Class\\\
                    {4D36E97B-E325-11CE-BFC1-08002BE10318}\\NNNN\\Parameters: EnableNOPOut = 1";
-    untold("nop_timeout", how, windows)
+    unreported("nop_timeout", how, windows)
 }
 
 /// How long commands wait for a path that is lost before they go over another one.
@@ -40,7 +40,7 @@ fn path_lost() -> HostCheckRow {
                 default.",
     };
     let windows = "LinkDownTime = 15 (the default), in the same place as EnableNOPOut";
-    untold("path_timeout", how, windows)
+    unreported("path_timeout", how, windows)
 }
 
 /// How long commands wait where no path is left: longer than both controllers take to be back.
@@ -53,5 +53,5 @@ fn no_path() -> HostCheckRow {
     };
     let windows = "Set-MPIOSetting -NewPDORemovePeriod 120 -NewDiskTimeout 60; without MPIO \
                    MaxRequestHoldTime = 120, in the same place as EnableNOPOut";
-    untold("no_path_timeout", how, windows)
+    unreported("no_path_timeout", how, windows)
 }

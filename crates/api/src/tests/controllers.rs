@@ -153,7 +153,7 @@ async fn a_check_of_a_host_knows_whose_ports_are_whose() {
     let rows = check["rows"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|row| row["check"] == name).unwrap();
     assert_eq!(of("both_controllers")["seen"], "No session.");
-    assert_eq!(of("no_path_timeout")["untold"], true);
+    assert_eq!(of("no_path_timeout")["unreported"], true);
     let facts = Facts {
         portals: ["a", "b", "c"].map(String::from).to_vec(),
         port_ids: vec![3, 4, 1],

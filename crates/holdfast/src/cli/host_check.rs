@@ -39,7 +39,7 @@ fn text(check: &HostCheck) -> String {
         check.unseen,
         table(&columns, &rows, "Nothing is checked.")
     );
-    let is_told = |row: &&HostCheckRow| row.verdict == Verdict::Improve || row.untold;
+    let is_told = |row: &&HostCheckRow| row.verdict == Verdict::Improve || row.unreported;
     for row in check.rows.iter().filter(is_told) {
         let HostCheckRow { check, best, esxi, linux, windows, .. } = row;
         text.push_str(&format!("\n{check}: {best}\n  ESXi:  {esxi}\n  Linux: {linux}\n"));
@@ -54,7 +54,7 @@ fn row(row: &HostCheckRow) -> Vec<String> {
     let verdict = match row.verdict {
         Verdict::Good => "good",
         Verdict::Improve => "IMPROVE",
-        Verdict::Unseen if row.untold => "look there",
+        Verdict::Unseen if row.unreported => "look there",
         Verdict::Unseen => "not seen yet",
     };
     vec![row.check.clone(), verdict.into(), row.seen.clone()]
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn advice_is_given_on_what_could_be_better_and_on_what_hosts_do_not_tell() {
-        let row = |check: &str, verdict, windows: &str, untold| HostCheckRow {
+        let row = |check: &str, verdict, windows: &str, unreported| HostCheckRow {
             check: check.into(),
             verdict,
             seen: "seen".into(),
@@ -74,7 +74,7 @@ mod tests {
             esxi: format!("{check} on esxi"),
             linux: "linux".into(),
             windows: windows.into(),
-            untold,
+            unreported,
         };
         let rows = vec![
             row("one", Verdict::Improve, "", false),

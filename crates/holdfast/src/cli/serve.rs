@@ -31,10 +31,9 @@ use super::web;
 use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::controllers::Controller;
 use crate::serve::notify::Notifier;
-use crate::serve::was_asked_to_end;
 use crate::serve::{
     Attendant, Holding, Running, Sampler, ServeError, check_portal_count, health, now_ms,
-    tell_ready, thread_count,
+    tell_ready, thread_count, was_asked_to_end,
 };
 
 /// Serves until SIGTERM or SIGINT. Of two controllers the one that finds the pool taken forwards to

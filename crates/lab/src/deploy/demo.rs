@@ -65,8 +65,8 @@ pub struct DemoArgs {
     #[arg(long, value_name = "FILE")]
     pub as_long_as: Option<PathBuf>,
     /// What happens to the array meanwhile: a line each, of milliseconds since 1970, a blank, and
-    /// what it is. For each is told how long hosts had no answer; and a second host takes a lock by
-    /// COMPARE AND WRITE again and again, on a volume of its own.
+    /// what it is. The longest time without an answer is printed for each; and a second host takes
+    /// a lock by COMPARE AND WRITE again and again, on a volume of its own.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Write the table here, as JSON.

@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::{Image, Way};
 use crate::copy::{SEGMENT_BYTES, TRANSFER_BYTES};
 use crate::engine::{Engine, some_at_a_time};
-use crate::host::{Device, Extent, Host, HostPlan, Settings};
+use crate::host::{Device, Extent, Host, HostError, HostPlan, Settings};
 use crate::target::ConnectArgs;
 
 /// Bytes of one READ or WRITE of the host, unless a fill says otherwise.
@@ -157,33 +157,34 @@ impl Pipeline {
     }
 
     async fn one(&self, job: Job, place: Place) -> Result<(), String> {
-        let ended = match job {
+        let failed = |error: HostError| error.to_string();
+        match job {
             Job::Fill => {
                 let mut bytes = vec![0; place.bytes as usize];
                 self.image.read(place.in_image, &mut bytes)?;
-                self.clones.write(place.in_clones(), &bytes).await
+                self.clones.write(place.in_clones(), &bytes).await.map_err(failed)?;
             }
-            Job::Verify => match self.clones.read(place.in_clones(), place.bytes).await {
-                Ok(found) => return self.compare(place, &found),
-                Err(error) => Err(error),
-            },
+            Job::Verify => {
+                let found = self.clones.read(place.in_clones(), place.bytes).await;
+                let found = found.map_err(failed)?;
+                self.answered();
+                return self.compare(place, &found);
+            }
             Job::Deploy if self.plan.way == Way::Off => {
-                match self.template.read(place.in_image, place.bytes).await {
-                    Ok(bytes) => {
-                        self.answered();
-                        self.clones.write(place.in_clones(), &bytes).await
-                    }
-                    Err(error) => Err(error),
-                }
+                let bytes = self.template.read(place.in_image, place.bytes).await;
+                let bytes = bytes.map_err(failed)?;
+                self.answered();
+                self.clones.write(place.in_clones(), &bytes).await.map_err(failed)?;
             }
-            Job::Deploy => self.clones.copy_from(&self.template, &segments(place)).await,
-        };
+            Job::Deploy => {
+                self.clones.copy_from(&self.template, &segments(place)).await.map_err(failed)?;
+            }
+        }
         self.answered();
-        ended.map_err(|error| error.to_string())
+        Ok(())
     }
 
     fn compare(&self, place: Place, found: &[u8]) -> Result<(), String> {
-        self.answered();
         let (at, expected) = &mut *self.expected.borrow_mut();
         if *at != Some(place.in_image) || expected.len() != found.len() {
             *at = None;
