@@ -213,7 +213,8 @@ impl Array {
         let mut all = arguments.to_vec();
         let pool = self.pool().display().to_string();
         all.extend(["--json", "--pool", &pool]);
-        command::run(30, &self.programs.holdfast.display().to_string(), &all)
+        // Longer than verbs wait themselves, which say what they have waited for.
+        command::run(45, &self.programs.holdfast.display().to_string(), &all)
     }
 
     /// `holdfast`, without a word; what it prints goes nowhere.

@@ -47,10 +47,18 @@ fn row(controller: &Controller) -> Vec<String> {
     vec![name, mode, status, version, since, portals.join(", ")]
 }
 
-/// Has the other controller take the pool, and waits until it has.
+/// Has the other controller take the pool, and waits until it has, or the one before has it again.
 fn switch(common: &Common) -> Result<Controllers, Failure> {
     let before: Controllers = Client::find(common)?.post("/v1/controllers/switch", &())?;
-    wait(common, "the other controller has not taken the pool", |now| owner(now) != owner(&before))
+    let what = "the other controller has not taken the pool";
+    let now = wait(common, what, |now| owner(now) != owner(&before))?;
+    match owner(&now).zip(owner(&before)) {
+        Some((now, before)) if now.name == before.name => {
+            let name = &now.name;
+            Err(Failure::Machine(format!("{what}, and {name} has it again: look at the log")))
+        }
+        _ => Ok(now),
+    }
 }
 
 /// Has a controller stopped; before that, has the other one take the pool, if that is needed and
@@ -58,7 +66,7 @@ fn switch(common: &Common) -> Result<Controllers, Failure> {
 fn stop(common: &Common, name: &str) -> Result<Controllers, Failure> {
     let before: Controllers = Client::find(common)?.get("/v1/controllers")?;
     let is_ready = |it: &Controller| it.status == "ready" && !it.name.eq_ignore_ascii_case(name);
-    let is_owner = owner(&before).is_some_and(|owner| owner.eq_ignore_ascii_case(name));
+    let is_owner = owner(&before).is_some_and(|owner| owner.name.eq_ignore_ascii_case(name));
     if is_owner && before.controllers.iter().any(is_ready) {
         switch(common)?;
     }
@@ -66,9 +74,16 @@ fn stop(common: &Common, name: &str) -> Result<Controllers, Failure> {
     wait(common, &format!("{name} has not ended"), |all| is(all, name, "stopped"))
 }
 
-fn owner(all: &Controllers) -> Option<&str> {
+/// The process that has the pool.
+#[derive(PartialEq, Eq)]
+struct Owner {
+    name: String,
+    started_ms: u64,
+}
+
+fn owner(all: &Controllers) -> Option<Owner> {
     let owner = all.controllers.iter().find(|it| it.mode == "primary");
-    owner.map(|it| it.name.as_str())
+    owner.map(|it| Owner { name: it.name.clone(), started_ms: it.started_ms })
 }
 
 fn is(all: &Controllers, name: &str, status: &str) -> bool {

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::args::ApiPlace;
 use super::failure::Failure;
@@ -40,6 +42,24 @@ pub(super) fn api_address(
     )))
 }
 
+/// How long whoever has taken the pool over waits for the address: the process before may be on its
+/// way out, with sockets yet to close.
+const IN_USE_MAX: Duration = Duration::from_secs(2);
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// As [`bind`], after another process that may not have gone altogether.
+pub(super) fn bind_after_another(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
+    let began = Instant::now();
+    while began.elapsed() < IN_USE_MAX {
+        match Bound::new(api) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(LOOK_INTERVAL),
+            Err(_) => break,
+            Ok(bound) => return Ok(bound),
+        }
+    }
+    bind(api, may_move)
+}
+
 /// Binds the management address. If it is only the default, a taken port is not a failure: another
 /// array may have it, and verbs find the port that is used instead.
 pub(super) fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
@@ -57,6 +77,23 @@ pub(super) fn bind(api: SocketAddr, may_move: bool) -> Result<Bound, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a process that was killed the claim may be free before its sockets are closed.
+    #[test]
+    fn who_takes_over_has_the_address_as_soon_as_the_one_before_lets_go_of_it() {
+        let before = Bound::new("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = before.address;
+        assert!(bind(address, false).is_err());
+        let (sender, ends) = std::sync::mpsc::channel::<()>();
+        let taking = thread::spawn(move || {
+            drop(sender);
+            bind_after_another(address, true).map(|bound| bound.address)
+        });
+        assert!(ends.recv().is_err());
+        thread::sleep(20 * LOOK_INTERVAL);
+        drop(before);
+        assert!(taking.join().unwrap().is_ok_and(|taken| taken == address));
+    }
 
     #[test]
     fn management_stays_on_loopback_unless_it_is_allowed_out() {

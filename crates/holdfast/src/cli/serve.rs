@@ -16,7 +16,7 @@ use super::config::Config;
 use super::credentials::{Credentials, Renewer};
 use super::descriptors::{self, Needs};
 use super::discover::{Registered, RunFile};
-use super::door::{api_address, bind};
+use super::door::{api_address, bind, bind_after_another};
 use super::failure::Failure;
 use super::first::First;
 use super::http::{Bound, Server};
@@ -59,6 +59,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     let (places, is_first) = Places::of_existing_or_new(pool)?;
+    let bind = if turn.takes_over.is_some() { bind_after_another } else { bind };
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
         true => Some(First::make(&places, options)?),

@@ -34,7 +34,7 @@ pub struct Turn {
     /// Sockets of its portals that listen already.
     pub kept: Kept,
     /// The incarnation in which another controller has served until now.
-    takes_over: Option<u64>,
+    pub takes_over: Option<u64>,
     /// What it has recovered of the pool by following it.
     pub follower: Option<Follower>,
     /// Set once it is to leave the pool to the other one.

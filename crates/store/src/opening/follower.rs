@@ -26,8 +26,8 @@ use crate::opening::recovery::Recovery;
 use crate::{OpenOptions, StoreError};
 
 /// How many records are applied, or a few more, before it is looked whether there is a newer
-/// checkpoint.
-const RECORDS_AT_ONCE: usize = 256;
+/// checkpoint, and whether the follower is wanted any more: who takes over waits that long.
+const RECORDS_AT_ONCE: usize = 32;
 
 /// See the module.
 pub struct Follower {
@@ -58,7 +58,7 @@ impl Follower {
         Ok(Self { recovery, is_broken: false })
     }
 
-    /// Applies what the log has got, at most some hundred records.
+    /// Applies what the log has got, at most some dozens of records.
     ///
     /// # Errors
     /// As [`Follower::open`]. It is of no use any more then.

@@ -52,14 +52,16 @@ impl Claim {
         Ok(is_free.then_some(Self { _file: claim }))
     }
 
-    /// Waits until it can be taken.
+    /// Waits until it can be taken. `has_turn` is called once nobody else comes before: only then
+    /// is it certain that a process that is started again does not.
     ///
     /// # Errors
     /// What is wrong with the files.
-    pub fn wait(meeting: &Meeting) -> io::Result<Self> {
+    pub fn wait(meeting: &Meeting, has_turn: impl FnOnce()) -> io::Result<Self> {
         // Let go of when it has the claim.
         let turn = open(&meeting.turn)?;
         lock(&turn, FlockOperation::LockExclusive)?;
+        has_turn();
         let claim = open(&meeting.claim)?;
         lock(&claim, FlockOperation::LockExclusive)?;
         Ok(Self { _file: claim })

@@ -69,6 +69,9 @@ pub(super) struct Relay {
     pub(super) generation: AtomicU64,
     /// The incarnation that the last owner has told; 0 before.
     incarnation: AtomicU64,
+    /// Whether the pool is this controller's next. Before that no owner hears of it, which would
+    /// leave the pool to it.
+    has_turn: AtomicBool,
     has_ended: AtomicBool,
     wakers: Vec<Waker>,
 }
@@ -117,11 +120,12 @@ pub fn follow(
         guests: Guests::new(connections),
         generation: AtomicU64::new(0),
         incarnation: AtomicU64::new(0),
+        has_turn: AtomicBool::new(false),
         has_ended: AtomicBool::new(false),
         wakers,
     });
     let threads = start(&relay, polls, &bound, linked).map_err(ServeError::Start)?;
-    let ended = wait_for_end(meeting).map_err(ServeError::Start)?;
+    let ended = wait_for_end(meeting, relay.clone()).map_err(ServeError::Start)?;
     relay.has_ended.store(true, Ordering::Release);
     relay.wake();
     for thread in threads {
@@ -176,13 +180,14 @@ fn start(
 }
 
 /// Waits for the claim, and for signals.
-fn wait_for_end(meeting: Meeting) -> io::Result<Ending> {
+fn wait_for_end(meeting: Meeting, relay: Arc<Relay>) -> io::Result<Ending> {
     let (sender, ends) = mpsc::channel();
     let claimed = sender.clone();
     // It waits in the kernel, and ends with the process if it gets nothing.
+    let has_turn = move || relay.has_turn.store(true, Ordering::Release);
     thread::Builder::new()
         .name("claim".into())
-        .spawn(move || drop(claimed.send(Ending::Claimed(Claim::wait(&meeting)))))?;
+        .spawn(move || drop(claimed.send(Ending::Claimed(Claim::wait(&meeting, has_turn)))))?;
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
     let handle = signals.handle();
     let thread = thread::Builder::new().name("signals".into()).spawn(move || {
@@ -205,7 +210,8 @@ fn keep_link(relay: &Relay, linked: impl FnOnce()) {
     let (mut told, mut alive) = (Episode::default(), Alive::default());
     let began = Instant::now();
     while !relay.has_ended() {
-        if let Err(error) = link_once(relay, &mut linked, &mut alive)
+        if relay.has_turn.load(Ordering::Acquire)
+            && let Err(error) = link_once(relay, &mut linked, &mut alive)
             && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
             && told.note(began.elapsed())
         {

@@ -1,9 +1,12 @@
 //! Following the pool while another controller has it, so that taking over is quick: a thread that
-//! recovers what that one writes, when the processors have nothing else to do
-//! ([`store::Follower`]).
+//! recovers what that one writes ([`store::Follower`]).
+//!
+//! It works for a controller that may never need it, so it is of lower priority than what serves
+//! hosts, and nobody waits for it for long: whoever takes over does without what it has if that
+//! does not come at once. It may be starved by what else runs, or read from a device that hangs.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::setpriority_process;
@@ -18,15 +21,18 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// After so many failures in a row people are told.
 const FAILURES_TOLD: u32 = 10;
-/// Who serves hosts comes first (`nice(1)`).
-const PRIORITY: i32 = 19;
+/// Who serves hosts comes first (`nice(1)`), but not so that it never has its turn: it would have
+/// nothing when it is needed, on a machine that is busy.
+const PRIORITY: i32 = 5;
+/// How long whoever takes over waits for what it has: to recover the pool without it takes longer.
+const HANDED_WITHIN: Duration = Duration::from_millis(300);
 
 /// Opens what the pool is on, to be read while another process uses it.
 pub type OpenBeside = Box<dyn Fn() -> Result<Shared, String> + Send>;
 
 /// A thread that follows the pool.
 pub struct Standby {
-    thread: JoinHandle<Option<Follower>>,
+    found: Receiver<Option<Follower>>,
     /// Dropped when it is to end.
     goes_on: Sender<()>,
 }
@@ -38,22 +44,30 @@ impl Standby {
     /// If there can't be a thread.
     pub fn start(open: OpenBeside, options: OpenOptions) -> std::io::Result<Self> {
         let (goes_on, ends) = mpsc::channel();
+        let (sender, found) = mpsc::sync_channel(1);
         let run = move || {
             // Without it hosts are served more slowly while it has much to do, and that is all.
             if let Err(error) = setpriority_process(Some(gettid()), PRIORITY) {
                 tracing::debug!("the thread that follows the pool has its usual priority: {error}");
             }
-            follow(&open, &options, &ends)
+            // Whoever has not waited for it does without.
+            let _ = sender.send(follow(&open, &options, &ends));
         };
-        let thread = thread::Builder::new().name("follower".into()).spawn(run)?;
-        Ok(Self { thread, goes_on })
+        thread::Builder::new().name("follower".into()).spawn(run)?;
+        Ok(Self { found, goes_on })
     }
 
-    /// Ends it: what it has, if that is of use.
+    /// Ends it: what it has, if that is of use and comes at once.
     pub fn end(self) -> Option<Follower> {
         drop(self.goes_on);
-        // It can't have panicked: that ends the process.
-        self.thread.join().ok().flatten()
+        match self.found.recv_timeout(HANDED_WITHIN) {
+            Ok(follower) => follower,
+            // It can't have panicked: that ends the process.
+            Err(_) => {
+                tracing::warn!("what was followed of the pool does not come: it is recovered");
+                None
+            }
+        }
     }
 }
 

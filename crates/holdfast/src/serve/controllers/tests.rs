@@ -52,7 +52,7 @@ fn a_claim_is_of_one_and_goes_to_who_waits_for_it() {
     assert!(Claim::try_take(&meeting).unwrap().is_none());
     let waiting = {
         let meeting = meeting.clone();
-        thread::spawn(move || Claim::wait(&meeting).unwrap())
+        thread::spawn(move || Claim::wait(&meeting, || ()).unwrap())
     };
     drop(claim);
     let claim = waiting.join().unwrap();
@@ -69,7 +69,7 @@ fn who_waits_for_the_claim_comes_before_who_comes_later() {
         let claim = had(&meeting);
         let waiting = {
             let meeting = meeting.clone();
-            thread::spawn(move || Claim::wait(&meeting).unwrap())
+            thread::spawn(move || Claim::wait(&meeting, || ()).unwrap())
         };
         while Claim::is_awaited(&meeting).unwrap() != Some(true) {
             thread::yield_now();
@@ -78,6 +78,37 @@ fn who_waits_for_the_claim_comes_before_who_comes_later() {
         assert!(Claim::try_take(&meeting).unwrap().is_none());
         drop(waiting.join().unwrap());
     }
+}
+
+/// Else a switch could leave the pool to one that does not wait for it yet, and get it back.
+#[test]
+fn who_waits_has_the_turn_when_it_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let meeting = meeting(directory.path());
+    let claim = had(&meeting);
+    let (sender, turn) = std::sync::mpsc::channel();
+    let waiting = {
+        let meeting = meeting.clone();
+        thread::spawn(move || Claim::wait(&meeting, || sender.send(()).unwrap()).unwrap())
+    };
+    turn.recv().unwrap();
+    assert_eq!(Claim::is_awaited(&meeting).unwrap(), Some(true));
+    drop(claim);
+    assert!(Claim::try_take(&meeting).unwrap().is_none());
+    drop(waiting.join().unwrap());
+}
+
+/// It may be starved by what else runs, or read from a device that hangs.
+#[test]
+fn who_takes_over_does_not_wait_for_a_follower_that_hangs() {
+    let (hangs, until) = std::sync::mpsc::channel::<()>();
+    let open = move || {
+        let _ = until.recv();
+        Err("it hung".to_owned())
+    };
+    let standby = Standby::start(Box::new(open), store::OpenOptions::default()).unwrap();
+    assert!(standby.end().is_none());
+    drop(hangs);
 }
 
 /// One whose turn it is, and that was stopped, keeps nobody from the pool.
