@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 pub use block::task::AnswerAfter;
 use block::{DataIn, DataOut, LunMap, VolumeError, VolumeId, VolumeReply, VolumeRequest};
-use target::Subject;
+use target::{Subject, Untold};
 
 use crate::counters::Class;
-use crate::transport::{CommandBytes, NexusInfo};
+use crate::transport::{CommandBytes, Handed, NexusInfo};
 
 pub mod scsi;
 
@@ -123,6 +123,11 @@ pub trait CommandSet: Send + Sync {
 
     /// The nexus of a session that just began, and that sees these units.
     fn enter(&self, info: &NexusInfo, luns: &Arc<LunMap>) -> Arc<Self::Nexus>;
+
+    /// The session of this connection goes on here, and is about to begin. False if what its host is
+    /// to be told makes no sense.
+    #[must_use]
+    fn expect(&self, handed: &Handed, untold: &Untold) -> bool;
 
     /// What a command is, sent to a unit among those that its host sees.
     fn traits_of(luns: &LunMap, lun: [u8; 8], bytes: &CommandBytes) -> Traits;

@@ -12,7 +12,7 @@ use super::patience::Patience;
 use super::peer::Peer;
 use super::shared::Shared;
 use super::tasks::Tasks;
-use super::transport::{ConnectionId, Event, Opening};
+use super::transport::{self, ConnectionId, Event, Opening, Transport};
 use super::turn::Turn;
 use super::wires::Wires;
 use management::Purpose;
@@ -123,11 +123,27 @@ impl FrontEnd {
 
     /// Serves a connection from now on, in a slot that is free. Its bytes may have come already.
     pub fn open(&mut self, slot: usize, opening: Opening) {
+        let connection = self.shared.transports.open(opening);
+        self.add(slot, connection);
+    }
+
+    /// Goes on with a connection of another process, likewise. False if it can't: the slot is free
+    /// then.
+    pub fn go_on_with(&mut self, slot: usize, opening: Opening, handed: transport::Handed) -> bool {
+        let connection = self.shared.transports.go_on_with(opening, handed);
+        let can = connection.is_some();
+        if let Some(connection) = connection {
+            self.add(slot, connection);
+        }
+        can
+    }
+
+    fn add(&mut self, slot: usize, connection: Box<dyn Transport>) {
         if slot >= self.peers.len() {
             self.peers.resize_with(slot + 1, || None);
         }
         assert!(self.peers[slot].is_none(), "slot {slot} is not free");
-        let peer = Peer::new(self.shared.transports.open(opening));
+        let peer = Peer::new(connection);
         self.places.insert(peer.id, slot);
         self.shared.places.lock().insert(peer.id, self.index);
         self.peers[slot] = Some(peer);
@@ -275,7 +291,7 @@ impl FrontEnd {
     fn receive(&mut self, slot: usize, now: Duration, wires: &mut dyn Wires) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         peer.in_ready = false;
-        if self.stop_at.is_some() {
+        if self.stop_at.is_some() && !peer.connection.is_incomplete() {
             return self.touch(slot);
         }
         // What comes is parsed by what the host sees now.

@@ -25,7 +25,7 @@
 //!   store, and its answer, `storage`: reads and commits on the channel, `parking`, `gather` and
 //!   `tending`: what waits for a later turn, for memory and for the limits of its volume,
 //!   `management`: task management, resets, and the end of sessions, over all threads, `ending`:
-//!   the end of connections.
+//!   the end of connections, `handing`: those that go on in another process.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
@@ -42,6 +42,7 @@ pub mod command_set;
 pub mod counters;
 mod device;
 mod front_end;
+mod handing;
 pub mod kept;
 mod luns;
 mod mailbox;
@@ -61,6 +62,7 @@ mod wires;
 pub use counters::Counters;
 pub use device::DeviceSnapshot;
 pub use front_end::FrontEnd;
+pub use handing::Handed;
 pub use kept::{LoadError, TargetRecords};
 pub use mailbox::Mailbox;
 pub use managed::LunMaps;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use block::{ArrayIdentity, LunMap};
 use parking_lot::Mutex;
@@ -74,6 +75,8 @@ pub struct Shared {
     pub(super) saver: SaverQueue,
     pub(super) throttles: Throttles,
     pub(super) busy_threads: Arc<BusyThreads>,
+    /// Whether connections go on in another process when the front ends end.
+    pub(super) hands_over: AtomicBool,
 }
 
 impl Shared {
@@ -111,6 +114,7 @@ impl Shared {
             saver: SaverQueue::new(saver),
             throttles: Throttles::default(),
             busy_threads: Arc::default(),
+            hands_over: AtomicBool::default(),
         })
     }
 

@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use ::iscsi::Handed;
 pub use block::task::{
     ConnectionId, ManagementFunction, ManagementHandle, ManagementOutcome, Opening, SessionId,
     TaskHandle, TaskManagement, TaskResponse,
@@ -173,6 +174,12 @@ pub trait Transports: Send + Sync {
     /// The transport of a new connection.
     fn open(&self, opening: Opening) -> Box<dyn Transport>;
 
+    /// These connections of another process go on here. To be told before others are opened.
+    fn expect(&self, handed: &[&Handed]);
+
+    /// The transport of a connection of another process, which goes on here; `None` if it can't.
+    fn go_on_with(&self, opening: Opening, handed: Handed) -> Option<Box<dyn Transport>>;
+
     /// The most data that is asked for with one command, in bytes.
     fn data_out_bytes_max(&self) -> u32;
 
@@ -274,6 +281,19 @@ pub trait Transport {
 
     /// Asks the host to end the session, now.
     fn request_logout(&mut self);
+
+    /// It is to go on in another process. False if it can't: nothing changes then.
+    fn begin_to_hand_over(&mut self) -> bool;
+
+    /// Whether it waits for input though it is to go on in another process.
+    fn is_incomplete(&self) -> bool;
+
+    /// Whether it has sent all that there is; if it is to go on in another process, whether nothing
+    /// of it is under way.
+    fn is_settled(&self) -> bool;
+
+    /// What the other process has to know to go on with it; `None` if it can't.
+    fn hand_over(&self) -> Option<Handed>;
 
     /// Whether it takes nothing more, and is over when it has sent what is left.
     fn is_closed(&self) -> bool;

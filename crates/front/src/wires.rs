@@ -4,6 +4,8 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
 
+use super::handing::Handed;
+
 /// The sockets of one thread's connections, or what stands for them. No call waits.
 ///
 /// A connection is called by the slot that it was opened in ([`crate::FrontEnd::open`]), which is
@@ -24,6 +26,13 @@ pub trait Wires {
     /// `WouldBlock` if none are taken now, `Interrupted` to be asked again, or why the connection
     /// is lost.
     fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// The connection can go on in another process, if that gets its socket. The slot is free for
+    /// another one when this has returned. Else it is closed: its host connects again.
+    fn hand_over(&mut self, slot: usize, handed: Handed) {
+        drop(handed);
+        self.close(slot);
+    }
 
     /// The connection has ended, with all that it had to say.
     fn close(&mut self, slot: usize);

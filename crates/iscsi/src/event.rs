@@ -8,6 +8,8 @@ pub use block::task::{
     TaskHandle, TaskManagement, TaskResponse,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::budget::Grant;
 
 /// Who talks to whom: the I_T nexus (RFC 7143, 4.4.1; SAM-5, 4.7).
@@ -30,7 +32,7 @@ pub struct NexusInfo {
 }
 
 /// What was agreed on at login (RFC 7143, 13).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// Whether headers carry a CRC-32C.
     pub header_digest: bool,

@@ -66,6 +66,7 @@ mod transmit;
 
 pub use config::{Access, ChapCredentials, InitiatorAccess, Limits, Portal, TargetConfig};
 pub use connection::Connection;
+pub use connection::handing::Handed;
 pub use event::{
     Cdb, Command, ConnectionId, Ended, Event, ManagementFunction, ManagementHandle,
     ManagementOutcome, Memory, NexusInfo, Opening, SessionId, TaskAttribute, TaskHandle,

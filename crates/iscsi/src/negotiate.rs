@@ -57,6 +57,23 @@ impl Params {
         }
     }
 
+    /// What [`Params::terms`] was made of, brought into the ranges of RFC 7143, 13.
+    pub(crate) fn of_terms(terms: &Terms) -> Self {
+        let bytes = |bytes: u32| bytes.clamp(512, 0x00ff_ffff);
+        Self {
+            header_digest: terms.header_digest,
+            data_digest: terms.data_digest,
+            max_connections: terms.max_connections.max(1),
+            initial_r2t: terms.initial_r2t,
+            immediate_data: terms.immediate_data,
+            send_segment_bytes: bytes(terms.send_segment_bytes),
+            burst_bytes: bytes(terms.burst_bytes),
+            first_burst_bytes: bytes(terms.first_burst_bytes),
+            outstanding_r2t: terms.outstanding_r2t.max(1),
+        }
+        .settled()
+    }
+
     /// FirstBurstLength must not be above MaxBurstLength, which may have come behind it.
     pub(crate) fn settled(mut self) -> Self {
         self.first_burst_bytes = self.first_burst_bytes.min(self.burst_bytes);

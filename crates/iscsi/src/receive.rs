@@ -9,7 +9,7 @@ use crate::digest;
 use crate::pdu::{BHS_BYTES, Bhs, padding};
 
 /// The receive buffer: room for a thousand headers, or the head of a long data segment.
-const BUFFER_BYTES: usize = 65_536;
+pub(crate) const BUFFER_BYTES: usize = 65_536;
 /// How much is received of a long data segment together with its header.
 const BULK_HEAD_BYTES: usize = 2048;
 /// The most slices for one read.
@@ -135,7 +135,16 @@ impl<T> Receive<T> {
         self.end += bytes;
     }
 
-    fn available(&self) -> &[u8] {
+    /// Puts bytes that were received before in front of those that come.
+    ///
+    /// # Panics
+    /// If there are more than there is room for ([`BUFFER_BYTES`]).
+    pub(crate) fn prefill(&mut self, bytes: &[u8]) {
+        self.buffer[..bytes.len()].copy_from_slice(bytes);
+        (self.start, self.end) = (0, bytes.len());
+    }
+
+    pub(crate) fn available(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 

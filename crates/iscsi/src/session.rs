@@ -143,8 +143,12 @@ pub(crate) struct Session {
     pub(crate) params: Params,
     /// Its initiator's part of the memory for data.
     pub(crate) share: Arc<Share>,
+    /// The window, in commands.
+    window: u32,
     expected: AtomicU32,
     max: AtomicU32,
+    /// Whether the window does not open any more: the session goes on in another process.
+    is_frozen: AtomicBool,
     dead: AtomicBool,
     /// Tasks that are ORDERED, and that wait for their turn: what `state` says, without its lock.
     ordered: AtomicUsize,
@@ -165,6 +169,8 @@ impl Session {
             address: claim.address,
             params: claim.params,
             share,
+            window,
+            is_frozen: AtomicBool::new(false),
             expected: AtomicU32::new(claim.cmd_sn),
             max: AtomicU32::new(claim.cmd_sn.wrapping_add(window).wrapping_sub(1)),
             dead: AtomicBool::new(false),
@@ -190,7 +196,22 @@ impl Session {
     /// A request that took a place in the window was answered: the window opens by one. As each
     /// request closes it by one, MaxCmdSN never goes back and bounds what is outstanding.
     fn free_place(&self) {
-        self.max.fetch_add(1, Ordering::AcqRel);
+        if !self.is_frozen.load(Ordering::Acquire) {
+            self.max.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// The window does not open any more, so that its initiator comes to an end with what it sends.
+    /// False if the session has had more than one connection: that stays as it is.
+    pub(crate) fn freeze(&self) -> bool {
+        let is_single = !self.has_further.load(Ordering::Acquire);
+        self.is_frozen.fetch_or(is_single, Ordering::AcqRel);
+        is_single
+    }
+
+    /// The window, in commands.
+    pub(crate) fn window(&self) -> u32 {
+        self.window
     }
 
     /// Whether it ended: its connections have to close.
@@ -354,6 +375,12 @@ impl Session {
     pub(crate) fn member(&self, cid: u16) -> Option<ConnectionId> {
         let state = self.state.lock();
         state.members.iter().find(|member| member.cid == cid).map(|member| member.id)
+    }
+
+    /// The name within the session of one of its connections.
+    pub(crate) fn cid_of(&self, connection: ConnectionId) -> Option<u16> {
+        let state = self.state.lock();
+        state.members.iter().find(|member| member.id == connection).map(|member| member.cid)
     }
 
     /// Ends it: all its connections have to close.

@@ -140,6 +140,28 @@ impl Target {
         Ok(Established { session, membership: Membership::First { replaces }, wake })
     }
 
+    /// Sessions with these TSIHs go on here: none that begins takes one of them.
+    pub fn expect(&self, tsihs: impl Iterator<Item = u16>) {
+        let mut table = self.sessions.lock();
+        table.last_tsih = tsihs.fold(table.last_tsih, u16::max);
+    }
+
+    /// Makes the session of a connection that goes on here, with its window and TSIH.
+    pub(crate) fn go_on(
+        &self,
+        claim: &Claim<'_>,
+        window: u32,
+        member: Member,
+    ) -> Result<Arc<Session>, ClaimError> {
+        let mut table = self.sessions.lock();
+        if table.by_tsih.values().any(|other| is_same_port(&other.nexus, claim)) {
+            return Err(ClaimError::NoSuchSession); // its initiator has logged in anew
+        }
+        let session = table.insert(claim, window, &self.budget)?;
+        session.join(member, &mut Vec::new()).map_err(|_| ClaimError::TooManyConnections)?;
+        Ok(session)
+    }
+
     /// Ends a session: all its connections have to close.
     pub(crate) fn kill(&self, session: &Arc<Session>, wake: &mut Vec<ConnectionId>) {
         session.kill(wake);
@@ -182,17 +204,22 @@ impl Table {
         }
     }
 
+    /// Adds a session, with the TSIH that it had elsewhere if it had one.
     fn insert(
         &mut self,
         claim: &Claim<'_>,
         window: u32,
         budget: &Arc<Budget>,
     ) -> Result<Arc<Session>, ClaimError> {
-        let tsih = (1..=u16::MAX)
-            .map(|step| self.last_tsih.wrapping_add(step))
-            .find(|tsih| *tsih != 0 && !self.by_tsih.contains_key(tsih))
-            .ok_or(ClaimError::OutOfResources)?;
-        self.last_tsih = tsih;
+        let is_free = |tsih: &u16| *tsih != 0 && !self.by_tsih.contains_key(tsih);
+        let found = match claim.tsih {
+            0 => (1..=u16::MAX).map(|step| self.last_tsih.wrapping_add(step)).find(is_free),
+            tsih => Some(tsih).filter(is_free),
+        };
+        let tsih = found.ok_or(ClaimError::OutOfResources)?;
+        if claim.tsih == 0 {
+            self.last_tsih = tsih;
+        }
         self.next_session += 1;
         let nexus = NexusInfo {
             session: SessionId(self.next_session),

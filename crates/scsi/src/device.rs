@@ -153,6 +153,22 @@ impl DeviceServer {
         Arc::new(Nexus::new(self.target.new_nexus(initiator.into(), target_port, luns)))
     }
 
+    /// As [`Target::hand_over`].
+    pub fn hand_over(&self, nexus: &Nexus) -> Option<target::Untold> {
+        self.target.hand_over(nexus)
+    }
+
+    /// As [`Target::expect`].
+    #[must_use]
+    pub fn expect(
+        &self,
+        initiator: impl Into<HostPort>,
+        target_port: u16,
+        untold: &target::Untold,
+    ) -> bool {
+        self.target.expect(target::NexusId { host: initiator.into(), target_port }, untold)
+    }
+
     /// The state of the group of the port over which a nexus came.
     #[inline]
     pub(crate) fn access_state(&self, volume: VolumeId, nexus: &Nexus) -> AccessState {

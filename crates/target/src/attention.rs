@@ -92,6 +92,21 @@ impl Queue {
         kinds.take_while(|kind| *kind > 0).map(|kind| Attention::ALL[kind as usize - 1])
     }
 
+    /// All of them, in one number.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// What [`Queue::to_bits`] gave; `None` if it can't have been that.
+    pub(crate) fn of_bits(bits: u64) -> Option<Self> {
+        let mut queue = Self::default();
+        let nibbles = (0..16).map(|at| (bits >> (4 * at)) & 0xf).take_while(|kind| *kind > 0);
+        for kind in nibbles {
+            queue.push(*Attention::ALL.get(kind as usize - 1)?);
+        }
+        (queue.0 == bits).then_some(queue)
+    }
+
     fn collect(kinds: impl Iterator<Item = Attention>) -> Self {
         Self(kinds.enumerate().fold(0, |all, (at, kind)| all | (kind as u64) << (4 * at)))
     }

@@ -9,6 +9,7 @@
 //! * [`target`]: [`Target`], which owns all of it,
 //! * [`nexus`]: a nexus with a session, [`parked`]: those without one,
 //! * [`attention`]: the events, and queues of them,
+//! * [`handing`]: sessions that go on at another controller,
 //! * [`kept`]: what is kept of a volume, [`volumes`]: of all volumes,
 //! * [`saving`]: when a change of that is durable, and may be answered,
 //! * [`reservations`]: what hosts do to registrations and reservations,
@@ -29,6 +30,7 @@
 
 pub mod access;
 pub mod attention;
+pub mod handing;
 pub mod kept;
 pub mod nexus;
 mod parked;
@@ -40,6 +42,7 @@ pub mod volumes;
 
 pub use access::AccessState;
 pub use attention::Attention;
+pub use handing::Untold;
 pub use kept::{Kept, Kind, REGISTRANTS_MAX, Registrant, Reservation};
 pub use nexus::{HostPort, Nexus, NexusId, PreemptionMark, TargetPort};
 pub use reservations::{Access, Action, Asked, Refusal};

@@ -167,7 +167,7 @@ impl Nexus {
         // What is left of a start or a reset covers the loss of the session that did not tell it.
         let covered = |queue: &Queue| queue.iter().any(Attention::is_reset);
         for (volume, _) in state.queues.iter().filter(|(_, queue)| covered(queue)) {
-            if happened == Attention::NexusLoss {
+            if happened != Attention::PowerOn {
                 state.untold.take(*volume);
             }
         }
@@ -262,6 +262,19 @@ impl Nexus {
             state.push(volume.id, what);
         }
         self.note_pending(&state);
+    }
+
+    /// All that is pending, by unit: where the session goes on elsewhere.
+    pub(crate) fn pending(&self) -> BTreeMap<VolumeId, Queue> {
+        let state = self.state.lock();
+        let mut queues = state.queues.clone();
+        for volume in state.reset.iter() {
+            queues.entry(volume).or_default().push(Attention::TargetReset);
+        }
+        for volume in state.untold.iter() {
+            queues.entry(volume).or_default().push(state.happened);
+        }
+        queues
     }
 
     /// What is still pending when the session is lost: what the next one is told first by each

@@ -25,7 +25,7 @@ pub struct Target {
     ports: Vec<TargetPort>,
     pub(crate) volumes: Volumes,
     rods: Rods,
-    nexuses: Mutex<Nexuses>,
+    pub(crate) nexuses: Mutex<Nexuses>,
     /// The states that groups have of themselves, where those are not the default: those of another
     /// controller.
     implicit: RwLock<BTreeMap<u16, AccessState>>,
@@ -61,9 +61,9 @@ pub enum Nonsense {
 /// The nexuses with a session, and what those without are to be told. A nexus is in only one of
 /// both.
 #[derive(Debug, Default)]
-struct Nexuses {
+pub(crate) struct Nexuses {
     live: Vec<Weak<Nexus>>,
-    parked: ParkedNexuses,
+    pub(crate) parked: ParkedNexuses,
 }
 
 /// What a change of reservations does to one nexus.

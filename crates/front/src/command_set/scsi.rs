@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use block::{LunMap, VolumeError, VolumeId, VolumeReply};
 use scsi::{Cdb, DeviceServer, InitiatorPort, Sense, Status};
+use target::Untold;
 
 use super::{Asked, CommandSet, Refusal, Response, Step, Traits};
 use crate::counters::Class;
 use crate::luns::attributes_at;
-use crate::transport::{CommandBytes, NexusInfo};
+use crate::transport::{CommandBytes, Handed, NexusInfo};
 
 /// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
 const THIRD_PARTY_COPY_OUT: u8 = 0x83;
@@ -46,6 +47,11 @@ impl CommandSet for DeviceServer {
     fn enter(&self, info: &NexusInfo, luns: &Arc<LunMap>) -> Arc<scsi::Nexus> {
         let port = InitiatorPort { name: info.host_name.clone(), isid: info.host_port };
         self.new_nexus(port, info.target_port, luns)
+    }
+
+    fn expect(&self, handed: &Handed, untold: &Untold) -> bool {
+        let port = InitiatorPort { name: handed.initiator_name.clone(), isid: handed.isid };
+        self.expect(port, handed.portal_tag, untold)
     }
 
     fn traits_of(luns: &LunMap, lun: [u8; 8], bytes: &CommandBytes) -> Traits {

@@ -1,12 +1,17 @@
 //! The end of connections, and of a front end.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::FrontEnd;
+use crate::handing::Handed;
 use crate::wires::Wires;
 
 /// How long the end waits for hosts to take their answers.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it waits, where connections go on in another process, until nothing of them is under
+/// way: meanwhile none is served.
+const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl FrontEnd {
     /// Ends with all connections, whatever is under way.
@@ -30,14 +35,35 @@ impl FrontEnd {
 
     /// No new commands from here on.
     pub(super) fn stop(&mut self) {
-        self.stop_at.get_or_insert(self.shared.clock.now() + STOP_TIMEOUT);
+        let hands_over = self.shared.hands_over.load(Ordering::Acquire);
+        let most = if hands_over { HAND_OVER_TIMEOUT } else { STOP_TIMEOUT };
+        self.stop_at.get_or_insert(self.shared.clock.now() + most);
         self.lift_limits();
         self.channel.end_retries();
         for slot in 0..self.peers.len() {
             if let Some(peer) = self.peers[slot].as_mut() {
-                peer.connection.request_logout();
+                let may_go_on = hands_over && peer.session.is_some() && !peer.lost;
+                match may_go_on && peer.connection.begin_to_hand_over() {
+                    true => self.push_ready(slot),
+                    false => peer.connection.request_logout(),
+                }
                 self.touch(slot);
             }
+        }
+    }
+
+    /// Lets go of the connections that go on in another process.
+    pub fn hand_over(&mut self, wires: &mut dyn Wires) {
+        for slot in 0..self.peers.len() {
+            let Some(peer) = self.peers[slot].as_ref().filter(|peer| !peer.lost) else { continue };
+            let connection = peer.connection.hand_over();
+            let Some((connection, session)) = connection.zip(peer.session.clone()) else {
+                continue;
+            };
+            wires.hand_over(slot, Handed::new(connection, session));
+            let Some(peer) = self.peers[slot].take() else { continue };
+            self.places.remove(&peer.id);
+            self.shared.places.lock().remove(&peer.id);
         }
     }
 
@@ -54,7 +80,7 @@ impl FrontEnd {
             return false;
         }
         let mut peers = self.peers.iter().flatten();
-        let settled = self.tasks.len() == 0 && !peers.any(|peer| peer.connection.has_output());
+        let settled = self.tasks.len() == 0 && peers.all(|peer| peer.connection.is_settled());
         settled || self.shared.clock.now() >= stop_at
     }
 }

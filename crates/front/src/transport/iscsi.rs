@@ -8,8 +8,8 @@ use block::LunMap;
 use iscsi::{Access, Limits, Portal, Target, TargetConfig};
 
 use super::{
-    Command, CommandBytes, ConnectionId, Ended, Event, ManagementHandle, ManagementOutcome, Meant,
-    Memory, NexusInfo, Opening, PortOptions, SessionId, Slices, SlicesMut, TaskHandle,
+    Command, CommandBytes, ConnectionId, Ended, Event, Handed, ManagementHandle, ManagementOutcome,
+    Meant, Memory, NexusInfo, Opening, PortOptions, SessionId, Slices, SlicesMut, TaskHandle,
     TaskResponse, Transport, Transports,
 };
 
@@ -53,6 +53,15 @@ impl Transports for Iscsi {
     fn open(&self, opening: Opening) -> Box<dyn Transport> {
         let connection = iscsi::Connection::new(self.0.clone(), opening);
         Box::new(IscsiConnection { connection, entered: None })
+    }
+
+    fn expect(&self, handed: &[&Handed]) {
+        self.0.expect(handed.iter().map(|handed| handed.tsih));
+    }
+
+    fn go_on_with(&self, opening: Opening, handed: Handed) -> Option<Box<dyn Transport>> {
+        let connection = iscsi::Connection::go_on_with(self.0.clone(), opening, handed)?;
+        Some(Box::new(IscsiConnection { connection, entered: None }))
     }
 
     fn data_out_bytes_max(&self) -> u32 {
@@ -219,6 +228,22 @@ impl Transport for IscsiConnection {
 
     fn request_logout(&mut self) {
         self.connection.request_logout(0);
+    }
+
+    fn begin_to_hand_over(&mut self) -> bool {
+        self.connection.begin_to_hand_over()
+    }
+
+    fn is_incomplete(&self) -> bool {
+        self.connection.is_incomplete()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.connection.is_settled()
+    }
+
+    fn hand_over(&self) -> Option<Handed> {
+        self.connection.hand_over()
     }
 
     fn is_closed(&self) -> bool {

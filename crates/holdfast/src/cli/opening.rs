@@ -81,6 +81,7 @@ pub fn open(
             gives_way: turn.gives_way.clone(),
         }),
         kept: turn.kept,
+        handed: turn.handed,
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         duties: array.clone(),

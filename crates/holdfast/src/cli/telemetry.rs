@@ -145,6 +145,9 @@ impl Watch for Watched {
     }
 
     fn keep_other_down(&self, down: bool) -> Result<(), String> {
+        if down {
+            self.observer.end_guests();
+        }
         self.holding.hold(self.other.name(), down).map_err(|error| error.to_string())
     }
 
@@ -154,6 +157,7 @@ impl Watch for Watched {
     }
 
     fn switch(&self) {
+        self.observer.hand_over();
         self.gives_way.store(true, Ordering::Release);
         self.shutdown.trigger();
     }

@@ -19,7 +19,7 @@ use super::place::Places;
 use super::private;
 use super::serve::of_serving;
 use crate::serve::controllers::{
-    Claim, Controller, FollowOptions, Followed, Meeting, OpenBeside, Standby, follow,
+    Claim, Controller, FollowOptions, Followed, HandedOver, Meeting, OpenBeside, Standby, follow,
 };
 use crate::serve::{Kept, ServeError, tell_ready, thread_count};
 
@@ -37,6 +37,8 @@ pub struct Turn {
     pub takes_over: Option<u64>,
     /// What it has recovered of the pool by following it.
     pub follower: Option<Follower>,
+    /// Connections of hosts that the owner before has handed over.
+    pub handed: Option<HandedOver>,
     /// Set once it is to leave the pool to the other one.
     pub gives_way: Arc<AtomicBool>,
 }
@@ -44,8 +46,8 @@ pub struct Turn {
 impl Turn {
     fn alone(kept: Kept) -> Self {
         let (own, gives_way) = (Controller::Ct0, Arc::default());
-        let (claim, meeting, takes_over, follower) = (None, None, None, None);
-        Self { own, claim, meeting, kept, takes_over, follower, gives_way }
+        let (claim, meeting, takes_over, follower, handed) = (None, None, None, None, None);
+        Self { own, claim, meeting, kept, takes_over, follower, handed, gives_way }
     }
 
     fn of_two(own: Controller, claim: Claim, meeting: Meeting, kept: Kept) -> Self {
@@ -87,10 +89,10 @@ pub fn take(
     let follower = standby.and_then(Standby::end);
     match followed {
         Followed::Stopped => Ok(None),
-        Followed::Owner { claim, kept, incarnation: takes_over } => {
+        Followed::Owner { claim, kept, incarnation: takes_over, handed } => {
             tracing::warn!("{} has the pool now", own.name());
             let turn = Turn::of_two(own, claim, meeting, kept);
-            Ok(Some(Turn { takes_over, follower, ..turn }))
+            Ok(Some(Turn { takes_over, follower, handed, ..turn }))
         }
     }
 }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use front::transport::Handed;
 use iscsi::neighbourhood;
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
@@ -73,6 +74,8 @@ pub(super) struct Accepted {
     pub portal_index: usize,
     pub local: SocketAddr,
     pub peer: SocketAddr,
+    /// What another process has handed over of it.
+    pub handed: Option<Handed>,
 }
 
 /// Checks that an array can have so many portals.
@@ -212,7 +215,20 @@ impl Door {
         shared: &Shared,
         stream: Stream,
         portal_index: usize,
+        ends: (SocketAddr, SocketAddr),
+        now: Duration,
+    ) {
+        self.hand_on(shared, stream, portal_index, ends, None, now);
+    }
+
+    /// The same of one of which another process has handed this over.
+    pub(super) fn hand_on(
+        &mut self,
+        shared: &Shared,
+        stream: Stream,
+        portal_index: usize,
         (local, peer): (SocketAddr, SocketAddr),
+        handed: Option<Handed>,
         now: Duration,
     ) {
         let ConnectionLimits { all, per_address } = shared.connections;
@@ -232,7 +248,7 @@ impl Door {
         let thread = self.next_thread % shared.accepted.len();
         self.next_thread = thread + 1;
         shared.front.counters.connection_opened(thread);
-        let accepted = Accepted { stream, portal_index, local, peer };
+        let accepted = Accepted { stream, portal_index, local, peer, handed };
         shared.accepted[thread].lock().push(accepted);
         shared.front.mailboxes[thread].wake();
     }

@@ -61,7 +61,7 @@ use sys::FileDisk;
 
 pub use self::history::Sampler;
 pub use background::{Attendant, Shutdown, now_ms, was_asked_to_end};
-pub use controllers::Pair;
+pub use controllers::{HandedOver, Pair};
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;
 pub use scrub::ScrubOptions;
@@ -154,6 +154,8 @@ pub struct ServeOptions {
     pub kept: Kept,
     /// The other controller of the pool, if there is one.
     pub pair: Option<Pair>,
+    /// Connections of hosts that it has handed over.
+    pub handed: Option<HandedOver>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.
@@ -247,6 +249,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
         optimize::start(options.optimize_interval, &shared).map_err(ServeError::Start)?;
     let saver = saver::start(&shared, options.reservations.clone()).map_err(ServeError::Start)?;
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
+    controllers::take_on(&shared, options.handed.take());
     let link = controllers::listen(&shared, options.pair.as_ref()).map_err(ServeError::Start)?;
     let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
     let watchdog = watchdog::start(&shared).map_err(ServeError::Start)?;
@@ -259,8 +262,11 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     });
     threads.join();
     supervisor::tell_stopping();
-    drop((link, watchdog));
+    drop(watchdog);
     drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
+    // When nothing is saved any more that hosts are to be told of.
+    controllers::hand_over(&shared);
+    drop(link);
     // The other controller has followed the log, and waits.
     let gives_way = options.pair.is_some_and(|pair| pair.gives_way.load(Ordering::Acquire));
     if gives_way && options.store.answers_are_durable() {

@@ -57,6 +57,21 @@ impl Observer {
         self.shared.troubles.0.lock().clone()
     }
 
+    /// From now on connections go on at the other controller when this one ends, if that takes
+    /// them.
+    pub fn hand_over(&self) {
+        if self.shared.link.as_ref().is_some_and(|link| link.has_successor()) {
+            self.shared.front.hand_over_at_the_end();
+        }
+    }
+
+    /// Connections that came in at the other controller, and were handed over, go on no longer.
+    pub fn end_guests(&self) {
+        if let Some(link) = &self.shared.link {
+            link.end_guests();
+        }
+    }
+
     /// What is known of the other controller of the pool, if there is one and it is there.
     pub fn other_controller(&self) -> Option<Other> {
         self.shared.link.as_ref()?.other()

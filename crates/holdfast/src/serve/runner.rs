@@ -1,17 +1,18 @@
 //! A front-end thread: its poller, its sockets, and one turn of the front end after the other.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use front::transport::Opening;
-use front::{FrontEnd, Wires};
+use front::{FrontEnd, Handed, Wires};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
 use segments::Channel;
 
 use super::background::LOOK_INTERVAL;
+use super::controllers::Leaving;
 use super::listen::{Accepted, Listeners};
 use super::shared::Shared;
 use super::stream::Stream;
@@ -81,6 +82,7 @@ impl Runner {
                 self.open_accepted();
             }
         }
+        self.front.hand_over(&mut self.sockets);
         self.front.close_all(&mut self.sockets);
         self.shared.turns.end(self.index);
     }
@@ -106,10 +108,10 @@ impl Runner {
     /// Starts to serve the connections that were accepted for this thread.
     fn open_accepted(&mut self) {
         let accepted = std::mem::take(&mut *self.shared.accepted[self.index].lock());
-        for Accepted { stream, portal_index, local, peer } in accepted {
+        for Accepted { stream, portal_index, local, peer, handed } in accepted {
             let mut entropy = [0; 32];
             let slot =
-                sys::entropy(&mut entropy).and_then(|()| self.sockets.add(stream, peer.ip()));
+                sys::entropy(&mut entropy).and_then(|()| self.sockets.add(stream, (local, peer)));
             let slot = match slot {
                 Ok(slot) => slot,
                 Err(error) => {
@@ -123,7 +125,15 @@ impl Runner {
                 continue;
             }
             let now = self.shared.clock.now();
-            self.front.open(slot, Opening { portal_index, local, peer, entropy, now });
+            let opening = Opening { portal_index, local, peer, entropy, now };
+            match handed {
+                None => self.front.open(slot, opening),
+                Some(handed) => {
+                    if !self.front.go_on_with(slot, opening, handed) {
+                        self.sockets.close(slot);
+                    }
+                }
+            }
         }
     }
 }
@@ -145,25 +155,26 @@ struct Sockets {
     shared: Arc<Shared>,
     index: usize,
     registry: Registry,
-    all: Vec<Option<(Stream, IpAddr)>>,
+    /// Each with its two addresses: the array's, and the host's.
+    all: Vec<Option<(Stream, (SocketAddr, SocketAddr))>>,
     free: Vec<usize>,
 }
 
 impl Sockets {
     /// Takes a slot for a socket, and has the poller watch it.
-    fn add(&mut self, mut stream: Stream, address: IpAddr) -> io::Result<usize> {
+    fn add(&mut self, mut stream: Stream, ends: (SocketAddr, SocketAddr)) -> io::Result<usize> {
         let slot = self.free.last().copied().unwrap_or(self.all.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut stream, Token(SOCKETS + slot), interest)?;
         match self.free.pop() {
-            Some(slot) => self.all[slot] = Some((stream, address)),
-            None => self.all.push(Some((stream, address))),
+            Some(slot) => self.all[slot] = Some((stream, ends)),
+            None => self.all.push(Some((stream, ends))),
         }
         Ok(slot)
     }
 
-    fn of(&self, slot: usize) -> io::Result<&Stream> {
-        let socket = self.all.get(slot).and_then(Option::as_ref);
+    fn of(&mut self, slot: usize) -> io::Result<&mut Stream> {
+        let socket = self.all.get_mut(slot).and_then(Option::as_mut);
         socket.map(|(stream, _)| stream).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
@@ -183,13 +194,24 @@ impl Wires for Sockets {
         self.of(slot)?.send(from)
     }
 
+    fn hand_over(&mut self, slot: usize, handed: Handed) {
+        let Some((mut stream, (local, peer))) = self.all.get_mut(slot).and_then(Option::take)
+        else {
+            return;
+        };
+        let _ = self.registry.deregister(&mut stream);
+        self.shared.leaving.lock().push(Leaving { handed, stream, local, peer });
+        self.free.push(slot);
+        self.left(peer.ip());
+    }
+
     fn close(&mut self, slot: usize) {
-        let Some((mut stream, address)) = self.all.get_mut(slot).and_then(Option::take) else {
+        let Some((mut stream, (_, peer))) = self.all.get_mut(slot).and_then(Option::take) else {
             return;
         };
         // Dropping the socket takes it out of the poller, too.
         let _ = self.registry.deregister(&mut stream);
         self.free.push(slot);
-        self.left(address);
+        self.left(peer.ip());
     }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use sys::Clock;
 
 use super::background::{Bell, Shutdown, now_ms};
-use super::controllers::Link;
+use super::controllers::{Leaving, Link};
 use super::listen::{Accepted, Addresses, ConnectionLimits};
 use super::observer::Troubles;
 use super::runner::WAKER;
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub polls: Mutex<Vec<Option<Poll>>>,
     /// Connections that were accepted, by the thread that is to serve them.
     pub accepted: Vec<Mutex<Vec<Accepted>>>,
+    /// Connections that go on at the other controller, once the threads have ended.
+    pub leaving: Mutex<Vec<Leaving>>,
     pub turns: Turns,
     /// All ports of the array: its own, then those of the other controller.
     pub ports: Vec<PortOptions>,
@@ -92,6 +94,7 @@ impl Shared {
             medium: options.medium.clone(),
             polls: Mutex::new(polls),
             accepted: (0..count).map(|_| Mutex::default()).collect(),
+            leaving: Mutex::default(),
             turns: Turns::new(count, clock.now()),
             ports,
             link,

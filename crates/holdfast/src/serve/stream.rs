@@ -1,7 +1,9 @@
 //! The sockets of hosts' connections: their own, or those of the link over which the other
 //! controller forwards what they send.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use mio::event::Source;
@@ -16,6 +18,37 @@ pub(super) enum Stream {
     Host(TcpStream),
     /// From the other controller, over this link.
     Link(UnixStream, Arc<Generation>),
+    /// One that the other controller has handed over, as long as it lasts.
+    Handed(Box<Guest>),
+}
+
+/// A connection of a host that was another process's before.
+pub(super) struct Guest {
+    stream: TcpStream,
+    /// What the host has sent before what the socket has.
+    before: VecDeque<u8>,
+    generation: Arc<Generation>,
+}
+
+impl Guest {
+    /// Receives what was sent before, and then from the socket, as a short read says that this has
+    /// nothing more.
+    fn receive(&mut self, mut into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if self.before.is_empty() {
+            return self.stream.read_vectored(into);
+        }
+        let mut bytes = 0;
+        for slice in into.iter_mut() {
+            bytes += self.before.read(slice)?;
+        }
+        IoSliceMut::advance_slices(&mut into, bytes);
+        if into.is_empty() {
+            return Ok(bytes);
+        }
+        self.before = VecDeque::new();
+        // What is wrong with the socket is told by the next call.
+        Ok(bytes + self.stream.read_vectored(into).unwrap_or(0))
+    }
 }
 
 impl Stream {
@@ -27,12 +60,23 @@ impl Stream {
         Self::Link(UnixStream::from_std(stream), generation)
     }
 
+    /// A connection that was handed over, and does not block.
+    pub(super) fn of_handed(
+        stream: std::net::TcpStream,
+        before: VecDeque<u8>,
+        generation: Arc<Generation>,
+    ) -> Self {
+        Self::Handed(Box::new(Guest { stream: TcpStream::from_std(stream), before, generation }))
+    }
+
     /// Receives. From a link that was silent for too long nothing comes any more.
-    pub(super) fn receive(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    pub(super) fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
-            Self::Host(stream) => (&mut &*stream).read_vectored(into),
+            Self::Host(stream) => stream.read_vectored(into),
             Self::Link(_, generation) if !generation.is_alive() => Ok(0),
-            Self::Link(stream, _) => (&mut &*stream).read_vectored(into),
+            Self::Link(stream, _) => stream.read_vectored(into),
+            Self::Handed(guest) if !guest.generation.is_alive() => Ok(0),
+            Self::Handed(guest) => guest.receive(into),
         }
     }
 
@@ -41,6 +85,7 @@ impl Stream {
         match self {
             Self::Host(stream) => (&mut &*stream).write_vectored(from),
             Self::Link(stream, _) => (&mut &*stream).write_vectored(from),
+            Self::Handed(guest) => (&mut &guest.stream).write_vectored(from),
         }
     }
 
@@ -48,6 +93,17 @@ impl Stream {
         match self {
             Self::Host(stream) => stream,
             Self::Link(stream, _) => stream,
+            Self::Handed(guest) => &mut guest.stream,
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Host(stream) => stream.as_fd(),
+            Self::Link(stream, _) => stream.as_fd(),
+            Self::Handed(guest) => guest.stream.as_fd(),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod acknowledge;
 mod command;
 mod data_out;
+pub(crate) mod handing;
 mod management;
 mod order;
 mod receive;
@@ -121,6 +122,8 @@ pub struct Connection {
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
+    /// Whether it is to go on in another process.
+    is_handed: bool,
     /// A logout that is not answered yet.
     leaving: Option<(crate::event::ManagementHandle, crate::event::ManagementFunction)>,
     /// Whether it was logged out, so that its end is not a loss.
@@ -172,6 +175,7 @@ impl Connection {
             ping: None,
             text: None,
             closed: false,
+            is_handed: false,
             leaving: None,
             logged_out: false,
             ended: false,
@@ -205,7 +209,7 @@ impl Connection {
     /// ([`Connection::has_input`]). What is read has to
     /// be told to [`Connection::received`] before anything else is called.
     pub fn receive_slices<'a>(&'a mut self, out: &mut impl Extend<IoSliceMut<'a>>) {
-        if !self.closed && !self.input_left && !self.is_output_full() {
+        if !self.closed && !self.input_left && !self.is_output_full() && self.takes_input() {
             self.receive.slices(out);
         }
     }
@@ -219,7 +223,7 @@ impl Connection {
     /// Whether [`Connection::go_on`] has something to do: more was received than one call works
     /// on, and there is room for answers.
     pub fn has_input(&self) -> bool {
-        self.input_left && !self.closed && !self.is_output_full()
+        self.input_left && !self.closed && !self.is_output_full() && self.takes_input()
     }
 
     /// Whether [`Connection::next_event`] has something already, or something to look at.

@@ -27,6 +27,9 @@ impl Connection {
         let mut left = self.target.config().limits.pdus_per_call;
         self.input_left = false;
         while !self.closed && self.leaving.is_none() {
+            if !self.takes_input() {
+                return;
+            }
             if left == 0 || self.is_output_full() {
                 self.input_left = true;
                 return;
@@ -166,10 +169,7 @@ impl Connection {
         match reply {
             Ok((bhs, text)) => {
                 self.send(bhs, OutData::Bytes(text), StatSn::Advance);
-                self.receive.header_digest = self.params.header_digest;
-                self.receive.data_digest = self.params.data_digest;
-                self.transmit.header_digest = self.params.header_digest;
-                self.transmit.data_digest = self.params.data_digest;
+                self.set_digests();
             }
             Err(status) => {
                 self.events.extend(login.refused(status));

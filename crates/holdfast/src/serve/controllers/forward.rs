@@ -32,6 +32,8 @@ const PAIRS: usize = 1 << 10;
 /// A host's connection, and that of the link to which its bytes go.
 struct Pair {
     _guest: Guest,
+    /// The host's socket's addresses: the array's, and the host's.
+    ends: (SocketAddr, SocketAddr),
     host: End<TcpStream>,
     link: End<UnixStream>,
     to_link: Pipe,
@@ -54,6 +56,19 @@ impl Pair {
         }
         Some(true)
     }
+}
+
+/// What is left of a connection that was forwarded, when that comes to its end and the connection
+/// goes on here.
+pub(super) struct Rest {
+    pub(super) host: std::net::TcpStream,
+    pub(super) link: std::os::unix::net::UnixStream,
+    /// The host's socket's addresses: the array's, and the host's.
+    pub(super) local: SocketAddr,
+    pub(super) peer: SocketAddr,
+    /// What was taken of one and not given to the other.
+    pub(super) to_link: Vec<u8>,
+    pub(super) to_host: Vec<u8>,
 }
 
 /// A thread that forwards.
@@ -97,7 +112,8 @@ impl Forwarder {
         }
     }
 
-    pub(super) fn run(mut self) {
+    /// Forwards until it is to end. Returns what is left if the connections go on here.
+    pub(super) fn run(mut self) -> Vec<Rest> {
         let mut events = Events::with_capacity(256);
         let mut ran = Instant::now();
         while !self.relay.has_ended() {
@@ -106,6 +122,9 @@ impl Forwarder {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("can't wait for hosts: {error}"),
+            }
+            if self.relay.has_all() {
+                return self.end();
             }
             // First, before anything is looked at that hosts have sent.
             let generation = self.relay.generation.load(Ordering::Acquire);
@@ -128,6 +147,21 @@ impl Forwarder {
             }
             self.work_off();
         }
+        Vec::new()
+    }
+
+    /// Takes the pairs apart.
+    fn end(self) -> Vec<Rest> {
+        let Self { pairs, poll, .. } = self;
+        let rests = pairs.into_iter().flatten().map(|pair| {
+            let Pair { ends: (local, peer), mut host, mut link, to_link, to_host, .. } = *pair;
+            // Others will poll them.
+            let _ = poll.registry().deregister(&mut host.socket);
+            let _ = poll.registry().deregister(&mut link.socket);
+            let (host, link) = (host.socket.into(), link.socket.into());
+            Rest { host, link, local, peer, to_link: to_link.rest(), to_host: to_host.rest() }
+        });
+        rests.collect()
     }
 
     fn drop_all(&mut self) {
@@ -211,6 +245,7 @@ impl Forwarder {
         });
         let mut pair = Box::new(Pair {
             _guest: guest,
+            ends: (local, peer),
             host: End::new(host),
             link: End::new(link),
             to_link: Pipe::default(),

@@ -25,6 +25,7 @@ use super::super::background::now_ms;
 use super::super::listen::Door;
 use super::super::shared::Shared;
 use super::super::stream::Stream;
+use super::handing::{self, Handed, HandedOver};
 use super::wire::{Purpose, Welcome, read_line};
 use super::{BEAT, Controller, Meeting, SILENCE_MAX};
 
@@ -76,6 +77,12 @@ impl Generation {
         Arc::new(Self { number, clock, until_ms, has_ended: AtomicBool::new(false) })
     }
 
+    /// One that nothing needs to be heard of.
+    pub(super) fn lasting(clock: Clock) -> Arc<Self> {
+        let until_ms = u64::MAX.into();
+        Arc::new(Self { number: 0, clock, until_ms, has_ended: AtomicBool::new(false) })
+    }
+
     /// Whether what comes over it may be taken.
     pub(in crate::serve) fn is_alive(&self) -> bool {
         !self.has_ended.load(Ordering::Acquire)
@@ -116,6 +123,11 @@ pub(in crate::serve) struct Link {
     incarnation: u64,
     numbers: AtomicU64,
     current: Mutex<Option<(Arc<Generation>, Other)>>,
+    /// Where the other controller takes connections over, in this generation.
+    successor: Mutex<Option<(u64, UnixStream)>>,
+    /// Connections that the other controller has handed over, and that came in at its ports: they
+    /// last as long as it does.
+    guests: Mutex<Option<Arc<Generation>>>,
     has_ended: AtomicBool,
 }
 
@@ -134,6 +146,8 @@ impl Link {
             incarnation,
             numbers: AtomicU64::new(1),
             current: Mutex::default(),
+            successor: Mutex::default(),
+            guests: Mutex::default(),
             has_ended: AtomicBool::new(false),
         })
     }
@@ -146,6 +160,53 @@ impl Link {
     /// The name of the other controller.
     pub(in crate::serve) fn other_name(&self) -> &'static str {
         self.own.other().name()
+    }
+
+    /// Whether the other controller is there, and takes connections over.
+    pub(in crate::serve) fn has_successor(&self) -> bool {
+        let generation = self.successor.lock().as_ref().map(|(generation, _)| *generation);
+        generation.is_some_and(|generation| self.alive(generation).is_some())
+    }
+
+    /// Leaves connections to the other controller, if it takes them.
+    pub(in crate::serve) fn hand_over(&self, shared: &Shared) {
+        let leaving = std::mem::take(&mut *shared.leaving.lock());
+        let successor = self.successor.lock().take();
+        let Some((_, stream)) = successor.filter(|_| !leaving.is_empty()) else { return };
+        match handing::send(&stream, leaving, shared) {
+            Ok(count) => tracing::info!("{count} connections go on at {}", self.other_name()),
+            Err(error) => tracing::warn!("hosts are to log in again: {error}"),
+        }
+    }
+
+    /// Connections that the other controller has handed over go on here.
+    pub(in crate::serve) fn take_on(&self, shared: &Shared, handed: HandedOver) {
+        let guests = Generation::lasting(shared.clock);
+        *self.guests.lock() = Some(guests.clone());
+        let own = Generation::lasting(shared.clock);
+        let mut door = Door::default();
+        let (mut ends, mut known) = (Vec::new(), Vec::new());
+        for Handed { connection, untold, stream, before, local, peer } in handed.all {
+            ends.push((stream, before, (local, peer)));
+            known.push((connection, untold));
+        }
+        let expected = shared.front.expect(known).into_iter().zip(ends);
+        for (connection, (stream, before, ends)) in expected {
+            let at = connection.as_ref().map(|connection| connection.portal_tag);
+            let Some(at) = shared.ports.iter().position(|port| Some(port.id) == at) else {
+                continue;
+            };
+            let generation = if at < self.first_port { &own } else { &guests };
+            let stream = Stream::of_handed(stream, before, generation.clone());
+            door.hand_on(shared, stream, at, ends, connection, shared.clock.now());
+        }
+    }
+
+    /// The connections that the other controller has handed over last no longer.
+    pub(in crate::serve) fn end_guests(&self) {
+        if let Some(guests) = self.guests.lock().take() {
+            guests.end();
+        }
     }
 
     /// Tells hosts how they reach volumes by the ports of the other controller.
@@ -174,6 +235,7 @@ impl Link {
         let mut current = self.current.lock();
         let is_current = |(it, _): &mut (Arc<Generation>, Other)| Arc::ptr_eq(it, generation);
         if current.take_if(is_current).is_some() {
+            self.end_guests();
             self.tell_hosts(shared, AccessState::Unavailable);
         }
     }
@@ -209,7 +271,9 @@ pub(in crate::serve) fn start(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    link.tell_hosts(shared, AccessState::Unavailable);
+    // What was handed over is served.
+    let has_guests = link.guests.lock().is_some();
+    link.tell_hosts(shared, if has_guests { link.linked } else { AccessState::Unavailable });
     let listener = UnixListener::bind(&meeting.socket)?;
     rustix::net::listen(&listener, BACKLOG)?;
     listener.set_nonblocking(true)?;
@@ -265,6 +329,11 @@ fn meet(
             let (shared, link) = (shared.clone(), link.clone());
             let builder = thread::Builder::new().name("link-control".into());
             builder.spawn(move || control(stream, other, &shared, &link)).map(drop)
+        }
+        Purpose::Successor { generation } => {
+            stream.set_read_timeout(None)?;
+            *link.successor.lock() = Some((generation, stream));
+            Ok(())
         }
         Purpose::Host { generation, portal, local, peer } => {
             let unknown = || io::Error::other(format!("{portal} is no portal of its own"));

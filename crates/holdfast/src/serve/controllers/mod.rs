@@ -8,6 +8,7 @@
 //!   one direction,
 //! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
 //! * [`guests`]: how many hosts it forwards at the same time,
+//! * [`handing`]: connections that go on at the other controller when it takes over as planned,
 //! * [`wire`]: what is said on the link before the bytes of hosts.
 //!
 //! Invariants:
@@ -23,6 +24,7 @@
 mod claim;
 mod forward;
 mod guests;
+mod handing;
 mod link;
 mod pipe;
 mod relay;
@@ -43,6 +45,8 @@ use super::shared::Shared;
 use link::Listening;
 
 pub use claim::Claim;
+pub use handing::HandedOver;
+pub(super) use handing::Leaving;
 pub(super) use link::{Generation, Link};
 pub use link::{Other, Pair};
 pub use relay::{FollowOptions, Followed, follow};
@@ -52,6 +56,23 @@ pub use standby::{OpenBeside, Standby};
 pub(super) fn listen(shared: &Arc<Shared>, pair: Option<&Pair>) -> io::Result<Option<Listening>> {
     let link = shared.link.as_ref().zip(pair);
     link.map(|(link, pair)| link::start(shared, link, &pair.meeting)).transpose()
+}
+
+/// Goes on with connections of the other controller, before anything is served.
+pub(super) fn take_on(shared: &Shared, handed: Option<HandedOver>) {
+    let Some((link, handed)) = shared.link.as_ref().zip(handed) else { return };
+    if handed.is_late() {
+        tracing::warn!("it took long to take the pool over: hosts are to log in again");
+        return;
+    }
+    link.take_on(shared, handed);
+}
+
+/// Leaves connections to the other controller, once nothing is served any more.
+pub(super) fn hand_over(shared: &Shared) {
+    if let Some(link) = &shared.link {
+        link.hand_over(shared);
+    }
 }
 
 /// How long the other end of the link may say nothing.

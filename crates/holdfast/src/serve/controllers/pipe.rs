@@ -86,6 +86,11 @@ impl Pipe {
         Ok(has_moved)
     }
 
+    /// What was read and not written.
+    pub(super) fn rest(self) -> Vec<u8> {
+        self.buffer.map_or_else(Vec::new, |buffer| buffer[self.start..self.end].to_vec())
+    }
+
     /// Whether all has been moved that ever will be.
     pub(super) fn is_done(&self) -> bool {
         self.is_over && self.start == self.end

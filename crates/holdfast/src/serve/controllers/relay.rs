@@ -7,6 +7,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -14,14 +15,16 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpListener as MioListener;
 use mio::{Interest, Poll, Token, Waker};
+use parking_lot::Mutex;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::super::episode::Episode;
 use super::super::listen::{self, ConnectionLimits};
 use super::super::supervisor::{Kept, tell_alive, watchdog_limit};
 use super::super::{ServeError, background};
-use super::forward::{Forwarder, LISTENERS, WAKER};
+use super::forward::{Forwarder, LISTENERS, Rest, WAKER};
 use super::guests::Guests;
+use super::handing::{self, Arrivals, HandedOver};
 use super::wire::{Purpose, Welcome, read_line};
 use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
 
@@ -55,6 +58,8 @@ pub enum Followed {
         /// The incarnation in which the owner before has served, if this controller had a link to
         /// it until it ended.
         incarnation: Option<u64>,
+        /// Connections of hosts that go on here.
+        handed: Option<HandedOver>,
     },
     /// It was asked to end.
     Stopped,
@@ -72,6 +77,9 @@ pub(super) struct Relay {
     /// Whether the pool is this controller's next. Before that no owner hears of it, which would
     /// leave the pool to it.
     has_turn: AtomicBool,
+    /// Whether the owner has handed its connections over: nothing is forwarded any more.
+    has_all: AtomicBool,
+    arrivals: Mutex<Option<Arrivals>>,
     has_ended: AtomicBool,
     wakers: Vec<Waker>,
 }
@@ -87,6 +95,27 @@ impl Relay {
 
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_all(&self) -> bool {
+        self.has_all.load(Ordering::Acquire)
+    }
+
+    /// Takes connections over, in a thread that waits for them as long as this generation lasts.
+    fn succeed(self: &Arc<Self>, generation: u64) -> io::Result<()> {
+        let mut stream = UnixStream::connect(&self.meeting.socket)?;
+        stream.write_all(Purpose::Successor { generation }.to_line().as_bytes())?;
+        let relay = self.clone();
+        let run = move || match handing::receive(&stream) {
+            Ok(arrivals) => {
+                *relay.arrivals.lock() = Some(arrivals);
+                relay.has_all.store(true, Ordering::Release);
+                relay.wake();
+            }
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+            Err(error) => tracing::warn!("no connection is taken over: {error}"),
+        };
+        thread::Builder::new().name("successor".into()).spawn(run).map(drop)
     }
 
     fn set_generation(&self, number: u64) {
@@ -121,24 +150,27 @@ pub fn follow(
         generation: AtomicU64::new(0),
         incarnation: AtomicU64::new(0),
         has_turn: AtomicBool::new(false),
+        has_all: AtomicBool::new(false),
+        arrivals: Mutex::default(),
         has_ended: AtomicBool::new(false),
         wakers,
     });
-    let threads = start(&relay, polls, &bound, linked).map_err(ServeError::Start)?;
+    let (forwarders, link) = start(&relay, polls, &bound, linked).map_err(ServeError::Start)?;
     let ended = wait_for_end(meeting, relay.clone()).map_err(ServeError::Start)?;
     relay.has_ended.store(true, Ordering::Release);
     relay.wake();
-    for thread in threads {
-        // It can't have panicked: that ends the process.
-        let _ = thread.join();
-    }
+    // They can't have panicked: that ends the process.
+    let _ = link.join();
+    let rests = forwarders.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect();
     match ended {
         Ending::Signal => Ok(Followed::Stopped),
         Ending::Claimed(claim) => {
             let claim = claim.map_err(ServeError::Start)?;
             let incarnation = relay.incarnation.load(Ordering::Acquire);
             let kept = Kept::new(bound.into_iter().map(|(_, listener)| listener).collect());
-            Ok(Followed::Owner { claim, kept, incarnation: Some(incarnation).filter(|it| *it > 0) })
+            let handed = relay.arrivals.lock().take().map(|arrivals| arrivals.join(rests));
+            let incarnation = Some(incarnation).filter(|it| *it > 0);
+            Ok(Followed::Owner { claim, kept, incarnation, handed })
         }
     }
 }
@@ -159,7 +191,7 @@ fn start(
     polls: Vec<Poll>,
     bound: &[(SocketAddr, TcpListener)],
     linked: impl FnOnce() + Send + 'static,
-) -> io::Result<Vec<JoinHandle<()>>> {
+) -> io::Result<(Vec<JoinHandle<Vec<Rest>>>, JoinHandle<()>)> {
     let mut threads = Vec::new();
     for (index, poll) in polls.into_iter().enumerate() {
         let mut listeners = Vec::new();
@@ -175,8 +207,7 @@ fn start(
     }
     let kept = relay.clone();
     let builder = thread::Builder::new().name("link".into());
-    threads.push(builder.spawn(move || keep_link(&kept, linked))?);
-    Ok(threads)
+    Ok((threads, builder.spawn(move || keep_link(&kept, linked))?))
 }
 
 /// Waits for the claim, and for signals.
@@ -205,19 +236,23 @@ fn wait_for_end(meeting: Meeting, relay: Arc<Relay>) -> io::Result<Ending> {
 }
 
 /// Keeps a link to whoever is the owner.
-fn keep_link(relay: &Relay, linked: impl FnOnce()) {
+fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     let mut linked = Some(linked);
     let (mut told, mut alive) = (Episode::default(), Alive::default());
     let began = Instant::now();
     while !relay.has_ended() {
         if relay.has_turn.load(Ordering::Acquire)
+            && !relay.has_all()
             && let Err(error) = link_once(relay, &mut linked, &mut alive)
             && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
             && told.note(began.elapsed())
         {
             tracing::warn!("no link to the owner: {error}");
         }
-        relay.set_generation(0);
+        // What is left of connections that were handed over is not dropped.
+        if !relay.has_all() {
+            relay.set_generation(0);
+        }
         alive.say();
         thread::sleep(LOOK_INTERVAL);
     }
@@ -225,11 +260,11 @@ fn keep_link(relay: &Relay, linked: impl FnOnce()) {
 
 /// One generation, from its beginning to its end.
 fn link_once(
-    relay: &Relay,
+    relay: &Arc<Relay>,
     linked: &mut Option<impl FnOnce()>,
     alive: &mut Alive,
 ) -> io::Result<()> {
-    let mut stream = std::os::unix::net::UnixStream::connect(&relay.meeting.socket)?;
+    let mut stream = UnixStream::connect(&relay.meeting.socket)?;
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -240,6 +275,7 @@ fn link_once(
     let Welcome { generation, incarnation } = Welcome::of_line(&line).ok_or_else(unknown)?;
     relay.incarnation.store(incarnation, Ordering::Release);
     relay.set_generation(generation);
+    relay.succeed(generation)?;
     tracing::info!("{} forwards to the owner", relay.own.name());
     if let Some(linked) = linked.take() {
         linked();

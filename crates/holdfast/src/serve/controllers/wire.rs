@@ -5,6 +5,8 @@
 //! holdfast-link 1 control ct1 4711 0.1.0      a controller, its process, its version; answered by
 //! holdfast-link 1 generation 3 incarnation 9  the number of the link, and the pool's incarnation;
 //!                                             then each end sends a dot every quarter of a second
+//! holdfast-link 1 successor 3                 a controller that takes connections over from an
+//!                                             owner that gives way, of this generation
 //! holdfast-link 1 host 3 PORTAL LOCAL PEER    a connection of a host that came in at a portal, and
 //!                                             its two addresses; then the host's bytes
 //! ```
@@ -23,6 +25,8 @@ const WORDS: &str = "holdfast-link 1";
 pub(super) enum Purpose {
     /// A controller is there, with this process and of this version.
     Control { controller: Controller, pid: u32, version: String },
+    /// What is handed over goes here.
+    Successor { generation: u64 },
     /// A host's connection.
     Host { generation: u64, portal: SocketAddr, local: SocketAddr, peer: SocketAddr },
 }
@@ -40,6 +44,7 @@ impl Purpose {
             Self::Control { controller, pid, version } => {
                 format!("{WORDS} control {} {pid} {version}\n", controller.name())
             }
+            Self::Successor { generation } => format!("{WORDS} successor {generation}\n"),
             Self::Host { generation, portal, local, peer } => {
                 format!("{WORDS} host {generation} {portal} {local} {peer}\n")
             }
@@ -54,6 +59,9 @@ impl Purpose {
                 pid: pid.parse().ok()?,
                 version: version.to_owned(),
             }),
+            ["successor", generation] => {
+                Some(Self::Successor { generation: generation.parse().ok()? })
+            }
             ["host", generation, portal, local, peer] => Some(Self::Host {
                 generation: generation.parse().ok()?,
                 portal: portal.parse().ok()?,

@@ -1,0 +1,233 @@
+//! Connections of hosts that go on at the other controller when that takes the pool over as planned:
+//! the owner that gives way sends what it knows of each, with its socket, over a connection of the
+//! link of its own, and so a host notices a pause and no more.
+//!
+//! Each parcel is its length in four bytes (big endian), JSON, and a socket that comes with the first
+//! byte (`SCM_RIGHTS`, unix(7)). A length of 0 ends them: only then are they taken. Of a connection
+//! that was forwarded the owner has an end of the link; the other controller has the host's own
+//! socket, and puts together what is on its way between both.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use front::transport;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use target::Untold;
+
+use super::super::listen::ConnectionLimits;
+use super::super::shared::Shared;
+use super::super::stream::Stream;
+use super::SILENCE_MAX;
+use super::forward::Rest;
+
+/// What is handed is of this version.
+const VERSION: u32 = 1;
+/// A receive buffer as numbers of JSON, and the events of thousands of units.
+const PARCEL_BYTES_MAX: usize = 4 << 20;
+/// Sockets that come with one byte: one.
+const SOCKETS_MAX: usize = 4;
+
+/// A connection that this controller has let go of.
+pub(in crate::serve) struct Leaving {
+    pub handed: front::Handed,
+    pub stream: Stream,
+    pub local: SocketAddr,
+    pub peer: SocketAddr,
+}
+
+/// What is sent of it.
+#[derive(Serialize, Deserialize)]
+struct Parcel {
+    v: u32,
+    connection: transport::Handed,
+    untold: Untold,
+    /// The two addresses of the host's own socket.
+    local: SocketAddr,
+    peer: SocketAddr,
+    /// Whether the socket is an end of the link.
+    is_of_link: bool,
+}
+
+/// A parcel that has come.
+struct Arrived {
+    parcel: Parcel,
+    socket: OwnedFd,
+}
+
+/// All that have come, and when.
+pub(super) struct Arrivals {
+    all: Vec<Arrived>,
+    at: Instant,
+}
+
+/// A connection of a host that goes on here.
+pub struct Handed {
+    pub(in crate::serve) connection: transport::Handed,
+    pub(in crate::serve) untold: Untold,
+    pub(in crate::serve) stream: TcpStream,
+    /// What the host has sent before what its socket has.
+    pub(in crate::serve) before: VecDeque<u8>,
+    pub(in crate::serve) local: SocketAddr,
+    pub(in crate::serve) peer: SocketAddr,
+}
+
+/// Connections of hosts that go on here, and since when nobody has served them.
+pub struct HandedOver {
+    pub(in crate::serve) all: Vec<Handed>,
+    since: Instant,
+}
+
+impl HandedOver {
+    /// Whether hosts may have repeated elsewhere by now what they have sent here.
+    pub(in crate::serve) fn is_late(&self) -> bool {
+        self.since.elapsed() > SILENCE_MAX
+    }
+}
+
+/// Sends all of them. Returns how many.
+pub(super) fn send(to: &UnixStream, all: Vec<Leaving>, shared: &Shared) -> io::Result<usize> {
+    to.set_write_timeout(Some(SILENCE_MAX))?;
+    let mut count = 0;
+    for Leaving { handed, stream, local, peer } in all {
+        let Some(untold) = handed.untold(&shared.front) else { continue };
+        let is_of_link = matches!(stream, Stream::Link(..));
+        let connection = handed.connection;
+        let parcel = Parcel { v: VERSION, connection, untold, local, peer, is_of_link };
+        send_one(to, &serde_json::to_vec(&parcel)?, stream.as_fd())?;
+        count += 1;
+    }
+    (&mut &*to).write_all(&0_u32.to_be_bytes())?;
+    Ok(count)
+}
+
+fn send_one(to: &UnixStream, parcel: &[u8], socket: BorrowedFd<'_>) -> io::Result<()> {
+    let bytes = u32::try_from(parcel.len()).map_err(io::Error::other)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let sockets = [socket];
+    if !control.push(SendAncillaryMessage::ScmRights(&sockets)) {
+        return Err(io::Error::other("no room for a socket"));
+    }
+    let length = bytes.to_be_bytes();
+    let sent = sendmsg(to, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
+    let mut to = to;
+    to.write_all(&length[sent..])?;
+    to.write_all(parcel)
+}
+
+/// Waits for parcels until they have come to their end. An error if that does not come.
+pub(super) fn receive(from: &UnixStream) -> io::Result<Arrivals> {
+    let mut all = Vec::new();
+    loop {
+        let mut length = [0; 4];
+        let socket = receive_with_socket(from, &mut length)?;
+        let bytes = u32::from_be_bytes(length) as usize;
+        if bytes == 0 {
+            return Ok(Arrivals { all, at: Instant::now() });
+        }
+        let is_too_much =
+            bytes > PARCEL_BYTES_MAX || all.len() >= ConnectionLimits::MOST.all as usize;
+        let Some(socket) = socket.filter(|_| !is_too_much) else {
+            return Err(io::Error::other("what the owner hands over makes no sense"));
+        };
+        let mut parcel = vec![0; bytes];
+        (&mut &*from).read_exact(&mut parcel)?;
+        let parcel: Parcel = serde_json::from_slice(&parcel)?;
+        if parcel.v == VERSION {
+            all.push(Arrived { parcel, socket });
+        }
+    }
+}
+
+/// Fills the bytes, and takes the socket that comes with them.
+fn receive_with_socket(from: &UnixStream, bytes: &mut [u8]) -> io::Result<Option<OwnedFd>> {
+    let (mut done, mut socket) = (0, None);
+    while done < bytes.len() {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut bytes[done..])];
+        let received = match recvmsg(from, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => continue,
+            received => received?.bytes,
+        };
+        if received == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(mut sockets) = message {
+                socket = sockets.next().or(socket);
+            }
+        }
+        done += received;
+    }
+    Ok(socket)
+}
+
+impl Arrivals {
+    /// Puts together what has come, and the rest of what was forwarded here.
+    pub(super) fn join(self, rests: Vec<Rest>) -> HandedOver {
+        let mut rests: Vec<Option<Rest>> = rests.into_iter().map(Some).collect();
+        let joined = self.all.into_iter().filter_map(|Arrived { parcel, socket }| {
+            let joined = match parcel.is_of_link {
+                false => Ok((TcpStream::from(socket), VecDeque::new())),
+                true => {
+                    let mut rest = rests.iter_mut().find(|rest| {
+                        rest.as_ref()
+                            .is_some_and(|it| (it.local, it.peer) == (parcel.local, parcel.peer))
+                    });
+                    let rest = rest.as_mut().and_then(|rest| rest.take());
+                    rest.map_or(Err(io::ErrorKind::NotConnected.into()), |rest| rest.join(socket))
+                }
+            };
+            let Parcel { connection, untold, local, peer, .. } = parcel;
+            match joined.and_then(|joined| joined.0.set_nonblocking(true).map(|()| joined)) {
+                Ok((stream, before)) => {
+                    Some(Handed { connection, untold, stream, before, local, peer })
+                }
+                Err(error) => {
+                    tracing::warn!("the connection of {peer} does not go on here: {error}");
+                    None
+                }
+            }
+        });
+        HandedOver { all: joined.collect(), since: self.at }
+    }
+}
+
+impl Rest {
+    /// The host's socket, and what it has sent before. `socket`: the owner's end of the link.
+    fn join(self, socket: OwnedFd) -> io::Result<(TcpStream, VecDeque<u8>)> {
+        let Self { host, link, to_link, to_host, .. } = self;
+        // The owner has read nothing more of its end, and has written all that it had to say.
+        let mut before = Vec::new();
+        drain(&UnixStream::from(socket), &mut before)?;
+        before.extend(to_link);
+        let mut left = to_host;
+        drain(&link, &mut left)?;
+        host.set_nonblocking(true)?;
+        // One that does not take that little at once may log in again.
+        let sent = if left.is_empty() { 0 } else { (&mut &host).write(&left)? };
+        if sent < left.len() {
+            return Err(io::Error::other("it takes nothing"));
+        }
+        Ok((host, before.into()))
+    }
+}
+
+/// Appends all that has come.
+fn drain(from: &UnixStream, into: &mut Vec<u8>) -> io::Result<()> {
+    from.set_nonblocking(true)?;
+    match (&mut &*from).read_to_end(into) {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(()),
+    }
+}
