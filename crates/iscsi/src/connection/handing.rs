@@ -11,15 +11,17 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use super::Connection;
+use super::{Connection, StatSn};
 use crate::event::{Event, Opening, Terms};
 use crate::guesses::neighbourhood;
 use crate::negotiate::Params;
+use crate::pdu::{NO_TAG, build};
 use crate::receive::BUFFER_BYTES;
 use crate::session::fence::Progress;
 use crate::session::{Claim, Member};
 use crate::target::Target;
 use crate::task::TaskState;
+use crate::transmit::OutData;
 
 /// All that has to be known of a connection to go on with it, besides its socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +136,8 @@ impl Connection {
         connection.receive.prefill(&handed.received);
         connection.input_left = !handed.received.is_empty();
         connection.events.push_back(Event::SessionStarted { nexus, replaces: None });
+        // It may have used up the window that did not open any more, and waits to be told of it.
+        connection.send(build::nop_in([0; 8], NO_TAG, NO_TAG), OutData::None, StatSn::Current);
         Some(connection)
     }
 

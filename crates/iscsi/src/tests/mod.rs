@@ -4,6 +4,7 @@ mod acknowledged;
 mod data;
 mod ends;
 mod fuzz;
+mod handing;
 mod login;
 mod logouts;
 mod management;

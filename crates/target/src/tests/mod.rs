@@ -117,18 +117,7 @@ fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
 /// command; and misses none of its own.
 #[test]
 fn a_command_to_a_quiet_unit_does_not_look_for_what_others_have_to_tell() {
-    let unit = |id: u16| VolumeAttributes {
-        id: VolumeId(id.into()),
-        size: SectorCount(8),
-        logical_block: block::LogicalBlockSize::default(),
-        naa: [id as u8; 16],
-        serial: id.to_string(),
-        write_cache: false,
-        offloads: block::Offloads::default(),
-        limits: block::VolumeLimits::default(),
-    };
-    let luns = (1..=1000).map(|id| (id, Arc::new(unit(id)))).collect();
-    let luns = Arc::new(LunMap { generation: 1, luns });
+    let luns = luns(1000);
     let nexus = target().new_nexus(nexus(1, 1).host, 1, &luns);
     assert!(nexus.take_attention(VOLUME).is_some(), "of its past");
     let looks = || nexus.looks.load(std::sync::atomic::Ordering::Relaxed);
@@ -139,4 +128,68 @@ fn a_command_to_a_quiet_unit_does_not_look_for_what_others_have_to_tell() {
     assert_eq!(nexus.take_attention(VOLUME), Some(Attention::Capacity));
     assert_eq!(nexus.take_attention(VOLUME), None);
     assert!(nexus.take_attention(VolumeId(2)).is_some());
+}
+
+fn luns(count: u16) -> Arc<LunMap> {
+    let unit = |id: u16| VolumeAttributes {
+        id: VolumeId(id.into()),
+        size: SectorCount(8),
+        logical_block: block::LogicalBlockSize::default(),
+        naa: [id as u8; 16],
+        serial: id.to_string(),
+        write_cache: false,
+        offloads: block::Offloads::default(),
+        limits: block::VolumeLimits::default(),
+    };
+    let luns = (1..=count).map(|id| (id, Arc::new(unit(id)))).collect();
+    Arc::new(LunMap { generation: 1, luns })
+}
+
+/// All that a nexus is told by a unit.
+fn told(nexus: &Nexus, volume: u64) -> Vec<Attention> {
+    std::iter::from_fn(|| nexus.take_attention(VolumeId(volume))).collect()
+}
+
+/// To hosts a planned switch is a change of paths, and no more; what they were to be told before it
+/// they are told after it.
+#[test]
+fn a_session_that_goes_on_elsewhere_is_told_what_was_pending_and_of_its_paths() {
+    let (before, after) = (target(), target());
+    let live = before.new_nexus(nexus(1, 1).host, 1, &luns(3));
+    for unit in [1, 2] {
+        assert_eq!(told(&live, unit), [Attention::PowerOn]);
+    }
+    live.attend(VolumeId(1), Attention::Capacity);
+    assert!(before.reset(&[VolumeId(2)], Attention::TargetReset).is_empty());
+    let untold = before.hand_over(&live).unwrap();
+    after.restore(Start::Takeover, KeptState::default()).unwrap();
+    assert!(after.expect(nexus(1, 1), &untold));
+    let goes_on = after.new_nexus(nexus(1, 1).host, 1, &luns(3));
+    assert_eq!(told(&goes_on, 1), [Attention::AccessState, Attention::Capacity]);
+    assert_eq!(told(&goes_on, 2), [Attention::TargetReset]);
+    assert_eq!(told(&goes_on, 3), [Attention::PowerOn], "it was never asked for");
+    // Whoever logs in has lost a session, as after any takeover.
+    let other = after.new_nexus(nexus(2, 1).host, 1, &luns(3));
+    assert_eq!(told(&other, 1), [Attention::NexusLoss]);
+}
+
+#[test]
+fn a_session_that_has_reserved_a_volume_does_not_go_on_elsewhere() {
+    let target = target();
+    let live = target.new_nexus(nexus(1, 1).host, 1, &luns(3));
+    assert!(target.reserve(VOLUME, live.id()).is_ok());
+    assert_eq!(target.hand_over(&live), None);
+    let _: Change = target.release(VOLUME, live.id());
+    assert!(target.hand_over(&live).is_some());
+}
+
+#[test]
+fn what_a_session_is_to_be_told_has_to_make_sense() {
+    // A kind that there is not, one twice, one after nothing.
+    for bits in [0xe, 0x11, 0x10, 0x15] {
+        assert!(!target().expect(nexus(1, 1), &vec![(1, bits)]), "{bits:x}");
+    }
+    for bits in [0, 0x1, 0x51, 0xd98] {
+        assert!(target().expect(nexus(1, 1), &vec![(1, bits)]), "{bits:x}");
+    }
 }

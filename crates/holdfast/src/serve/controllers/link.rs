@@ -258,6 +258,8 @@ impl Link {
 pub(in crate::serve) struct Listening {
     link: Arc<Link>,
     meeting: Meeting,
+    /// The socket that the thread waits at.
+    listener: UnixListener,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -277,10 +279,10 @@ pub(in crate::serve) fn start(
     let listener = UnixListener::bind(&meeting.socket)?;
     rustix::net::listen(&listener, BACKLOG)?;
     listener.set_nonblocking(true)?;
-    let (shared, listened) = (shared.clone(), link.clone());
+    let (shared, listened, own) = (shared.clone(), link.clone(), listener.try_clone()?);
     let builder = thread::Builder::new().name("link".into());
-    let thread = builder.spawn(move || listen(&listener, &shared, &listened))?;
-    Ok(Listening { link: link.clone(), meeting: meeting.clone(), thread: Some(thread) })
+    let thread = Some(builder.spawn(move || listen(&own, &shared, &listened))?);
+    Ok(Listening { link: link.clone(), meeting: meeting.clone(), listener, thread })
 }
 
 impl Drop for Listening {
@@ -289,6 +291,8 @@ impl Drop for Listening {
         if let Err(error) = std::fs::remove_file(&self.meeting.socket) {
             tracing::warn!("can't remove {}: {error}", self.meeting.socket.display());
         }
+        // Wakes the thread, for which the next owner waits.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             // It can't have panicked: that ends the process.
             let _ = thread.join();
