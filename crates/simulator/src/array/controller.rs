@@ -114,7 +114,7 @@ struct Thread {
     way: Rc<Way>,
     woken: Flag,
     sockets: Vec<Option<Socket>>,
-    accepted: Vec<(Link, u16)>,
+    accepted: Vec<(Link, u16, Option<transport::Handed>)>,
     /// When its next turn is due if nothing happens.
     due: Duration,
 }
@@ -189,7 +189,18 @@ impl Controller {
     /// # Errors
     /// What the array says.
     pub fn open(disk: &Arc<SimDisk>, setup: &Setup, clock: &Arc<SimClock>) -> Result<Self, String> {
-        let store = Arc::new(Store::open(disk.clone(), setup.options.clone()).map_err(text)?);
+        Self::open_as(disk, setup, clock, None)
+    }
+
+    /// The same where it takes over from one of this incarnation.
+    fn open_as(
+        disk: &Arc<SimDisk>,
+        setup: &Setup,
+        clock: &Arc<SimClock>,
+        takes_over: Option<u64>,
+    ) -> Result<Self, String> {
+        let options = OpenOptions { takes_over, ..setup.options.clone() };
+        let store = Arc::new(Store::open(disk.clone(), options).map_err(text)?);
         let array = Arc::new(Array::open(store.clone(), false).map_err(text)?);
         let (id, size) = array.token_volume();
         let ranges = vec![SectorRange::new(0, size.0)];
@@ -237,9 +248,13 @@ impl Controller {
 
     /// A host has opened a connection to a port, which are counted from 1.
     pub fn accept(&mut self, link: Link, port: u16) {
+        self.take(link, port, None);
+    }
+
+    fn take(&mut self, link: Link, port: u16, handed: Option<transport::Handed>) {
         let thread = self.next_thread % self.threads.len();
         self.next_thread = thread + 1;
-        self.threads[thread].accepted.push((link, port));
+        self.threads[thread].accepted.push((link, port, handed));
     }
 
     /// How many front ends there are.
@@ -270,7 +285,8 @@ impl Controller {
         thread.open_accepted(now, rng);
         thread.note(network, now);
         let mut sockets = std::mem::take(&mut thread.sockets);
-        thread.turn(now, &mut Sockets { network, sockets: &mut sockets, now });
+        let leaving = &mut Vec::new();
+        thread.turn(now, &mut Sockets { network, sockets: &mut sockets, leaving, now });
         thread.sockets = sockets;
     }
 
@@ -352,7 +368,7 @@ pub fn opening(link: Link, port: u16, now: Duration, rng: &mut Rng) -> Opening {
 
 impl Thread {
     fn open_accepted(&mut self, now: Duration, rng: &mut Rng) {
-        for (link, port) in std::mem::take(&mut self.accepted) {
+        for (link, port, handed) in std::mem::take(&mut self.accepted) {
             let socket = Socket { link, drained: Cell::new(true), clogged: Cell::new(false) };
             let slot = match self.sockets.iter().position(Option::is_none) {
                 Some(slot) => slot,
@@ -362,7 +378,14 @@ impl Thread {
                 }
             };
             self.sockets[slot] = Some(socket);
-            self.front.open(slot, opening(link, port, now, rng));
+            let opening = opening(link, port, now, rng);
+            match handed {
+                None => self.front.open(slot, opening),
+                Some(handed) => {
+                    let goes_on = self.front.go_on_with(slot, opening, handed);
+                    assert!(goes_on, "nobody has logged in anew in the meantime");
+                }
+            }
         }
     }
 
@@ -390,6 +413,7 @@ impl Thread {
     }
 }
 
+mod handing;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

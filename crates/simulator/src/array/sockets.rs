@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
 
-use front::Wires;
+use front::{Handed, Wires};
 
 use super::network::{Link, Network, Side};
 
@@ -37,6 +37,8 @@ impl Socket {
 pub(super) struct Sockets<'a> {
     pub(super) network: &'a mut Network,
     pub(super) sockets: &'a mut Vec<Option<Socket>>,
+    /// Connections that go on at the next controller.
+    pub(super) leaving: &'a mut Vec<(Link, Handed)>,
     pub(super) now: Duration,
 }
 
@@ -88,6 +90,12 @@ impl Wires for Sockets<'_> {
             }
         }
         if total == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(total) }
+    }
+
+    fn hand_over(&mut self, slot: usize, handed: Handed) {
+        if let Some(socket) = self.sockets.get_mut(slot).and_then(Option::take) {
+            self.leaving.push((socket.link, handed));
+        }
     }
 
     fn close(&mut self, slot: usize) {

@@ -48,6 +48,10 @@ pub struct Summary {
     pub crashes: u64,
     /// Processes that were killed.
     pub kills: u64,
+    /// Planned switches.
+    pub switches: u64,
+    /// Connections that have gone on after these.
+    pub handed: u64,
     /// Chores.
     pub chores: u64,
     /// Connections that were cut or have stalled.
@@ -67,6 +71,8 @@ impl std::ops::AddAssign<Summary> for Summary {
         self.answers += other.answers;
         self.crashes += other.crashes;
         self.kills += other.kills;
+        self.switches += other.switches;
+        self.handed += other.handed;
         self.chores += other.chores;
         self.cuts += other.cuts;
         self.io_count += other.io_count;
@@ -79,11 +85,11 @@ impl std::ops::AddAssign<Summary> for Summary {
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { answers, crashes, kills, chores, cuts, io_count, given_up, .. } = self;
-        let Self { several, trace, .. } = self;
+        let Self { several, switches, handed, trace, .. } = self;
         write!(
             f,
             "{answers} requests of hosts answered, {several}, {crashes} losses of power, \
-             {kills} kills, {chores} chores, {cuts} cuts and stalls of connections, \
+             {kills} kills, {switches} switches ({handed} connections went on), {chores} chores, {cuts} cuts and stalls of connections, \
              {io_count} writes and flushes, {given_up} worlds given up, trace {trace:016x}"
         )
     }

@@ -13,6 +13,7 @@
 
 mod events;
 mod inner;
+mod switching;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -131,6 +132,16 @@ impl World {
     }
 }
 
+/// What of a world is there while no array is.
+struct Parts {
+    disk: Arc<SimDisk>,
+    clock: Arc<SimClock>,
+    network: Network,
+    hosts: Box<dyn Hosts>,
+    rng: Rng,
+    begins: bool,
+}
+
 /// A world that runs.
 struct Run<'a> {
     world: &'a World,
@@ -170,8 +181,9 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        let Events { crashes, kills, chores, cuts, stalls, bad_places, failures, limits } =
+        let Events { crashes, kills, chores, cuts, stalls, bad_places, failures, limits, .. } =
             self.world.events;
+        let switches = self.world.events.switches;
         let broken_steps = self.world.trouble.broken_steps;
         let volumes = self.world.setup.volume_bytes.len() as u64;
         let inner = self.inner()?;
@@ -181,10 +193,9 @@ impl<'a> Run<'a> {
                 false => self.restart(true),
             };
         }
-        let events = [crashes, kills, chores, cuts, stalls, bad_places, failures, limits];
+        let events = [crashes, kills, chores, cuts, stalls, bad_places, failures, limits, switches];
         let usual = 10_000_u64.saturating_sub(events.iter().sum());
-        let [crashes, kills, chores, cuts, stalls, bad_places, failures, limits] = events;
-        let weights = [usual, crashes, kills, chores, cuts, stalls, bad_places, failures, limits];
+        let weights: Vec<u64> = [usual].into_iter().chain(events).collect();
         match inner.rng.weighted(&weights) {
             1 => self.restart(true),
             2 => self.restart(false),
@@ -221,6 +232,7 @@ impl<'a> Run<'a> {
                 let limits = any_limits(&mut inner.rng);
                 self.chore(Chore::Limit(volume, limits))
             }
+            9 => self.switch(),
             _ => self.usual(),
         }
     }
@@ -258,11 +270,8 @@ impl<'a> Run<'a> {
     /// The power fails, or the process is killed: all connections are gone, and the array starts
     /// anew.
     fn restart(&mut self, power_fails: bool) -> Result<(), String> {
-        const ANY: [Survival; 5] =
-            [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
         let Some(inner) = self.inner.take() else { return Err("the world is lost".into()) };
-        let Inner { disk, clock, mut network, array, mut hosts, mut rng, begins, .. } = inner;
-        let stalled = vec![Duration::ZERO; self.world.setup.threads];
+        let Inner { disk, clock, mut network, array, hosts, mut rng, begins, .. } = inner;
         drop(array);
         let now = clock.time();
         let links: Vec<Link> = network.links().collect();
@@ -274,7 +283,14 @@ impl<'a> Run<'a> {
             network.cut(link, cut, now);
             network.close(link, super::network::Side::Array, now);
         }
-        let mut power_fails = power_fails;
+        self.start_anew(Parts { disk, clock, network, hosts, rng, begins }, power_fails)
+    }
+
+    /// The array starts anew, with no connection left.
+    fn start_anew(&mut self, parts: Parts, mut power_fails: bool) -> Result<(), String> {
+        const ANY: [Survival; 5] =
+            [Survival::Nothing, Survival::All, Survival::Writes, Survival::Sectors, Survival::Torn];
+        let Parts { disk, clock, network, mut hosts, mut rng, begins } = parts;
         let array = loop {
             if power_fails {
                 self.done.crashes += 1;
@@ -296,6 +312,13 @@ impl<'a> Run<'a> {
             }
         };
         hosts.array_started();
+        self.go_on_with(Parts { disk, clock, network, hosts, rng, begins }, array);
+        Ok(())
+    }
+
+    fn go_on_with(&mut self, parts: Parts, array: Controller) {
+        let Parts { disk, clock, network, hosts, rng, begins } = parts;
+        let stalled = vec![Duration::ZERO; self.world.setup.threads];
         let (failure, broken_steps_left) = (None, None);
         self.inner = Some(Inner {
             disk,
@@ -309,7 +332,6 @@ impl<'a> Run<'a> {
             failure,
             broken_steps_left,
         });
-        Ok(())
     }
 
     /// Finishes all that is under way.

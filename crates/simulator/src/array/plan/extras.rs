@@ -19,7 +19,7 @@ type Plan = (World, host::Plan);
 type Add = fn(&mut Plan, &mut Rng);
 
 /// What a world may have, and in how many of a hundred it comes.
-const ALL: [(u64, Add); 10] = [
+const ALL: [(u64, Add); 11] = [
     (20, late_durability),
     (40, repeated_locks),
     (20, limited_volumes),
@@ -30,6 +30,7 @@ const ALL: [(u64, Add); 10] = [
     (50, patterns),
     (10, prompt_answers),
     (40, several_connections),
+    (25, planned_switches),
 ];
 
 pub(super) fn add(seed: u64, plan: &mut Plan) {
@@ -51,6 +52,11 @@ fn late_durability((world, hosts): &mut Plan, rng: &mut Rng) {
     hosts.is_durable = false;
     hosts.mix.synchronizes = rng.between(1, 12);
     hosts.mix.forced_percent = rng.below(30);
+}
+
+/// The pool changes hands, and connections go on.
+fn planned_switches((world, _): &mut Plan, rng: &mut Rng) {
+    world.events.switches = rng.between(1, 20);
 }
 
 /// Many COMPARE AND WRITE commands, whose answers are lost and which are sent again; in half of the

@@ -24,6 +24,8 @@ pub struct Events {
     pub failures: u64,
     /// … a volume gets other limits.
     pub limits: u64,
+    /// … the array leaves the pool to another one, as planned.
+    pub switches: u64,
 }
 
 /// What goes wrong with the disk.

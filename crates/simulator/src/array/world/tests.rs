@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use initiator::{Attribute, Event, Initiator, Itt, Options};
+use initiator::{Attribute, Event, Initiator, Itt, Nop, Options};
 use iscsi::Limits;
 
 use super::super::controller::TARGET_NAME;
@@ -149,6 +149,8 @@ impl Writers {
                     };
                     done.map_err(|wrong| wrong.to_string())?;
                 }
+                // Of the window, from an array that goes on with its connection.
+                Event::Nop(Nop::Told) => {}
                 other => return Err(format!("{other:?}")),
             }
         }
@@ -219,6 +221,20 @@ fn plain_hosts_get_what_some_order_of_their_commands_gives() {
     }
     eprintln!("{all}");
     assert!(all.answers > 10_000 && all.crashes > 100 && all.kills > 100, "{all}");
+}
+
+/// Hosts notice a pause, and no more: what they have sent is done once, at one array or the next.
+#[test]
+fn plain_hosts_go_on_after_planned_switches() {
+    let mut all = Summary::default();
+    for seed in 0..40 {
+        let mut world = world(seed);
+        world.events.switches = 1 + seed % 20;
+        let done = world.run(Box::new(Writers::new(seed)));
+        all += done.unwrap_or_else(|(step, reason)| panic!("seed {seed}, step {step}: {reason}"));
+    }
+    eprintln!("{all}");
+    assert!(all.answers > 10_000 && all.switches > 100 && all.handed > 100, "{all}");
 }
 
 #[test]

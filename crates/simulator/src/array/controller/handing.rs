@@ -1,0 +1,83 @@
+//! Planned switches: an array that leaves the pool, and the connections that go on at the next one.
+
+use std::sync::Arc;
+
+use front::transport;
+use target::Untold;
+
+use super::super::network::{Link, Network};
+use super::super::sockets::Sockets;
+use super::{Controller, Setup, SimClock, text};
+use crate::disk::SimDisk;
+
+/// What an array leaves behind.
+pub struct Left {
+    incarnation: u64,
+    connections: Vec<(Link, transport::Handed, Untold)>,
+}
+
+impl Left {
+    /// The connections that go on.
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        self.connections.iter().map(|(link, ..)| *link)
+    }
+}
+
+impl Controller {
+    /// It is to leave the pool to the next one.
+    pub fn give_way(&self) {
+        self.shared.hand_over_at_the_end();
+        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.stop());
+    }
+
+    /// Whether nothing is under way any more.
+    pub fn has_given_way(&self) -> bool {
+        self.threads.iter().all(|thread| thread.front.is_finished())
+    }
+
+    /// Ends it. What does not go on is closed.
+    ///
+    /// # Errors
+    /// What the array says.
+    pub fn leave(mut self, network: &mut Network, is_volatile: bool) -> Result<Left, String> {
+        let now = self.clock.time();
+        let mut leaving = Vec::new();
+        for thread in &mut self.threads {
+            let mut sockets = std::mem::take(&mut thread.sockets);
+            let mut wires = Sockets { network, sockets: &mut sockets, leaving: &mut leaving, now };
+            thread.front.hand_over(&mut wires);
+            thread.front.close_all(&mut wires);
+        }
+        while self.shared.save_next(&*self.array) {}
+        let connections = leaving.into_iter().filter_map(|(link, handed)| {
+            let untold = handed.untold(&self.shared)?;
+            Some((link, handed.connection, untold))
+        });
+        let (incarnation, connections) = (self.store.incarnation().number, connections.collect());
+        if is_volatile {
+            self.store.checkpoint().map_err(text)?;
+        }
+        Ok(Left { incarnation, connections })
+    }
+
+    /// Opens the pool that another array has left, and goes on with the connections that it had.
+    ///
+    /// # Errors
+    /// What the array says.
+    pub fn take_over(
+        disk: &Arc<SimDisk>,
+        setup: &Setup,
+        clock: &Arc<SimClock>,
+        left: Left,
+    ) -> Result<Self, String> {
+        let mut array = Self::open_as(disk, setup, clock, Some(left.incarnation))?;
+        let links: Vec<Link> = left.links().collect();
+        let known = left.connections.into_iter().map(|(_, handed, untold)| (handed, untold));
+        let expected = array.shared.expect(known.collect());
+        for (link, handed) in links.into_iter().zip(expected) {
+            let handed = handed.ok_or("what was handed over makes no sense")?;
+            array.take(link, handed.portal_tag, Some(handed));
+        }
+        Ok(array)
+    }
+}
