@@ -23,8 +23,8 @@ impl Handed {
     }
 
     /// What its host has still to be told, once all front ends have ended: till then commands may
-    /// add to that. `None` if it can't go on after all.
-    pub fn untold(&self, shared: &Shared) -> Option<Untold> {
+    /// add to that.
+    pub fn untold(&self, shared: &Shared) -> Untold {
         shared.scsi.hand_over(&self.session.nexus)
     }
 }

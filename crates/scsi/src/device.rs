@@ -154,7 +154,7 @@ impl DeviceServer {
     }
 
     /// As [`Target::hand_over`].
-    pub fn hand_over(&self, nexus: &Nexus) -> Option<target::Untold> {
+    pub fn hand_over(&self, nexus: &Nexus) -> target::Untold {
         self.target.hand_over(nexus)
     }
 

@@ -99,12 +99,14 @@ impl Queue {
 
     /// What [`Queue::to_bits`] gave; `None` if it can't have been that.
     pub(crate) fn of_bits(bits: u64) -> Option<Self> {
-        let mut queue = Self::default();
-        let nibbles = (0..16).map(|at| (bits >> (4 * at)) & 0xf).take_while(|kind| *kind > 0);
-        for kind in nibbles {
-            queue.push(*Attention::ALL.get(kind as usize - 1)?);
-        }
-        (queue.0 == bits).then_some(queue)
+        let kinds = || (0..16).map(|at| (bits >> (4 * at)) & 0xf);
+        let count = kinds().take_while(|kind| *kind > 0).count();
+        let is_known = |kind: u64| kind > 0 && kind as usize <= Attention::ALL.len();
+        let is_new = |at: usize, kind: u64| kinds().take(at).all(|other| other != kind);
+        let mut queued = kinds().take(count).enumerate();
+        let is_sound = queued.all(|(at, kind)| is_known(kind) && is_new(at, kind))
+            && kinds().skip(count).all(|kind| kind == 0);
+        is_sound.then_some(Self(bits))
     }
 
     fn collect(kinds: impl Iterator<Item = Attention>) -> Self {

@@ -13,14 +13,11 @@ use crate::target::Target;
 pub type Untold = Vec<(u64, u64)>;
 
 impl Target {
-    /// What the next owner has to know of a nexus to go on with it; `None` if its session can't:
-    /// it has a volume by RESERVE, which ends with the session (SPC-2, 5.5.1), and is not kept.
-    pub fn hand_over(&self, nexus: &Nexus) -> Option<Untold> {
-        let pending = || {
-            let queues = nexus.pending().into_iter();
-            queues.map(|(volume, queue)| (volume.0, queue.to_bits())).collect()
-        };
-        (!self.volumes().has_reserved(nexus.id())).then(pending)
+    /// What the next owner has to know of a nexus to go on with it, besides what is kept of volumes:
+    /// what it holds of these by RESERVE goes on too.
+    pub fn hand_over(&self, nexus: &Nexus) -> Untold {
+        let queues = nexus.pending().into_iter();
+        queues.map(|(volume, queue)| (volume.0, queue.to_bits())).collect()
     }
 
     /// The session of this nexus goes on here, and is about to begin. False if what it is to be told

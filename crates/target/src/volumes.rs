@@ -175,16 +175,6 @@ impl Volumes {
         }
     }
 
-    /// Whether a nexus has a volume by RESERVE.
-    pub(crate) fn has_reserved(&self, nexus: &NexusId) -> bool {
-        self.reserved.load(Ordering::Acquire) > 0
-            && self
-                .volumes
-                .read()
-                .values()
-                .any(|state| state.read().kept.exclusive.as_ref() == Some(nexus))
-    }
-
     /// The loss of a nexus: what it held by RESERVE ends. The volumes of which there is something
     /// to save.
     pub(crate) fn nexus_loss(&self, nexus: &NexusId) -> Vec<VolumeId> {

@@ -98,7 +98,7 @@ pub(super) fn send(to: &UnixStream, all: Vec<Leaving>, shared: &Shared) -> io::R
     to.set_write_timeout(Some(SILENCE_MAX))?;
     let mut count = 0;
     for Leaving { handed, stream, local, peer } in all {
-        let Some(untold) = handed.untold(&shared.front) else { continue };
+        let untold = handed.untold(&shared.front);
         let is_of_link = matches!(stream, Stream::Link(..));
         let connection = handed.connection;
         let parcel = Parcel { v: VERSION, connection, untold, local, peer, is_of_link };

@@ -49,9 +49,9 @@ impl Controller {
             thread.front.close_all(&mut wires);
         }
         while self.shared.save_next(&*self.array) {}
-        let connections = leaving.into_iter().filter_map(|(link, handed)| {
-            let untold = handed.untold(&self.shared)?;
-            Some((link, handed.connection, untold))
+        let connections = leaving.into_iter().map(|(link, handed)| {
+            let untold = handed.untold(&self.shared);
+            (link, handed.connection, untold)
         });
         let (incarnation, connections) = (self.store.incarnation().number, connections.collect());
         if is_volatile {

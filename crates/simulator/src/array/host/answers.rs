@@ -88,6 +88,8 @@ impl SimHosts {
                 }
                 Event::Nop(Nop::Answered { itt }) => drop(self.paths[at].requests.remove(&itt)),
                 Event::Nop(_) => {}
+                // To log out (RFC 7143, 11.9): the array ends, and the connection with it.
+                Event::AsyncMessage { event: 1, .. } => {}
                 other => return Err(format!("{other:?}")),
             }
         }

@@ -54,9 +54,11 @@ fn late_durability((world, hosts): &mut Plan, rng: &mut Rng) {
     hosts.mix.forced_percent = rng.below(30);
 }
 
-/// The pool changes hands, and connections go on.
-fn planned_switches((world, _): &mut Plan, rng: &mut Rng) {
+/// The pool changes hands, and connections go on. The monitors take no reservation for one that
+/// outlives its session, as those do whose session does not go on (RFC 0008).
+fn planned_switches((world, hosts): &mut Plan, rng: &mut Rng) {
     world.events.switches = rng.between(1, 20);
+    hosts.reserved_from = hosts.units.len();
 }
 
 /// Many COMPARE AND WRITE commands, whose answers are lost and which are sent again; in half of the
