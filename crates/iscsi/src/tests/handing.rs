@@ -12,6 +12,12 @@ struct Host {
     peer: Peer,
     to_send: VecDeque<u8>,
     sent_bytes: usize,
+    /// How many commands it sends.
+    commands: u32,
+    /// Whether the data of all of them is asked for, and that of the last comes only behind the
+    /// next command, as long as the window lets that begin.
+    is_late: bool,
+    late: VecDeque<Vec<u8>>,
     next_tag: u32,
     max_cmd_sn: u32,
     stat_sn: u32,
@@ -32,18 +38,32 @@ impl Host {
         let (to_send, held) = Default::default();
         let (delivered, answered) = Default::default();
         let (sent_bytes, next_tag) = (0, 1);
-        Self { peer, to_send, sent_bytes, next_tag, max_cmd_sn, stat_sn, delivered, answered, held }
+        let (commands, is_late, late) = (COMMANDS, false, VecDeque::new());
+        Self {
+            peer,
+            to_send,
+            sent_bytes,
+            commands,
+            is_late,
+            late,
+            next_tag,
+            max_cmd_sn,
+            stat_sn,
+            delivered,
+            answered,
+            held,
+        }
     }
 
     /// The next command, if the window lets it: a read, a write with all of its data, or one whose
     /// data is asked for.
     fn queue(&mut self) {
-        if self.next_tag > COMMANDS || before(self.max_cmd_sn, self.peer.cmd_sn) {
+        if self.next_tag > self.commands || before(self.max_cmd_sn, self.peer.cmd_sn) {
             return;
         }
         let tag = self.next_tag;
         self.next_tag += 1;
-        let (flags, bytes, cdb) = match tag % 3 {
+        let (flags, bytes, cdb) = match if self.is_late { 2 } else { tag % 3 } {
             0 => (0xc1, 8, 0x28),
             1 => (0xa1, 12, 0x2a),
             _ => (0xa1, 700, 0x2a),
@@ -62,7 +82,7 @@ impl Host {
                     let (tag, ttt, at) = (bhs.task_tag(), bhs.u32(20), bhs.u32(40));
                     let last = self.peer.data_out(tag, ttt, 0, at, true);
                     let data = &pattern(700)[at as usize..][..bhs.u32(44) as usize];
-                    self.to_send.extend(self.peer.bytes(last, data));
+                    self.late.push_back(self.peer.bytes(last, data));
                 }
                 opcode::DATA_IN | opcode::RESPONSE => {
                     assert_eq!((bhs.u32(24), bhs.0[3]), (self.stat_sn, 0));
@@ -83,6 +103,10 @@ impl Host {
     /// One turn of both ends, with so many bytes. Whether anything has happened.
     fn turn(&mut self, bytes: usize) -> bool {
         self.queue();
+        let can_begin = self.is_late && !before(self.max_cmd_sn, self.peer.cmd_sn);
+        while self.late.len() > usize::from(can_begin) {
+            self.to_send.extend(self.late.pop_front().unwrap_or_default());
+        }
         let some: Vec<u8> = self.to_send.iter().copied().take(bytes).collect();
         let taken = self.peer.push(&some);
         self.to_send.drain(..taken);
@@ -168,6 +192,25 @@ fn each_command_is_done_once_and_in_order_at_whatever_byte_a_connection_is_hande
             run(digests, at);
         }
     }
+}
+
+/// The data of its commands is always on its way, and new ones are always begun.
+#[test]
+fn a_host_that_goes_on_to_send_keeps_its_connection_from_nothing() {
+    let target = target();
+    let mut host = Host::new(&target, false);
+    (host.commands, host.is_late) = (u32::MAX, true);
+    for _ in 0..50 {
+        host.turn(1000);
+    }
+    assert!(host.peer.connection.begin_to_hand_over());
+    let turns = (0..1000).take_while(|_| {
+        host.turn(1000);
+        !host.peer.connection.is_settled()
+    });
+    let turns = turns.count();
+    assert!((1..1000).contains(&turns), "{turns} turns");
+    assert!(host.peer.connection.hand_over().is_some());
 }
 
 #[test]

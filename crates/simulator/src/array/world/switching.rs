@@ -33,6 +33,7 @@ impl Run<'_> {
         let before: Vec<Link> = network.links().collect();
         let is_volatile = self.world.setup.options.durability == Durability::Flush;
         let left = array.leave(&mut network, is_volatile);
+        let has_left = left.is_ok();
         let go_on: Vec<Link> = left.iter().flat_map(|left| left.links()).collect();
         let count = go_on.len() as u64;
         disk.restart();
@@ -54,6 +55,8 @@ impl Run<'_> {
                 Ok(())
             }
             Err(_) if has_failed => self.start_anew(parts, true),
+            // Without its last checkpoint, for which there was no place: as if it was killed.
+            Err(_) if !has_left => self.start_anew(parts, false),
             Err(error) => Err(format!("a switch: {error}")),
         }
     }
