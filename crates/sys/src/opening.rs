@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// kernel lets go of them only when the transfers of a process that has ended have ended, and its
 /// rings were taken down, which can take seconds on a loaded machine.
 const IN_USE_WAIT: Duration = Duration::from_secs(5);
-const IN_USE_RETRY: Duration = Duration::from_millis(10);
+const IN_USE_RETRY: Duration = Duration::from_millis(2);
 
 /// Calls `attempt` until it says something else than that another one has it, for so long.
 fn while_in_use<T>(

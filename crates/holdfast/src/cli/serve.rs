@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use api::{Access, Facts, Interface, Sources, Token};
 use serde_json::json;
@@ -99,20 +99,18 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
             failed = Some(failure);
         }
     });
+    let leaves = gives_way.load(Ordering::Acquire) && failed.is_none() && served.is_ok();
+    if leaves && !was_asked_to_end() {
+        // Its interface has to be gone before that of the next owner comes.
+        drop(manager.running.take());
+        // Hosts wait: the system takes back what is left sooner than it could be given back.
+        std::process::exit(GIVES_WAY.into());
+    }
     drop((manager, claim));
     match (failed, served) {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => Err(of_serving(error)),
-        (None, Ok(())) => Ok(end(&gives_way)),
-    }
-}
-
-/// How it ends that has served. Who gives way is started again, but not who was asked to end as
-/// well.
-fn end(gives_way: &AtomicBool) -> ExitCode {
-    match gives_way.load(Ordering::Acquire) && !was_asked_to_end() {
-        true => ExitCode::from(GIVES_WAY),
-        false => ExitCode::SUCCESS,
+        (None, Ok(())) => Ok(ExitCode::SUCCESS),
     }
 }
 

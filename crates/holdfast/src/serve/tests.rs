@@ -216,6 +216,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
         portals: [1, 2].map(|id| PortOptions { address, group: 1, id }).to_vec(),
         kept: Kept::default(),
         pair: None,
+        handed: None,
         access: access.clone(),
         luns: access.clone(),
         duties: access.clone(),

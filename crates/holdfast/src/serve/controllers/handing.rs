@@ -105,8 +105,13 @@ pub(super) fn send(to: &UnixStream, all: Vec<Leaving>, shared: &Shared) -> io::R
         send_one(to, &serde_json::to_vec(&parcel)?, stream.as_fd())?;
         count += 1;
     }
-    (&mut &*to).write_all(&0_u32.to_be_bytes())?;
+    end(to)?;
     Ok(count)
+}
+
+/// Says that this was all.
+fn end(mut to: &UnixStream) -> io::Result<()> {
+    to.write_all(&0_u32.to_be_bytes())
 }
 
 fn send_one(to: &UnixStream, parcel: &[u8], socket: BorrowedFd<'_>) -> io::Result<()> {
@@ -229,5 +234,111 @@ fn drain(from: &UnixStream, into: &mut Vec<u8>) -> io::Result<()> {
     match (&mut &*from).read_to_end(into) {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn known(received: &[u8]) -> transport::Handed {
+        transport::Handed {
+            initiator_name: "iqn.2026-01.example:a".into(),
+            isid: [1, 2, 3, 4, 5, 6],
+            tsih: 7,
+            cid: 8,
+            portal_tag: 9,
+            exp_cmd_sn: u32::MAX,
+            stat_sn: 11,
+            terms: iscsi::Terms { commands: 128, ..iscsi::Terms::default() },
+            received: received.into(),
+        }
+    }
+
+    /// A host's end, and the array's.
+    fn host() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (host, listener.accept().unwrap().0)
+    }
+
+    fn parcel(ends: (SocketAddr, SocketAddr), is_of_link: bool) -> Vec<u8> {
+        let (local, peer) = ends;
+        let (connection, untold) = (known(b"received"), vec![(3, 0x51)]);
+        let parcel = Parcel { v: VERSION, connection, untold, local, peer, is_of_link };
+        serde_json::to_vec(&parcel).unwrap()
+    }
+
+    fn ends(socket: &TcpStream) -> (SocketAddr, SocketAddr) {
+        (socket.local_addr().unwrap(), socket.peer_addr().unwrap())
+    }
+
+    #[test]
+    fn what_is_handed_over_comes_with_its_socket() {
+        let (from, to) = UnixStream::pair().unwrap();
+        let ((mut host, array), (other, silent)) = (host(), host());
+        send_one(&from, &parcel(ends(&array), false), array.as_fd()).unwrap();
+        send_one(&from, &parcel(ends(&silent), false), silent.as_fd()).unwrap();
+        end(&from).unwrap();
+        drop((array, silent, other));
+        let handed = receive(&to).unwrap().join(Vec::new());
+        assert!(handed.all.len() == 2 && !handed.is_late());
+        let first = &handed.all[0];
+        assert_eq!((&first.connection, &first.untold), (&known(b"received"), &vec![(3, 0x51)]));
+        assert_eq!(
+            (first.local, first.peer),
+            (host.peer_addr().unwrap(), host.local_addr().unwrap())
+        );
+        assert!(first.before.is_empty());
+        (&first.stream).write_all(b"answer").unwrap();
+        let mut answer = [0; 6];
+        host.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"answer");
+    }
+
+    /// Bytes of a host are in up to four places, and those for it in three.
+    #[test]
+    fn what_was_forwarded_is_put_together_in_its_order() {
+        let (from, to) = UnixStream::pair().unwrap();
+        let (mut host, array) = host();
+        let (mut own, mut owners) = UnixStream::pair().unwrap();
+        own.write_all(b"two ").unwrap();
+        owners.write_all(b"second").unwrap();
+        send_one(&from, &parcel(ends(&array), true), owners.as_fd()).unwrap();
+        // One of which nothing is known here.
+        let stranger = "192.0.2.1:1".parse().unwrap();
+        send_one(&from, &parcel((stranger, stranger), true), owners.as_fd()).unwrap();
+        end(&from).unwrap();
+        drop(owners);
+        let (local, peer) = ends(&array);
+        let (to_link, to_host) = (b"three".to_vec(), b"first ".to_vec());
+        let rest = Rest { host: array, link: own, local, peer, to_link, to_host };
+        let handed = receive(&to).unwrap().join(vec![rest]);
+        assert_eq!(handed.all.len(), 1);
+        assert_eq!(Vec::from(handed.all[0].before.clone()), b"two three");
+        let mut got = [0; 12];
+        host.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"first second");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_not_taken() {
+        let of = |bytes: &[u8], socket: bool| {
+            let (mut from, to) = UnixStream::pair().unwrap();
+            match socket {
+                true => drop(send_one(&from, bytes, to.as_fd())),
+                false => drop(from.write_all(bytes)),
+            }
+            drop(from);
+            receive(&to).is_err()
+        };
+        let (_, array) = host();
+        let sound = parcel(ends(&array), false);
+        assert!(of(&sound, true), "its end has not come");
+        assert!(of(b"{}", true) && of(b"\xff", true));
+        assert!(of(&[0, 0, 0], false) && of(&[0, 0, 0, 2, b'{', b'}'], false), "without a socket");
+        assert!(of(&u32::MAX.to_be_bytes(), false));
     }
 }

@@ -185,13 +185,16 @@ fn pollers(count: usize) -> io::Result<(Vec<Poll>, Vec<Waker>)> {
     Ok((polls, wakers))
 }
 
+/// Those that forward, and the one that keeps the link.
+type Threads = (Vec<JoinHandle<Vec<Rest>>>, JoinHandle<()>);
+
 /// Starts the threads that forward, and the one that keeps the link.
 fn start(
     relay: &Arc<Relay>,
     polls: Vec<Poll>,
     bound: &[(SocketAddr, TcpListener)],
     linked: impl FnOnce() + Send + 'static,
-) -> io::Result<(Vec<JoinHandle<Vec<Rest>>>, JoinHandle<()>)> {
+) -> io::Result<Threads> {
     let mut threads = Vec::new();
     for (index, poll) in polls.into_iter().enumerate() {
         let mut listeners = Vec::new();

@@ -126,6 +126,7 @@ fn first_lines_are_read_as_they_are_written_and_nothing_else_is() {
     let address = |text: &str| text.parse().unwrap();
     let purposes = [
         Purpose::Control { controller: Controller::Ct1, pid: 4711, version: "0.1.0".into() },
+        Purpose::Successor { generation: u64::MAX },
         Purpose::Host {
             generation: u64::MAX,
             portal: address("[fe80::ffff:ffff:ffff:ffff%4294967295]:65535"),
