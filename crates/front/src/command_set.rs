@@ -124,8 +124,8 @@ pub trait CommandSet: Send + Sync {
     /// The nexus of a session that just began, and that sees these units.
     fn enter(&self, info: &NexusInfo, luns: &Arc<LunMap>) -> Arc<Self::Nexus>;
 
-    /// The session of this connection goes on here, and is about to begin. False if what its host is
-    /// to be told makes no sense.
+    /// The session of this connection goes on here, and is about to begin. False if what its host
+    /// is to be told makes no sense.
     #[must_use]
     fn expect(&self, handed: &Handed, untold: &Untold) -> bool;
 

@@ -62,7 +62,7 @@ mod wires;
 pub use counters::Counters;
 pub use device::DeviceSnapshot;
 pub use front_end::FrontEnd;
-pub use handing::Handed;
+pub use handing::{Handed, Untold};
 pub use kept::{LoadError, TargetRecords};
 pub use mailbox::Mailbox;
 pub use managed::LunMaps;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use block::{ArrayIdentity, LunMap};
 use parking_lot::Mutex;
@@ -11,6 +11,7 @@ use store::Store;
 
 use super::command_set::{Asked, CommandSet, Commands, Nexus, Refusal, Step, Traits};
 use super::counters::Counters;
+use super::handing::{Handed, Untold};
 use super::kept::{self, LoadError, TargetRecords};
 use super::mailbox::{Mailbox, Message};
 use super::managed::LunMaps;
@@ -19,7 +20,7 @@ use super::repeated::Senders;
 use super::saver::SaverQueue;
 use super::sessions::{EndedSessions, Refusals, SessionSnapshot, Sessions};
 use super::throttle::Throttles;
-use super::transport::{ConnectionId, PortOptions, Transports};
+use super::transport::{self, ConnectionId, PortOptions, Transports};
 use super::wires::{Clock, Wake};
 
 /// What to serve, and to whom.
@@ -155,6 +156,32 @@ impl Shared {
     /// to save.
     pub fn save_next(&self, records: &dyn TargetRecords) -> bool {
         self.saver.save_next(&self.scsi, &self.mailboxes, records)
+    }
+
+    /// From the next end of front ends on connections go on in another process, where they can
+    /// ([`crate::Wires::hand_over`]).
+    pub fn hand_over_at_the_end(&self) {
+        self.hands_over.store(true, Ordering::Release);
+    }
+
+    /// What the host of such a connection has still to be told, once all front ends have ended:
+    /// till then commands may add to that.
+    pub fn untold(&self, handed: &Handed) -> Untold {
+        self.scsi.hand_over(&handed.nexus)
+    }
+
+    /// These connections of another process go on here, with what their hosts are to be told. To be
+    /// told before anything is served. `None` in the place of one that can't.
+    pub fn expect(
+        &self,
+        handed: Vec<(transport::Handed, Untold)>,
+    ) -> Vec<Option<transport::Handed>> {
+        let connections: Vec<_> = handed.iter().map(|(connection, _)| connection).collect();
+        self.transports.expect(&connections);
+        let expected = handed.into_iter().map(|(connection, untold)| {
+            CommandSet::expect(&self.scsi, &connection, &untold).then_some(connection)
+        });
+        expected.collect()
     }
 
     /// Forgets what SCSI keeps of volumes that are gone for ever: when it returns, of all that were

@@ -1,6 +1,7 @@
 //! A session: what its connections share, possibly on several threads.
 
 pub(crate) mod fence;
+mod handing;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -201,19 +202,6 @@ impl Session {
         }
     }
 
-    /// The window does not open any more, so that its initiator comes to an end with what it sends.
-    /// False if the session has had more than one connection: that stays as it is.
-    pub(crate) fn freeze(&self) -> bool {
-        let is_single = !self.has_further.load(Ordering::Acquire);
-        self.is_frozen.fetch_or(is_single, Ordering::AcqRel);
-        is_single
-    }
-
-    /// The window, in commands.
-    pub(crate) fn window(&self) -> u32 {
-        self.window
-    }
-
     /// Whether it ended: its connections have to close.
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
@@ -375,12 +363,6 @@ impl Session {
     pub(crate) fn member(&self, cid: u16) -> Option<ConnectionId> {
         let state = self.state.lock();
         state.members.iter().find(|member| member.cid == cid).map(|member| member.id)
-    }
-
-    /// The name within the session of one of its connections.
-    pub(crate) fn cid_of(&self, connection: ConnectionId) -> Option<u16> {
-        let state = self.state.lock();
-        state.members.iter().find(|member| member.id == connection).map(|member| member.cid)
     }
 
     /// Ends it: all its connections have to close.

@@ -57,10 +57,9 @@ impl FrontEnd {
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_ref().filter(|peer| !peer.lost) else { continue };
             let connection = peer.connection.hand_over();
-            let Some((connection, session)) = connection.zip(peer.session.clone()) else {
-                continue;
-            };
-            wires.hand_over(slot, Handed::new(connection, session));
+            let nexus = peer.session.as_ref().map(|session| session.nexus.clone());
+            let Some((connection, nexus)) = connection.zip(nexus) else { continue };
+            wires.hand_over(slot, Handed { connection, nexus });
             let Some(peer) = self.peers[slot].take() else { continue };
             self.places.remove(&peer.id);
             self.shared.places.lock().remove(&peer.id);

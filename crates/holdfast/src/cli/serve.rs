@@ -99,19 +99,12 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
             failed = Some(failure);
         }
     });
-    let leaves = gives_way.load(Ordering::Acquire) && failed.is_none() && served.is_ok();
-    if leaves && !was_asked_to_end() {
-        // Its interface has to be gone before that of the next owner comes.
-        drop(manager.running.take());
-        // Hosts wait: the system takes back what is left sooner than it could be given back.
-        std::process::exit(GIVES_WAY.into());
+    let ended = failed.map_or_else(|| served.map_err(of_serving), Err);
+    if ended.is_ok() && gives_way.load(Ordering::Acquire) {
+        manager.give_way();
     }
     drop((manager, claim));
-    match (failed, served) {
-        (Some(failure), _) => Err(failure),
-        (None, Err(error)) => Err(of_serving(error)),
-        (None, Ok(())) => Ok(ExitCode::SUCCESS),
-    }
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 pub(super) fn of_serving(error: ServeError) -> Failure {
@@ -207,6 +200,18 @@ impl Manager<'_> {
         self.running = Some((renewer, server, sampler, watcher, health));
         self.announce(&running.portals, api, &self.places.first().pool)?;
         tell_ready().map_err(|error| Failure::Machine(error.to_string()))
+    }
+
+    /// Ends the process, as the other controller is to have the pool, unless it was asked to end:
+    /// then it is not to be started again.
+    fn give_way(&mut self) {
+        if was_asked_to_end() {
+            return;
+        }
+        // This interface has to be gone before that of the next owner comes.
+        drop(self.running.take());
+        // Hosts wait: the system takes back what is left sooner than it could be given back.
+        std::process::exit(GIVES_WAY.into());
     }
 
     /// The certificate and its key; `None` if management is not encrypted.

@@ -2,8 +2,6 @@
 //! simulated disk. All of it is the product's; only threads, sockets, the clock and the disk are
 //! not.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,7 +17,7 @@ use store::{OpenOptions, Store};
 use super::channel::{SimChannel, Way};
 use super::chores::{Chore, Chores, volume_name};
 use super::network::{Link, Network};
-use super::sockets::{Socket, Sockets};
+use super::sockets::Sockets;
 use crate::disk::SimDisk;
 use crate::rng::Rng;
 
@@ -108,16 +106,7 @@ impl iscsi::Access for Everybody {
     }
 }
 
-/// One front end, with what a thread has beside it.
-struct Thread {
-    front: FrontEnd,
-    way: Rc<Way>,
-    woken: Flag,
-    sockets: Vec<Option<Socket>>,
-    accepted: Vec<(Link, u16, Option<transport::Handed>)>,
-    /// When its next turn is due if nothing happens.
-    due: Duration,
-}
+use thread::Thread;
 
 /// An array that runs.
 pub struct Controller {
@@ -366,55 +355,9 @@ pub fn opening(link: Link, port: u16, now: Duration, rng: &mut Rng) -> Opening {
     }
 }
 
-impl Thread {
-    fn open_accepted(&mut self, now: Duration, rng: &mut Rng) {
-        for (link, port, handed) in std::mem::take(&mut self.accepted) {
-            let socket = Socket { link, drained: Cell::new(true), clogged: Cell::new(false) };
-            let slot = match self.sockets.iter().position(Option::is_none) {
-                Some(slot) => slot,
-                None => {
-                    self.sockets.push(None);
-                    self.sockets.len() - 1
-                }
-            };
-            self.sockets[slot] = Some(socket);
-            let opening = opening(link, port, now, rng);
-            match handed {
-                None => self.front.open(slot, opening),
-                Some(handed) => {
-                    let goes_on = self.front.go_on_with(slot, opening, handed);
-                    assert!(goes_on, "nobody has logged in anew in the meantime");
-                }
-            }
-        }
-    }
-
-    fn turn(&mut self, now: Duration, wires: &mut dyn Wires) {
-        let found = self.way.take_signal();
-        let woken = self.woken.take();
-        self.front.looked(now, found || woken);
-        self.front.turn(woken, now, wires);
-        self.due = now + self.front.sleep_time();
-    }
-
-    /// Tells the front end what a poller would.
-    fn note(&mut self, network: &Network, now: Duration) {
-        for (slot, socket) in self.sockets.iter().enumerate() {
-            let Some(socket) = socket else { continue };
-            if socket.is_readable(network, now) {
-                socket.drained.set(false);
-                self.front.readable(slot, false);
-            }
-            if socket.is_writable(network) {
-                socket.clogged.set(false);
-                self.front.writable(slot);
-            }
-        }
-    }
-}
-
 mod handing;
 #[cfg(test)]
 mod tests;
+mod thread;
 #[cfg(test)]
 mod turn_tests;

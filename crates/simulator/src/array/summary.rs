@@ -89,7 +89,8 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{answers} requests of hosts answered, {several}, {crashes} losses of power, \
-             {kills} kills, {switches} switches ({handed} connections went on), {chores} chores, {cuts} cuts and stalls of connections, \
+             {kills} kills, {switches} switches ({handed} connections went on), {chores} chores, \
+             {cuts} cuts and stalls of connections, \
              {io_count} writes and flushes, {given_up} worlds given up, trace {trace:016x}"
         )
     }

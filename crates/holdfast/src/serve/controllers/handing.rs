@@ -1,10 +1,10 @@
-//! Connections of hosts that go on at the other controller when that takes the pool over as planned:
-//! the owner that gives way sends what it knows of each, with its socket, over a connection of the
-//! link of its own, and so a host notices a pause and no more.
+//! Connections of hosts that go on at the other controller when that takes the pool over as
+//! planned: the owner that gives way sends what it knows of each, with its socket, over a connection
+//! of the link of its own, and so a host notices a pause and no more.
 //!
-//! Each parcel is its length in four bytes (big endian), JSON, and a socket that comes with the first
-//! byte (`SCM_RIGHTS`, unix(7)). A length of 0 ends them: only then are they taken. Of a connection
-//! that was forwarded the owner has an end of the link; the other controller has the host's own
+//! Each parcel is its length in four bytes (big endian), JSON, and a socket that comes with the
+//! first byte (`SCM_RIGHTS`, unix(7)). A length of 0 ends them: only then are they taken. Of a
+//! connection that was forwarded the owner has an end of the link; the other controller has the host's own
 //! socket, and puts together what is on its way between both.
 
 use std::collections::VecDeque;
@@ -98,7 +98,7 @@ pub(super) fn send(to: &UnixStream, all: Vec<Leaving>, shared: &Shared) -> io::R
     to.set_write_timeout(Some(SILENCE_MAX))?;
     let mut count = 0;
     for Leaving { handed, stream, local, peer } in all {
-        let untold = handed.untold(&shared.front);
+        let untold = shared.front.untold(&handed);
         let is_of_link = matches!(stream, Stream::Link(..));
         let connection = handed.connection;
         let parcel = Parcel { v: VERSION, connection, untold, local, peer, is_of_link };

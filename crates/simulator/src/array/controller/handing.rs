@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use front::transport;
-use target::Untold;
+use front::{Untold, transport};
 
 use super::super::network::{Link, Network};
 use super::super::sockets::Sockets;
@@ -50,7 +49,7 @@ impl Controller {
         }
         while self.shared.save_next(&*self.array) {}
         let connections = leaving.into_iter().map(|(link, handed)| {
-            let untold = handed.untold(&self.shared);
+            let untold = self.shared.untold(&handed);
             (link, handed.connection, untold)
         });
         let (incarnation, connections) = (self.store.incarnation().number, connections.collect());

@@ -1,5 +1,5 @@
-//! Planned switches: the array comes to its end while hosts go on, and the next one goes on with what
-//! it has left.
+//! Planned switches: the array comes to its end while hosts go on, and the next one goes on with
+//! what it has left.
 
 use store::Durability;
 
