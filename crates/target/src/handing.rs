@@ -1,6 +1,6 @@
 //! Sessions that go on at another controller, which takes the pool over as planned. To hosts
-//! nothing is lost then, so what a nexus has still to be told goes with it; what changes is the state of
-//! paths, which each unit tells (SPC-4, 5.15.2.3).
+//! nothing is lost then, so what a nexus has still to be told goes with it; what changes is the
+//! state of paths, which each unit tells (SPC-4, 5.15.2.3).
 
 use block::VolumeId;
 

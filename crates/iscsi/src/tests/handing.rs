@@ -124,8 +124,9 @@ impl Host {
         }
         // Some wait longer than others.
         if self.held.len() > 2 || !is_busy {
-            let answer =
-                |task: TaskHandle| if task.tag % 3 == 0 { good(b"answered") } else { good(b"") };
+            let answer = |task: TaskHandle| {
+                if task.tag.is_multiple_of(3) { good(b"answered") } else { good(b"") }
+            };
             if let Some(task) = self.held.pop_front() {
                 self.peer.connection.respond(task, answer(task));
                 is_busy = true;

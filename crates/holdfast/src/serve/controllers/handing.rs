@@ -1,11 +1,11 @@
 //! Connections of hosts that go on at the other controller when that takes the pool over as
-//! planned: the owner that gives way sends what it knows of each, with its socket, over a connection
-//! of the link of its own, and so a host notices a pause and no more.
+//! planned: the owner that gives way sends what it knows of each, with its socket, over a
+//! connection of the link of its own, and so a host notices a pause and no more.
 //!
 //! Each parcel is its length in four bytes (big endian), JSON, and a socket that comes with the
 //! first byte (`SCM_RIGHTS`, unix(7)). A length of 0 ends them: only then are they taken. Of a
-//! connection that was forwarded the owner has an end of the link; the other controller has the host's own
-//! socket, and puts together what is on its way between both.
+//! connection that was forwarded the owner has an end of the link; the other controller has the
+//! host's own socket, and puts together what is on its way between both.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
