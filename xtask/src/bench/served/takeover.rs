@@ -12,15 +12,19 @@ use super::growth::{fill, wait_for_log};
 use super::table::{Goal, Line};
 use super::{Unit, plan};
 use crate::bench::array::Array;
-use crate::bench::middle_of;
 use crate::bench::options::Options;
 use crate::bench::process::{self, Programs, words};
+use crate::bench::{middle_of, number_of};
 
 /// How long hosts may be without an answer.
 const KILLED_S_MAX: f64 = 0.5;
 const SWITCHED_S_MAX: f64 = 0.1;
 /// How long both controllers may take to be ready again.
 const READY: Duration = Duration::from_secs(30);
+
+/// How long a host with a session goes on to ask, and how long before the switch it begins.
+const PROBE_S: u32 = 3;
+const PROBE_BEFORE: Duration = Duration::from_millis(700);
 
 /// How the owner ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,22 +107,47 @@ fn take_over(
             let _ = Unit::of_array(programs, array, own).load(&format!("{load} --seed {round}"));
         });
         let log_bytes = wait_for_log(array)?;
-        let start = Instant::now();
-        match end {
+        let seconds = match end {
             End::Killed => {
-                process::output(Path::new("kill"), &words(&format!("-KILL {}", owner.pid)))?;
+                let start = Instant::now();
+                kill(&owner)?;
+                answered(programs, array, other, start)?
             }
-            End::Switched => drop(array.verb("api POST /v1/controllers/switch --data {}")?),
-        }
-        let one = "--command tur --ramp 0 --commands 1";
-        // One that came at the last moment may be lost with the owner.
-        while let Err(error) = Unit::of_array(programs, array, other).load(one) {
-            ensure!(start.elapsed() < READY, "nobody has taken over: {error:#}");
-        }
-        let seconds = start.elapsed().as_secs_f64();
+            End::Switched => {
+                let probe = scope.spawn(|| longest_answer(programs, array, other));
+                thread::sleep(PROBE_BEFORE);
+                array.verb("api POST /v1/controllers/switch --data {}")?;
+                let seconds = probe.join().expect("the probe does not panic")?;
+                // The load goes on at the new owner.
+                kill(&both(array)?[0])?;
+                seconds
+            }
+        };
         load.join().expect("the load does not panic");
         Ok((seconds, log_bytes))
     })
+}
+
+fn kill(controller: &Controller) -> Result<()> {
+    let pid = words(&format!("-KILL {}", controller.pid));
+    process::output(Path::new("kill"), &pid).map(drop)
+}
+
+/// How long it takes until a host that logs in is answered.
+fn answered(programs: &Programs, array: &Array, url: &str, start: Instant) -> Result<f64> {
+    let one = "--command tur --ramp 0 --commands 1";
+    // One that came at the last moment may be lost with the owner.
+    while let Err(error) = Unit::of_array(programs, array, url).load(one) {
+        ensure!(start.elapsed() < READY, "nobody has taken over: {error:#}");
+    }
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// The longest that a host with a session waits for an answer, in seconds.
+fn longest_answer(programs: &Programs, array: &Array, url: &str) -> Result<f64> {
+    let all = format!("--command tur --ramp 0 --seconds {PROBE_S}");
+    let report = Unit::of_array(programs, array, url).load(&all)?;
+    Ok(number_of(&report, "latency_us.max")? / 1e6)
 }
 
 fn line_of(end: End, found: &[(f64, u64)]) -> Result<Line> {
