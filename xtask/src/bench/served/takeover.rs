@@ -143,11 +143,12 @@ fn answered(programs: &Programs, array: &Array, url: &str, start: Instant) -> Re
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// The longest that a host with a session waits for an answer, in seconds.
+/// The longest in which a host with a session has no answer, in seconds: but for the unit attention
+/// that its paths have changed, after which it asks again.
 fn longest_answer(programs: &Programs, array: &Array, url: &str) -> Result<f64> {
     let all = format!("--command tur --ramp 0 --seconds {PROBE_S}");
     let report = Unit::of_array(programs, array, url).load(&all)?;
-    Ok(number_of(&report, "latency_us.max")? / 1e6)
+    Ok(number_of(&report, "silence_us")? / 1e6)
 }
 
 fn line_of(end: End, found: &[(f64, u64)]) -> Result<Line> {
