@@ -16,5 +16,11 @@ def test_volumes_in_volume_groups(management, play):
     assert management.rest("volume-groups", filter="name='team*'") == []
 
 
+def test_volumes_in_pods(management, play):
+    play(MORE / "pods.yml")
+    assert management.rest("volumes", filter="name='foo*'") == []
+    assert management.rest("pods", filter="name='foo*'") == []
+
+
 def test_what_there_is_not_fails_plainly(play):
     play(MORE / "refused.yml")

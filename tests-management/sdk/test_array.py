@@ -81,7 +81,6 @@ def test_ports_and_controllers(management, client):
 
 def test_what_there_is_none_of(client):
     for ask in (
-        client.get_pods,
         client.get_array_connections,
         client.get_offloads,
         client.get_protection_groups_targets,
@@ -105,11 +104,6 @@ def test_what_there_is_none_of(client):
     assert one(client.get_smtp_servers()).relay_host == ""
     assert one(client.get_container_default_protections()).default_protections == []
     assert len(good(client.get_array_connections_connection_key())) == 1
-    refused(client.get_pods(names=["pod1"]), "pod1 does not exist.")
-    refused(
-        client.post_pods(names=["pod1"], pod=flasharray.PodPost()),
-        "Pods: not supported by this array.",
-    )
     calls_home = flasharray.Support(phonehome_enabled=True)
     refused(
         client.patch_support(support=calls_home),

@@ -23,6 +23,7 @@ mod largest;
 mod memory;
 mod metrics;
 mod notifications;
+mod pods;
 mod quiet;
 mod rest;
 mod rest_groups;

@@ -9,6 +9,8 @@ mod codes;
 use block::VolumeError;
 use store::StoreError;
 
+use crate::container_kind::ContainerKind;
+
 /// The kind of a refusal, from which a management protocol derives its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -48,18 +50,21 @@ pub enum Error {
         "Volume {0} has been destroyed. Recover it, or eradicate it to free its name and its space."
     )]
     VolumeDestroyed(String),
-    /// A volume group has this name.
-    #[error("Volume group already exists: {0}. Choose another name.")]
-    VolumeGroupExists(String),
-    /// No volume group has this name.
-    #[error("Volume group does not exist: {0}. The list of volume groups shows their names.")]
-    NoSuchVolumeGroup(String),
-    /// The volume group is destroyed, and not eradicated yet.
+    /// A volume group or a pod has this name.
+    #[error("{0} already exists: {1}. Choose another name.")]
+    ContainerExists(ContainerKind, String),
+    /// No volume group, or no pod, has this name.
+    #[error("{0} does not exist: {1}. The list of {all} shows their names.", all = .0.plural())]
+    NoSuchContainer(ContainerKind, String),
+    /// The volume group or the pod is destroyed, and not eradicated yet.
     #[error(
-        "Volume group {0} has been destroyed. Recover it, or eradicate it to free its name and the \
-         space of its volumes."
+        "{0} {1} has been destroyed. Recover it, or eradicate it to free its name and the space of \
+         its volumes."
     )]
-    VolumeGroupDestroyed(String),
+    ContainerDestroyed(ContainerKind, String),
+    /// The volume group or the pod has volumes, and they were not asked to end with it.
+    #[error("{0} {1} has volumes. Destroy or move them first, or have them end with it.")]
+    ContainerNotEmpty(ContainerKind, String),
     /// A snapshot of the volume has this name.
     #[error("Snapshot already exists: {0}. Choose another suffix.")]
     SnapshotExists(String),

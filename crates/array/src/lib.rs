@@ -10,7 +10,7 @@
 //!
 //! * `protection`: groups of volumes, their snapshots, schedules and retention, and eradication
 //!   when it is due,
-//! * `volumes`: volumes, volume groups, clones and snapshots, from being made to their end,
+//! * `volumes`: volumes, volume groups, pods, clones and snapshots, from being made to their end,
 //! * `access`: hosts, host groups and connections; `management`: users, alerts and who is told of
 //!   them, settings, tags, reports of the lab; `kept`: what is stored for the target; `pool`:
 //!   space, integrity and reduction,
@@ -22,11 +22,13 @@
 //! * `objects`: the objects as they are stored,
 //! * `values`: what they are made of: names, identifiers, credentials, limits, schedules,
 //! * [`backing`]: what is needed of the store,
-//! * [`error`]: why a change is refused.
+//! * [`error`]: why a change is refused,
+//! * `container_kind`: what holds volumes by their names.
 
 mod access;
 mod array;
 pub mod backing;
+mod container_kind;
 pub mod error;
 mod kept;
 mod management;
@@ -50,10 +52,12 @@ pub use access::{
 pub use array::distinct::CHANGES_MAX;
 pub use array::{Array, Counts};
 pub use backing::{Accounted, Backing, Optimized, Scrubbed};
+pub use container_kind::ContainerKind;
 pub use error::{Error, Kind};
 pub use objects::alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severity, Told};
 pub use objects::audit::{AuditEntry, Deed};
 pub use objects::connections::{CONNECTIONS_SHOWN_MAX, LUN_MAX, LUN_MIN};
+pub use objects::containers::{CONTAINER_VOLUMES_MAX, CONTAINERS_MAX};
 pub use objects::groups::{GROUP_MEMBERS_MAX, GROUPS_MAX};
 pub use objects::host_groups::HOST_GROUPS_MAX;
 pub use objects::hosts::{HOSTS_MAX, INITIATORS_PER_HOST_MAX};
@@ -68,7 +72,6 @@ pub use objects::tags::{TAGS_MAX, Tag, TagFilter, Tagged};
 pub use objects::users::{
     NewToken, PasswordHash, Role, TokenHash, TokenInfo, UserInfo, UserUpdate,
 };
-pub use objects::volume_groups::{VOLUME_GROUP_VOLUMES_MAX, VOLUME_GROUPS_MAX};
 pub use objects::volumes::VOLUMES_MAX;
 pub use objects::{alerts, audit, lab_reports, settings, tags, users};
 pub use pool::{
@@ -80,11 +83,12 @@ pub use salvaged::{SalvagedObject, SalvagedObjects, salvaged_objects};
 pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use tables::host_states::REGISTRATIONS_MAX;
 pub use values::chap::{Chap, ChapChange, ChapUser, Secret};
+pub use values::container::ContainerName;
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
     GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, SyslogServerName,
-    TokenName, UserName, VolumeGroupName, VolumeName,
+    TokenName, UserName, VolumeName,
 };
 pub use values::personality::Personality;
 pub use values::receivers::{MailAddress, SyslogProtocol, SyslogUri};
@@ -95,6 +99,6 @@ pub use values::space::SpaceThresholds;
 pub use values::text::shown;
 pub use values::{chap, identity, limits, name, personality, retention, schedule, space};
 pub use volumes::{
-    Looked, NewCopy, NewSnapshots, NewVolume, SnapshotFilter, SnapshotGlance, SnapshotInfo,
-    SnapshotSource, SourceInfo, VolumeGroupInfo, VolumeInfo, VolumeUpdate,
+    ContainerInfo, Looked, NewCopy, NewSnapshots, NewVolume, Placed, SnapshotFilter,
+    SnapshotGlance, SnapshotInfo, SnapshotSource, SourceInfo, VolumeInfo, VolumeUpdate,
 };

@@ -15,6 +15,7 @@ mod kept;
 mod lists;
 mod names;
 mod people;
+mod pods;
 mod receivers;
 mod routes;
 mod snapshots;
@@ -110,6 +111,7 @@ fn rows(report: &mut Report, world: &World) -> Option<kept::Kept> {
     people::all(report, world);
     receivers::all(report, world);
     volume_groups::all(report, world);
+    pods::all(report, world);
     lists::all(report, world);
     system::all(report, world);
     connections::ended(report, world);

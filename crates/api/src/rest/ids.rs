@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Alert = 3,
     /// A volume group.
     VolumeGroup = 4,
+    /// A pod.
+    Pod = 5,
 }
 
 /// Makes and reads the ids of one array.

@@ -50,14 +50,11 @@ const NONE: &[(&str, &str, bool)] = &[
     ("network-interfaces/performance", "Counters of single interfaces", false),
     ("network-interfaces/port-details", "Transceivers of ports", false),
     ("offloads", "Offload targets", true),
-    ("pods", "Pods", true),
-    ("pods/arrays", "Pods", true),
-    ("pods/performance", "Pods", false),
-    ("pods/performance/by-array", "Pods", false),
-    ("pods/performance/replication", "Pods", false),
-    ("pods/performance/replication/by-array", "Pods", false),
-    ("pods/space", "Pods", false),
-    ("pods/tags", "Pods", false),
+    ("pods/performance", "Activity of pods", false),
+    ("pods/performance/by-array", "Activity of pods", false),
+    ("pods/performance/replication", "Activity of pods", false),
+    ("pods/performance/replication/by-array", "Activity of pods", false),
+    ("pods/tags", "Tags of pods", false),
     ("pod-replica-links", "Replication", true),
     ("pod-replica-links/lag", "Replication", false),
     ("pod-replica-links/performance/replication", "Replication", false),
@@ -119,7 +116,7 @@ const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
 
 /// Objects of which there is exactly one, which says that the feature is off: path, name, and the
 /// object. Clients try to set it up.
-fn single() -> [(&'static str, &'static str, Value); 8] {
+fn single() -> [(&'static str, &'static str, Value); 7] {
     let none = json!({});
     [
         (
@@ -132,12 +129,6 @@ fn single() -> [(&'static str, &'static str, Value); 8] {
             "array-connections/connection-key",
             "Replication to other arrays",
             json!({"connection_key": ""}),
-        ),
-        // Belongs to the array itself, which has no name in this list: clients expect an empty one.
-        (
-            "container-default-protections",
-            "Default protection",
-            json!({"name": "", "type": "", "default_protections": []}),
         ),
         ("smi-s", "SMI-S", json!({"slp_enabled": false, "wbem_https_enabled": false})),
         (

@@ -45,6 +45,7 @@ mod alerts;
 mod arrays;
 mod audits;
 mod connections;
+mod containers;
 pub mod filter;
 mod hardware;
 mod host_groups;
@@ -59,6 +60,8 @@ mod performance;
 mod performance_by_array;
 mod performance_groups;
 mod performance_lists;
+mod pod_parts;
+mod pods;
 mod port_initiators;
 mod project;
 mod protected;
@@ -197,7 +200,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
             protection_group_snapshots::eradicate
         ))
         .merge(notification_routes())
-        .merge(volume_group_routes())
+        .merge(container_routes())
         .merge(group_routes())
         .merge(lists::routes())
 }
@@ -213,10 +216,15 @@ fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(servers::try_out))
 }
 
-/// The routes of volume groups.
-fn volume_group_routes() -> OpenApiRouter<Arc<Interface>> {
-    use volume_groups as groups;
+/// The routes of volume groups and pods.
+fn container_routes() -> OpenApiRouter<Arc<Interface>> {
+    use {pod_parts as parts, volume_groups as groups};
     OpenApiRouter::new()
+        .routes(routes!(pods::list, pods::create, pods::change, pods::eradicate))
+        .routes(routes!(pods::list_space))
+        .routes(routes!(parts::list_arrays, parts::stretch_arrays, parts::unstretch_arrays))
+        .routes(routes!(parts::list_members, parts::stretch_members, parts::unstretch_members))
+        .routes(routes!(parts::list_protections, parts::change_protections))
         .routes(routes!(groups::list, groups::create, groups::change, groups::eradicate))
         .routes(routes!(groups::list_volumes))
         .routes(routes!(groups::list_of_volumes))

@@ -8,7 +8,7 @@
 //! look for, [`sentence`] is exactly the sentence that they know, and the name is in the context.
 //! All other messages are those of [`array::Error`].
 
-use array::Kind;
+use array::{ContainerKind, Kind};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -152,9 +152,14 @@ fn sentence(error: &array::Error) -> Option<&'static str> {
         Error::NoSuchHost(_) => "Host does not exist.",
         Error::HostGroupExists(_) => "Host group already exists.",
         Error::NoSuchHostGroup(_) => "Host group does not exist.",
-        Error::VolumeGroupExists(_) => "Volume group already exists.",
-        Error::NoSuchVolumeGroup(_) => "Volume group does not exist.",
-        Error::VolumeGroupDestroyed(_) => "Volume group has been destroyed.",
+        Error::ContainerExists(ContainerKind::VolumeGroup, _) => "Volume group already exists.",
+        Error::NoSuchContainer(ContainerKind::VolumeGroup, _) => "Volume group does not exist.",
+        Error::ContainerDestroyed(ContainerKind::VolumeGroup, _) => {
+            "Volume group has been destroyed."
+        }
+        Error::ContainerExists(ContainerKind::Pod, _) => "Pod already exists.",
+        Error::NoSuchContainer(ContainerKind::Pod, _) => "Pod does not exist.",
+        Error::ContainerDestroyed(ContainerKind::Pod, _) => "Pod has been destroyed.",
         Error::ConnectionExists { .. } => "Connection already exists.",
         Error::NoSuchConnection { .. } => "Connection does not exist.",
         _ => return None,
@@ -182,9 +187,10 @@ fn subject(error: &array::Error) -> &str {
         | Error::GroupDestroyed(name)
         | Error::HostExists(name)
         | Error::NoSuchHost(name)
-        | Error::VolumeGroupExists(name)
-        | Error::NoSuchVolumeGroup(name)
-        | Error::VolumeGroupDestroyed(name)
+        | Error::ContainerExists(_, name)
+        | Error::NoSuchContainer(_, name)
+        | Error::ContainerDestroyed(_, name)
+        | Error::ContainerNotEmpty(_, name)
         | Error::HostGroupExists(name)
         | Error::NoSuchHostGroup(name)
         | Error::HostGroupNotEmpty(name)

@@ -3,25 +3,25 @@
 //!
 //! Limits and priorities of a whole group are not supported; those of volumes are their own.
 
-use std::sync::Arc;
-
-use array::{VolumeGroupInfo, VolumeGroupName, VolumesSpace};
+use array::{ContainerInfo, ContainerKind, ContainerName};
 use axum::extract::State;
 use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::containers::{find, list_members, listed, name_of, new_names, space_of};
 use super::ids::{Ids, Kind};
-use super::members::{MemberParams, Members, Only, RestMember};
+use super::members::{MemberParams, RestMember};
 use super::qos::{QosPatch, RestQos};
 use super::space::RestJointSpace;
 use super::volume_parts::RestPriority;
-use super::volume_places::name_of;
 use super::{
-    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
-    Query, Refusals, Refused, Selection, SelectionParams, answer, each,
+    Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, MaybeNamed, Named, Query,
+    Refusals, Refused, Selection, SelectionParams, answer, each,
 };
 use crate::{Interface, Shared};
+
+const KIND: ContainerKind = ContainerKind::VolumeGroup;
 
 /// A volume group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -47,12 +47,8 @@ pub struct RestVolumeGroup {
 }
 
 impl RestVolumeGroup {
-    fn new(interface: &Interface, ids: Ids, group: VolumeGroupInfo) -> Self {
+    fn new(interface: &Interface, ids: Ids, group: ContainerInfo) -> Self {
         let left = |due: u64| due.saturating_sub((interface.now_ms)());
-        // One group has few volumes, so the sum is bounded.
-        let mut sums = interface.array.space_sums(array::VOLUME_GROUP_VOLUMES_MAX);
-        // One that ends meanwhile has nothing.
-        let space = sums.of_volume_group(&group.name).unwrap_or_else(|_| VolumesSpace::default());
         Self {
             id: ids.id(Kind::VolumeGroup, group.id),
             destroyed: group.eradicate_ms.is_some(),
@@ -63,13 +59,13 @@ impl RestVolumeGroup {
                 priority_adjustment_value: 0,
             },
             qos: VolumeLimits::NONE.into(),
-            space: space.into(),
+            space: space_of(interface, KIND, &group),
             volume_count: group.volumes.len(),
             name: group.name,
         }
     }
 
-    fn all(interface: &Interface, groups: Vec<VolumeGroupInfo>) -> Vec<Self> {
+    fn all(interface: &Interface, groups: Vec<ContainerInfo>) -> Vec<Self> {
         let ids = Ids::of(&interface.array);
         groups.into_iter().map(|group| Self::new(interface, ids, group)).collect()
     }
@@ -85,45 +81,6 @@ impl Listed for RestVolumeGroup {
     }
 }
 
-/// A group that is destroyed or not, as requested. If it does not match, it is refused as
-/// nonexistent: clients take an empty list for a success.
-pub(super) fn find(
-    interface: &Interface,
-    name: &str,
-    destroyed: Option<bool>,
-) -> Result<VolumeGroupInfo, array::Error> {
-    let group = interface.array.volume_group(name)?;
-    match destroyed {
-        Some(destroyed) if destroyed != group.eradicate_ms.is_some() => {
-            Err(array::Error::NoSuchVolumeGroup(group.name))
-        }
-        _ => Ok(group),
-    }
-}
-
-/// The groups that a query asks for, as they are shown.
-async fn listed<T: Listed + Clone>(
-    interface: Arc<Interface>,
-    mut query: Query,
-    show: impl Fn(&Interface, Vec<VolumeGroupInfo>) -> Vec<T> + Send + 'static,
-) -> Answer {
-    let selection = Selection::take_with_destroyed(&mut query)?;
-    let listing = Listing::take(&mut query)?;
-    query.end()?;
-    answer(interface, move |interface| {
-        let destroyed = selection.destroyed;
-        if !selection.is_empty() {
-            let names = selection.names(|id| name_of(interface, id))?;
-            let found = each(&names, |name| Ok(find(interface, name, destroyed)?))?;
-            return listing.all(&show(interface, found));
-        }
-        listing.pieces(|after, limit| {
-            Ok(show(interface, interface.array.volume_groups(after, destroyed, limit)))
-        })
-    })
-    .await
-}
-
 /// Lists all volume groups, or some.
 #[utoipa::path(
     get,
@@ -133,7 +90,7 @@ async fn listed<T: Listed + Clone>(
     responses((status = 200, body = ItemsOf<RestVolumeGroup>), Refusals)
 )]
 pub(super) async fn list(State(interface): Shared, query: Query) -> Answer {
-    listed(interface, query, RestVolumeGroup::all).await
+    listed(interface, KIND, query, RestVolumeGroup::all).await
 }
 
 /// An adjustment of a priority.
@@ -204,10 +161,8 @@ pub(super) async fn create(
     query.end()?;
     check(asked.qos, asked.priority_adjustment)?;
     answer(interface, move |interface| {
-        let names = each(&names, |name| {
-            VolumeGroupName::new(name).map_err(|error| Refused::about(name, &error))
-        })?;
-        let made = interface.array.create_volume_groups(names, (interface.now_ms)())?;
+        let names = new_names(KIND, &names)?;
+        let made = interface.array.create_containers(names, (interface.now_ms)())?;
         Items::of(RestVolumeGroup::all(interface, made))
     })
     .await
@@ -237,16 +192,18 @@ pub(super) async fn change(
     check(qos, priority_adjustment)?;
     answer(interface, move |interface| {
         let array = &interface.array;
-        let names = selection.names(|id| name_of(interface, id))?;
+        let names = selection.names(|id| name_of(interface, KIND, id))?;
         let changed = match (destroyed, name) {
-            (Some(true), _) => array.destroy_volume_groups(&names, (interface.now_ms)())?,
-            (Some(false), _) => array.recover_volume_groups(&names)?,
-            (None, None) => each(&names, |name| Ok(find(interface, name, Some(false))?))?,
+            (Some(true), _) => {
+                array.destroy_containers(KIND, &names, true, (interface.now_ms)())?
+            }
+            (Some(false), _) => array.recover_containers(KIND, &names)?,
+            (None, None) => each(&names, |name| Ok(find(interface, KIND, name, Some(false))?))?,
             (None, Some(new_name)) => {
                 let [name] = &names[..] else {
                     return Err(Refused::bad("names", "Only one at a time can get a new name."));
                 };
-                vec![array.rename_volume_group(name, VolumeGroupName::new(&new_name)?)?]
+                vec![array.rename_container(name, ContainerName::new(KIND, &new_name)?)?]
             }
         };
         Items::of(RestVolumeGroup::all(interface, changed))
@@ -266,30 +223,11 @@ pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Ans
     let selection = Selection::required(&mut query)?;
     query.end()?;
     answer(interface, move |interface| {
-        let names = selection.names(|id| name_of(interface, id))?;
-        interface.array.eradicate_volume_groups(&names)?;
+        let names = selection.names(|id| name_of(interface, KIND, id))?;
+        interface.array.eradicate_containers(KIND, &names, true)?;
         Items::of(names.into_iter().map(|name| Named { name }))
     })
     .await
-}
-
-/// The pairs of a group and a volume of it that is not destroyed.
-fn members(interface: &Interface, members: &Members) -> Result<Vec<RestMember>, Refused> {
-    let groups = members.groups.names(|id| name_of(interface, id))?;
-    let volumes = members.members.names(|id| super::volumes::name_of(interface, id))?;
-    let found = match groups.is_empty() {
-        true => interface.array.volume_groups(None, Some(false), array::VOLUME_GROUPS_MAX),
-        false => each(&groups, |name| Ok(find(interface, name, None)?))?,
-    };
-    let only = Only::of(&volumes);
-    let pairs = found.into_iter().map(|group| RestMember::all(&group.name, group.volumes, &only));
-    Ok(pairs.flatten().collect())
-}
-
-async fn list_members(interface: Arc<Interface>, mut query: Query) -> Answer {
-    let (asked, listing) = (Members::take(&mut query)?, Listing::take(&mut query)?);
-    query.end()?;
-    answer(interface, move |interface| listing.all(&members(interface, &asked)?)).await
 }
 
 /// Lists the volumes of volume groups.
@@ -301,7 +239,7 @@ async fn list_members(interface: Arc<Interface>, mut query: Query) -> Answer {
     responses((status = 200, body = ItemsOf<RestMember>), Refusals)
 )]
 pub(super) async fn list_volumes(State(interface): Shared, query: Query) -> Answer {
-    list_members(interface, query).await
+    list_members(interface, KIND, query).await
 }
 
 /// Lists the volume groups of volumes.
@@ -313,7 +251,7 @@ pub(super) async fn list_volumes(State(interface): Shared, query: Query) -> Answ
     responses((status = 200, body = ItemsOf<RestMember>), Refusals)
 )]
 pub(super) async fn list_of_volumes(State(interface): Shared, query: Query) -> Answer {
-    list_members(interface, query).await
+    list_members(interface, KIND, query).await
 }
 
 /// The space of a volume group.
@@ -353,5 +291,5 @@ pub(super) async fn list_space(State(interface): Shared, query: Query) -> Answer
         let all = RestVolumeGroup::all(interface, groups).into_iter();
         all.map(RestVolumeGroupSpace::from).collect()
     };
-    listed(interface, query, show).await
+    listed(interface, KIND, query, show).await
 }

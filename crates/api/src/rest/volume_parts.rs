@@ -1,6 +1,6 @@
 //! Parts of a volume in the terms of REST 2.x.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The object that a volume or a snapshot was made from; `{}` if it was made empty.
@@ -21,4 +21,14 @@ pub struct RestPriority {
     pub priority_adjustment_operator: String,
     /// 0.
     pub priority_adjustment_value: i32,
+}
+
+/// A reference to another object.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its id, instead.
+    pub id: Option<String>,
 }

@@ -1,49 +1,66 @@
-//! Which volume group a volume is to be in.
+//! Which volume group or pod a volume is to be in.
 
-use array::{VolumeGroupName, VolumeName};
+use array::{ContainerKind, ContainerName, Placed, VolumeName};
 
 use super::Refused;
-use super::ids::{Ids, Kind};
+use super::containers::name_of;
+use super::volume_parts::Reference;
 use crate::Interface;
 
-/// The name of the volume group with this id.
-pub(super) fn name_of(interface: &Interface, id: &str) -> Option<String> {
-    let number = Ids::of(&interface.array).number(Kind::VolumeGroup, id)?;
-    interface.array.volume_group_name(number)
-}
-
-/// A new name of the volume that is named. Without a group it stays in that of the volume.
+/// A new name of the volume that is named. Without a container it stays in that of the volume.
 pub(super) fn new_name(
     interface: &Interface,
     names: &[String],
     new_name: &str,
 ) -> Result<VolumeName, Refused> {
     let name = VolumeName::new(new_name)?;
-    let ([old], None) = (names, name.group()) else { return Ok(name) };
+    let ([old], None) = (names, name.container()) else { return Ok(name) };
     let old = interface.array.volume(old)?.name;
-    let group = old.split_once('/').map(|(group, _)| VolumeGroupName::new(group)).transpose()?;
-    Ok(name.within(group.as_ref()))
+    let container = ContainerKind::split(&old);
+    let container = container.map(|(kind, name, _)| ContainerName::new(kind, name)).transpose()?;
+    Ok(name.within(container.as_ref()))
 }
 
-/// The volume group that a reference names; `None` if its name is empty.
-pub(super) fn group_of(
+/// Where the references of a request put volumes: at most one of them may be given.
+pub(super) fn placed(
     interface: &Interface,
-    name: Option<String>,
-    id: Option<String>,
-) -> Result<Option<VolumeGroupName>, Refused> {
+    volume_group: Option<Reference>,
+    pod: Option<Reference>,
+) -> Result<Option<Placed>, Refused> {
+    match (volume_group, pod) {
+        (Some(_), Some(_)) => {
+            let text = "A volume is in a volume group or in a pod: give one of them.";
+            Err(Refused::bad("pod", text))
+        }
+        (Some(group), None) => within(interface, ContainerKind::VolumeGroup, group).map(Some),
+        (None, Some(pod)) => within(interface, ContainerKind::Pod, pod).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The container that a reference names; out of those of its kind if its name is empty.
+fn within(
+    interface: &Interface,
+    kind: ContainerKind,
+    Reference { name, id }: Reference,
+) -> Result<Placed, Refused> {
+    let field = match kind {
+        ContainerKind::VolumeGroup => "volume_group",
+        ContainerKind::Pod => "pod",
+    };
     let name = match (name, id) {
         (Some(name), None) => name,
-        (None, Some(id)) => name_of(interface, &id)
+        (None, Some(id)) => name_of(interface, kind, &id)
             .ok_or_else(|| Refused::bad(&id, format!("The id does not exist: {id}.")))?,
         _ => {
-            let text = "A volume group has either a `name` or an `id`.";
-            return Err(Refused::bad("volume_group", text));
+            let text = format!("A {} has either a `name` or an `id`.", kind.one());
+            return Err(Refused::bad(field, text));
         }
     };
     if name.is_empty() {
-        return Ok(None);
+        return Ok(Placed::OutOf(kind));
     }
-    // A group that is not there may have a name that none can have.
-    let name = interface.array.volume_group(&name)?.name;
-    Ok(Some(VolumeGroupName::new(&name)?))
+    // One that is not there may have a name that none can have.
+    let name = interface.array.container(kind, &name)?.name;
+    Ok(Placed::Within(ContainerName::new(kind, &name)?))
 }

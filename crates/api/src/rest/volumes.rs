@@ -1,6 +1,6 @@
 //! `volumes`.
 
-use array::{NewCopy, NewVolume, Reduction, VolumeInfo, VolumeName, VolumeUpdate};
+use array::{ContainerKind, NewCopy, NewVolume, Reduction, VolumeInfo, VolumeName, VolumeUpdate};
 use axum::extract::State;
 use block::{LogicalBlockSize, VolumeLimits};
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::ids::{Ids, Kind};
 use super::qos::{QosPatch, RestQos};
 use super::space::RestSpace;
-use super::volume_parts::{RestPriority, RestSource};
-use super::volume_places::{group_of, new_name};
+use super::volume_parts::{Reference, RestPriority, RestSource};
+use super::volume_places::{new_name, placed};
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, Named,
     Query, Refusals, Refused, Selection, SelectionParams, answer, each,
@@ -56,7 +56,7 @@ pub struct RestVolume {
     pub host_encryption_key_status: String,
     /// Protocol endpoint; always `{}` (not supported).
     pub protocol_endpoint: MaybeNamed,
-    /// Its pod; always `{}` (not supported).
+    /// Its pod; `{}` if it is in none.
     pub pod: MaybeNamed,
     /// Its volume group; `{}` if it is in none.
     pub volume_group: MaybeNamed,
@@ -65,7 +65,12 @@ pub struct RestVolume {
 impl RestVolume {
     pub(crate) fn new(interface: &Interface, ids: Ids, volume: VolumeInfo) -> Self {
         let left = |due: u64| due.saturating_sub((interface.now_ms)());
-        let group = volume.name.split_once('/').map(|(group, _)| group.to_owned());
+        let container = |wanted| {
+            let found = ContainerKind::split(&volume.name).filter(|(kind, ..)| *kind == wanted);
+            MaybeNamed { name: found.map(|(_, name, _)| name.to_owned()) }
+        };
+        let (pod, volume_group) =
+            (container(ContainerKind::Pod), container(ContainerKind::VolumeGroup));
         Self {
             id: ids.id(Kind::Volume, volume.id.0),
             name: volume.name,
@@ -96,8 +101,8 @@ impl RestVolume {
             }),
             host_encryption_key_status: "none".into(),
             protocol_endpoint: MaybeNamed::default(),
-            pod: MaybeNamed::default(),
-            volume_group: MaybeNamed { name: group },
+            pod,
+            volume_group,
         }
     }
 }
@@ -186,16 +191,6 @@ pub struct VolumePost {
     pub subtype: Option<String>,
     /// Limits on what hosts do with it.
     pub qos: Option<QosPatch>,
-}
-
-/// A reference to another object.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Reference {
-    /// Its name.
-    pub name: Option<String>,
-    /// Its id, instead.
-    pub id: Option<String>,
 }
 
 /// Parameters of new volumes, for the description.
@@ -301,11 +296,13 @@ fn source_name(
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePatch {
-    /// A new name, for one volume only. `GROUP/NAME` puts it into a volume group; a name without a
-    /// group leaves it in its own.
+    /// A new name, for one volume only. `GROUP/NAME` puts it into a volume group, `POD::NAME` into
+    /// a pod; a name without either leaves it where it is.
     pub name: Option<String>,
     /// The volume group to put them into; with an empty name, none. They keep their own names.
     pub volume_group: Option<Reference>,
+    /// The pod to put them into; with an empty name, none. They keep their own names.
+    pub pod: Option<Reference>,
     /// A new size in bytes; a smaller one needs the parameter `truncate`.
     pub provisioned: Option<u64>,
     /// `true` destroys, `false` recovers; no other field may be given.
@@ -340,11 +337,15 @@ pub(super) async fn change(
     let selection = Selection::required(&mut query)?;
     let truncate = query.flag("truncate")?.unwrap_or(false);
     query.end()?;
-    let VolumePatch { name, volume_group, provisioned, destroyed, qos } = asked;
-    let is_placed = name.is_some() || volume_group.is_some();
+    let VolumePatch { name, volume_group, pod, provisioned, destroyed, qos } = asked;
+    let is_moved = volume_group.is_some() || pod.is_some();
+    let is_placed = name.is_some() || is_moved;
     let is_more = is_placed || provisioned.is_some() || qos.is_some();
-    if name.is_some() && volume_group.is_some() {
-        return Err(Refused::bad("volume_group", "Give `name` or `volume_group`, not both."));
+    if name.is_some() && is_moved {
+        return Err(Refused::bad(
+            "name",
+            "Give `name` or where to put them (`volume_group`, `pod`), not both.",
+        ));
     }
     if destroyed.is_some() && is_more {
         return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
@@ -361,9 +362,7 @@ pub(super) async fn change(
             None => {
                 let update = VolumeUpdate {
                     name: name.map(|name| new_name(interface, &names, &name)).transpose()?,
-                    group: volume_group
-                        .map(|group| group_of(interface, group.name, group.id))
-                        .transpose()?,
+                    placed: placed(interface, volume_group, pod)?,
                     size_bytes: provisioned,
                     truncate,
                     limits: qos.unwrap_or_default().change(),

@@ -1,6 +1,7 @@
 //! What programs know errors by.
 
 use super::{Error, Kind};
+use crate::container_kind::ContainerKind;
 
 impl Error {
     /// The code, for programs. Stable.
@@ -10,9 +11,19 @@ impl Error {
             Self::VolumeExists(_) => "volume_exists",
             Self::NoSuchVolume(_) => "no_such_volume",
             Self::VolumeDestroyed(_) => "volume_destroyed",
-            Self::VolumeGroupExists(_) => "volume_group_exists",
-            Self::NoSuchVolumeGroup(_) => "no_such_volume_group",
-            Self::VolumeGroupDestroyed(_) => "volume_group_destroyed",
+            Self::ContainerExists(kind, _) => match kind {
+                ContainerKind::VolumeGroup => "volume_group_exists",
+                ContainerKind::Pod => "pod_exists",
+            },
+            Self::NoSuchContainer(kind, _) => match kind {
+                ContainerKind::VolumeGroup => "no_such_volume_group",
+                ContainerKind::Pod => "no_such_pod",
+            },
+            Self::ContainerDestroyed(kind, _) => match kind {
+                ContainerKind::VolumeGroup => "volume_group_destroyed",
+                ContainerKind::Pod => "pod_destroyed",
+            },
+            Self::ContainerNotEmpty(..) => "not_empty",
             Self::SnapshotExists(_) => "snapshot_exists",
             Self::NoSuchSnapshot(_) => "no_such_snapshot",
             Self::NoSuchGroupSnapshot(_) => "no_such_group_snapshot",
@@ -63,7 +74,7 @@ impl Error {
         match self {
             Self::Invalid { .. } | Self::WouldTruncate { .. } => Kind::Invalid,
             Self::NoSuchVolume(_)
-            | Self::NoSuchVolumeGroup(_)
+            | Self::NoSuchContainer(..)
             | Self::NoSuchSnapshot(_)
             | Self::NoSuchGroupSnapshot(_)
             | Self::NoSuchGroup(_)
@@ -79,8 +90,9 @@ impl Error {
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)
             | Self::VolumeDestroyed(_)
-            | Self::VolumeGroupExists(_)
-            | Self::VolumeGroupDestroyed(_)
+            | Self::ContainerExists(..)
+            | Self::ContainerDestroyed(..)
+            | Self::ContainerNotEmpty(..)
             | Self::SnapshotExists(_)
             | Self::SnapshotDestroyed(_)
             | Self::NotDestroyed(_)

@@ -6,6 +6,7 @@
 pub mod alerts;
 pub mod audit;
 pub(crate) mod connections;
+pub(crate) mod containers;
 pub(crate) mod groups;
 pub(crate) mod host_groups;
 pub(crate) mod hosts;
@@ -17,5 +18,4 @@ pub(crate) mod snapshots;
 pub mod tags;
 pub(crate) mod time;
 pub mod users;
-pub(crate) mod volume_groups;
 pub(crate) mod volumes;

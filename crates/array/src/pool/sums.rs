@@ -7,6 +7,7 @@ use block::{SECTOR_BYTES, VolumeId};
 use store::{SpaceFigures, VolumeSpace};
 
 use crate::array::Array;
+use crate::container_kind::ContainerKind;
 use crate::error::Error;
 use crate::objects::groups::Members;
 use crate::state::State;
@@ -99,15 +100,15 @@ impl SpaceSums<'_> {
         Ok(self.sum(&ids))
     }
 
-    /// The volumes of a volume group.
+    /// The volumes of a volume group or a pod.
     ///
     /// # Errors
-    /// `no_such_volume_group`, `too_many_connections`.
-    pub fn of_volume_group(&mut self, name: &str) -> Result<VolumesSpace, Error> {
+    /// `no_such_volume_group`, `no_such_pod`, `too_many_connections`.
+    pub fn of_container(&mut self, kind: ContainerKind, name: &str) -> Result<VolumesSpace, Error> {
         let ids: Vec<VolumeId> = {
             let state = self.array.read();
-            state.volume_groups.any(name)?;
-            state.volumes_of_group(name).map(|volume| volume.id).collect()
+            state.containers.any(kind, name)?;
+            state.volumes_within(kind, name).map(|volume| volume.id).collect()
         };
         self.step(ids.len())?;
         Ok(self.sum(&ids))

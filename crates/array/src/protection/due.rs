@@ -24,7 +24,7 @@ impl Array {
     pub fn eradicate_due(&self, now_ms: u64) -> Result<(), Error> {
         let (wall_ms, now_ms) = (now_ms, self.read().time.now(now_ms));
         self.eradicate_due_group(now_ms, wall_ms)?;
-        self.eradicate_due_volume_group(now_ms, wall_ms)?;
+        self.eradicate_due_container(now_ms, wall_ms)?;
         let is_due = |(due, _): &&(u64, VolumeId)| *due <= now_ms;
         if !self.read().doomed().first().as_ref().is_some_and(is_due) {
             return Ok(());
@@ -45,18 +45,19 @@ impl Array {
         })
     }
 
-    /// Removes the first volume group that is due and has no volumes any more: these have a time
-    /// of their own.
-    fn eradicate_due_volume_group(&self, now_ms: u64, wall_ms: u64) -> Result<(), Error> {
+    /// Removes the first volume group or pod that is due and has no volumes any more: these have a
+    /// time of their own.
+    fn eradicate_due_container(&self, now_ms: u64, wall_ms: u64) -> Result<(), Error> {
         let found = {
             let state = self.read();
-            let is_empty = |name: &str| state.volumes_of_group(name).next().is_none();
-            let mut due = state.volume_groups.due(now_ms);
-            let found = due.find(|(_, group)| is_empty(group.name.as_str()));
-            found.map(|(id, group)| (id, group.name.to_string()))
+            let mut due = state.containers.due(now_ms);
+            let found = due.find(|(id, container)| {
+                state.volumes_within(id.kind, container.name.as_str()).next().is_none()
+            });
+            found.map(|(id, container)| (id, container.name.to_string()))
         };
         let Some((id, name)) = found else { return Ok(()) };
-        self.on_behalf(Some(by_the_clock(wall_ms, name)), || self.remove_volume_group(id))
+        self.on_behalf(Some(by_the_clock(wall_ms, name)), || self.remove_container(id))
     }
 
     /// Continues the eradication of the first group that is due.

@@ -19,6 +19,7 @@
 //! 'A' number (8)                          alert
 //! 'L' report's name in lower case         report of the lab
 //! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
+//! 'P' pod id (8)                          pod; so do those of its volumes
 //! 'N'                                     who is told of alerts, with the relay's password
 //! 'p' relative target port id (2)         port, with its address
 //! 'k'                                     array time, and the time of the day then
@@ -29,6 +30,7 @@
 
 mod alerts;
 mod audit;
+mod containers;
 mod groups;
 mod host_groups;
 mod hosts;
@@ -43,7 +45,6 @@ mod tags;
 mod time;
 mod token_volume;
 mod users;
-mod volume_groups;
 mod volumes;
 
 use block::VolumeId;
@@ -52,6 +53,7 @@ use format::target_state::TARGET_STATE_KEY;
 
 pub(crate) use alerts::{alert, alert_key};
 pub(crate) use audit::{audit, audit_key};
+pub(crate) use containers::{container, container_key};
 pub(crate) use groups::{group, group_key};
 pub(crate) use host_groups::{host_group, host_group_key, shared_connection_key};
 pub(crate) use hosts::{connection, connection_key, host, host_key};
@@ -66,12 +68,12 @@ pub(crate) use tags::tags_row;
 pub(crate) use time::time_row;
 pub(crate) use token_volume::{token_volume, token_volume_key};
 pub(crate) use users::{user, user_key};
-pub(crate) use volume_groups::{volume_group, volume_group_key};
 pub(crate) use volumes::{volume, volume_key};
 
 use crate::error::Error;
 use crate::objects::alerts::Alert;
 use crate::objects::audit::AuditEntry;
+use crate::objects::containers::{Container, ContainerId};
 use crate::objects::groups::{Group, GroupId};
 use crate::objects::host_groups::{HostGroup, HostGroupId};
 use crate::objects::hosts::{Host, HostId};
@@ -83,7 +85,6 @@ use crate::objects::snapshots::SnapshotRecord;
 use crate::objects::tags::TagMap;
 use crate::objects::time::TimeRecord;
 use crate::objects::users::User;
-use crate::objects::volume_groups::{VolumeGroup, VolumeGroupId};
 use crate::objects::volumes::VolumeRecord;
 use crate::values::name::GroupName;
 use hosts::ConnectionRow;
@@ -93,7 +94,7 @@ use row::{damaged, parse};
 pub(crate) enum Stored {
     Settings(Settings),
     Volume(VolumeRecord),
-    VolumeGroup(VolumeGroupId, VolumeGroup),
+    Container(ContainerId, Container),
     Host(HostId, Host),
     Connection(HostId, VolumeId, u16),
     HostGroup(HostGroupId, HostGroup),
@@ -172,9 +173,10 @@ pub(crate) fn decode(key: &[u8], value: &[u8], pool_id: &[u8; 16]) -> Result<Sto
             let id = GroupId(id(rest)?);
             Ok(Stored::Group(id, groups::decode_group(parse(key, value)?)?))
         }
-        [b'V', rest @ ..] => {
-            let group = volume_groups::decode_volume_group(&parse(key, value)?)?;
-            Ok(Stored::VolumeGroup(VolumeGroupId(id(rest)?), group))
+        [letter @ (b'V' | b'P'), rest @ ..] => {
+            let id = containers::container_id(*letter, id(rest)?);
+            let container = containers::decode_container(id.kind, &parse(key, value)?)?;
+            Ok(Stored::Container(id, container))
         }
         [b'p', rest @ ..] => {
             let (place, id) = ports::decode_port(key, rest, &parse(key, value)?)?;

@@ -18,7 +18,8 @@ type Parts<T> = BTreeMap<VolumeId, Vec<T>>;
 
 impl State {
     /// Everything that is stored. Each object is checked against the others, as if it were new. The
-    /// keys of volume groups come before those of volumes, and those of host groups before hosts.
+    /// keys of volume groups and pods come before those of volumes, and those of host groups before
+    /// those of hosts.
     pub(crate) fn load(backing: &dyn Backing, write_cache: bool) -> Result<Self, Error> {
         let pool_id = backing.pool_status().pool_id;
         let mut state = Self::empty(pool_id, write_cache)?;
@@ -29,7 +30,7 @@ impl State {
         for (key, value) in backing.config() {
             match record::decode(&key, &value, &pool_id)? {
                 Stored::Settings(settings) => state.settings = settings,
-                Stored::VolumeGroup(id, group) => state.load_volume_group(id, group)?,
+                Stored::Container(id, container) => state.load_container(id, container)?,
                 Stored::Volume(volume) => state.load_volume(backing, volume)?,
                 Stored::Host(id, host) => state.load_host(id, host)?,
                 Stored::HostGroup(id, group) => state.load_host_group(id, group)?,
@@ -103,9 +104,12 @@ impl State {
         if self.volume_names.contains_key(&volume.name.key()) {
             return Err(Error::Damaged(format!("two volumes are called {name}")));
         }
-        let group = volume.name.group().map(|group| self.volume_groups.any(group));
-        if group.is_some_and(|group| group.is_err()) {
-            return Err(Error::Damaged(format!("the group of volume {name} is not there")));
+        let container = volume.name.container();
+        if let Some((kind, container)) = container
+            && self.containers.any(kind, container).is_err()
+        {
+            let what = format!("the {} of volume {name} is not there", kind.one());
+            return Err(Error::Damaged(what));
         }
         self.insert_volume(volume);
         Ok(())

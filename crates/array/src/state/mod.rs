@@ -9,13 +9,14 @@
 //!   once.
 //! * A snapshot stands with its volume and, if it was made with a group, with a moment of that
 //!   group; both exist as long as it does.
-//! * A volume whose name has a volume group in it is in one that exists; that of a volume that is
-//!   not destroyed is not destroyed.
+//! * A volume whose name has a volume group or a pod in it is in one that exists; that of a volume
+//!   that is not destroyed is not destroyed.
 //! * What is destroyed separately is in the order of eradication, and nothing else is.
 //! * What an initiator sees changes only with the generation.
 //!
 //! Only durable objects are here; see [`crate::array`] for the exceptions.
 
+mod containers;
 mod ends;
 mod groups;
 mod host_groups;
@@ -24,7 +25,6 @@ mod load;
 mod prepare;
 mod snapshots;
 mod tags;
-mod volume_groups;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -42,6 +42,7 @@ use crate::objects::snapshots::SnapshotRecord;
 use crate::tables::agenda::Agenda;
 use crate::tables::alerts::Alerts;
 use crate::tables::audit::AuditLog;
+use crate::tables::containers::Containers;
 use crate::tables::host_groups::HostGroups;
 use crate::tables::host_states::HostStates;
 use crate::tables::hosts::HostEntry;
@@ -51,7 +52,6 @@ use crate::tables::tags::Tags;
 use crate::tables::time::ArrayTime;
 use crate::tables::tokens::TokenRows;
 use crate::tables::users::Users;
-use crate::tables::volume_groups::VolumeGroups;
 use crate::tables::volumes::VolumeEntry;
 use crate::values::name::InitiatorName;
 
@@ -88,7 +88,7 @@ pub(crate) struct State {
     pub(crate) alerts: Alerts,
     /// Of hosts and of host groups.
     connection_count: usize,
-    pub(crate) volume_groups: VolumeGroups,
+    pub(crate) containers: Containers,
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
     pub(crate) notifications: Arc<Notifications>,
@@ -130,7 +130,7 @@ impl State {
             audit: AuditLog::default(),
             alerts: Alerts::default(),
             connection_count: 0,
-            volume_groups: VolumeGroups::default(),
+            containers: Containers::default(),
             tags: Tags::default(),
             lab_reports: LabReports::default(),
             notifications: Arc::default(),

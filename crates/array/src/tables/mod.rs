@@ -6,6 +6,7 @@
 pub(crate) mod agenda;
 pub(crate) mod alerts;
 pub(crate) mod audit;
+pub(crate) mod containers;
 pub(crate) mod host_groups;
 pub(crate) mod host_states;
 pub(crate) mod hosts;
@@ -15,5 +16,4 @@ pub(crate) mod tags;
 pub(crate) mod time;
 pub(crate) mod tokens;
 pub(crate) mod users;
-pub(crate) mod volume_groups;
 pub(crate) mod volumes;

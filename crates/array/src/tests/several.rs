@@ -1,5 +1,6 @@
 //! Changes of several objects: all or none.
 
+mod pods;
 mod volume_groups;
 
 use super::*;

@@ -3,9 +3,11 @@
 //! A value knows no object. One that was made or decoded obeys the rules of its type.
 
 pub mod chap;
+pub mod container;
 pub mod identity;
 pub mod limits;
 pub mod name;
+pub(crate) mod naming;
 pub mod personality;
 pub mod receivers;
 pub(crate) mod reduction;

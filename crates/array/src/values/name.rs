@@ -3,10 +3,13 @@
 
 use std::fmt;
 
+use super::container::ContainerName;
+use super::naming::check;
+use crate::container_kind::ContainerKind;
 use crate::error::Error;
 
-/// The longest name of a volume, a host or an array, in characters.
-pub const NAME_CHARS_MAX: usize = 63;
+pub use super::naming::NAME_CHARS_MAX;
+
 /// The longest iSCSI name, in bytes (RFC 7143 section 4.2.7.1).
 pub const ISCSI_NAME_BYTES_MAX: usize = 223;
 
@@ -33,12 +36,9 @@ macro_rules! name_type {
 
 name_type!(
     /// The name of a volume: 1 to 63 of A-Z a-z 0-9 - _, a letter or digit at both ends, and not
-    /// digits only. One that is in a volume group has the name of that and a `/` before its own.
+    /// digits only. One that is in a volume group has the name of that and a `/` before its own;
+    /// one that is in a pod has the name of that and `::` before its own.
     VolumeName
-);
-name_type!(
-    /// The name of a volume group: as a volume's own.
-    VolumeGroupName
 );
 name_type!(
     /// The name of a host or of the array: as a volume's, but without `_`.
@@ -89,45 +89,52 @@ impl VolumeName {
     /// # Errors
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
-        let own = match text.split_once('/') {
-            Some((group, own)) => VolumeGroupName::new(group).map(|_| own)?,
+        let own = match ContainerKind::split(text) {
+            Some((kind, container, own)) => {
+                ContainerName::new(kind, container)?;
+                if let Some((other, ..)) = ContainerKind::split(own) {
+                    return Err(twice(text, kind, other));
+                }
+                own
+            }
             None => text,
         };
         check("volume", own, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 
-    /// The name of its volume group, if it is in one.
-    pub fn group(&self) -> Option<&str> {
-        self.0.split_once('/').map(|(group, _)| group)
+    /// The volume group or the pod that it is in, if it is in one.
+    pub fn container(&self) -> Option<(ContainerKind, &str)> {
+        ContainerKind::split(&self.0).map(|(kind, container, _)| (kind, container))
     }
 
-    /// Its own name, without that of a group.
+    /// Its own name, without that of a container.
     pub fn own(&self) -> &str {
-        self.0.split_once('/').map_or(self.as_str(), |(_, own)| own)
+        Self::own_of(&self.0)
     }
 
-    /// The same in a volume group, or in none.
-    pub fn within(&self, group: Option<&VolumeGroupName>) -> Self {
+    /// The part of a volume's name without that of a container.
+    pub(crate) fn own_of(name: &str) -> &str {
+        ContainerKind::split(name).map_or(name, |(.., own)| own)
+    }
+
+    /// The same in a volume group or a pod, or in none.
+    pub fn within(&self, container: Option<&ContainerName>) -> Self {
         let own = self.own();
-        Self(group.map_or_else(|| own.to_owned(), |group| format!("{group}/{own}")))
+        let within =
+            |container: &ContainerName| format!("{container}{}{own}", container.kind().separator());
+        Self(container.map_or_else(|| own.to_owned(), within))
     }
 }
 
-impl VolumeGroupName {
-    /// In lower case, for comparison.
-    pub(crate) fn key(&self) -> String {
-        self.0.to_ascii_lowercase()
-    }
-
-    /// Checks a name.
-    ///
-    /// # Errors
-    /// `invalid_name`.
-    pub fn new(text: &str) -> Result<Self, Error> {
-        check("volume group", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
-        Ok(Self(text.to_owned()))
-    }
+/// A volume is in one container at most.
+fn twice(text: &str, kind: ContainerKind, other: ContainerKind) -> Error {
+    let shown: String = text.chars().take(NAME_CHARS_MAX).collect();
+    let why = match kind == other {
+        true => format!("names two {}", kind.plural()),
+        false => "names a volume group and a pod, and a volume is in one of them".to_owned(),
+    };
+    Error::invalid("invalid_name", format!("The volume name {shown:?} {why}."))
 }
 
 impl HostName {
@@ -281,36 +288,6 @@ impl Suffix {
     pub(crate) fn number(&self) -> Option<u64> {
         self.0.parse().ok()
     }
-}
-
-fn check(
-    what: &str,
-    text: &str,
-    allowed: &str,
-    is_mark: impl Fn(char) -> bool,
-) -> Result<(), Error> {
-    let refuse = |why: String| {
-        Err(Error::invalid("invalid_name", format!("The {what} name {text:?} {why}.")))
-    };
-    if text.is_empty() || text.chars().count() > NAME_CHARS_MAX {
-        let shown: String = text.chars().take(NAME_CHARS_MAX).collect();
-        let text = format!(
-            "The {what} name {shown:?}… must have 1 to {NAME_CHARS_MAX} characters; it has {}.",
-            text.chars().count()
-        );
-        return Err(Error::invalid("invalid_name", text));
-    }
-    if let Some(bad) = text.chars().find(|&c| !c.is_ascii_alphanumeric() && !is_mark(c)) {
-        return refuse(format!("must not hold {bad:?}; use {allowed}"));
-    }
-    let at_ends = [text.chars().next(), text.chars().next_back()];
-    if at_ends.iter().flatten().any(|c| !c.is_ascii_alphanumeric()) {
-        return refuse("must start and end with a letter or digit".into());
-    }
-    if text.chars().all(|c| c.is_ascii_digit()) {
-        return refuse("must hold a letter or a mark besides digits".into());
-    }
-    Ok(())
 }
 
 impl InitiatorName {

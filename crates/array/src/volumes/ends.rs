@@ -209,7 +209,9 @@ pub(crate) fn plan_volume_recovery(
 ) -> Result<(Change, VolumeRecord), Error> {
     let record = &state.any_volume(name)?.record;
     check_recoverable(record.eradicate_ms, || format!("Volume {}", record.name))?;
-    record.name.group().map_or(Ok(()), |group| state.volume_groups.live(group).map(drop))?;
+    if let Some((kind, container)) = record.name.container() {
+        state.containers.live(kind, container)?;
+    }
     plan_doom(VolumeRecord { eradicate_ms: None, ..record.clone() })
 }
 

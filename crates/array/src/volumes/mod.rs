@@ -5,19 +5,19 @@
 //! much data a volume holds makes no difference to the time of an operation: the store shares it.
 
 mod clones;
+mod containers;
 mod ends;
-mod groups;
 mod list;
 mod provision;
 mod several;
 mod snapshots;
 mod types;
 
-pub use groups::VolumeGroupInfo;
+pub use containers::ContainerInfo;
 pub use list::{Looked, SnapshotGlance};
 pub use types::{
-    NewCopy, NewSnapshots, NewVolume, SnapshotFilter, SnapshotInfo, SnapshotSource, SourceInfo,
-    VolumeInfo, VolumeUpdate,
+    NewCopy, NewSnapshots, NewVolume, Placed, SnapshotFilter, SnapshotInfo, SnapshotSource,
+    SourceInfo, VolumeInfo, VolumeUpdate,
 };
 
 pub(crate) use ends::{ERADICATED_MAX, check_recoverable};

@@ -178,11 +178,12 @@ impl Array {
         let size = update.size_bytes.map(sectors).transpose()?;
         let old = &state.volume(name)?.record;
         let mut record = old.clone();
-        let moved = update.group.as_ref().map(|group| old.name.within(group.as_ref()));
+        let moved = update.placed.as_ref().map(|placed| placed.name_of(&old.name));
         if let Some(new_name) = moved.or_else(|| update.name.clone()) {
             state.check_free(&new_name, Some(old.id))?;
-            let (is_of, was_of) = (new_name.group(), old.name.group());
-            let stays = is_of.zip(was_of).is_some_and(|(is, was)| is.eq_ignore_ascii_case(was));
+            let both = new_name.container().zip(old.name.container());
+            let stays = both
+                .is_some_and(|((is, new), (was, old))| is == was && new.eq_ignore_ascii_case(old));
             record.name = state.placed(&new_name, (!stays).then_some(before))?;
         }
         record.offloads = switched(old.offloads, &update.offloads);

@@ -62,10 +62,9 @@ impl Array {
     ) -> Result<Vec<VolumeInfo>, Error> {
         check_all(names)?;
         check_single(names.len(), update.name.is_some(), "a new name")?;
-        if update.group.is_some() {
-            // In one group no two can have the same name.
-            let own = names.iter().map(|name| name.split_once('/').map_or(&**name, |(_, own)| own));
-            check(own)?;
+        if update.placed.is_some() {
+            // In one container no two can have the same name.
+            check(names.iter().map(|name| VolumeName::own_of(name)))?;
         }
         if update.truncate && update.size_bytes.is_some() && names.len() > TRUNCATED_MAX {
             return Err(Error::TooManyAtOnce {

@@ -2,9 +2,11 @@
 
 use block::{LogicalBlockSize, Offload, Offloads, VolumeId, VolumeLimits};
 
+use crate::container_kind::ContainerKind;
 use crate::pool::ObjectSpace;
+use crate::values::container::ContainerName;
 use crate::values::limits::LimitsChange;
-use crate::values::name::{Suffix, VolumeGroupName, VolumeName};
+use crate::values::name::{Suffix, VolumeName};
 use crate::values::reduction::{Reduction, ReductionChange};
 
 /// A volume to make.
@@ -27,10 +29,10 @@ pub struct NewVolume {
 /// What to change of a volume; `None` leaves it as it is.
 #[derive(Clone, Debug, Default)]
 pub struct VolumeUpdate {
-    /// A new name, with that of a volume group if it is to be in one.
+    /// A new name, with that of a volume group or a pod if it is to be in one.
     pub name: Option<VolumeName>,
-    /// The volume group that it is to be in, with its own name; `Some(None)`: in none.
-    pub group: Option<Option<VolumeGroupName>>,
+    /// Where it is to be, with its own name.
+    pub placed: Option<Placed>,
     /// A new size.
     pub size_bytes: Option<u64>,
     /// Whether a smaller size may cut data off.
@@ -41,6 +43,28 @@ pub struct VolumeUpdate {
     pub reduction: ReductionChange,
     /// Limits on what hosts do with it.
     pub limits: LimitsChange,
+}
+
+/// Where a volume is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// In this volume group or pod.
+    Within(ContainerName),
+    /// In none of this kind: one that is in the other kind stays there.
+    OutOf(ContainerKind),
+}
+
+impl Placed {
+    /// The name that a volume gets.
+    pub(crate) fn name_of(&self, volume: &VolumeName) -> VolumeName {
+        match self {
+            Self::Within(container) => volume.within(Some(container)),
+            Self::OutOf(kind) if volume.container().is_some_and(|(of, _)| of == *kind) => {
+                volume.within(None)
+            }
+            Self::OutOf(_) => volume.clone(),
+        }
+    }
 }
 
 /// Volumes to make or overwrite from another volume or a snapshot.

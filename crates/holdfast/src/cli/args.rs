@@ -3,8 +3,10 @@
 mod access;
 mod alert;
 mod array;
+mod common;
 mod group;
 mod lab;
+mod pod;
 mod pool;
 mod reach;
 mod said;
@@ -18,13 +20,14 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use super::failure::EXIT_CODES;
 use super::listing::Listing;
-use super::output::Form;
 
 pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
 pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Thresholds};
+pub use common::Common;
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use lab::LabVerb;
+pub use pod::PodVerb;
 pub use pool::{PassVerb, PoolVerb};
 pub use reach::{
     ConnectArgs, ConnectionVerb, ControllerVerb, DeviceVerb, DisconnectArgs, HostGroupVerb,
@@ -43,38 +46,6 @@ pub struct Cli {
     pub common: Common,
     #[command(subcommand)]
     pub verb: Verb,
-}
-
-/// What every verb takes.
-#[derive(Debug, Args)]
-pub struct Common {
-    #[command(flatten)]
-    pub form: Form,
-    /// The pool: its directory or device; `serve` takes several, one by one, of a pool that is on
-    /// several devices. Names the running array, too.
-    #[arg(long, global = true, value_name = "DIR-OR-DEVICE", env = "HOLDFAST_POOL")]
-    pub pool: Vec<PathBuf>,
-    /// The management address: where `serve` listens, or where the array is. With `http://` in
-    /// front, without encryption: on this machine only.
-    #[arg(long, global = true, value_name = "HOST:PORT", env = "HOLDFAST_API")]
-    pub api: Option<ApiPlace>,
-    /// A file with the token for `--api`: the array's run file, or the token alone.
-    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
-    pub token_file: Option<PathBuf>,
-    /// Certificates (PEM) that the array at `--api` is trusted by: its own, or an authority's. Not
-    /// with --fingerprint.
-    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_CA")]
-    pub ca: Option<PathBuf>,
-    /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
-    #[arg(long, global = true, value_name = "HEX", env = "HOLDFAST_FINGERPRINT")]
-    pub fingerprint: Option<Fingerprint>,
-}
-
-impl Common {
-    /// The pool that `--pool` names, by the first of its places.
-    pub fn pool(&self) -> Option<&PathBuf> {
-        self.pool.first()
-    }
 }
 
 /// The verbs.
@@ -116,6 +87,9 @@ pub enum Verb {
     /// Name volumes that are renamed and end together.
     #[command(subcommand, after_help = EXIT_CODES)]
     VolumeGroup(VolumeGroupVerb),
+    /// Keep volumes in name spaces of their own.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Pod(PodVerb),
     /// Let a host, or a host group, reach a volume.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArgs),

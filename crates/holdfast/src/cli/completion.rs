@@ -30,6 +30,7 @@ enum Kind {
     Host,
     HostGroup,
     VolumeGroup,
+    Pod,
     User,
     LabReport,
 }
@@ -99,6 +100,7 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
         (["host", _], "name") if !is_new => Some(Kind::Host),
         (["host-group", _], "name") if !is_new => Some(Kind::HostGroup),
         (["volume-group", _], "name") if !is_new => Some(Kind::VolumeGroup),
+        (["pod", _], "name") if !is_new => Some(Kind::Pod),
         (["tag", _], "name") => Some(Kind::Snapshot),
         (_, "volume" | "volumes") => Some(Kind::Volume),
         (_, "host" | "hosts") => Some(Kind::Host),
@@ -128,6 +130,7 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::Host => vec![rest("hosts")],
         Kind::HostGroup => vec![rest("host-groups")],
         Kind::VolumeGroup => vec![rest("volume-groups")],
+        Kind::Pod => vec![rest("pods")],
         Kind::User => vec!["/v1/users".to_owned()],
         Kind::LabReport => vec!["/v1/lab/reports".to_owned()],
     };
@@ -142,7 +145,7 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// A filter for names that begin with the typed text; none if no name can.
 fn beginning(typed: &str) -> String {
-    let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     match typed.chars().all(of_a_name) {
         true => format!("&filter=name%3D%27{typed}*%27"),
         false => String::new(),
@@ -172,6 +175,7 @@ mod tests {
         assert_eq!(kind("connect", "host"), Some(Kind::Host));
         assert_eq!(kind("connect", "host_group"), Some(Kind::HostGroup));
         assert_eq!(kind("volume-group rename", "name"), Some(Kind::VolumeGroup));
+        assert_eq!(kind("pod destroy", "name"), Some(Kind::Pod));
         assert_eq!(kind("group add", "volumes"), Some(Kind::Volume));
         assert_eq!(kind("snapshot create", "group"), Some(Kind::Group));
         assert_eq!(kind("user set", "name"), Some(Kind::User));

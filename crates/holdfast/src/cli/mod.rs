@@ -7,7 +7,8 @@
 //! * [`place`]: where a pool is, [`medium`]: opening what it is on, [`members`]: its devices while
 //!   it is served,
 //! * [`pool`] and its [`creation`], [`optimize`], [`array`], [`volume`], [`limits`], [`snapshot`],
-//!   [`group`], [`protection`], [`tag`], [`host`], [`host_group`], [`connection`], [`device`],
+//!   [`group`], [`protection`], [`tag`], [`host`], [`host_group`], [`volume_group`], [`pod`] and
+//!   what these two share ([`container`]), [`connection`], [`device`],
 //!   [`provision`], [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`],
 //!   [`lab`], [`raw`], [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`http`]
@@ -29,6 +30,7 @@ mod client;
 mod completion;
 mod config;
 mod connection;
+mod container;
 mod controller;
 mod creation;
 mod credentials;
@@ -66,6 +68,7 @@ mod optimize;
 mod output;
 mod panics;
 mod place;
+mod pod;
 mod pool;
 mod private;
 mod protection;
@@ -160,6 +163,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Initiator(verb) => initiator::run(common, verb)?,
         Verb::HostGroup(verb) => host_group::run(common, verb)?,
         Verb::VolumeGroup(verb) => volume_group::run(common, verb)?,
+        Verb::Pod(verb) => pod::run(common, verb)?,
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
         Verb::Alert(verb) => alert::run(common, verb)?,

@@ -307,8 +307,9 @@ fn kind(snapshot: bool) -> &'static str {
 
 /// A name that no file has yet, even if case is ignored.
 fn free_name(name: &str, id: u64, taken: &mut HashSet<String>) -> String {
-    // The name of a volume group is before a slash, which no file's name has.
-    let name = name.replace('/', "--");
+    // The name of a volume group is before a slash, which no file's name has. That of a pod is
+    // before colons, which some filesystems do not take.
+    let name = name.replace('/', "--").replace("::", "--");
     if taken.insert(name.to_ascii_lowercase()) {
         return name;
     }
@@ -374,8 +375,8 @@ mod tests {
     #[test]
     fn each_file_has_a_name_of_its_own_in_one_directory() {
         let mut taken = HashSet::new();
-        let names = ["db", "DB", "vg/db", "vg--db", "vg/db.1"];
+        let names = ["db", "DB", "vg/db", "vg--db", "vg/db.1", "p::db"];
         let files = names.map(|name| free_name(name, 7, &mut taken));
-        assert_eq!(files, ["db", "DB.7", "vg--db", "vg--db.7", "vg--db.1"]);
+        assert_eq!(files, ["db", "DB.7", "vg--db", "vg--db.7", "vg--db.1", "p--db"]);
     }
 }

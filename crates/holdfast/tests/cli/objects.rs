@@ -56,6 +56,38 @@ fn volume_groups_are_renamed_and_end_with_their_volumes() {
 }
 
 #[test]
+fn pods_are_name_spaces_of_volumes() {
+    let (world, array) = populated();
+    assert!(world.text(&["pod", "create", "p"]).contains("create p::NAME"));
+    assert_eq!(world.refusal(1, &["pod", "create", "P"]), "holdfast: Pod already exists.\n");
+    world.text(&["volume", "create", "p::v", "--size", "1G"]);
+    let refused = world.refusal(1, &["volume", "create", "none::v", "--size", "1G"]);
+    assert!(refused.contains("Pod does not exist: none"), "{refused}");
+    world.text(&["connect", "p::v", "a"]);
+    world.text(&["snapshot", "create", "p::v", "--suffix", "one"]);
+    world.text(&["volume", "clone", "p::v.one", "p::w"]);
+    world.text(&["pod", "rename", "p", "q"]);
+    assert_eq!(world.json(&["snapshot", "list"])[0]["name"], "q::v.one");
+    assert_eq!(world.json(&["volume", "show", "Q::V"])["name"], "q::v");
+    let listed = world.json(&["pod", "list"]);
+    assert_eq!((&listed[0]["name"], &listed[0]["volume_count"]), (&json!("q"), &json!(2)));
+    world.text(&["disconnect", "q::v", "a"]);
+    let refused = world.refusal(1, &["pod", "destroy", "q"]);
+    assert!(refused.contains("Pod q has volumes."), "{refused}");
+    assert!(world.text(&["pod", "destroy", "q", "--with-volumes"]).contains("recover q"));
+    array.kill();
+    let array = world.serve(&[]);
+    assert_eq!(world.json(&["pod", "list", "--destroyed"])[0]["name"], "q");
+    world.text(&["pod", "recover", "q"]);
+    assert_eq!(world.json(&["volume", "show", "q::w"])["name"], "q::w");
+    world.text(&["pod", "destroy", "q", "--with-volumes", "--eradicate"]);
+    assert_eq!(world.json(&["pod", "list", "--destroyed"]), json!([]));
+    assert_eq!(world.json(&["volume", "list"])[0]["name"], "v");
+    world.refusal(1, &["pod", "eradicate", "q", "--with-volumes"]);
+    array.stop();
+}
+
+#[test]
 fn host_groups_are_connected_as_one() {
     let (world, array) = populated();
     assert!(world.text(&["host-group", "create", "g"]).contains("host-group add g HOST"));

@@ -3,8 +3,10 @@
 use super::*;
 use crate::array::distinct::CHANGES_MAX;
 
-fn group(name: &str) -> VolumeGroupName {
-    VolumeGroupName::new(name).unwrap()
+const GROUP: ContainerKind = ContainerKind::VolumeGroup;
+
+fn group(name: &str) -> ContainerName {
+    ContainerName::new(GROUP, name).unwrap()
 }
 
 fn names(of: &[&str]) -> Vec<String> {
@@ -14,7 +16,7 @@ fn names(of: &[&str]) -> Vec<String> {
 /// An array with a volume group and these volumes.
 fn with(volumes: &[&str]) -> (Arc<MemoryStore>, Array) {
     let (store, array) = new_array();
-    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], 1).unwrap();
     for name in volumes {
         array.create_volume(new_volume(name, 4096)).unwrap();
     }
@@ -28,10 +30,10 @@ fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
 #[test]
 fn a_volume_is_in_the_group_that_its_name_says() {
     let (store, array) = with(&["vg/a", "VG/b", "alone"]);
-    assert_eq!(array.volume_group("Vg").unwrap().volumes, ["vg/a", "vg/b"]);
+    assert_eq!(array.container(GROUP, "Vg").unwrap().volumes, ["vg/a", "vg/b"]);
     assert_eq!(code(array.create_volume(new_volume("none/a", 4096))), "no_such_volume_group");
     assert_eq!(code(array.create_volume(new_volume("vg/A", 4096))), "volume_exists");
-    assert_eq!(code(array.create_volume_groups(vec![group("VG")], 1)), "volume_group_exists");
+    assert_eq!(code(array.create_containers(vec![group("VG")], 1)), "volume_group_exists");
     let to = |name: &str| VolumeName::new(name).unwrap();
     assert_eq!(code(array.clone_volume("alone", to("none/c"), 1)), "no_such_volume_group");
     array.clone_volume("vg/a", to("vg/c"), 1).unwrap();
@@ -41,16 +43,17 @@ fn a_volume_is_in_the_group_that_its_name_says() {
     array.rename_volume("vg/c", to("vg/d")).unwrap();
     assert_eq!(code(array.rename_volume("b", to("none/b"))), "no_such_volume_group");
     let expected = ["vg/a", "vg/alone", "vg/d"];
-    assert_eq!(array.volume_group("vg").unwrap().volumes, expected);
+    assert_eq!(array.container(GROUP, "vg").unwrap().volumes, expected);
     // Neighbours of its name are not in it.
-    array.create_volume_groups(vec![group("vg-2"), group("vg0")], 1).unwrap();
+    array.create_containers(vec![group("vg-2"), group("vg0")], 1).unwrap();
     array.create_volume(new_volume("vg-2/x", 4096)).unwrap();
     array.create_volume(new_volume("vg0/x", 4096)).unwrap();
     let array = Array::open(store, false).unwrap();
-    assert_eq!(array.volume_group("vg").unwrap().volumes, expected);
-    let listed: Vec<_> = array.volume_groups(None, None, 2).into_iter().map(|g| g.name).collect();
+    assert_eq!(array.container(GROUP, "vg").unwrap().volumes, expected);
+    let listed: Vec<_> =
+        array.containers(GROUP, None, None, 2).into_iter().map(|g| g.name).collect();
     assert_eq!(listed, ["vg", "vg-2"]);
-    let next: Vec<_> = array.volume_groups(Some("VG-2"), Some(false), 9);
+    let next: Vec<_> = array.containers(GROUP, Some("VG-2"), Some(false), 9);
     assert_eq!(next.iter().map(|g| &*g.name).collect::<Vec<_>>(), ["vg0"]);
 }
 
@@ -71,18 +74,18 @@ fn a_group_is_renamed_with_its_volumes_and_snapshots() {
     assert_eq!(array.snapshot("pg.s.vg/a").unwrap().name, "pg.s.vg/a");
     array.destroy_volume("vg/b", 5).unwrap();
     let before = array.lun_map(iqn);
-    array.rename_volume_group("VG", group("VG")).unwrap();
-    assert_eq!(array.rename_volume_group("vg", group("new")).unwrap().volumes, ["new/a"]);
-    assert_eq!(code(array.volume_group("vg")), "no_such_volume_group");
+    array.rename_container("VG", group("VG")).unwrap();
+    assert_eq!(array.rename_container("vg", group("new")).unwrap().volumes, ["new/a"]);
+    assert_eq!(code(array.container(GROUP, "vg")), "no_such_volume_group");
     assert_eq!(array.snapshot("new/a.s").unwrap().name, "new/a.s");
     assert_eq!(array.snapshot("PG.s.NEW/a").unwrap().name, "pg.s.new/a");
     assert_eq!(array.group("pg").unwrap().volumes, ["new/a", "other"]);
     assert_eq!(array.lun_map(iqn).generation, before.generation, "hosts notice nothing");
-    array.create_volume_groups(vec![group("vg")], 1).unwrap();
-    assert_eq!(code(array.rename_volume_group("new", group("VG"))), "volume_group_exists");
+    array.create_containers(vec![group("vg")], 1).unwrap();
+    assert_eq!(code(array.rename_container("new", group("VG"))), "volume_group_exists");
     let array = Array::open(store, false).unwrap();
     array.recover_volume("new/b").unwrap();
-    assert_eq!(array.volume_group("new").unwrap().volumes, ["new/a", "new/b"]);
+    assert_eq!(array.container(GROUP, "new").unwrap().volumes, ["new/a", "new/b"]);
 }
 
 #[test]
@@ -92,20 +95,20 @@ fn a_group_is_destroyed_and_recovered_with_its_volumes() {
     array.connect("vg/a", "h", None).unwrap();
     array.destroy_volume("vg/gone", 5).unwrap();
     let vg = names(&["vg"]);
-    assert_eq!(code(array.recover_volume_groups(&vg)), "not_destroyed");
-    assert_eq!(code(array.eradicate_volume_groups(&vg)), "not_destroyed");
-    assert_eq!(code(array.destroy_volume_groups(&vg, 9)), "existing_connections");
+    assert_eq!(code(array.recover_containers(GROUP, &vg)), "not_destroyed");
+    assert_eq!(code(array.eradicate_containers(GROUP, &vg, true)), "not_destroyed");
+    assert_eq!(code(array.destroy_containers(GROUP, &vg, true, 9)), "existing_connections");
     assert!(array.volume("vg/b").unwrap().eradicate_ms.is_none(), "all of them or none");
     array.disconnect("vg/a", "h").unwrap();
-    let ended = array.destroy_volume_groups(&vg, 9).unwrap();
+    let ended = array.destroy_containers(GROUP, &vg, true, 9).unwrap();
     assert!(ended[0].eradicate_ms.is_some() && ended[0].volumes.is_empty());
-    assert_eq!(code(array.destroy_volume_groups(&vg, 9)), "volume_group_destroyed");
+    assert_eq!(code(array.destroy_containers(GROUP, &vg, true, 9)), "volume_group_destroyed");
     assert_eq!(code(array.create_volume(new_volume("vg/c", 4096))), "volume_group_destroyed");
-    assert_eq!(code(array.create_volume_groups(vec![group("vg")], 9)), "volume_group_destroyed");
-    assert_eq!(code(array.rename_volume_group("vg", group("x"))), "volume_group_destroyed");
+    assert_eq!(code(array.create_containers(vec![group("vg")], 9)), "volume_group_destroyed");
+    assert_eq!(code(array.rename_container("vg", group("x"))), "volume_group_destroyed");
     let array = Array::open(store, false).unwrap();
     assert_eq!(code(array.recover_volume("vg/a")), "volume_group_destroyed");
-    let back = array.recover_volume_groups(&vg).unwrap();
+    let back = array.recover_containers(GROUP, &vg).unwrap();
     assert_eq!(back[0].volumes, ["vg/a", "vg/b"], "what had ended before stays so");
     array.recover_volume("vg/gone").unwrap();
 }
@@ -113,12 +116,12 @@ fn a_group_is_destroyed_and_recovered_with_its_volumes() {
 #[test]
 fn a_group_is_eradicated_with_its_volumes_on_request_or_when_its_time_is_over() {
     let (store, array) = with(&["vg/a", "vg/b"]);
-    array.create_volume_groups(vec![group("later"), group("empty")], 1).unwrap();
+    array.create_containers(vec![group("later"), group("empty")], 1).unwrap();
     array.create_volume(new_volume("later/a", 4096)).unwrap();
-    array.destroy_volume_groups(&names(&["vg", "later", "empty"]), 1_000).unwrap();
-    array.eradicate_volume_groups(&names(&["vg"])).unwrap();
+    array.destroy_containers(GROUP, &names(&["vg", "later", "empty"]), true, 1_000).unwrap();
+    array.eradicate_containers(GROUP, &names(&["vg"]), true).unwrap();
     assert_eq!(code(array.volume("vg/a")), "no_such_volume");
-    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], 1).unwrap();
     array.create_volume(new_volume("vg/a", 4096)).unwrap();
     // One that was destroyed before, and is kept for longer, keeps its group.
     let longer = SettingsChange { eradication_delay_s: Some(10), ..Default::default() };
@@ -126,10 +129,10 @@ fn a_group_is_eradicated_with_its_volumes_on_request_or_when_its_time_is_over() 
     array.destroy_volume("vg/a", 1_000).unwrap();
     let shorter = SettingsChange { eradication_delay_s: Some(1), ..Default::default() };
     array.change_settings(shorter).unwrap();
-    array.destroy_volume_groups(&names(&["vg"]), 1_000).unwrap();
+    array.destroy_containers(GROUP, &names(&["vg"]), true, 1_000).unwrap();
     let day_ms = 86_400_000;
     let left = |array: &Array| -> Vec<String> {
-        array.volume_groups(None, None, 9).into_iter().map(|group| group.name).collect()
+        array.containers(GROUP, None, None, 9).into_iter().map(|group| group.name).collect()
     };
     array.eradicate_due(2_000).unwrap();
     assert_eq!(left(&array), ["empty", "later", "vg"]);
@@ -155,22 +158,22 @@ fn a_group_has_so_many_volumes_and_one_commit_takes_all_of_them() {
     };
     array.create_volumes(new(0, 300)).unwrap();
     assert_eq!(code(array.create_volumes(new(300, 501))), "limit_reached");
-    array.create_volumes(new(300, VOLUME_GROUP_VOLUMES_MAX)).unwrap();
+    array.create_volumes(new(300, CONTAINER_VOLUMES_MAX)).unwrap();
     assert_eq!(code(array.create_volume(new_volume("vg/more", 4096))), "limit_reached");
-    let renamed = array.rename_volume_group("vg", group("all")).unwrap();
+    let renamed = array.rename_container("vg", group("all")).unwrap();
     assert_eq!(renamed.volumes.len(), CHANGES_MAX);
-    array.create_volume_groups(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], 1).unwrap();
     array.create_volume(new_volume("vg/one", 4096)).unwrap();
     let both = names(&["all", "vg"]);
-    assert_eq!(code(array.destroy_volume_groups(&both, 1)), "limit_reached");
-    array.destroy_volume_groups(&both[..1], 1).unwrap();
-    array.eradicate_volume_groups(&both[..1]).unwrap();
+    assert_eq!(code(array.destroy_containers(GROUP, &both, true, 1)), "limit_reached");
+    array.destroy_containers(GROUP, &both[..1], true, 1).unwrap();
+    array.eradicate_containers(GROUP, &both[..1], true).unwrap();
     assert_eq!(array.counts().volumes, 1);
-    let many: Vec<_> = (0..VOLUME_GROUPS_MAX).map(|n| group(&format!("g{n}"))).collect();
+    let many: Vec<_> = (0..CONTAINERS_MAX).map(|n| group(&format!("g{n}"))).collect();
     for piece in many[1..].chunks(CHANGES_MAX) {
-        array.create_volume_groups(piece.to_vec(), 1).unwrap();
+        array.create_containers(piece.to_vec(), 1).unwrap();
     }
-    assert_eq!(code(array.create_volume_groups(vec![group("x")], 1)), "limit_reached");
+    assert_eq!(code(array.create_containers(vec![group("x")], 1)), "limit_reached");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use super::*;
 
 #[test]
 fn names_follow_the_rules() {
-    for good in ["g/a", "G_1/12-3", "a", "db-1", "DB_1", "0x", "1-2", &"a".repeat(63)] {
+    for good in
+        ["g/a", "G_1/12-3", "p::a", "P_1::12-3", "a", "db-1", "DB_1", "0x", "1-2", &"a".repeat(63)]
+    {
         assert!(VolumeName::new(good).is_ok(), "{good}");
     }
     for bad in [
@@ -23,7 +25,14 @@ fn names_follow_the_rules() {
         "_a",
         "a b",
         "a.b",
-        "a::b",
+        "a:b",
+        "::a",
+        "p::",
+        "p:::a",
+        "p::a::b",
+        "p::g/a",
+        "g/p::a",
+        "12::a",
         "ä",
         "12",
         &"a".repeat(64),
@@ -69,11 +78,20 @@ fn iscsi_names_follow_the_standard() {
 }
 
 #[test]
-fn a_volume_is_in_a_group_or_not() {
+fn a_volume_is_in_a_group_or_a_pod_or_in_none() {
     let (alone, inside) = (VolumeName::new("db").unwrap(), VolumeName::new("G1/db").unwrap());
-    assert_eq!((alone.group(), alone.own()), (None, "db"));
-    assert_eq!((inside.group(), inside.own()), (Some("G1"), "db"));
-    let group = VolumeGroupName::new("g2").unwrap();
+    let in_pod = VolumeName::new("P1::db").unwrap();
+    assert_eq!((alone.container(), alone.own()), (None, "db"));
+    let g1 = Some((ContainerKind::VolumeGroup, "G1"));
+    assert_eq!((inside.container(), inside.own()), (g1, "db"));
+    assert_eq!((in_pod.container(), in_pod.own()), (Some((ContainerKind::Pod, "P1")), "db"));
+    let group = ContainerName::new(ContainerKind::VolumeGroup, "g2").unwrap();
+    let pod = ContainerName::new(ContainerKind::Pod, "p2").unwrap();
+    assert_eq!(in_pod.within(Some(&group)).as_str(), "g2/db");
+    assert_eq!(inside.within(Some(&pod)).as_str(), "p2::db");
+    assert_eq!(in_pod.within(None), alone);
+    let both = VolumeName::new("p::g/a").unwrap_err().to_string();
+    assert!(both.contains("a volume group and a pod"), "{both}");
     assert_eq!(alone.within(Some(&group)).as_str(), "g2/db");
     assert_eq!(inside.within(Some(&group)).as_str(), "g2/db");
     assert_eq!(inside.within(None), alone);

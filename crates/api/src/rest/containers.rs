@@ -1,0 +1,116 @@
+//! What `volume-groups` and `pods` have in common: which are asked for, and which volumes are in
+//! them.
+
+use std::sync::Arc;
+
+use array::{ContainerInfo, ContainerKind, ContainerName, VolumesSpace};
+
+use super::ids::{Ids, Kind};
+use super::members::{Members, Only, RestMember};
+use super::space::RestJointSpace;
+use super::{Answer, Listed, Listing, Query, Refused, Selection, answer, each};
+use crate::Interface;
+
+/// The kind of its ids.
+pub(super) fn id_kind(kind: ContainerKind) -> Kind {
+    match kind {
+        ContainerKind::VolumeGroup => Kind::VolumeGroup,
+        ContainerKind::Pod => Kind::Pod,
+    }
+}
+
+/// The name of the container with this id.
+pub(super) fn name_of(interface: &Interface, kind: ContainerKind, id: &str) -> Option<String> {
+    let number = Ids::of(&interface.array).number(id_kind(kind), id)?;
+    interface.array.container_name(kind, number)
+}
+
+/// One that is destroyed or not, as requested. If it does not match, it is refused as nonexistent:
+/// clients take an empty list for a success.
+pub(super) fn find(
+    interface: &Interface,
+    kind: ContainerKind,
+    name: &str,
+    destroyed: Option<bool>,
+) -> Result<ContainerInfo, array::Error> {
+    let found = interface.array.container(kind, name)?;
+    match destroyed {
+        Some(destroyed) if destroyed != found.eradicate_ms.is_some() => {
+            Err(array::Error::NoSuchContainer(kind, found.name))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// The names that a request for new ones gives.
+pub(super) fn new_names(
+    kind: ContainerKind,
+    names: &[String],
+) -> Result<Vec<ContainerName>, Refused> {
+    each(names, |name| ContainerName::new(kind, name).map_err(|error| Refused::about(name, &error)))
+}
+
+/// The stored data of the volumes of one.
+pub(super) fn space_of(
+    interface: &Interface,
+    kind: ContainerKind,
+    container: &ContainerInfo,
+) -> RestJointSpace {
+    // One has few volumes, so the sum is bounded.
+    let mut sums = interface.array.space_sums(array::CONTAINER_VOLUMES_MAX);
+    // One that ends meanwhile has nothing.
+    let space = sums.of_container(kind, &container.name);
+    space.unwrap_or_else(|_| VolumesSpace::default()).into()
+}
+
+/// Those that a query asks for, as they are shown.
+pub(super) async fn listed<T: Listed + Clone>(
+    interface: Arc<Interface>,
+    kind: ContainerKind,
+    mut query: Query,
+    show: impl Fn(&Interface, Vec<ContainerInfo>) -> Vec<T> + Send + 'static,
+) -> Answer {
+    let selection = Selection::take_with_destroyed(&mut query)?;
+    let listing = Listing::take(&mut query)?;
+    query.end()?;
+    answer(interface, move |interface| {
+        let destroyed = selection.destroyed;
+        if !selection.is_empty() {
+            let names = selection.names(|id| name_of(interface, kind, id))?;
+            let found = each(&names, |name| Ok(find(interface, kind, name, destroyed)?))?;
+            return listing.all(&show(interface, found));
+        }
+        listing.pieces(|after, limit| {
+            Ok(show(interface, interface.array.containers(kind, after, destroyed, limit)))
+        })
+    })
+    .await
+}
+
+/// The pairs of a container and a volume of it that is not destroyed.
+fn members(
+    interface: &Interface,
+    kind: ContainerKind,
+    members: &Members,
+) -> Result<Vec<RestMember>, Refused> {
+    let containers = members.groups.names(|id| name_of(interface, kind, id))?;
+    let volumes = members.members.names(|id| super::volumes::name_of(interface, id))?;
+    let found = match containers.is_empty() {
+        true => interface.array.containers(kind, None, Some(false), array::CONTAINERS_MAX),
+        false => each(&containers, |name| Ok(find(interface, kind, name, None)?))?,
+    };
+    let only = Only::of(&volumes);
+    let pairs = found.into_iter().map(|one| RestMember::all(&one.name, one.volumes, &only));
+    Ok(pairs.flatten().collect())
+}
+
+/// The list of these pairs that a query asks for.
+pub(super) async fn list_members(
+    interface: Arc<Interface>,
+    kind: ContainerKind,
+    mut query: Query,
+) -> Answer {
+    let (asked, listing) = (Members::take(&mut query)?, Listing::take(&mut query)?);
+    query.end()?;
+    answer(interface, move |interface| listing.all(&members(interface, kind, &asked)?)).await
+}

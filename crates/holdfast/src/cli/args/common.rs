@@ -1,0 +1,40 @@
+//! What every verb takes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::access::{ApiPlace, Fingerprint};
+use crate::cli::output::Form;
+
+/// What every verb takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    #[command(flatten)]
+    pub form: Form,
+    /// The pool: its directory or device; `serve` takes several, one by one, of a pool that is on
+    /// several devices. Names the running array, too.
+    #[arg(long, global = true, value_name = "DIR-OR-DEVICE", env = "HOLDFAST_POOL")]
+    pub pool: Vec<PathBuf>,
+    /// The management address: where `serve` listens, or where the array is. With `http://` in
+    /// front, without encryption: on this machine only.
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "HOLDFAST_API")]
+    pub api: Option<ApiPlace>,
+    /// A file with the token for `--api`: the array's run file, or the token alone.
+    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Certificates (PEM) that the array at `--api` is trusted by: its own, or an authority's. Not
+    /// with --fingerprint.
+    #[arg(long, global = true, value_name = "FILE", env = "HOLDFAST_CA")]
+    pub ca: Option<PathBuf>,
+    /// The SHA-256 of the certificate that the array at `--api` must have, as `serve` prints it.
+    #[arg(long, global = true, value_name = "HEX", env = "HOLDFAST_FINGERPRINT")]
+    pub fingerprint: Option<Fingerprint>,
+}
+
+impl Common {
+    /// The pool that `--pool` names, by the first of its places.
+    pub fn pool(&self) -> Option<&PathBuf> {
+        self.pool.first()
+    }
+}
