@@ -228,12 +228,10 @@ def test_types_limit_volumes(cinder, driver, management):
     with pytest.raises(exception.InvalidQoSSpecs):
         cinder.create(driver, volume_type=bad)
     specs = {"flasharray:vg_name": "cinder-limited", "flasharray:vg_maxIOPS": "1000"}
-    # A volume group has no limits of its own: it fails, and leaves nothing behind.
-    volume = cinder.volume(volume_type=cinder.type(**specs))
-    with pytest.raises(Exception):
-        driver.create_volume(volume)
-    assert management.rest("volumes", filter=f"contains(name,'{volume.id}')") == []
-    assert management.rest("volume-groups", filter="name='cinder-limited'") == []
+    volume = cinder.create(driver, volume_type=cinder.type(**specs))
+    assert on_array(management, volume)["volume_group"] == {"name": "cinder-limited"}
+    (group,) = management.rest("volume-groups", names="cinder-limited")
+    assert group["qos"]["iops_limit"] == 1000
 
 
 def test_a_type_may_have_a_volume_group(cinder, driver, management):

@@ -30,7 +30,7 @@ def test_volumes_in_pods(client, prefix):
     assert one(client.get_pods_space(names=[pod])).space.total_provisioned == 2 * GIB
     (array,) = good(client.get_arrays())
     assert one(client.get_pods_members(pod_names=[pod])).member.name == array.name
-    assert one(client.get_pods_arrays(pod_names=[pod])).member.name == array.name
+    assert one(client.get_pods_arrays(group_names=[pod])).member.name == array.name
     out = VolumePatch(pod=Reference(name=""))
     assert one(client.patch_volumes(names=inside[1:], volume=out)).name == "b"
     back = VolumePatch(pod=Reference(name=pod))

@@ -21,7 +21,9 @@ pub mod units;
 
 pub use data::{DataIn, DataOut};
 pub use frame::{FRAME_BYTES, Frame, FrameMut};
-pub use lun::{ArrayIdentity, LogicalBlockSize, LunMap, VolumeAttributes, VolumeLimits};
+pub use lun::{
+    ArrayIdentity, LimitedGroup, LogicalBlockSize, LunMap, VolumeAttributes, VolumeLimits,
+};
 pub use offload::{Offload, Offloads};
 pub use request::{
     CopySegment, LbaExtent, LbaState, Sender, SpaceUse, VolumeError, VolumeReply, VolumeRequest,

@@ -50,6 +50,17 @@ pub struct VolumeAttributes {
     pub offloads: Offloads,
     /// Its limits, for all hosts together.
     pub limits: VolumeLimits,
+    /// The volume group that it is in, if that has limits.
+    pub group: Option<LimitedGroup>,
+}
+
+/// A volume group that has limits, which apply to all of its volumes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitedGroup {
+    /// The number of the group, which never changes.
+    pub number: u64,
+    /// Its limits.
+    pub limits: VolumeLimits,
 }
 
 /// Limits per second of a volume; commands beyond them wait.

@@ -68,5 +68,6 @@ pub use mailbox::Mailbox;
 pub use managed::LunMaps;
 pub use segments::{LATENCY_BOUNDS_US, Latencies, TransferSnapshot};
 pub use shared::{Options, Shared};
+pub use throttle::Limited;
 pub use transport::PortOptions;
 pub use wires::{Clock, Wake, Wires};

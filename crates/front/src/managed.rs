@@ -8,6 +8,7 @@ use block::{LunMap, VolumeId, VolumeLimits};
 use target::{Kept, KeptState, SaveError, Start, UnsavedRods};
 
 use super::kept::{LoadError, TargetRecords, all_kept, keep_tokens, to_stored};
+use super::throttle::Limited;
 
 /// Which volumes an initiator may reach: asked once a session, and again after each change.
 pub trait LunMaps: Send + Sync {
@@ -18,8 +19,9 @@ pub trait LunMaps: Send + Sync {
     /// Called for each command: must be cheap.
     fn generation(&self) -> u64;
 
-    /// How much hosts may do with a volume: no limits if it does not exist.
-    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits;
+    /// How much hosts may do with a volume, or with all volumes of a group: no limits if it does
+    /// not exist.
+    fn limits(&self, of: Limited) -> VolumeLimits;
 
     /// Which volumes are gone for ever since the last call, whoever eradicated them. Cheap.
     fn take_gone(&self) -> Vec<VolumeId>;
@@ -34,8 +36,11 @@ impl LunMaps for Array {
         Array::generation(self)
     }
 
-    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
-        Array::volume_limits(self, volume)
+    fn limits(&self, of: Limited) -> VolumeLimits {
+        match of {
+            Limited::Volume(volume) => self.volume_limits(volume),
+            Limited::Group(number) => self.volume_group_limits(number),
+        }
     }
 
     fn take_gone(&self) -> Vec<VolumeId> {

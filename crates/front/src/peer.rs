@@ -9,7 +9,7 @@ use block::LunMap;
 
 use super::counters::{PathCounters, WireCounters};
 use super::sessions::Session;
-use super::throttle::Bucket;
+use super::throttle::Gates;
 use super::transport::{ConnectionId, NexusInfo, Slices, SlicesMut, Transport};
 use super::wires::Wires;
 
@@ -25,7 +25,7 @@ pub(super) struct PeerPath {
     pub lun: [u8; 8],
     pub counters: Arc<PathCounters>,
     /// Of a volume that has limits.
-    pub bucket: Option<Arc<Bucket>>,
+    pub gates: Gates,
 }
 
 /// A connection and what the thread keeps with it.

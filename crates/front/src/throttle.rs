@@ -1,11 +1,12 @@
-//! Limits of volumes: commands that are over them wait, in the order in which they came, whichever
-//! thread and session they came on.
+//! Limits of volumes and of volume groups: commands that are over them wait, in the order in which
+//! they came, whichever thread and session they came on.
 //!
-//! A volume with limits has a [`Bucket`] that all threads share; one without has none, and its
-//! commands pass no lock here. A command that has to wait has not begun: it holds no reservation,
-//! has no effect, and is ended at once when it is aborted. The thread whose command waits first
-//! looks after the bucket until none waits any more: it lets go on what may, its own commands and,
-//! by messages, those of other threads.
+//! A volume with limits has a [`Bucket`] that all threads share, and so has a volume group, for all
+//! of its volumes together; a volume without any has none, and its commands pass no lock here. A
+//! command passes the bucket of its volume, then that of the group. A command that has to wait has
+//! not begun: it holds no reservation, has no effect, and is ended at once when it is aborted. The
+//! thread whose command waits first looks after the bucket until none waits any more: it lets go on
+//! what may, its own commands and, by messages, those of other threads.
 //!
 //! Reads, writes and offloads count as one each, and reads and writes with the bytes that they
 //! move; VERIFY is a read that sends nothing, so its bytes count; all else passes. The bucket holds
@@ -15,7 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use block::{VolumeId, VolumeLimits};
+use block::{VolumeAttributes, VolumeId, VolumeLimits};
 use parking_lot::Mutex;
 
 use super::command_set::Asked;
@@ -81,10 +82,19 @@ pub(super) enum Entered {
     Waits,
 }
 
-/// The limits of a volume, what is left of them, and who waits for that.
+/// What has limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limited {
+    /// A volume.
+    Volume(VolumeId),
+    /// A volume group, by its number: all of its volumes together.
+    Group(u64),
+}
+
+/// The limits of a volume or a group, what is left of them, and who waits for that.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    pub(super) volume: VolumeId,
+    pub(super) of: Limited,
     state: Mutex<State>,
 }
 
@@ -95,8 +105,8 @@ struct State {
 }
 
 impl Bucket {
-    fn new(volume: VolumeId) -> Self {
-        Self { volume, state: Mutex::default() }
+    fn new(of: Limited) -> Self {
+        Self { of, state: Mutex::default() }
     }
 
     /// Other limits.
@@ -134,18 +144,41 @@ impl Bucket {
     }
 }
 
-/// The buckets of all volumes with limits.
+/// The buckets that a command passes, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gates {
+    pub(super) volume: Option<Arc<Bucket>>,
+    pub(super) group: Option<Arc<Bucket>>,
+}
+
+impl Gates {
+    /// Takes the next one.
+    pub(super) fn next(&mut self) -> Option<Arc<Bucket>> {
+        self.volume.take().or_else(|| self.group.take())
+    }
+}
+
+/// The buckets of all volumes and groups with limits.
 #[derive(Debug, Default)]
-pub(super) struct Throttles(Mutex<HashMap<VolumeId, Arc<Bucket>>>);
+pub(super) struct Throttles(Mutex<HashMap<Limited, Arc<Bucket>>>);
 
 impl Throttles {
-    /// The bucket of a volume that has these limits; `None` where it has none.
-    pub(super) fn of(&self, volume: VolumeId, limits: VolumeLimits) -> Option<Arc<Bucket>> {
+    /// The buckets of a volume.
+    pub(super) fn gates(&self, volume: &VolumeAttributes) -> Gates {
+        let group = volume.group;
+        Gates {
+            volume: self.of(Limited::Volume(volume.id), volume.limits),
+            group: group.and_then(|group| self.of(Limited::Group(group.number), group.limits)),
+        }
+    }
+
+    /// The bucket of what has these limits; `None` where it has none.
+    fn of(&self, of: Limited, limits: VolumeLimits) -> Option<Arc<Bucket>> {
         if limits.is_none() {
             return None;
         }
         let mut buckets = self.0.lock();
-        let bucket = buckets.entry(volume).or_insert_with(|| Arc::new(Bucket::new(volume))).clone();
+        let bucket = buckets.entry(of).or_insert_with(|| Arc::new(Bucket::new(of))).clone();
         bucket.set(limits);
         // Those that nobody knows any more; a look at all of them once a session and change.
         buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1);
@@ -165,7 +198,12 @@ pub(super) fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<
 /// A command that waits before it begins.
 pub(super) struct Held {
     pub(super) asked: Asked,
+    /// The one that it waits for.
     pub(super) bucket: Arc<Bucket>,
+    /// Those that it passes next.
+    pub(super) gates: Gates,
+    /// The bytes that it counts with.
+    pub(super) bytes: u64,
 }
 
 #[cfg(test)]

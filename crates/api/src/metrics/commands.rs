@@ -87,6 +87,7 @@ fn of_volumes(
         }
     }
     limits(&volumes, page);
+    group_limits(interface, page);
     let done = sums(paths, |path| path.volume_id.map(VolumeId));
     let rows = volumes.iter().filter_map(|volume| {
         let commands = done.get(&volume.id)?;
@@ -110,6 +111,25 @@ fn limits(volumes: &[array::VolumeInfo], page: &mut Exposition) {
     for volume in volumes {
         if let Some(limit) = volume.limits.bandwidth_bytes_per_s {
             bandwidth.count(&[("volume", &volume.name)], limit);
+        }
+    }
+}
+
+/// The limits of volume groups that have some. There are few groups.
+fn group_limits(interface: &Interface, page: &mut Exposition) {
+    let groups = interface.array.volume_group_limits_by_name();
+    let help = "Reads, writes and offloads a second that the volumes of a group are limited to.";
+    let mut iops = page.gauge("holdfast_volume_group_limit_commands_per_second", help);
+    for (name, limits) in &groups {
+        if let Some(limit) = limits.iops {
+            iops.count(&[("volume_group", name)], limit);
+        }
+    }
+    let help = "Bytes a second that hosts may read and write of the volumes of a group.";
+    let mut bandwidth = page.gauge("holdfast_volume_group_limit_bytes_per_second", help);
+    for (name, limits) in &groups {
+        if let Some(limit) = limits.bandwidth_bytes_per_s {
+            bandwidth.count(&[("volume_group", name)], limit);
         }
     }
 }

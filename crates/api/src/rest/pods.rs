@@ -3,6 +3,7 @@
 
 use array::{ContainerInfo, ContainerKind, ContainerName};
 use axum::extract::State;
+use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -255,7 +256,8 @@ pub(super) async fn create(
     }
     answer(interface, move |interface| {
         let names = new_names(KIND, &names)?;
-        let made = interface.array.create_containers(names, (interface.now_ms)())?;
+        let made =
+            interface.array.create_containers(names, VolumeLimits::NONE, (interface.now_ms)())?;
         Items::of(RestPod::all(interface, made))
     })
     .await

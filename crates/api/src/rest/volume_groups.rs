@@ -1,11 +1,11 @@
 //! `volume-groups`: a name before the names of volumes, which are renamed and ended together. A
 //! volume is in the group that its name says (`GROUP/VOLUME`).
 //!
-//! Limits and priorities of a whole group are not supported; those of volumes are their own.
+//! Limits apply to all volumes of a group together, besides those of each. Priorities of a whole
+//! group are not supported.
 
 use array::{ContainerInfo, ContainerKind, ContainerName};
 use axum::extract::State;
-use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,7 +38,7 @@ pub struct RestVolumeGroup {
     pub pod: MaybeNamed,
     /// The adjustment of the priority: none.
     pub priority_adjustment: RestPriority,
-    /// The limits of the group: none.
+    /// The limits of all of its volumes together.
     pub qos: RestQos,
     /// The stored data of its volumes.
     pub space: RestJointSpace,
@@ -58,7 +58,7 @@ impl RestVolumeGroup {
                 priority_adjustment_operator: "+".into(),
                 priority_adjustment_value: 0,
             },
-            qos: VolumeLimits::NONE.into(),
+            qos: group.limits.into(),
             space: space_of(interface, KIND, &group),
             volume_count: group.volumes.len(),
             name: group.name,
@@ -107,7 +107,7 @@ pub struct PriorityPatch {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeGroupPost {
-    /// The limits of the group: only the highest values, which mean no limit.
+    /// The limits of all of its volumes together.
     pub qos: Option<QosPatch>,
     /// The adjustment of the priority: only by 0.
     pub priority_adjustment: Option<PriorityPatch>,
@@ -127,11 +127,8 @@ pub struct VolumeGroupPatch {
     pub priority_adjustment: Option<PriorityPatch>,
 }
 
-/// Refuses what only volumes have.
-fn check(qos: Option<QosPatch>, priority: Option<PriorityPatch>) -> Result<(), Refused> {
-    if qos.is_some_and(|qos| qos.limits() != VolumeLimits::NONE) {
-        return Err(Refused::unsupported("qos", "Limits of a volume group"));
-    }
+/// Refuses what groups do not have.
+fn check(priority: Option<PriorityPatch>) -> Result<(), Refused> {
     let Some(priority) = priority else { return Ok(()) };
     let operator = priority.priority_adjustment_operator.unwrap_or_else(|| "+".into());
     if !matches!(&*operator, "+" | "-") {
@@ -159,10 +156,11 @@ pub(super) async fn create(
 ) -> Answer {
     let names = query.required("names")?;
     query.end()?;
-    check(asked.qos, asked.priority_adjustment)?;
+    check(asked.priority_adjustment)?;
+    let limits = asked.qos.unwrap_or_default().limits();
     answer(interface, move |interface| {
         let names = new_names(KIND, &names)?;
-        let made = interface.array.create_containers(names, (interface.now_ms)())?;
+        let made = interface.array.create_containers(names, limits, (interface.now_ms)())?;
         Items::of(RestVolumeGroup::all(interface, made))
     })
     .await
@@ -189,7 +187,10 @@ pub(super) async fn change(
     if destroyed.is_some() && is_more {
         return Err(Refused::bad("destroyed", "Nothing else can be changed with `destroyed`."));
     }
-    check(qos, priority_adjustment)?;
+    check(priority_adjustment)?;
+    if name.is_some() && qos.is_some() {
+        return Err(Refused::bad("qos", "Give a new name or new limits, not both."));
+    }
     answer(interface, move |interface| {
         let array = &interface.array;
         let names = selection.names(|id| name_of(interface, KIND, id))?;
@@ -198,6 +199,9 @@ pub(super) async fn change(
                 array.destroy_containers(KIND, &names, true, (interface.now_ms)())?
             }
             (Some(false), _) => array.recover_containers(KIND, &names)?,
+            (None, None) if qos.is_some() => {
+                array.limit_volume_groups(&names, qos.unwrap_or_default().change())?
+            }
             (None, None) => each(&names, |name| Ok(find(interface, KIND, name, Some(false))?))?,
             (None, Some(new_name)) => {
                 let [name] = &names[..] else {

@@ -311,7 +311,7 @@ async fn limits_are_told_in_the_words_of_clients() {
     let wrong = json!({"qos": {"iops_limit": 99}});
     assert_eq!(
         world.refused("PATCH", "volumes?names=a", Some(wrong)).await,
-        "The IOPS of a volume are limited to 100 to 100,000,000 a second; not 99."
+        "IOPS are limited to 100 to 100,000,000 a second; not 99."
     );
     // A clone begins without limits.
     let clone = Some(json!({"source": {"name": "a"}}));

@@ -104,8 +104,9 @@ async fn groups_are_listed_renamed_destroyed_recovered_and_eradicated() {
     for (method, query, body, text) in [
         ("POST", "names=vg", json!({}), "Volume group already exists."),
         ("POST", "names=a/b", json!({}), "must not hold '/'"),
-        ("POST", "names=x", json!({"qos": {"iops_limit": 1000}}), "Limits of a volume group: not"),
-        ("PATCH", "names=vg", json!({"qos": {"iops_limit": 1000}}), "Limits of a volume group"),
+        ("POST", "names=x", json!({"qos": {"iops_limit": 99}}), "IOPS are limited to 100"),
+        ("PATCH", "names=vg", json!({"qos": {"iops_limit": 99}}), "IOPS are limited to 100"),
+        ("PATCH", "names=vg", json!({"qos": {}, "name": "y"}), "not both"),
         (
             "PATCH",
             "names=vg",
@@ -147,4 +148,22 @@ async fn groups_are_listed_renamed_destroyed_recovered_and_eradicated() {
     assert_eq!(volume("new/a").await.0, 400);
     assert_eq!(volume("alone").await.0, 200);
     assert_eq!(world.ask("GET", &new, None).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_group_has_limits_of_its_own() {
+    let world = world().await;
+    let vg = format!("{GROUPS}?names=vg");
+    let limited = json!({"qos": {"iops_limit": 1000, "bandwidth_limit": 1 << 20}});
+    let (_, page) = world.ask("PATCH", &vg, Some(limited.clone())).await;
+    assert_eq!(page["items"][0]["qos"], limited["qos"]);
+    let (_, metrics) = metrics::text(&world, "/metrics").await;
+    let expected = "holdfast_volume_group_limit_commands_per_second{volume_group=\"vg\"} 1000";
+    assert!(metrics.contains(expected), "{metrics}");
+    let none_left = json!({"qos": {"iops_limit": 100_000_000}});
+    let (_, page) = world.ask("PATCH", &vg, Some(none_left)).await;
+    assert_eq!(page["items"][0]["qos"]["iops_limit"], 100_000_000);
+    assert_eq!(page["items"][0]["qos"]["bandwidth_limit"], 1 << 20);
+    let (_, page) = world.ask("GET", &format!("{VOLUMES}?names=vg/a"), None).await;
+    assert_eq!(page["items"][0]["qos"]["iops_limit"], 100_000_000, "those of volumes stay");
 }

@@ -1,6 +1,8 @@
 //! Volume groups and pods as they are stored. None has a list of its volumes: their names begin
 //! with its own.
 
+use block::VolumeLimits;
+
 use crate::container_kind::ContainerKind;
 use crate::values::container::ContainerName;
 
@@ -25,4 +27,6 @@ pub(crate) struct Container {
     /// If it is destroyed: when it is eradicated, in milliseconds of the array's time. The volumes
     /// that were destroyed with it have the same.
     pub(crate) eradicate_ms: Option<u64>,
+    /// For all volumes together. Pods have none.
+    pub(crate) limits: VolumeLimits,
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use block::request::limits::VOLUME_BYTES_MAX;
 use block::{
-    LogicalBlockSize, Offloads, SECTOR_BYTES, SectorCount, VolumeAttributes, VolumeId, VolumeLimits,
+    LimitedGroup, LogicalBlockSize, Offloads, SECTOR_BYTES, SectorCount, VolumeAttributes,
+    VolumeId, VolumeLimits,
 };
 
 use crate::values::identity::{CompanyId, Serial};
@@ -46,8 +47,14 @@ pub(crate) struct SourceRecord {
 }
 
 impl VolumeRecord {
-    /// What hosts see of it. `array` are the offloads that the array allows.
-    pub(crate) fn attributes(&self, array: Offloads, write_cache: bool) -> Arc<VolumeAttributes> {
+    /// What hosts see of it. `array` are the offloads that the array allows; `group` is its volume
+    /// group, if that has limits.
+    pub(crate) fn attributes(
+        &self,
+        array: Offloads,
+        write_cache: bool,
+        group: Option<LimitedGroup>,
+    ) -> Arc<VolumeAttributes> {
         Arc::new(VolumeAttributes {
             id: self.id,
             size: self.size,
@@ -57,6 +64,7 @@ impl VolumeRecord {
             write_cache,
             offloads: self.offloads.and(array),
             limits: self.limits,
+            group,
         })
     }
 }

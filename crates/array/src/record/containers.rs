@@ -1,5 +1,6 @@
 //! The records of volume groups and pods. Their volumes' names say who is in them.
 
+use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 
 use super::row::{VERSION, encode, key};
@@ -7,6 +8,7 @@ use crate::container_kind::ContainerKind;
 use crate::error::Error;
 use crate::objects::containers::{Container, ContainerId};
 use crate::values::container::ContainerName;
+use crate::values::limits;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct ContainerRow {
@@ -15,6 +17,10 @@ pub(super) struct ContainerRow {
     created_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eradicate_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bandwidth_limit: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iops_limit: Option<u64>,
 }
 
 pub(crate) fn container_key(id: ContainerId) -> Vec<u8> {
@@ -31,6 +37,8 @@ pub(crate) fn container(of: &Container) -> Result<Vec<u8>, Error> {
         name: of.name.to_string(),
         created_ms: of.created_ms,
         eradicate_ms: of.eradicate_ms,
+        bandwidth_limit: of.limits.bandwidth_bytes_per_s,
+        iops_limit: of.limits.iops,
     })
 }
 
@@ -47,7 +55,10 @@ pub(super) fn decode_container(
     kind: ContainerKind,
     row: &ContainerRow,
 ) -> Result<Container, Error> {
+    let limits = VolumeLimits { bandwidth_bytes_per_s: row.bandwidth_limit, iops: row.iops_limit };
+    limits::check(limits)?;
     Ok(Container {
+        limits,
         name: ContainerName::new(kind, &row.name)?,
         created_ms: row.created_ms,
         eradicate_ms: row.eradicate_ms,

@@ -159,7 +159,8 @@ impl State {
         }
         let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
         for entry in self.volumes.values_mut() {
-            entry.attributes = entry.record.attributes(offloads, write_cache);
+            let group = self.containers.limits_of(&entry.record.name);
+            entry.attributes = entry.record.attributes(offloads, write_cache, group);
         }
         let hosts = self.hosts.iter().filter(|(_, entry)| !entry.luns().is_empty());
         for host in hosts.map(|(id, _)| *id).collect::<Vec<_>>() {

@@ -22,20 +22,23 @@ pub(crate) struct Source {
 
 impl State {
     pub(crate) fn insert_volume(&mut self, record: VolumeRecord) {
-        let attributes = record.attributes(self.settings.offloads, self.write_cache);
+        let group = self.containers.limits_of(&record.name);
+        let attributes = record.attributes(self.settings.offloads, self.write_cache, group);
         self.volume_names.insert(record.name.key(), record.id);
         self.doomed.extend(record.eradicate_ms.map(|due| (due, record.id)));
         self.volumes.insert(record.id, VolumeEntry::new(record, attributes));
     }
 
-    /// Replaces a volume's record; a change to its size, offloads or limits changes what hosts see.
+    /// Replaces a volume's record; a change to its size, offloads or limits, or to
+    /// those of its group, changes what hosts see.
     pub(crate) fn replace_volume(&mut self, record: VolumeRecord) {
         let (offloads, write_cache) = (self.settings.offloads, self.write_cache);
         let id = record.id;
+        let group = self.containers.limits_of(&record.name);
         let Some(entry) = self.volumes.get_mut(&id) else { return };
         self.volume_names.remove(&entry.record.name.key());
         self.volume_names.insert(record.name.key(), record.id);
-        let attributes = record.attributes(offloads, write_cache);
+        let attributes = record.attributes(offloads, write_cache, group);
         if let Some(due) = entry.record.eradicate_ms {
             self.doomed.remove(&(due, record.id));
         }

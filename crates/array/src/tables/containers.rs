@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use block::LimitedGroup;
+
 use crate::container_kind::ContainerKind;
 use crate::error::Error;
 use crate::objects::containers::{Container, ContainerId};
+use crate::values::name::VolumeName;
 use crate::values::text::shown;
 
 /// All volume groups and pods, by id and by name in lower case.
@@ -76,6 +79,14 @@ impl Containers {
             None => Ok((id, found)),
             Some(_) => Err(Error::ContainerDestroyed(kind, found.name.to_string())),
         }
+    }
+
+    /// The volume group of a volume with this name, if it has limits.
+    pub(crate) fn limits_of(&self, name: &VolumeName) -> Option<LimitedGroup> {
+        let (kind, container) = name.container()?;
+        let (id, container) = self.any(kind, container).ok()?;
+        let limits = container.limits;
+        (!limits.is_none()).then_some(LimitedGroup { number: id.number, limits })
     }
 
     /// One by its id.

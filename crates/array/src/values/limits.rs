@@ -34,13 +34,11 @@ pub(crate) fn check(limits: VolumeLimits) -> Result<(), Error> {
     let refuse = |text: String| Err(Error::invalid("invalid_limit", text));
     if let Some(bytes) = limits.bandwidth_bytes_per_s.filter(|n| !BANDWIDTH_LIMIT.contains(n)) {
         return refuse(format!(
-            "The bandwidth of a volume is limited to 1 MiB to 512 GiB a second; not {bytes} bytes."
+            "Bandwidth is limited to 1 MiB to 512 GiB a second; not {bytes} bytes."
         ));
     }
     if let Some(iops) = limits.iops.filter(|n| !IOPS_LIMIT.contains(n)) {
-        return refuse(format!(
-            "The IOPS of a volume are limited to 100 to 100,000,000 a second; not {iops}."
-        ));
+        return refuse(format!("IOPS are limited to 100 to 100,000,000 a second; not {iops}."));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! A volume is in the one that its name says. A destroyed one has only destroyed volumes; those
 //! that were destroyed with it have its time of eradication, and are recovered with it.
 
-use block::VolumeId;
+use block::{VolumeId, VolumeLimits};
 use store::Change;
 
 use super::ends::{check_recoverable, plan_doom, plan_volume_end};
@@ -18,6 +18,7 @@ use crate::objects::volumes::VolumeRecord;
 use crate::record;
 use crate::state::State;
 use crate::values::container::ContainerName;
+use crate::values::limits::{self, LimitsChange};
 
 /// A volume group or a pod, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct ContainerInfo {
     pub created_ms: u64,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     pub eradicate_ms: Option<u64>,
+    /// Limits on what hosts do with all of its volumes together.
+    pub limits: VolumeLimits,
 }
 
 /// A container and volumes of it, as they are to be.
@@ -46,16 +49,18 @@ impl Array {
     pub fn create_containers(
         &self,
         names: Vec<ContainerName>,
+        limits: VolumeLimits,
         created_ms: u64,
     ) -> Result<Vec<ContainerInfo>, Error> {
         check(names.iter().map(ContainerName::as_str))?;
+        limits::check(limits)?;
         let plan = |state: &State, before, name: ContainerName| {
             check_free(state, &name)?;
             let kind = name.kind();
             if state.containers.count(kind) + before >= CONTAINERS_MAX {
                 return Err(Error::Limit { what: kind.plural(), limit: CONTAINERS_MAX });
             }
-            let container = Container { name, created_ms, eradicate_ms: None };
+            let container = Container { name, created_ms, eradicate_ms: None, limits };
             plan_container(state.containers.next_id(kind, before), container, Vec::new())
         };
         self.change_all(names, plan, show)
@@ -85,6 +90,33 @@ impl Array {
             plan_container(id, Container { name: new_name, ..container.clone() }, volumes)
         };
         self.change(plan, show)
+    }
+
+    /// Changes the limits of volume groups, which apply to all volumes of each together.
+    ///
+    /// # Errors
+    /// `no_such_volume_group`, `volume_group_destroyed`, `invalid_limit`, `named_twice`, and those
+    /// of the store.
+    pub fn limit_volume_groups(
+        &self,
+        names: &[String],
+        change: LimitsChange,
+    ) -> Result<Vec<ContainerInfo>, Error> {
+        check_all(names)?;
+        let kind = ContainerKind::VolumeGroup;
+        let plan = |state: &State, _, name: &String| {
+            let (id, group) = state.containers.live(kind, name)?;
+            let limits = change.of(group.limits);
+            limits::check(limits)?;
+            plan_container(id, Container { limits, ..group.clone() }, Vec::new())
+        };
+        self.change_all(names, plan, |state, planned| {
+            let shown = show(state, planned);
+            // Their records stay, but not what hosts see of them.
+            let volumes: Vec<_> = state.volumes_within(kind, &shown.name).cloned().collect();
+            volumes.into_iter().for_each(|volume| state.replace_volume(volume));
+            shown
+        })
     }
 
     /// Destroys volume groups or pods with their volumes. They can be recovered until they are
@@ -294,5 +326,6 @@ fn info(state: &State, id: ContainerId, container: &Container) -> ContainerInfo 
         volumes: live.map(|volume| volume.name.to_string()).collect(),
         created_ms: container.created_ms,
         eradicate_ms: state.shown_doom(container.eradicate_ms),
+        limits: container.limits,
     }
 }

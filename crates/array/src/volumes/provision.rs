@@ -9,7 +9,9 @@ use store::{Change, VolumeChange};
 use super::types::{NewVolume, SourceInfo, VolumeInfo, VolumeUpdate};
 use crate::access::{ConnectTo, FirstLuns};
 use crate::array::{Array, LOOKED_AT_ONCE};
+use crate::container_kind::ContainerKind;
 use crate::error::Error;
+use crate::objects::containers::ContainerId;
 use crate::objects::settings::switched;
 use crate::objects::volumes::{VOLUMES_MAX, VolumeRecord};
 use crate::record;
@@ -287,6 +289,21 @@ impl Array {
             snapshot_count: state.live_snapshots(entry),
             eradicate_ms: state.shown_doom(record.eradicate_ms),
         }
+    }
+
+    /// The limits of a volume group, by its number; no limits if it does not exist. Never waits for
+    /// a commit.
+    pub fn volume_group_limits(&self, number: u64) -> VolumeLimits {
+        let id = ContainerId { kind: ContainerKind::VolumeGroup, number };
+        self.read().containers.get(id).map_or(VolumeLimits::NONE, |group| group.limits)
+    }
+
+    /// The volume groups that have limits, and these.
+    pub fn volume_group_limits_by_name(&self) -> Vec<(String, VolumeLimits)> {
+        let state = self.read();
+        let groups = state.containers.after(ContainerKind::VolumeGroup, None);
+        let limited = groups.filter(|(_, group)| !group.limits.is_none());
+        limited.map(|(_, group)| (group.name.to_string(), group.limits)).collect()
     }
 
     /// The limits of a volume; no limits if it does not exist. Never waits for a commit.

@@ -17,7 +17,7 @@ use crate::managed::LunMaps;
 use crate::peer::{Peer, PeerPath};
 use crate::shared::Shared;
 use crate::tasks::Task;
-use crate::throttle::Bucket;
+use crate::throttle::Gates;
 use crate::transport::{Command, TaskHandle, TaskResponse};
 
 impl FrontEnd {
@@ -36,7 +36,7 @@ impl FrontEnd {
         let luns = peer.refresh_luns(&*self.shared.luns, nexus.initiator().name.as_str());
         let traits = Commands::traits_of(luns, command.lun, &command.bytes);
         let volume = volume_at(luns, command.lun);
-        let (path, bucket) = peer.path(&self.shared, &nexus.initiator().name, command.lun);
+        let (path, gates) = peer.path(&self.shared, &nexus.initiator().name, command.lun);
         path.count_reserve(traits.locks_volume);
         let index = self.tasks.insert(Task {
             connection: slot,
@@ -73,13 +73,7 @@ impl FrontEnd {
         let Command { lun, bytes, data_out, expected_out_bytes, expected_in_bytes, .. } = command;
         let asked = Asked { lun, bytes, data_out, expected_out_bytes, expected_in_bytes };
         let verifies = traits.verified_bytes.is_some();
-        let asked = match bucket {
-            None => asked,
-            Some(bucket) => match self.throttle(index, bucket, verifies, moved, asked) {
-                Some(asked) => asked,
-                None => return,
-            },
-        };
+        let Some(asked) = self.throttle(index, gates, verifies, moved, asked) else { return };
         // As they were when its traits were looked at.
         let luns = self.peers[slot].as_ref().and_then(|peer| peer.luns.as_ref());
         let (_, luns) = luns.expect("what the host sees was looked up above");
@@ -333,20 +327,20 @@ impl Peer {
         shared: &Shared,
         initiator: &str,
         lun: [u8; 8],
-    ) -> (Arc<PathCounters>, Option<Arc<Bucket>>) {
+    ) -> (Arc<PathCounters>, Gates) {
         if let Some(path) = self.paths.iter().find(|path| path.lun == lun) {
-            return (path.counters.clone(), path.bucket.clone());
+            return (path.counters.clone(), path.gates.clone());
         }
         let luns = self.luns.as_ref().map(|(_, luns)| &**luns);
         let volume = luns.and_then(|luns| attributes_at(luns, lun));
         let counters = shared.counters.path(initiator, volume.map(|volume| volume.id));
-        let bucket = volume.and_then(|volume| shared.throttles.of(volume.id, volume.limits));
+        let gates = volume.map(|volume| shared.throttles.gates(volume)).unwrap_or_default();
         // LUNs without a volume are as many as a host likes to name: those are not kept.
         if volume.is_some() {
-            let (counters, bucket) = (counters.clone(), bucket.clone());
-            self.paths.push(PeerPath { lun, counters, bucket });
+            let (counters, gates) = (counters.clone(), gates.clone());
+            self.paths.push(PeerPath { lun, counters, gates });
         }
-        (counters, bucket)
+        (counters, gates)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Commands that wait for the limits of their volumes ([`crate::throttle`]), and looking after
-//! those for all threads.
+//! Commands that wait for the limits of their volumes and volume groups ([`crate::throttle`]), and
+//! looking after those for all threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use block::VolumeLimits;
 use super::FrontEnd;
 use crate::command_set::{Asked, CommandSet, Commands, Refusal};
 use crate::mailbox::Message;
-use crate::throttle::{Bucket, Entered, Held, Ticket, charged_bytes};
+use crate::throttle::{Bucket, Entered, Gates, Held, Ticket, charged_bytes};
 
 /// A bucket that this thread looks after, and when it does so next.
 pub(super) struct Tended {
@@ -23,24 +23,32 @@ impl FrontEnd {
     pub(super) fn throttle(
         &mut self,
         index: usize,
-        bucket: Arc<Bucket>,
+        gates: Gates,
         verifies: bool,
         moved: u64,
         asked: Asked,
     ) -> Option<Asked> {
         let class = self.tasks.get_mut(index)?.class;
         let Some(bytes) = charged_bytes(class, verifies, moved) else { return Some(asked) };
+        self.pass(index, gates, bytes, asked)
+    }
+
+    /// The same, with the bytes that the command counts with.
+    fn pass(&mut self, index: usize, mut gates: Gates, bytes: u64, asked: Asked) -> Option<Asked> {
         let now = self.shared.clock.now();
         let ticket = Ticket { thread: self.index, task: self.tasks.name(index), bytes };
-        match bucket.enter(ticket, now) {
-            Entered::Goes => return Some(asked),
-            Entered::WaitsFirst => self.tend(bucket.clone(), now),
-            Entered::Waits => {}
+        while let Some(bucket) = gates.next() {
+            match bucket.enter(ticket, now) {
+                Entered::Goes => continue,
+                Entered::WaitsFirst => self.tend(bucket.clone(), now),
+                Entered::Waits => {}
+            }
+            if let Some(task) = self.tasks.get_mut(index) {
+                task.held = Some(Box::new(Held { asked, bucket, gates, bytes }));
+            }
+            return None;
         }
-        if let Some(task) = self.tasks.get_mut(index) {
-            task.held = Some(Box::new(Held { asked, bucket }));
-        }
-        None
+        Some(asked)
     }
 
     fn tend(&mut self, bucket: Arc<Bucket>, at: Duration) {
@@ -71,7 +79,7 @@ impl FrontEnd {
             if self.is_stopping() {
                 bucket.set(VolumeLimits::NONE);
             } else if is_new {
-                bucket.set(self.shared.luns.volume_limits(bucket.volume));
+                bucket.set(self.shared.luns.limits(bucket.of));
             }
             if let Some(at) = bucket.release(now, &mut released) {
                 self.tended.push(Tended { bucket, at });
@@ -102,7 +110,9 @@ impl FrontEnd {
         };
         let luns = peer.refresh_luns(&*shared.luns, nexus.initiator().name.as_str()).clone();
         let traits = Commands::traits_of(&luns, held.asked.lun, &held.asked.bytes);
-        let step = shared.begin(&nexus, &luns, traits, held.asked);
+        let Held { asked, gates, bytes, .. } = *held;
+        let Some(asked) = self.pass(index, gates, bytes, asked) else { return };
+        let step = shared.begin(&nexus, &luns, traits, asked);
         self.advance(index, step);
         self.touch(slot);
     }

@@ -3,13 +3,14 @@ use proptest::prelude::*;
 use super::*;
 
 const S: Duration = Duration::from_secs(1);
+const ONE: VolumeLimits = VolumeLimits { bandwidth_bytes_per_s: None, iops: Some(1) };
 
 fn limits(bandwidth_bytes_per_s: Option<u64>, iops: Option<u64>) -> VolumeLimits {
     VolumeLimits { bandwidth_bytes_per_s, iops }
 }
 
 fn bucket(limits: VolumeLimits) -> Bucket {
-    let bucket = Bucket::new(VolumeId(1));
+    let bucket = Bucket::new(Limited::Volume(VolumeId(1)));
     bucket.set(limits);
     bucket
 }
@@ -62,13 +63,16 @@ fn limits_that_go_let_all_go() {
 #[test]
 fn buckets_are_shared_and_forgotten() {
     let throttles = Throttles::default();
-    assert!(throttles.of(VolumeId(1), VolumeLimits::NONE).is_none());
-    let one = throttles.of(VolumeId(1), limits(None, Some(100))).unwrap();
-    let same = throttles.of(VolumeId(1), limits(None, Some(200))).unwrap();
+    let (one, two) = (Limited::Volume(VolumeId(1)), Limited::Group(1));
+    assert!(throttles.of(one, VolumeLimits::NONE).is_none());
+    let (one, group) = (throttles.of(one, limits(None, Some(100))), throttles.of(two, ONE));
+    let (one, group) = (one.unwrap(), group.unwrap());
+    assert!(!Arc::ptr_eq(&one, &group), "a group with the number of a volume");
+    let same = throttles.of(one.of, limits(None, Some(200))).unwrap();
     assert!(Arc::ptr_eq(&one, &same));
     assert_eq!(one.state.lock().meter.limits.iops, Some(200));
-    drop((one, same));
-    let _other = throttles.of(VolumeId(2), limits(None, Some(100)));
+    drop((one, same, group));
+    let _other = throttles.of(Limited::Volume(VolumeId(2)), limits(None, Some(100)));
     assert_eq!(throttles.0.lock().len(), 1);
 }
 

@@ -1,4 +1,5 @@
-//! `volume limit`: limits on what hosts do with a volume.
+//! `volume limit`, `volume-group limit`: limits on what hosts do with a volume, or with those of a
+//! group.
 
 use array::limits::{BANDWIDTH_LIMIT, IOPS_LIMIT};
 use hyper::Method;
@@ -11,7 +12,7 @@ use super::output::{Form, show};
 use super::rest::{first, named};
 use super::size::human;
 
-/// A volume of REST 2.x, with only its limits.
+/// A volume or a volume group of REST 2.x, with only its limits.
 #[derive(Deserialize)]
 struct Item {
     qos: Qos,
@@ -24,7 +25,7 @@ struct Qos {
     iops_limit: u64,
 }
 
-/// The limits of a volume; `None` means no limit.
+/// Limits; `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
     iops: Option<u64>,
@@ -51,30 +52,40 @@ impl Limits {
     }
 }
 
+/// What has limits.
+pub struct Limited<'a> {
+    /// The resource of REST 2.x.
+    pub resource: &'static str,
+    /// What it is, at the beginning of a sentence.
+    pub title: &'static str,
+    /// Its name.
+    pub name: &'a str,
+}
+
 /// The limits of a volume, destroyed or not.
 pub fn of(client: &Client, name: &str) -> Result<Limits, Failure> {
     client.item::<Item>("volumes", &named("names", name)?).map(Limits::from)
 }
 
-/// Shows the limits of a volume, or sets those that are given.
+/// Shows the limits of something, or sets those that are given.
 pub fn run(
     client: &Client,
     form: Form,
-    name: &str,
+    Limited { resource, title, name }: &Limited<'_>,
     iops: Option<u64>,
     bandwidth: Option<u64>,
 ) -> Result<(), Failure> {
     let given = [("iops_limit", iops), ("bandwidth_limit", bandwidth)];
     let given = given.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?)));
     let qos: Map<_, _> = given.map(|(name, limit)| (name, json!(limit))).collect();
-    let limits = if qos.is_empty() {
-        of(client, name)?
+    let limits: Limits = if qos.is_empty() {
+        client.item::<Item>(resource, &named("names", name)?)?.into()
     } else {
         let query = named("names", name)?;
         let body = json!({ "qos": qos });
-        first(client.change::<Item>(Method::PATCH, "volumes", &query, &body)?)?.into()
+        first(client.change::<Item>(Method::PATCH, resource, &query, &body)?)?.into()
     };
-    show(form, &limits, || format!("Volume {name}: limits {}.\n", limits.text()))
+    show(form, &limits, || format!("{title} {name}: limits {}.\n", limits.text()))
 }
 
 #[cfg(test)]

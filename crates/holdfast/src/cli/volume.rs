@@ -10,7 +10,7 @@ use serde_json::json;
 use super::args::{Common, VolumeVerb};
 use super::client::{Client, part, path_of};
 use super::failure::Failure;
-use super::limits::{self, Limits};
+use super::limits::{self, Limited, Limits};
 use super::listing::Listing;
 use super::offload;
 use super::output::{Align, Form, facts, show, table, time};
@@ -58,7 +58,8 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
             show(form, &volume, text)
         }
         VolumeVerb::Limit { name, iops, bandwidth } => {
-            limits::run(&client, form, name, *iops, *bandwidth)
+            let volume = Limited { resource: "volumes", title: "Volume", name };
+            limits::run(&client, form, &volume, *iops, *bandwidth)
         }
         VolumeVerb::Space { names, listing } => list_space(&client, form, names, listing),
         VolumeVerb::Rename { name, new_name } => {

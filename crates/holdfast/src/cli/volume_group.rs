@@ -6,6 +6,7 @@ use super::args::{Common, VolumeGroupVerb};
 use super::client::Client;
 use super::container::Of;
 use super::failure::Failure;
+use super::limits::{self, Limited};
 use super::output::show;
 
 const GROUPS: Of =
@@ -20,6 +21,10 @@ pub fn run(common: &Common, verb: &VolumeGroupVerb) -> Result<(), Failure> {
             GROUPS.list(&client, form, *destroyed, listing)
         }
         VolumeGroupVerb::Rename { name, new_name } => GROUPS.rename(&client, form, name, new_name),
+        VolumeGroupVerb::Limit { name, iops, bandwidth } => {
+            let group = Limited { resource: GROUPS.resource, title: GROUPS.title, name };
+            limits::run(&client, form, &group, *iops, *bandwidth)
+        }
         VolumeGroupVerb::Destroy { name, eradicate } => {
             GROUPS.patch(&client, name, "", &json!({ "destroyed": true }))?;
             if *eradicate {

@@ -10,7 +10,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use block::{LogicalBlockSize, LunMap, SECTOR_BYTES, VolumeAttributes, VolumeLimits};
+use block::{LimitedGroup, LogicalBlockSize, LunMap, SECTOR_BYTES, VolumeAttributes, VolumeLimits};
+use front::Limited;
 use iscsi::{Access, InitiatorAccess, Limits};
 use parking_lot::Mutex;
 use store::{Change, OpenOptions, VolumeChange};
@@ -51,6 +52,18 @@ impl Open {
     }
 }
 
+impl Open {
+    /// All volumes are in a volume group with these limits from now on.
+    fn limit_group(&self, limits: VolumeLimits) {
+        let mut map = self.map.lock();
+        let group = (!limits.is_none()).then_some(LimitedGroup { number: 1, limits });
+        let luns = map.luns.iter().map(|(lun, volume)| {
+            (*lun, Arc::new(VolumeAttributes { group, ..VolumeAttributes::clone(volume) }))
+        });
+        *map = Arc::new(LunMap { generation: map.generation + 1, luns: luns.collect() });
+    }
+}
+
 impl Access for Open {
     fn initiator(&self, _: &str) -> Option<InitiatorAccess> {
         Some(InitiatorAccess::default())
@@ -74,10 +87,15 @@ impl LunMaps for Open {
         self.map.lock().generation
     }
 
-    fn volume_limits(&self, volume: VolumeId) -> VolumeLimits {
+    fn limits(&self, of: Limited) -> VolumeLimits {
         let map = self.map.lock();
-        let found = map.luns.values().find(|attributes| attributes.id == volume);
-        found.map_or(VolumeLimits::NONE, |attributes| attributes.limits)
+        let found = map.luns.values().find_map(|attributes| match of {
+            Limited::Volume(id) => (attributes.id == id).then_some(attributes.limits),
+            Limited::Group(number) => {
+                attributes.group.filter(|group| group.number == number).map(|group| group.limits)
+            }
+        });
+        found.unwrap_or(VolumeLimits::NONE)
     }
 
     fn take_gone(&self) -> Vec<VolumeId> {
@@ -189,6 +207,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
             logical_block: LogicalBlockSize::B512,
             naa,
             serial: format!("{number:016}"),
+            group: None,
             write_cache: false,
             offloads: block::Offloads::ALL,
             limits: block::VolumeLimits::NONE,

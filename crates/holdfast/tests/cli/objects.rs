@@ -32,7 +32,11 @@ fn volume_groups_are_renamed_and_end_with_their_volumes() {
     assert_eq!(world.json(&["volume", "show", "VG/db"])["name"], "vg/db");
     world.text(&["connect", "vg/db", "a"]);
     world.text(&["snapshot", "create", "vg/db", "--suffix", "one"]);
+    let limited = ["volume-group", "limit", "vg", "--iops", "500", "--bandwidth", "1M"];
+    assert!(world.text(&limited).contains("500 commands/s, 1 MiB/s"));
     world.text(&["volume-group", "rename", "vg", "team"]);
+    world.text(&["volume-group", "limit", "team", "--bandwidth", "none"]);
+    assert_eq!(world.json(&["volume-group", "limit", "team"])["iops"], 500);
     assert_eq!(world.json(&["snapshot", "list"])[0]["name"], "team/db.one");
     let listed = world.json(&["volume-group", "list"]);
     assert_eq!((&listed[0]["name"], &listed[0]["volume_count"]), (&json!("team"), &json!(2)));

@@ -92,6 +92,7 @@ pub(crate) fn volume(id: u8, logical_block: LogicalBlockSize) -> Arc<VolumeAttri
         logical_block,
         naa: naa(id),
         serial: format!("HF{id:08}"),
+        group: None,
         write_cache: false,
         offloads: block::Offloads::ALL,
         limits: block::VolumeLimits::NONE,

@@ -137,6 +137,7 @@ fn luns(count: u16) -> Arc<LunMap> {
         logical_block: block::LogicalBlockSize::default(),
         naa: [id as u8; 16],
         serial: id.to_string(),
+        group: None,
         write_cache: false,
         offloads: block::Offloads::default(),
         limits: block::VolumeLimits::default(),

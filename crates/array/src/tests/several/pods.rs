@@ -1,5 +1,7 @@
 //! Pods: name spaces of volumes, which are moved into and out of them, and end with them.
 
+use block::VolumeLimits;
+
 use super::*;
 
 const POD: ContainerKind = ContainerKind::Pod;
@@ -16,8 +18,8 @@ fn names(of: &[&str]) -> Vec<String> {
 /// An array with a pod and a volume group of the same name, and these volumes.
 fn with(volumes: &[&str]) -> (Arc<MemoryStore>, Array) {
     let (store, array) = new_array();
-    array.create_containers(vec![called(POD, "same")], 1).unwrap();
-    array.create_containers(vec![called(GROUP, "same")], 1).unwrap();
+    array.create_containers(vec![called(POD, "same")], VolumeLimits::NONE, 1).unwrap();
+    array.create_containers(vec![called(GROUP, "same")], VolumeLimits::NONE, 1).unwrap();
     for name in volumes {
         array.create_volume(new_volume(name, 4096)).unwrap();
     }
@@ -41,9 +43,12 @@ fn a_pod_is_a_name_space_of_its_own() {
     assert_eq!(code(array.create_volume(new_volume("SAME::DB", 4096))), "volume_exists");
     assert_eq!(code(array.create_volume(new_volume("none::db", 4096))), "no_such_pod");
     assert_eq!(code(array.container(POD, "none")), "no_such_pod");
-    assert_eq!(code(array.create_containers(vec![called(POD, "SAME")], 1)), "pod_exists");
+    assert_eq!(
+        code(array.create_containers(vec![called(POD, "SAME")], VolumeLimits::NONE, 1)),
+        "pod_exists"
+    );
     // A neighbour whose name begins in the same way.
-    array.create_containers(vec![called(POD, "same-2")], 1).unwrap();
+    array.create_containers(vec![called(POD, "same-2")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("same-2::db", 4096)).unwrap();
     let suffix = Some(Suffix::new("s").unwrap());
     let source = SnapshotSource::Volumes(names(&["same::db"]));
@@ -116,7 +121,7 @@ fn a_pod_ends_with_its_volumes_only_if_that_is_asked_for() {
     assert_eq!(array.container(GROUP, "same").unwrap().volumes, ["same/a"]);
     assert!(!store.kept.lock().0.keys().any(|key| key[0] == b'P'));
     // An empty one goes when its time is over.
-    array.create_containers(vec![called(POD, "later")], 1).unwrap();
+    array.create_containers(vec![called(POD, "later")], VolumeLimits::NONE, 1).unwrap();
     array.destroy_containers(POD, &names(&["later"]), false, 1_000).unwrap();
     array.eradicate_due(1_000 + 86_400_000).unwrap();
     assert_eq!(array.containers(POD, None, None, 9), []);

@@ -1,5 +1,7 @@
 //! Volume groups: which volumes are in them, and what is done to all of these at once.
 
+use block::VolumeLimits;
+
 use super::*;
 use crate::array::distinct::CHANGES_MAX;
 
@@ -16,7 +18,7 @@ fn names(of: &[&str]) -> Vec<String> {
 /// An array with a volume group and these volumes.
 fn with(volumes: &[&str]) -> (Arc<MemoryStore>, Array) {
     let (store, array) = new_array();
-    array.create_containers(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], VolumeLimits::NONE, 1).unwrap();
     for name in volumes {
         array.create_volume(new_volume(name, 4096)).unwrap();
     }
@@ -33,7 +35,10 @@ fn a_volume_is_in_the_group_that_its_name_says() {
     assert_eq!(array.container(GROUP, "Vg").unwrap().volumes, ["vg/a", "vg/b"]);
     assert_eq!(code(array.create_volume(new_volume("none/a", 4096))), "no_such_volume_group");
     assert_eq!(code(array.create_volume(new_volume("vg/A", 4096))), "volume_exists");
-    assert_eq!(code(array.create_containers(vec![group("VG")], 1)), "volume_group_exists");
+    assert_eq!(
+        code(array.create_containers(vec![group("VG")], VolumeLimits::NONE, 1)),
+        "volume_group_exists"
+    );
     let to = |name: &str| VolumeName::new(name).unwrap();
     assert_eq!(code(array.clone_volume("alone", to("none/c"), 1)), "no_such_volume_group");
     array.clone_volume("vg/a", to("vg/c"), 1).unwrap();
@@ -45,7 +50,7 @@ fn a_volume_is_in_the_group_that_its_name_says() {
     let expected = ["vg/a", "vg/alone", "vg/d"];
     assert_eq!(array.container(GROUP, "vg").unwrap().volumes, expected);
     // Neighbours of its name are not in it.
-    array.create_containers(vec![group("vg-2"), group("vg0")], 1).unwrap();
+    array.create_containers(vec![group("vg-2"), group("vg0")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("vg-2/x", 4096)).unwrap();
     array.create_volume(new_volume("vg0/x", 4096)).unwrap();
     let array = Array::open(store, false).unwrap();
@@ -81,7 +86,7 @@ fn a_group_is_renamed_with_its_volumes_and_snapshots() {
     assert_eq!(array.snapshot("PG.s.NEW/a").unwrap().name, "pg.s.new/a");
     assert_eq!(array.group("pg").unwrap().volumes, ["new/a", "other"]);
     assert_eq!(array.lun_map(iqn).generation, before.generation, "hosts notice nothing");
-    array.create_containers(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], VolumeLimits::NONE, 1).unwrap();
     assert_eq!(code(array.rename_container("new", group("VG"))), "volume_group_exists");
     let array = Array::open(store, false).unwrap();
     array.recover_volume("new/b").unwrap();
@@ -104,7 +109,10 @@ fn a_group_is_destroyed_and_recovered_with_its_volumes() {
     assert!(ended[0].eradicate_ms.is_some() && ended[0].volumes.is_empty());
     assert_eq!(code(array.destroy_containers(GROUP, &vg, true, 9)), "volume_group_destroyed");
     assert_eq!(code(array.create_volume(new_volume("vg/c", 4096))), "volume_group_destroyed");
-    assert_eq!(code(array.create_containers(vec![group("vg")], 9)), "volume_group_destroyed");
+    assert_eq!(
+        code(array.create_containers(vec![group("vg")], VolumeLimits::NONE, 9)),
+        "volume_group_destroyed"
+    );
     assert_eq!(code(array.rename_container("vg", group("x"))), "volume_group_destroyed");
     let array = Array::open(store, false).unwrap();
     assert_eq!(code(array.recover_volume("vg/a")), "volume_group_destroyed");
@@ -116,12 +124,12 @@ fn a_group_is_destroyed_and_recovered_with_its_volumes() {
 #[test]
 fn a_group_is_eradicated_with_its_volumes_on_request_or_when_its_time_is_over() {
     let (store, array) = with(&["vg/a", "vg/b"]);
-    array.create_containers(vec![group("later"), group("empty")], 1).unwrap();
+    array.create_containers(vec![group("later"), group("empty")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("later/a", 4096)).unwrap();
     array.destroy_containers(GROUP, &names(&["vg", "later", "empty"]), true, 1_000).unwrap();
     array.eradicate_containers(GROUP, &names(&["vg"]), true).unwrap();
     assert_eq!(code(array.volume("vg/a")), "no_such_volume");
-    array.create_containers(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("vg/a", 4096)).unwrap();
     // One that was destroyed before, and is kept for longer, keeps its group.
     let longer = SettingsChange { eradication_delay_s: Some(10), ..Default::default() };
@@ -162,7 +170,7 @@ fn a_group_has_so_many_volumes_and_one_commit_takes_all_of_them() {
     assert_eq!(code(array.create_volume(new_volume("vg/more", 4096))), "limit_reached");
     let renamed = array.rename_container("vg", group("all")).unwrap();
     assert_eq!(renamed.volumes.len(), CHANGES_MAX);
-    array.create_containers(vec![group("vg")], 1).unwrap();
+    array.create_containers(vec![group("vg")], VolumeLimits::NONE, 1).unwrap();
     array.create_volume(new_volume("vg/one", 4096)).unwrap();
     let both = names(&["all", "vg"]);
     assert_eq!(code(array.destroy_containers(GROUP, &both, true, 1)), "limit_reached");
@@ -171,9 +179,12 @@ fn a_group_has_so_many_volumes_and_one_commit_takes_all_of_them() {
     assert_eq!(array.counts().volumes, 1);
     let many: Vec<_> = (0..CONTAINERS_MAX).map(|n| group(&format!("g{n}"))).collect();
     for piece in many[1..].chunks(CHANGES_MAX) {
-        array.create_containers(piece.to_vec(), 1).unwrap();
+        array.create_containers(piece.to_vec(), VolumeLimits::NONE, 1).unwrap();
     }
-    assert_eq!(code(array.create_containers(vec![group("x")], 1)), "limit_reached");
+    assert_eq!(
+        code(array.create_containers(vec![group("x")], VolumeLimits::NONE, 1)),
+        "limit_reached"
+    );
 }
 
 #[test]
@@ -181,4 +192,61 @@ fn a_volume_whose_group_is_not_there_is_damage() {
     let (store, _) = with(&["vg/a"]);
     store.kept.lock().0.retain(|key, _| key[0] != b'V');
     assert!(Array::open(store, false).is_err());
+}
+
+#[test]
+fn the_limits_of_a_group_are_seen_by_the_hosts_of_its_volumes() {
+    let (store, array) = with(&["vg/a", "out"]);
+    let iqn = "iqn.2026-11.com.example:1";
+    array.create_host(new_host("h", &[iqn])).unwrap();
+    array.connect("vg/a", "h", Some(1)).unwrap();
+    array.connect("out", "h", Some(2)).unwrap();
+    let seen = |array: &Array| {
+        let luns = array.lun_map(iqn).luns.clone();
+        (luns[&1].group.map(|group| group.limits), luns[&2].group.map(|group| group.limits))
+    };
+    assert_eq!(seen(&array), (None, None));
+    let before = array.lun_map(iqn).generation;
+    let limits = VolumeLimits { bandwidth_bytes_per_s: Some(1 << 20), iops: Some(100) };
+    let change = LimitsChange { bandwidth_bytes_per_s: Some(Some(1 << 20)), iops: Some(Some(100)) };
+    let changed = array.limit_volume_groups(&names(&["VG"]), change).unwrap();
+    assert_eq!(changed[0].limits, limits);
+    assert_eq!(seen(&array), (Some(limits), None));
+    assert!(array.lun_map(iqn).generation > before, "sessions look again");
+    let number = array.lun_map(iqn).luns[&1].group.unwrap().number;
+    assert_eq!(array.volume_group_limits(number), limits);
+    // Into it, and out of it; a new name of the group is the same group.
+    array.rename_volume("out", VolumeName::new("vg/in").unwrap()).unwrap();
+    assert_eq!(seen(&array), (Some(limits), Some(limits)));
+    array.rename_container("vg", group("team")).unwrap();
+    array.rename_volume("team/a", VolumeName::new("a").unwrap()).unwrap();
+    assert_eq!(seen(&array), (None, Some(limits)));
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(seen(&array), (None, Some(limits)));
+    assert_eq!(array.volume_group_limits_by_name(), [("team".to_owned(), limits)]);
+    // One of them goes, then the other.
+    let change = LimitsChange { iops: Some(None), ..LimitsChange::default() };
+    array.limit_volume_groups(&names(&["team"]), change).unwrap();
+    assert_eq!(seen(&array).1.unwrap().iops, None);
+    let change = LimitsChange { bandwidth_bytes_per_s: Some(None), ..LimitsChange::default() };
+    array.limit_volume_groups(&names(&["team"]), change).unwrap();
+    assert_eq!(seen(&array), (None, None));
+    let bad = LimitsChange { iops: Some(Some(99)), ..LimitsChange::default() };
+    assert_eq!(code(array.limit_volume_groups(&names(&["team"]), bad)), "invalid_limit");
+    let low = VolumeLimits { iops: Some(1), ..VolumeLimits::NONE };
+    assert_eq!(code(array.create_containers(vec![group("x")], low, 1)), "invalid_limit");
+    array.create_containers(vec![group("x")], limits, 1).unwrap();
+    assert_eq!(array.container(GROUP, "x").unwrap().limits, limits);
+}
+
+#[test]
+fn a_group_of_an_older_version_has_no_limits() {
+    let (store, _) = with(&["vg/a"]);
+    let row = br#"{"v":1,"name":"vg","created_ms":1}"#.to_vec();
+    let mut kept = store.kept.lock();
+    let (_, old) = kept.0.iter_mut().find(|(key, _)| key[0] == b'V').unwrap();
+    assert_eq!(*old, row, "one without limits is stored as it was");
+    drop(kept);
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(array.container(GROUP, "vg").unwrap().limits, VolumeLimits::NONE);
 }

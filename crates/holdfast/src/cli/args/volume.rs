@@ -154,14 +154,14 @@ pub(super) fn parse_on_off(text: &str) -> Result<bool, String> {
 }
 
 /// The limit that REST 2.x takes for none.
-fn parse_iops(text: &str) -> Result<u64, String> {
+pub(super) fn parse_iops(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(*array::limits::IOPS_LIMIT.end());
     }
     text.parse().map_err(|_| "a limit is a number of commands a second, or none".to_owned())
 }
 
-fn parse_bandwidth(text: &str) -> Result<u64, String> {
+pub(super) fn parse_bandwidth(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(*array::limits::BANDWIDTH_LIMIT.end());
     }

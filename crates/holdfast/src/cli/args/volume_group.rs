@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 
+use super::volume::{parse_bandwidth, parse_iops};
 use crate::cli::listing::Listing;
 
 /// `volume-group …`.
@@ -26,6 +27,17 @@ pub enum VolumeGroupVerb {
         name: String,
         /// The new name.
         new_name: String,
+    },
+    /// Show or set how much hosts may do with all volumes of a group together.
+    Limit {
+        /// The group's name.
+        name: String,
+        /// Reads, writes and offloads a second, 100 to 100 million; `none` for no limit.
+        #[arg(long, value_name = "COUNT|none", value_parser = parse_iops)]
+        iops: Option<u64>,
+        /// Bytes a second, 1M to 512G; `none` for no limit.
+        #[arg(long, value_name = "SIZE|none", value_parser = parse_bandwidth)]
+        bandwidth: Option<u64>,
     },
     /// Destroy a volume group and its volumes; they can be recovered for a time.
     Destroy {

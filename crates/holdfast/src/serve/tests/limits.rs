@@ -78,3 +78,41 @@ fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
         two
     });
 }
+
+#[test]
+fn the_limit_of_a_group_holds_for_its_volumes_together_and_besides_their_own() {
+    on_arrays(&[1, 2], |array| {
+        let portal = array.running.portals[0];
+        array.open.limit_group(SLOW);
+        let (mut one, mut two) = (Initiator::login(portal, "one"), Initiator::login(portal, "two"));
+        let first = read(&mut one, 1);
+        assert_eq!(answered(&mut one), first, "the first one owes, and goes");
+        // Another volume, on this connection and on another one.
+        let (here, there) = (read(&mut one, 2), read(&mut two, 2));
+        for initiator in [&mut one, &mut two] {
+            let ready = initiator.command_to(2, TEST_UNIT_READY, 0, 0);
+            let (bhs, _) = initiator.receive(SCSI_RESPONSE);
+            assert_eq!((bhs[3], &bhs[16..20]), (0, &ready.to_be_bytes()[..]));
+        }
+        array.open.limit_group(VolumeLimits::NONE);
+        assert_eq!((answered(&mut one), answered(&mut two)), (here, there));
+        // A volume with limits of its own in a group: whoever passes one waits for the other.
+        array.open.limit(SLOW);
+        let first = read(&mut one, 1);
+        assert_eq!(answered(&mut one), first);
+        let waiting = read(&mut one, 1);
+        let other = read(&mut one, 2);
+        assert_eq!(answered(&mut one), other, "it has no limits");
+        array.open.limit_group(SLOW);
+        let other = read(&mut two, 2);
+        assert_eq!(answered(&mut two), other, "the first one of the group");
+        array.open.limit(VolumeLimits::NONE);
+        let late = read(&mut two, 2);
+        let ready = two.command_to(1, TEST_UNIT_READY, 0, 0);
+        let (bhs, _) = two.receive(SCSI_RESPONSE);
+        assert_eq!(&bhs[16..20], &ready.to_be_bytes()[..], "all reads still wait");
+        array.open.limit_group(VolumeLimits::NONE);
+        assert_eq!((answered(&mut one), answered(&mut two)), (waiting, late));
+        drop((one, two));
+    });
+}
