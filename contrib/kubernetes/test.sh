@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Has helm render the chart, and holds it against the plain manifests and the types that Kubernetes
+# publishes: see check.py. helm and types/ are built with Go once, below the target directory; where
+# that can't be done all is skipped. Ends in `N passed, N failed, N skipped`.
+set -euo pipefail
+cd "$(dirname "$0")"
+here=$PWD
+target=$(realpath -m "${CARGO_TARGET_DIR:-../../target}")
+version=v3.16.4
+PATH=$PATH:/usr/local/go/bin
+
+skip() {
+    echo "skipped: the chart: $*"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+}
+
+python3 -c 'import yaml' 2>/dev/null || skip "there is no PyYAML"
+command -v go >/dev/null || skip "there is no Go"
+helm=$target/helm-$version
+if [ ! -x "$helm/helm" ]; then
+    (cd / && GOBIN=$helm go install "helm.sh/helm/v3/cmd/helm@$version") >&2 ||
+        skip "the modules of helm can't be had"
+fi
+# Beside its sources, Go would write there what these depend on.
+mkdir -p "$helm/source"
+cp types/* "$helm/source/"
+(cd "$helm/source" && go mod tidy && go build -o ../types .) >"$helm/go.log" 2>&1 || {
+    cat "$helm/go.log" >&2
+    skip "the types of Kubernetes can't be had, or do not build"
+}
+"$here/check.py" "$helm/helm" "$helm/types"
