@@ -1,6 +1,7 @@
 //! What the controller tells a node about a published volume.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use tonic::Status;
 
@@ -52,6 +53,59 @@ impl PublishContext {
     }
 }
 
+/// The names of the secrets of calls, which are those of open-iscsi's records.
+const USER: &str = "node.session.auth.username";
+const PASSWORD: &str = "node.session.auth.password";
+const TARGET_USER: &str = "node.session.auth.username_in";
+const TARGET_PASSWORD: &str = "node.session.auth.password_in";
+
+/// What a node and the array prove themselves with (CHAP).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Chap {
+    /// The node's name.
+    pub user: String,
+    /// Its secret.
+    pub password: String,
+    /// The array's name and secret, if it has to prove itself, too.
+    pub target: Option<(String, String)>,
+}
+
+impl fmt::Debug for Chap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Never the secrets.
+        f.debug_struct("Chap").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Chap {
+    /// Reads the secrets of a call; `None` if it has none of these.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if a name is without its secret, or the other way round.
+    pub fn from_secrets(secrets: &HashMap<String, String>) -> Result<Option<Self>, Status> {
+        let pair = |user: &str, password: &str| {
+            let get = |key: &str| secrets.get(key).filter(|text| !text.is_empty()).cloned();
+            match (get(user), get(password)) {
+                (None, None) => Ok(None),
+                (Some(user), Some(password)) => Ok(Some((user, password))),
+                _ => {
+                    let text = format!("the secrets {user} and {password} come together");
+                    Err(Status::invalid_argument(text))
+                }
+            }
+        };
+        let target = pair(TARGET_USER, TARGET_PASSWORD)?;
+        match pair(USER, PASSWORD)? {
+            Some((user, password)) => Ok(Some(Self { user, password, target })),
+            None if target.is_some() => {
+                let text = format!("the secret {TARGET_USER} needs {USER}");
+                Err(Status::invalid_argument(text))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +124,23 @@ mod tests {
             let mut map = map.clone();
             map.insert(key.clone(), if key == "serial" { "x".into() } else { String::new() });
             assert!(PublishContext::from_map(&map).is_err(), "{key}");
+        }
+    }
+    #[test]
+    fn secrets_come_in_pairs_and_are_never_shown() {
+        let read = |pairs: &[(&str, &str)]| {
+            let secrets = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+            Chap::from_secrets(&secrets.collect())
+        };
+        assert_eq!(read(&[("token", "x"), (USER, "")]).unwrap(), None);
+        let one = read(&[(USER, "node"), (PASSWORD, "hidden-secret")]).unwrap().unwrap();
+        assert_eq!((one.user.as_str(), one.password.as_str()), ("node", "hidden-secret"));
+        assert!(!format!("{one:?}").contains("hidden"), "{one:?}");
+        let both = [(USER, "n"), (PASSWORD, "p"), (TARGET_USER, "a"), (TARGET_PASSWORD, "q")];
+        assert_eq!(read(&both).unwrap().unwrap().target, Some(("a".into(), "q".into())));
+        for bad in [&both[..1], &both[1..2], &both[2..], &both[..3]] {
+            let refusal = read(bad).unwrap_err();
+            assert_eq!(refusal.code(), tonic::Code::InvalidArgument);
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Array, NAMES_MAX, Refusal, first};
+use crate::context::Chap;
 
 /// A host.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -90,6 +91,24 @@ impl Array {
             Err(refusal) if refusal.says("Host already exists.") => Ok(()),
             done => done.map(drop),
         }
+    }
+
+    /// Sets what a host, and the array to it, prove themselves with at login.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub async fn set_chap(&self, host: &str, chap: &Chap) -> Result<(), Refusal> {
+        let (target_user, target_password) = match &chap.target {
+            Some((user, password)) => (user.as_str(), password.as_str()),
+            None => ("", ""),
+        };
+        let body = json!({ "chap": {
+            "host_user": chap.user,
+            "host_password": chap.password,
+            "target_user": target_user,
+            "target_password": target_password,
+        } });
+        self.send::<Host>(Method::PATCH, "hosts", &[("names", host)], &body).await.map(drop)
     }
 
     /// The connections of volumes, by their ids.

@@ -1,6 +1,7 @@
 //! The array, as its REST 2.x management interface shows it (docs/rest.md).
 
 mod connections;
+mod health;
 mod snapshots;
 mod trust;
 mod volumes;

@@ -9,7 +9,7 @@ use crate::capability::{self, SIZE_BYTES_MAX, SIZE_BYTES_MIN};
 use crate::proto::list_volumes_response::{Entry, VolumeStatus};
 use crate::proto::{
     ControllerGetVolumeResponse, GetCapacityRequest, GetCapacityResponse, ListVolumesRequest,
-    ListVolumesResponse, controller_get_volume_response,
+    ListVolumesResponse, VolumeCondition, controller_get_volume_response,
 };
 
 /// The part of a list that is asked for.
@@ -32,10 +32,12 @@ impl ArrayController {
         let page = self.array.volumes(&part).await.map_err(page_refused)?;
         let ids: Vec<&str> = page.items.iter().map(|volume| volume.id.as_str()).collect();
         let mut nodes = self.nodes(&ids).await?;
+        let condition = self.condition().await?;
         let mut entries = Vec::with_capacity(page.items.len());
         for volume in page.items {
             let published_node_ids = nodes.remove(&volume.id).unwrap_or_default();
-            let status = Some(VolumeStatus { published_node_ids });
+            let volume_condition = Some(condition.clone());
+            let status = Some(VolumeStatus { published_node_ids, volume_condition });
             entries.push(Entry { volume: Some(self.shown(volume)), status });
         }
         Ok(ListVolumesResponse { entries, next_token: page.next.unwrap_or_default() })
@@ -47,7 +49,19 @@ impl ArrayController {
         let published_node_ids = self.nodes(&[id]).await?.remove(id).unwrap_or_default();
         Ok(ControllerGetVolumeResponse {
             volume: Some(self.shown(volume)),
-            status: Some(controller_get_volume_response::VolumeStatus { published_node_ids }),
+            status: Some(controller_get_volume_response::VolumeStatus {
+                published_node_ids,
+                volume_condition: Some(self.condition().await?),
+            }),
+        })
+    }
+
+    /// Whether the array can still serve its volumes as they were.
+    async fn condition(&self) -> Result<VolumeCondition, Status> {
+        let trouble = self.array.trouble().await?;
+        Ok(VolumeCondition {
+            abnormal: trouble.is_some(),
+            message: trouble.unwrap_or_else(|| "the array serves it".into()),
         })
     }
 

@@ -18,7 +18,7 @@ use crate::proto::*;
 use crate::topology::Segment;
 
 /// What the controller does.
-const CAPABILITIES: [Capability; 11] = [
+const CAPABILITIES: [Capability; 12] = [
     Capability::CreateDeleteVolume,
     Capability::PublishUnpublishVolume,
     Capability::ListVolumes,
@@ -29,6 +29,7 @@ const CAPABILITIES: [Capability; 11] = [
     Capability::CloneVolume,
     Capability::ExpandVolume,
     Capability::GetVolume,
+    Capability::VolumeCondition,
     Capability::SingleNodeMultiWriter,
 ];
 

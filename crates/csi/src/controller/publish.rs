@@ -6,7 +6,7 @@ use tonic::Status;
 
 use super::{ArrayController, required};
 use crate::capability::Use;
-use crate::context::PublishContext;
+use crate::context::{Chap, PublishContext};
 use crate::names;
 use crate::proto::{
     ControllerPublishVolumeRequest, ControllerPublishVolumeResponse,
@@ -22,6 +22,7 @@ impl ArrayController {
         required("volume_id", &request.volume_id)?;
         let node = required("node_id", &request.node_id)?;
         let wanted = Use::required(request.volume_capability.as_ref())?;
+        let chap = Chap::from_secrets(&request.secrets)?;
         if request.readonly {
             let text = "readonly is not offered here: the node mounts it read-only";
             return Err(Status::invalid_argument(text));
@@ -31,6 +32,10 @@ impl ArrayController {
             return Err(Status::not_found(format!("{node} is not an iSCSI initiator name")));
         }
         let host = self.host(node).await?;
+        if let Some(chap) = chap {
+            // Each time: this is how a secret that was changed comes to the array.
+            self.array.set_chap(&host, &chap).await?;
+        }
         let others = |name: &Option<String>| name.as_deref() != Some(host.as_str());
         let there = self.array.connections(&[&volume.id]).await?;
         if wanted.is_single_node() {

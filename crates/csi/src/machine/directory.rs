@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fault, Machine, MountPoint, Usage};
 use crate::capability::Filesystem;
-use crate::context::PublishContext;
+use crate::context::{Chap, PublishContext};
 
 /// The size of every device.
 const DEVICE_BYTES: u64 = 1 << 40;
@@ -46,7 +46,13 @@ impl Directory {
     fn add(&self, device: &str, root: PathBuf, path: &Path, ro: bool) -> Result<(), Fault> {
         let mut mounts = self.mounts()?;
         let path = path.to_owned();
-        mounts.push(MountPoint { device: device.to_owned(), root, path, read_only: ro });
+        mounts.push(MountPoint {
+            device: device.to_owned(),
+            root,
+            path,
+            read_only: ro,
+            filesystem_read_only: false,
+        });
         self.set_mounts(&mounts)
     }
 }
@@ -66,7 +72,7 @@ impl Machine for Directory {
         Ok(INITIATOR.into())
     }
 
-    fn attach(&self, volume: &PublishContext) -> Result<PathBuf, Fault> {
+    fn attach(&self, volume: &PublishContext, _: Option<&Chap>) -> Result<PathBuf, Fault> {
         let device = self.device(&volume.serial);
         if !device.exists() {
             write(&device, &Content { filesystem: None })?;
@@ -135,6 +141,10 @@ impl Machine for Directory {
 
     fn size_bytes(&self, _: &Path) -> Result<u64, Fault> {
         Ok(DEVICE_BYTES)
+    }
+
+    fn lost_paths(&self, _: &str) -> Result<Option<String>, Fault> {
+        Ok(None)
     }
 
     fn usage(&self, path: &Path) -> Result<Usage, Fault> {

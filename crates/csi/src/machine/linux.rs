@@ -3,18 +3,19 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::commands::{failed, output, run};
-use super::{Fault, Machine, MountPoint, Usage, mounts, vpd};
+use super::disks::{
+    device, lost, map, paths, remove_disk, remove_map, remove_stale, states, sys, write,
+};
+use super::sessions::{Session, log_in};
+use super::{Fault, Machine, MountPoint, Usage, mounts};
 use crate::capability::Filesystem;
-use crate::context::PublishContext;
+use crate::context::{Chap, PublishContext};
 
-/// The code with which iscsiadm ends if the session is there already (iscsiadm(8)).
-const ISCSI_SESSION_EXISTS: i32 = 15;
 /// The code with which blkid ends if there is nothing on a device (blkid(8)).
 const BLKID_NOTHING: i32 = 2;
 /// How long a device may take to be there after its session, and its map after its paths.
@@ -35,23 +36,22 @@ impl Machine for Linux {
             .ok_or_else(|| Fault::Failed(format!("{INITIATOR_FILE} names no initiator")))
     }
 
-    fn attach(&self, volume: &PublishContext) -> Result<PathBuf, Fault> {
-        let mut refused = None;
-        let mut sessions = 0;
-        for portal in &volume.portals {
-            match log_in(&volume.target, portal) {
-                Ok(()) => sessions += 1,
-                Err(fault) => refused = Some(fault),
+    fn attach(&self, volume: &PublishContext, chap: Option<&Chap>) -> Result<PathBuf, Fault> {
+        let sessions = log_in(volume, chap)?;
+        for session in &sessions {
+            if let Some(disk) = session.disk(volume.lun) {
+                remove_stale(&disk, &volume.serial)?;
             }
-        }
-        // One path is enough to go on.
-        if let (0, Some(fault)) = (sessions, refused) {
-            return Err(fault);
         }
         let until = Instant::now() + DEVICE_TIMEOUT;
         loop {
+            scan(&sessions, volume.lun);
             match device(&volume.serial) {
-                Err(_) if Instant::now() < until => sleep(DEVICE_PAUSE),
+                // A path alone, or a map of some of them, is not to be used just because it is
+                // there first: nothing can be added to it once it is mounted, or it would fail.
+                Ok(device) if is_whole(volume, sessions.len()) => return Ok(device),
+                Err(Fault::Wrong(text)) => return Err(Fault::Wrong(text)),
+                _ if Instant::now() < until => sleep(DEVICE_PAUSE),
                 found => return found,
             }
         }
@@ -59,24 +59,27 @@ impl Machine for Linux {
 
     fn detach(&self, serial: &str) -> Result<(), Fault> {
         let paths = paths(serial)?;
-        if let Some(map) = map(&paths) {
-            run("multipath", &["-f", &map.name], &[])?;
+        if let Some(map) = map(serial) {
+            remove_map(&map)?;
         }
         for path in paths {
             let node = Path::new("/dev").join(&path);
-            check_unused(&node)?;
-            run("blockdev", &[OsStr::new("--flushbufs"), node.as_os_str()], &[])?;
-            write(&sys(&path).join("device/delete"))?;
+            // Whoever had the disk has written when it was closed. A volume that is gone from the
+            // array takes nothing any more, and its disk has to go all the same.
+            let flushed = run("blockdev", &[OsStr::new("--flushbufs"), node.as_os_str()], &[]);
+            if let Err(fault) = flushed {
+                tracing::warn!("{fault}");
+            }
+            remove_disk(&path)?;
         }
         Ok(())
     }
 
     fn refresh(&self, serial: &str) -> Result<PathBuf, Fault> {
-        let paths = paths(serial)?;
-        for path in &paths {
+        for path in &paths(serial)? {
             write(&sys(path).join("device/rescan"))?;
         }
-        if let Some(map) = map(&paths) {
+        if let Some(map) = map(serial) {
             run("multipathd", &["resize", "map", &map.name], &[])?;
         }
         device(serial)
@@ -170,104 +173,29 @@ impl Machine for Linux {
         size.map_err(|error| Fault::of(device, &error))
     }
 
+    fn lost_paths(&self, serial: &str) -> Result<Option<String>, Fault> {
+        Ok(lost(&states(serial)?))
+    }
+
     fn usage(&self, path: &Path) -> Result<Usage, Fault> {
         super::usage(path)
     }
 }
 
-/// Checks that no filesystem, map or program has a disk for itself: the kernel takes it away from
-/// whoever has.
-fn check_unused(node: &Path) -> Result<(), Fault> {
-    let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
-    let opened = fs::OpenOptions::new().read(true).custom_flags(exclusive).open(node);
-    opened.map(drop).map_err(|error| Fault::of(node, &error))
-}
-
-/// Logs in at a portal, and has its LUNs looked for.
-fn log_in(target: &str, portal: &str) -> Result<(), Fault> {
-    let node = ["--mode", "node", "--targetname", target, "--portal", portal];
-    let with = |more: &[&'static str]| [&node[..], more].concat();
-    // The record of a node that is logged in is not to be written anew.
-    let show = output("iscsiadm", &node)?;
-    if !show.status.success() {
-        run("iscsiadm", &with(&["--op", "new"]), &[])?;
-    }
-    run("iscsiadm", &with(&["--login"]), &[ISCSI_SESSION_EXISTS])?;
-    run("iscsiadm", &with(&["--rescan"]), &[])
-}
-
-fn sys(disk: &str) -> PathBuf {
-    Path::new("/sys/block").join(disk)
-}
-
-/// Writes 1 to a file of the kernel.
-fn write(path: &Path) -> Result<(), Fault> {
-    fs::write(path, "1").map_err(|error| Fault::of(path, &error))
-}
-
-/// The names of the SCSI disks with a serial number. A disk is asked for its pages anew, as
-/// another volume may be there since the kernel has read them.
-fn paths(serial: &str) -> Result<Vec<String>, Fault> {
-    let block = Path::new("/sys/block");
-    let names = fs::read_dir(block).map_err(|error| Fault::of(block, &error))?;
-    let mut found = Vec::new();
-    for name in names {
-        let name = name.map_err(|error| Fault::of(block, &error))?.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with("sd")) else { continue };
-        if reads(name, serial) && write(&sys(name).join("device/rescan")).is_ok() {
-            if !reads(name, serial) {
-                return Err(Fault::Wrong(format!("{name} is another volume than it was")));
-            }
-            found.push(name.to_owned());
+/// Has all sessions look for a LUN at which they show no disk yet.
+fn scan(sessions: &[Session], lun: u16) {
+    for session in sessions.iter().filter(|session| session.disk(lun).is_none()) {
+        if let Err(fault) = session.scan(lun) {
+            tracing::warn!("{fault}");
         }
     }
-    found.sort();
-    Ok(found)
 }
 
-/// Whether both pages of a disk say this serial number.
-fn reads(disk: &str, serial: &str) -> bool {
-    let page = |name: &str| {
-        let mut page = Vec::new();
-        let file = File::open(sys(disk).join("device").join(name));
-        file.and_then(|mut file| file.read_to_end(&mut page)).ok().map(|_| page)
-    };
-    let designated = page("vpd_pg83").and_then(|page| vpd::serial_of_designators(&page));
-    let unit = page("vpd_pg80").and_then(|page| vpd::unit_serial(&page));
-    designated.as_deref() == Some(serial) && unit.as_deref() == Some(serial)
-}
-
-/// A multipath map.
-struct Map {
-    /// Its name, by which multipath knows it.
-    name: String,
-    device: PathBuf,
-}
-
-/// The multipath map of these disks, if they have one.
-fn map(disks: &[String]) -> Option<Map> {
-    let holders = fs::read_dir(sys(disks.first()?).join("holders")).ok()?;
-    for holder in holders.flatten().filter_map(|holder| holder.file_name().into_string().ok()) {
-        let read = |file: &str| fs::read_to_string(sys(&holder).join("dm").join(file)).ok();
-        if read("uuid").is_some_and(|uuid| uuid.starts_with("mpath-")) {
-            let name = read("name")?.trim().to_owned();
-            return Some(Map { name, device: Path::new("/dev").join(holder) });
-        }
-    }
-    None
-}
-
-/// The device to use: the map of several paths, or the one path.
-fn device(serial: &str) -> Result<PathBuf, Fault> {
-    let paths = paths(serial)?;
-    match (map(&paths), &paths[..]) {
-        (Some(map), _) => Ok(map.device),
-        (None, [path]) => Ok(Path::new("/dev").join(path)),
-        (None, []) => Err(Fault::Failed(format!("no device has the serial number {serial}"))),
-        (None, _) => Err(Fault::Failed(format!(
-            "{} are paths to one volume, and no multipath map has them: run multipathd",
-            paths.join(", ")
-        ))),
+/// Whether a volume is there by each session, and with several portals by a map.
+fn is_whole(volume: &PublishContext, sessions: usize) -> bool {
+    match map(&volume.serial) {
+        Some(map) => map.disks >= sessions,
+        None => volume.portals.len() == 1,
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod commands;
 pub mod directory;
+mod disks;
 pub mod linux;
 mod mounts;
+mod sessions;
 mod vpd;
 
 use std::fmt;
@@ -11,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::capability::Filesystem;
-use crate::context::PublishContext;
+use crate::context::{Chap, PublishContext};
 
 pub use mounts::{MountPoint, identity};
 
@@ -59,8 +61,9 @@ pub trait Machine: Send + Sync {
     /// The name of the machine's iSCSI initiator.
     fn initiator(&self) -> Result<String, Fault>;
 
-    /// Logs in where a volume is, and finds its device: one whose serial number is the volume's.
-    fn attach(&self, volume: &PublishContext) -> Result<PathBuf, Fault>;
+    /// Logs in where a volume is, with the secrets of the call if it has some, and finds its
+    /// device: one whose serial number is the volume's.
+    fn attach(&self, volume: &PublishContext, chap: Option<&Chap>) -> Result<PathBuf, Fault>;
 
     /// Forgets the devices with this serial number, which nothing uses any more. Sessions stay:
     /// others may use them.
@@ -98,6 +101,9 @@ pub trait Machine: Send + Sync {
 
     /// The size of a device in bytes.
     fn size_bytes(&self, device: &Path) -> Result<u64, Fault>;
+
+    /// Which paths to a volume do not work, said in a line; `None` if all do.
+    fn lost_paths(&self, serial: &str) -> Result<Option<String>, Fault>;
 
     /// How a mounted filesystem is filled.
     fn usage(&self, path: &Path) -> Result<Usage, Fault>;

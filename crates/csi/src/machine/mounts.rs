@@ -15,6 +15,9 @@ pub struct MountPoint {
     pub path: PathBuf,
     /// Whether it is read-only.
     pub read_only: bool,
+    /// Whether the filesystem itself is read-only: the kernel makes it so after errors, too.
+    #[serde(default)]
+    pub filesystem_read_only: bool,
 }
 
 /// What is mounted last at a path, wherever else it is mounted: the device's number, and what of
@@ -29,11 +32,13 @@ pub fn parse(text: &str) -> Vec<MountPoint> {
 }
 
 fn line(line: &str) -> Option<MountPoint> {
+    let (line, filesystem) = line.split_once(" - ")?;
     let mut fields = line.split(' ').skip(2);
     let (device, root) = (fields.next()?.to_owned(), unescape(fields.next()?));
     let (path, options) = (unescape(fields.next()?), fields.next()?);
-    let read_only = options.split(',').any(|option| option == "ro");
-    Some(MountPoint { device, root, path, read_only })
+    let is_ro = |options: &str| options.split(',').any(|option| option == "ro");
+    let filesystem_read_only = filesystem.rsplit(' ').next().is_some_and(is_ro);
+    Some(MountPoint { device, root, path, read_only: is_ro(options), filesystem_read_only })
 }
 
 /// Spaces and the like are written as three octal digits.
@@ -65,12 +70,15 @@ mod tests {
     #[test]
     fn mounts_are_read_with_their_escapes() {
         let text = "36 35 8:16 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/sdb rw\n\
-                    37 35 0:5 /sdb /mnt/raw ro,nosuid - devtmpfs udev rw\n";
+                    37 35 0:5 /sdb /mnt/raw ro,nosuid - devtmpfs udev rw\n\
+                    38 35 8:32 / /mnt/c rw shared:1 - ext4 /dev/sdc ro,seclabel\n";
         let mounts = parse(text);
         assert_eq!(mounts[0].path, Path::new("/mnt/a b"));
         assert_eq!((mounts[0].device.as_str(), mounts[0].read_only), ("8:16", false));
         assert_eq!((mounts[1].root.as_path(), mounts[1].read_only), (Path::new("/sdb"), true));
         assert_eq!(identity(&mounts, Path::new("/mnt/raw")), Some(&mounts[1]));
         assert_eq!(identity(&mounts, Path::new("/mnt")), None);
+        let read_only = |at: usize| (mounts[at].read_only, mounts[at].filesystem_read_only);
+        assert_eq!((read_only(1), read_only(2)), ((true, false), (false, true)));
     }
 }

@@ -25,10 +25,11 @@ use crate::topology::Segment;
 pub use records::Records;
 
 /// What a node does.
-const CAPABILITIES: [Capability; 4] = [
+const CAPABILITIES: [Capability; 5] = [
     Capability::StageUnstageVolume,
     Capability::GetVolumeStats,
     Capability::ExpandVolume,
+    Capability::VolumeCondition,
     Capability::SingleNodeMultiWriter,
 ];
 /// The volumes of one node, which are as many LUNs: the number that Linux looks for by itself is

@@ -8,7 +8,7 @@ use tonic::Status;
 use super::records::Record;
 use super::{Parts, path, staged_device};
 use crate::capability::{Mount, Use};
-use crate::context::PublishContext;
+use crate::context::{Chap, PublishContext};
 use crate::machine::{Fault, MountPoint, identity};
 use crate::proto::{
     NodeStageVolumeRequest, NodeStageVolumeResponse, NodeUnstageVolumeRequest,
@@ -25,6 +25,7 @@ impl Parts {
         let staging = path("staging_target_path", &request.staging_target_path)?;
         let wanted = Use::required(request.volume_capability.as_ref())?;
         let volume = PublishContext::from_map(&request.publish_context)?;
+        let chap = Chap::from_secrets(&request.secrets)?;
         let record = Record { serial: volume.serial.clone(), staging: staging.to_owned() };
         if let Some(there) = self.records.get(&request.volume_id)?
             && there != record
@@ -34,12 +35,30 @@ impl Parts {
         }
         // First, so that whatever follows is taken down by `unstage`.
         self.records.set(&request.volume_id, &record)?;
-        let device = self.machine.attach(&volume)?;
+        let device = match self.machine.attach(&volume, chap.as_ref()) {
+            Ok(device) => device,
+            // It is staged already, and stays so: a path that is missing now is no reason against.
+            Err(fault) if self.is_staged(staging, &wanted)? => {
+                tracing::warn!("{}: {fault}", staging.display());
+                return Ok(NodeStageVolumeResponse {});
+            }
+            Err(fault) => return Err(fault.into()),
+        };
         match &wanted.mount {
             Some(mount) => self.stage_filesystem(&device, staging, mount, wanted.is_read_only())?,
             None => self.stage_device(&device, staging)?,
         }
         Ok(NodeStageVolumeResponse {})
+    }
+
+    /// Whether something is mounted where a volume is to be staged.
+    fn is_staged(&self, staging: &Path, wanted: &Use) -> Result<bool, Fault> {
+        let mounts = self.machine.mounts()?;
+        let place = match wanted.mount {
+            Some(_) => staging.to_owned(),
+            None => staged_device(staging),
+        };
+        Ok(identity(&mounts, &place).is_some())
     }
 
     fn stage_filesystem(

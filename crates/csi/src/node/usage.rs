@@ -10,7 +10,7 @@ use crate::machine::{MountPoint, identity};
 use crate::proto::volume_usage::Unit;
 use crate::proto::{
     NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetVolumeStatsRequest,
-    NodeGetVolumeStatsResponse, VolumeUsage,
+    NodeGetVolumeStatsResponse, VolumeCondition, VolumeUsage,
 };
 
 impl Parts {
@@ -26,9 +26,17 @@ impl Parts {
             available: available as i64,
             unit: unit.into(),
         };
+        let condition = self.condition(&record, &mount)?;
         let usage = match is_filesystem(&mount) {
             true => {
-                let found = self.machine.usage(&mount.path)?;
+                let found = match self.machine.usage(&mount.path) {
+                    // What is wrong is the answer.
+                    Err(_) if condition.abnormal => {
+                        let volume_condition = Some(condition);
+                        return Ok(NodeGetVolumeStatsResponse { usage: vec![], volume_condition });
+                    }
+                    found => found?,
+                };
                 let used = found.total_inodes.saturating_sub(found.free_inodes);
                 let (bytes, available) = (found.total_bytes, found.available_bytes);
                 vec![
@@ -37,11 +45,25 @@ impl Parts {
                 ]
             }
             false => {
-                let device = self.machine.refresh(&record.serial)?;
-                vec![total(Unit::Bytes, self.machine.size_bytes(&device)?, 0, 0)]
+                let size_bytes = self.machine.size_bytes(&mount.path)?;
+                vec![total(Unit::Bytes, size_bytes, 0, 0)]
             }
         };
-        Ok(NodeGetVolumeStatsResponse { usage })
+        Ok(NodeGetVolumeStatsResponse { usage, volume_condition: Some(condition) })
+    }
+
+    /// Whether a volume can be used as it was staged.
+    fn condition(&self, record: &Record, mount: &MountPoint) -> Result<VolumeCondition, Status> {
+        let mounts = self.machine.mounts()?;
+        let staged = identity(&mounts, &record.staging);
+        let mut troubles = Vec::from_iter(self.machine.lost_paths(&record.serial)?);
+        if is_filesystem(mount) && staged.is_some_and(is_read_only_by_errors) {
+            troubles.push("the kernel has made the filesystem read-only, after errors".into());
+        }
+        let abnormal = !troubles.is_empty();
+        let message =
+            if abnormal { troubles.join("; ") } else { "all paths to the volume work".into() };
+        Ok(VolumeCondition { abnormal, message })
     }
 
     /// Grows a volume's device, and its filesystem, to the size that it has on the array.
@@ -86,6 +108,11 @@ impl Parts {
         };
         Ok((record.clone(), found.filter(is_same).ok_or_else(missing)?.clone()))
     }
+}
+
+/// Whether a filesystem was mounted to be written, and can't be any more.
+fn is_read_only_by_errors(staged: &MountPoint) -> bool {
+    staged.filesystem_read_only && !staged.read_only
 }
 
 /// Whether a mount is of a filesystem, not of one device.

@@ -1,0 +1,47 @@
+//! What is wrong with all that the array has.
+
+use serde::Deserialize;
+
+use super::{Array, Refusal};
+
+/// The alerts after which volumes can't be read or written as they were: `pool-full`, `damage` and
+/// `store-failed` (docs/alerts.md).
+const HARMFUL: [u32; 3] = [102, 201, 203];
+
+/// An alert.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+struct Alert {
+    code: u32,
+    summary: String,
+}
+
+impl Array {
+    /// What is wrong with the pool so that volumes are concerned; `None` if nothing is.
+    ///
+    /// # Errors
+    /// Why the array does not say.
+    pub async fn trouble(&self) -> Result<Option<String>, Refusal> {
+        let filter = "state='open' and severity='critical'";
+        let open: Vec<Alert> = self.all("alerts", &[("filter", filter)]).await?;
+        Ok(told(&open))
+    }
+}
+
+fn told(open: &[Alert]) -> Option<String> {
+    let harmful = open.iter().filter(|alert| HARMFUL.contains(&alert.code));
+    let texts: Vec<&str> = harmful.map(|alert| alert.summary.as_str()).collect();
+    (!texts.is_empty()).then(|| texts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_alerts_about_data_are_about_volumes() {
+        let alert = |code, summary: &str| Alert { code, summary: summary.into() };
+        assert_eq!(told(&[alert(402, "Host a has no session any more.")]), None);
+        let both = [alert(102, "The pool is full."), alert(209, "Out."), alert(201, "Damage.")];
+        assert_eq!(told(&both).as_deref(), Some("The pool is full. Damage."));
+    }
+}

@@ -1,0 +1,247 @@
+//! The disks and maps of a volume, found by its serial number only.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::commands::run;
+use super::{Fault, vpd};
+
+/// A multipath map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// Its name, by which multipath knows it.
+    pub name: String,
+    /// Its device.
+    pub device: PathBuf,
+    /// How many disks it has.
+    pub disks: usize,
+}
+
+/// The directory of a disk in sysfs.
+pub fn sys(disk: &str) -> PathBuf {
+    Path::new("/sys/block").join(disk)
+}
+
+/// Writes 1 to a file of the kernel.
+pub fn write(path: &Path) -> Result<(), Fault> {
+    fs::write(path, "1").map_err(|error| Fault::of(path, &error))
+}
+
+/// The names of the SCSI disks with a serial number. A disk is asked for its pages anew, as
+/// another volume may be there since the kernel has read them.
+pub fn paths(serial: &str) -> Result<Vec<String>, Fault> {
+    let block = Path::new("/sys/block");
+    let names = fs::read_dir(block).map_err(|error| Fault::of(block, &error))?;
+    let mut found = Vec::new();
+    for name in names {
+        let name = name.map_err(|error| Fault::of(block, &error))?.file_name();
+        let Some(name) = name.to_str().filter(|name| name.starts_with("sd")) else { continue };
+        if reads(name, serial) && write(&sys(name).join("device/rescan")).is_ok() {
+            if !reads(name, serial) {
+                return Err(Fault::Wrong(format!("{name} is another volume than it was")));
+            }
+            found.push(name.to_owned());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The disks of a volume as the kernel has read their pages, each with its state. None of them is
+/// asked anything: it may not answer.
+pub fn states(serial: &str) -> Result<Vec<(String, String)>, Fault> {
+    let block = Path::new("/sys/block");
+    let names = fs::read_dir(block).map_err(|error| Fault::of(block, &error))?;
+    let names = names.flatten().filter_map(|name| name.file_name().into_string().ok());
+    let mut found: Vec<_> = names
+        .filter(|name| name.starts_with("sd") && reads(name, serial))
+        .map(|name| {
+            let state = fs::read_to_string(sys(&name).join("device/state")).unwrap_or_default();
+            (name, state.trim().to_owned())
+        })
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Which of these disks do not work.
+pub fn lost(disks: &[(String, String)]) -> Option<String> {
+    if disks.is_empty() {
+        return Some("no path to the volume is left".into());
+    }
+    let lost = disks.iter().filter(|(_, state)| state != "running");
+    let lost: Vec<_> = lost.map(|(name, state)| format!("{name} is {state}")).collect();
+    let text = format!("{} of {} paths do not work: ", lost.len(), disks.len());
+    (!lost.is_empty()).then(|| text + &lost.join(", "))
+}
+
+/// Whether both pages of a disk, as the kernel has read them, say this serial number.
+pub fn reads(disk: &str, serial: &str) -> bool {
+    let page = |name: &str| {
+        let mut page = Vec::new();
+        let file = File::open(sys(disk).join("device").join(name));
+        file.and_then(|mut file| file.read_to_end(&mut page)).ok().map(|_| page)
+    };
+    let designated = page("vpd_pg83").and_then(|page| vpd::serial_of_designators(&page));
+    let unit = page("vpd_pg80").and_then(|page| vpd::unit_serial(&page));
+    designated.as_deref() == Some(serial) && unit.as_deref() == Some(serial)
+}
+
+/// The multipath map of a volume, also one whose disks are all gone.
+pub fn map(serial: &str) -> Option<Map> {
+    map_in(Path::new("/sys/block"), |uuid| is_map_of(uuid, serial))
+}
+
+/// The multipath map that has a disk, of whatever volume.
+fn map_of_disk(disk: &str) -> Option<Map> {
+    map_in(&sys(disk).join("holders"), |uuid| uuid.starts_with("mpath-"))
+}
+
+/// The first map in a directory of block devices whose UUID is wanted.
+fn map_in(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<Map> {
+    let devices = fs::read_dir(directory).ok()?;
+    for device in devices.flatten().filter_map(|device| device.file_name().into_string().ok()) {
+        let sys = directory.join(&device);
+        let read = |file: &str| fs::read_to_string(sys.join("dm").join(file)).ok();
+        if read("uuid").is_some_and(|uuid| is_wanted(uuid.trim())) {
+            let name = read("name")?.trim().to_owned();
+            let disks = fs::read_dir(sys.join("slaves")).map_or(0, Iterator::count);
+            return Some(Map { name, device: Path::new("/dev").join(device), disks });
+        }
+    }
+    None
+}
+
+/// Whether a map's UUID is that of a volume: `mpath-`, `3` for NAA, and the designator, the end of
+/// which is the serial number.
+fn is_map_of(uuid: &str, serial: &str) -> bool {
+    let identity = uuid.strip_prefix("mpath-3");
+    identity.is_some_and(|naa| naa.len() == 32 && naa.to_ascii_uppercase().ends_with(serial))
+}
+
+/// The device to use: the map of several paths, or the one path.
+pub fn device(serial: &str) -> Result<PathBuf, Fault> {
+    let paths = paths(serial)?;
+    match (map(serial), &paths[..]) {
+        (_, []) => Err(Fault::Failed(format!("no device has the serial number {serial}"))),
+        (Some(map), _) => Ok(map.device),
+        (None, [path]) => Ok(Path::new("/dev").join(path)),
+        (None, _) => Err(Fault::Failed(format!(
+            "{} are paths to one volume, and no multipath map has them: run multipathd",
+            paths.join(", ")
+        ))),
+    }
+}
+
+/// Removes a map that nothing has open.
+pub fn remove_map(map: &Map) -> Result<(), Fault> {
+    // Nobody is left who could wait for a path, and what waits could never be taken down.
+    if let Err(fault) = run("multipathd", &["disablequeueing", "map", &map.name], &[]) {
+        tracing::warn!("{fault}");
+    }
+    let Err(fault) = run("multipath", &["-f", &map.name], &[]) else { return Ok(()) };
+    // A map that multipathd knows nothing of, such as one that has no disk any more.
+    match run("dmsetup", &["remove", &map.name], &[]) {
+        Ok(()) => Ok(()),
+        Err(_) if !sys_of(map).exists() => Ok(()),
+        Err(_) => Err(fault),
+    }
+}
+
+fn sys_of(map: &Map) -> PathBuf {
+    Path::new("/sys/block").join(map.device.file_name().unwrap_or_default())
+}
+
+/// Takes away a disk that nothing has open.
+pub fn remove_disk(disk: &str) -> Result<(), Fault> {
+    check_unused(&Path::new("/dev").join(disk))?;
+    write(&sys(disk).join("device/delete"))
+}
+
+/// Takes away what stands at a volume's LUN and is of another volume: an attempt has left it, and
+/// the LUN has been given to this one since.
+///
+/// # Errors
+/// `Fault::Wrong` if something has it open.
+pub fn remove_stale(disk: &str, serial: &str) -> Result<(), Fault> {
+    let map = map_of_disk(disk);
+    let is_ours = map.as_ref().is_none_or(|held| is_map_of_serial(held, serial));
+    if reads(disk, serial) && is_ours {
+        return Ok(());
+    }
+    let wrong = |fault: Fault| {
+        Fault::Wrong(format!("{disk} at the volume's LUN is another volume, in use: {fault}"))
+    };
+    if let Some(map) = map.filter(|_| !is_ours) {
+        remove_map(&map).map_err(wrong)?;
+    }
+    remove_disk(disk).map_err(wrong)
+}
+
+fn is_map_of_serial(held: &Map, serial: &str) -> bool {
+    map(serial).is_some_and(|own| own.device == held.device)
+}
+
+/// Checks that no filesystem, map or program has a disk for itself: the kernel takes it away from
+/// whoever has.
+fn check_unused(node: &Path) -> Result<(), Fault> {
+    let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
+    let opened = fs::OpenOptions::new().read(true).custom_flags(exclusive).open(node);
+    match opened {
+        // The volume is gone from the array: its node can't be opened by anybody.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            Ok(())
+        }
+        opened => opened.map(drop).map_err(|error| Fault::of(node, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERIAL: &str = "0123456789ABCDEF0000002A";
+
+    #[test]
+    fn a_map_is_found_by_its_uuid_also_without_a_disk() {
+        let block = tempfile::tempdir().unwrap();
+        for (device, uuid) in [
+            ("dm-0", "LVM-624a93700123456789abcdef0000002a"),
+            ("dm-1", "mpath-3624a93700123456789abcdef0000002b"),
+            ("dm-2", "mpath-3624a93700123456789abcdef0000002a\n"),
+        ] {
+            let dm = block.path().join(device).join("dm");
+            fs::create_dir_all(&dm).unwrap();
+            fs::create_dir_all(block.path().join(device).join("slaves")).unwrap();
+            fs::write(dm.join("uuid"), uuid).unwrap();
+            fs::write(dm.join("name"), format!("name-of-{device}\n")).unwrap();
+        }
+        let found = |serial| map_in(block.path(), |uuid| is_map_of(uuid, serial));
+        let map = found(SERIAL).unwrap();
+        assert_eq!((map.name.as_str(), map.disks), ("name-of-dm-2", 0));
+        assert_eq!(map.device, Path::new("/dev/dm-2"));
+        assert_eq!(found("0123456789ABCDEF0000002C"), None);
+    }
+
+    #[test]
+    fn paths_that_do_not_run_are_told() {
+        let disk = |name: &str, state: &str| (name.to_owned(), state.to_owned());
+        let (good, bad) = (disk("sda", "running"), disk("sdb", "transport-offline"));
+        assert_eq!(lost(std::slice::from_ref(&good)), None);
+        assert_eq!(
+            lost(&[good, bad]).as_deref(),
+            Some("1 of 2 paths do not work: sdb is transport-offline")
+        );
+        assert!(lost(&[]).is_some());
+    }
+
+    #[test]
+    fn a_uuid_that_only_ends_alike_is_another_volume() {
+        assert!(is_map_of("mpath-3624a93700123456789abcdef0000002a", SERIAL));
+        for other in ["mpath-0123456789abcdef0000002a", "mpath-3000123456789abcdef0000002a", ""] {
+            assert!(!is_map_of(other, SERIAL), "{other}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Sessions of the machine's initiator: open-iscsi makes them, and sysfs shows them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Fault;
+use super::commands::{output, run};
+use crate::context::{Chap, PublishContext};
+
+/// The code with which iscsiadm ends if the session is there already (iscsiadm(8)).
+const SESSION_EXISTS: i32 = 15;
+/// LUNs from here on are addressed flat (SAM-5 4.7.7.1), and the kernel numbers them so.
+const FLAT_LUNS: u16 = 256;
+const FLAT: u16 = 0x4000;
+
+/// A session that is logged in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The number of its SCSI host.
+    host: u32,
+    /// Its directory, in which its targets are.
+    directory: PathBuf,
+}
+
+impl Session {
+    /// Has the kernel look for one LUN. Not for all of them: that would bring back the disks of
+    /// another volume that is just being taken down.
+    pub fn scan(&self, lun: u16) -> Result<(), Fault> {
+        let path = PathBuf::from(format!("/sys/class/scsi_host/host{}/scan", self.host));
+        let text = format!("0 0 {}", kernel_lun(lun));
+        fs::write(&path, text).map_err(|error| Fault::of(&path, &error))
+    }
+
+    /// The name of the disk at a LUN, whatever volume it is of.
+    pub fn disk(&self, lun: u16) -> Option<String> {
+        let (host, lun) = (self.host, kernel_lun(lun));
+        let unit = format!("target{host}:0:0/{host}:0:0:{lun}/block");
+        let disks = fs::read_dir(self.directory.join(unit)).ok()?;
+        disks.flatten().find_map(|disk| disk.file_name().into_string().ok())
+    }
+}
+
+/// Logs in at all portals of a volume, at once: one that does not answer delays none of the others.
+/// One session is enough.
+///
+/// # Errors
+/// Why the last portal refused, if all did.
+pub fn log_in(volume: &PublishContext, chap: Option<&Chap>) -> Result<Vec<Session>, Fault> {
+    let attempts: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = volume
+            .portals
+            .iter()
+            .map(|portal| scope.spawn(move || at_portal(&volume.target, portal, chap)))
+            .collect();
+        let lost = || Err(Fault::Failed("a login ended unexpectedly".into()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| lost())).collect()
+    });
+    let mut sessions = Vec::new();
+    let mut refused = None;
+    for attempt in attempts {
+        match attempt {
+            Ok(session) => sessions.push(session),
+            Err(fault) => {
+                tracing::warn!("{fault}");
+                refused = Some(fault);
+            }
+        }
+    }
+    match refused.filter(|_| sessions.is_empty()) {
+        Some(fault) => Err(fault),
+        None => Ok(sessions),
+    }
+}
+
+/// The session with a portal, which is made if there is none.
+fn at_portal(target: &str, portal: &str, chap: Option<&Chap>) -> Result<Session, Fault> {
+    let node = ["--mode", "node", "--targetname", target, "--portal", portal];
+    let with = |more: &[&str]| -> Vec<String> {
+        node.iter().chain(more).map(|&text| text.to_owned()).collect()
+    };
+    let is_there = output("iscsiadm", &node)?.status.success();
+    // The record of a node that is logged in is not to be written anew.
+    if !is_there {
+        run("iscsiadm", &with(&["--op", "new"]), &[])?;
+    }
+    for (name, value) in settings(chap) {
+        let update = with(&["--op", "update", "--name", name, "--value", value]);
+        // Not what iscsiadm says: it may repeat the secret.
+        run("iscsiadm", &update, &[])
+            .map_err(|_| Fault::Failed(format!("iscsiadm does not take {name} of {portal}")))?;
+    }
+    if let Some(session) = find(Path::new("/sys/class"), target, portal) {
+        return Ok(session);
+    }
+    run("iscsiadm", &with(&["--login"]), &[SESSION_EXISTS])?;
+    find(Path::new("/sys/class"), target, portal)
+        .ok_or_else(|| Fault::Failed(format!("the session with {portal} is not logged in")))
+}
+
+/// What a node's record says, beside what open-iscsi has by default.
+fn settings(chap: Option<&Chap>) -> Vec<(&'static str, &str)> {
+    let mut settings = vec![
+        // A portal that is silent is tried once: the orchestrator repeats the call.
+        ("node.session.initial_login_retry_max", "1"),
+        // Only LUNs of volumes that are staged are looked for.
+        ("node.session.scan", "manual"),
+    ];
+    let Some(chap) = chap else { return settings };
+    settings.extend([
+        ("node.session.auth.authmethod", "CHAP"),
+        ("node.session.auth.username", chap.user.as_str()),
+        ("node.session.auth.password", chap.password.as_str()),
+    ]);
+    if let Some((user, password)) = &chap.target {
+        settings.extend([
+            ("node.session.auth.username_in", user.as_str()),
+            ("node.session.auth.password_in", password.as_str()),
+        ]);
+    }
+    settings
+}
+
+/// The session with a portal of a target, if it is logged in.
+fn find(class: &Path, target: &str, portal: &str) -> Option<Session> {
+    let (address, port) = portal.rsplit_once(':')?;
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    for entry in fs::read_dir(class.join("iscsi_session")).ok()?.flatten() {
+        let name = entry.file_name().into_string().ok()?;
+        let number = name.strip_prefix("session").unwrap_or_default();
+        let connection = class.join(format!("iscsi_connection/connection{number}:0"));
+        let is = |path: PathBuf, value: &str| {
+            fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
+        };
+        let session = entry.path();
+        if is(session.join("targetname"), target)
+            && is(session.join("state"), "LOGGED_IN")
+            && is(connection.join("persistent_address"), address)
+            && is(connection.join("persistent_port"), port)
+        {
+            let directory = fs::canonicalize(session.join("device")).ok()?;
+            return Some(Session { host: host(&directory)?, directory });
+        }
+    }
+    None
+}
+
+/// The number of the SCSI host that a session is below.
+fn host(directory: &Path) -> Option<u32> {
+    let names = directory.components().rev().filter_map(|part| part.as_os_str().to_str());
+    names.filter_map(|name| name.strip_prefix("host")).find_map(|number| number.parse().ok())
+}
+
+/// How the kernel numbers a LUN.
+fn kernel_lun(lun: u16) -> u16 {
+    if lun < FLAT_LUNS { lun } else { FLAT | lun }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree as the kernel shows it, with one session.
+    fn tree(state: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let session = root.path().join("iscsi_session/session3");
+        let connection = root.path().join("iscsi_connection/connection3:0");
+        let device = root.path().join("devices/host7/session3");
+        for directory in [&session, &connection, &device] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::create_dir_all(device.join("target7:0:0/7:0:0:16640/block/sdq")).unwrap();
+        fs::write(session.join("targetname"), "iqn.2026-01.test:a\n").unwrap();
+        fs::write(session.join("state"), state).unwrap();
+        fs::write(connection.join("persistent_address"), "2001:db8::1\n").unwrap();
+        fs::write(connection.join("persistent_port"), "3260\n").unwrap();
+        std::os::unix::fs::symlink(&device, session.join("device")).unwrap();
+        root
+    }
+
+    #[test]
+    fn only_a_session_that_is_logged_in_at_that_portal_is_one() {
+        let root = tree("LOGGED_IN\n");
+        let found = |target, portal| find(root.path(), target, portal);
+        let session = found("iqn.2026-01.test:a", "[2001:db8::1]:3260").unwrap();
+        assert_eq!(session.host, 7);
+        assert_eq!(session.disk(256).as_deref(), Some("sdq"), "LUNs from 256 on are flat");
+        assert_eq!(session.disk(1), None);
+        assert_eq!(found("iqn.2026-01.test:b", "[2001:db8::1]:3260"), None);
+        assert_eq!(found("iqn.2026-01.test:a", "[2001:db8::1]:3261"), None);
+        // The kernel tries to log in again: what is asked of it waits for minutes.
+        let failed = tree("FAILED\n");
+        assert_eq!(find(failed.path(), "iqn.2026-01.test:a", "[2001:db8::1]:3260"), None);
+    }
+
+    #[test]
+    fn a_record_has_the_secrets_of_the_call_and_one_attempt() {
+        assert!(settings(None).contains(&("node.session.initial_login_retry_max", "1")));
+        assert!(!settings(None).iter().any(|(name, _)| name.contains("auth")));
+        let target = Some(("array".to_owned(), "of-the-target".to_owned()));
+        let chap = Chap { user: "node".into(), password: "of-the-host".into(), target };
+        let settings = settings(Some(&chap));
+        for wanted in [
+            ("node.session.auth.authmethod", "CHAP"),
+            ("node.session.auth.password", "of-the-host"),
+            ("node.session.auth.password_in", "of-the-target"),
+        ] {
+            assert!(settings.contains(&wanted), "{}", wanted.0);
+        }
+    }
+}
