@@ -20,6 +20,8 @@ use crate::context::{Chap, PublishContext};
 const BLKID_NOTHING: i32 = 2;
 /// How long a device may take to be there after its session, and its map after its paths.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Where an XFS superblock says that its filesystem is being made.
+const XFS_IN_PROGRESS: usize = 126;
 const DEVICE_PAUSE: Duration = Duration::from_millis(250);
 
 const INITIATOR_FILE: &str = "/etc/iscsi/initiatorname.iscsi";
@@ -87,9 +89,9 @@ impl Machine for Linux {
 
     fn content(&self, device: &Path) -> Result<Option<String>, Fault> {
         // blkid says nothing of a device that it can't read, as if nothing were on it.
-        let mut block = [0; 4096];
-        let read = File::open(device).and_then(|mut file| file.read_exact(&mut block));
-        read.map_err(|error| Fault::of(device, &error))?;
+        if is_half_made(&first_block(device)?) {
+            return Ok(None);
+        }
         let arguments = ["--probe", "--output", "value", "--match-tag", "TYPE"];
         let mut arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
         arguments.extend([OsStr::new("--match-tag"), OsStr::new("PTTYPE"), device.as_os_str()]);
@@ -107,7 +109,12 @@ impl Machine for Linux {
                 let options = ["-F", "-m0", "-E", "nodiscard"].map(OsStr::new);
                 run("mkfs.ext4", &[&options[..], &[device.as_os_str()]].concat(), &[])
             }
-            Filesystem::Xfs => run("mkfs.xfs", &[OsStr::new("-K"), device.as_os_str()], &[]),
+            Filesystem::Xfs => {
+                // It overwrites nothing that it knows, but for what it has left itself.
+                let force = is_half_made(&first_block(device)?).then_some(OsStr::new("-f"));
+                let options = [OsStr::new("-K")].into_iter().chain(force);
+                run("mkfs.xfs", &options.chain([device.as_os_str()]).collect::<Vec<_>>(), &[])
+            }
         }
     }
 
@@ -182,6 +189,20 @@ impl Machine for Linux {
     }
 }
 
+/// The first block of a device.
+fn first_block(device: &Path) -> Result<[u8; 4096], Fault> {
+    let mut block = [0; 4096];
+    let read = File::open(device).and_then(|mut file| file.read_exact(&mut block));
+    read.map_err(|error| Fault::of(device, &error))?;
+    Ok(block)
+}
+
+/// Whether this is the superblock of an XFS that mkfs was killed on: it is in progress
+/// (`sb_inprogress`), which the kernel never mounts, so that no data is there.
+fn is_half_made(block: &[u8; 4096]) -> bool {
+    block.starts_with(b"XFSB") && block[XFS_IN_PROGRESS] != 0
+}
+
 /// Has all sessions look for a LUN at which they show no disk yet.
 fn scan(sessions: &[Session], lun: u16) {
     for session in sessions.iter().filter(|session| session.disk(lun).is_none()) {
@@ -202,6 +223,20 @@ fn is_whole(volume: &PublishContext, sessions: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_xfs_that_mkfs_has_not_finished_is_blank() {
+        let directory = tempfile::tempdir().unwrap();
+        let device = directory.path().join("device");
+        let mut block = [0; 4096];
+        block[..4].copy_from_slice(b"XFSB");
+        assert!(!is_half_made(&block), "it is made");
+        block[XFS_IN_PROGRESS] = 1;
+        fs::write(&device, block).unwrap();
+        assert_eq!(Linux.content(&device).unwrap(), None);
+        block[0] = b'Y';
+        assert!(!is_half_made(&block), "it is something else");
+    }
 
     /// With the programs of the machine, on a file in place of a device.
     #[test]
