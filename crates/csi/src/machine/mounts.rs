@@ -36,8 +36,11 @@ fn line(line: &str) -> Option<MountPoint> {
     let mut fields = line.split(' ').skip(2);
     let (device, root) = (fields.next()?.to_owned(), unescape(fields.next()?));
     let (path, options) = (unescape(fields.next()?), fields.next()?);
-    let is_ro = |options: &str| options.split(',').any(|option| option == "ro");
-    let filesystem_read_only = filesystem.rsplit(' ').next().is_some_and(is_ro);
+    let has = |options: &str, words: &[&str]| options.split(',').any(|it| words.contains(&it));
+    let is_ro = |options: &str| has(options, &["ro"]);
+    // ext4 of Linux 6.14 and later stays `rw` after an error, and says this (ext4(5)).
+    let is_stopped = |options: &str| has(options, &["ro", "emergency_ro", "shutdown"]);
+    let filesystem_read_only = filesystem.rsplit(' ').next().is_some_and(is_stopped);
     Some(MountPoint { device, root, path, read_only: is_ro(options), filesystem_read_only })
 }
 
@@ -71,7 +74,8 @@ mod tests {
     fn mounts_are_read_with_their_escapes() {
         let text = "36 35 8:16 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/sdb rw\n\
                     37 35 0:5 /sdb /mnt/raw ro,nosuid - devtmpfs udev rw\n\
-                    38 35 8:32 / /mnt/c rw shared:1 - ext4 /dev/sdc ro,seclabel\n";
+                    38 35 8:32 / /mnt/c rw shared:1 - ext4 /dev/sdc ro,seclabel\n\
+                    39 35 8:48 / /mnt/d rw shared:1 - ext4 /dev/sdd rw,emergency_ro\n";
         let mounts = parse(text);
         assert_eq!(mounts[0].path, Path::new("/mnt/a b"));
         assert_eq!((mounts[0].device.as_str(), mounts[0].read_only), ("8:16", false));
@@ -80,5 +84,6 @@ mod tests {
         assert_eq!(identity(&mounts, Path::new("/mnt")), None);
         let read_only = |at: usize| (mounts[at].read_only, mounts[at].filesystem_read_only);
         assert_eq!((read_only(1), read_only(2)), ((true, false), (false, true)));
+        assert_eq!((read_only(0), read_only(3)), ((false, false), (false, true)));
     }
 }
