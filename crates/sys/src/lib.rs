@@ -7,10 +7,12 @@
 //!   [`RetryingDisk`] and the same [`Transfers`],
 //! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,
 //! * [`entropy()`]: random bytes from the kernel,
+//! * [`reservations`]: who may write to a device that several machines reach,
 //! * [`counts`]: what a disk was asked, counted,
 //! * [`allocations`]: what a thread allocates, counted, for tests.
 
 pub mod allocations;
+mod answers;
 pub mod calls;
 pub mod clock;
 pub mod counts;
@@ -23,15 +25,18 @@ mod flushes;
 mod iovec;
 mod opening;
 pub mod prepare;
+pub mod reservations;
 mod retry;
 pub mod retrying;
 pub mod ring;
+mod scsi;
 mod setup;
 pub mod timer;
 mod transfer;
 pub mod transfers;
 mod units;
 
+pub use answers::ReservationError;
 pub use calls::Calls;
 pub use clock::Clock;
 pub use counts::{DiskSnapshot, LATENCY_BOUNDS_US, Latencies, TransferCounters, TransferSnapshot};
@@ -40,6 +45,7 @@ pub use entropy::entropy;
 pub use event::Event;
 pub use file::FileDisk;
 pub use prepare::Preparer;
+pub use reservations::{Registered, Reservable, ReservedDevice};
 pub use retrying::RetryingDisk;
 pub use ring::Ring;
 pub use timer::Timer;

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::disk::READ_TRIES_MAX;
@@ -37,6 +37,7 @@ const SLICE: Duration = Duration::from_millis(50);
 const READ_PAUSE_FIRST: Duration = Duration::from_millis(1);
 
 type Report = Box<dyn Fn(&str) + Send + Sync>;
+type Fenced = Box<dyn Fn() + Send + Sync>;
 
 /// What is refused, and how often it is tried again.
 #[derive(Default)]
@@ -52,6 +53,8 @@ pub(crate) struct Retries {
     /// Other devices have what this one has.
     redundant: AtomicBool,
     report: Mutex<Option<Report>>,
+    /// What is done when the device is reserved for somebody else.
+    fenced: OnceLock<Fenced>,
     /// Pauses take no time.
     #[cfg(test)]
     pub(crate) at_once: AtomicBool,
@@ -121,6 +124,7 @@ impl Retries {
     ) -> Option<Duration> {
         match (result, is_write) {
             (Err(error), false) => {
+                self.look_for_fence(error);
                 return self.pause(read_pause_after(error, refused + 1, patience));
             }
             (Err(error), true) => return self.refused(error, refused + 1, patience),
@@ -139,6 +143,7 @@ impl Retries {
         tries: u32,
         patience: Patience,
     ) -> Option<Duration> {
+        self.look_for_fence(error);
         let ended = self.ended.load(Ordering::Acquire);
         let patience = match patience {
             Patience::Place | Patience::Device if self.redundant.load(Ordering::Acquire) => {
@@ -229,6 +234,21 @@ impl Retries {
 
     pub(crate) fn report_to(&self, report: Report) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    pub(crate) fn when_fenced(&self, fenced: Fenced) {
+        // The first one counts: there is one owner.
+        let _ = self.fenced.set(fenced);
+    }
+
+    /// A device that is reserved for somebody else has refused it, which is told at once: nothing
+    /// that this process knows is of use any more.
+    pub(crate) fn look_for_fence(&self, error: &io::Error) {
+        if error.raw_os_error() == Some(libc::EBADE)
+            && let Some(fenced) = self.fenced.get()
+        {
+            fenced();
+        }
     }
 
     fn tell(&self, text: &str) {

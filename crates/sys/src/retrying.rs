@@ -72,6 +72,12 @@ impl<C: Calls> RetryingDisk<C> {
         self.core.retries.report_to(Box::new(report));
     }
 
+    /// Has `fenced` called when the device refuses something because it is reserved for somebody
+    /// else (`EBADE`), before anybody learns that it has failed.
+    pub fn when_fenced(&self, fenced: impl Fn() + Send + Sync + 'static) {
+        self.core.retries.when_fenced(Box::new(fenced));
+    }
+
     /// From here on a write that is refused has failed: the owner stops.
     pub fn end_retries(&self) {
         self.core.retries.end();
@@ -111,7 +117,7 @@ impl<C: Calls> RetryingDisk<C> {
             None => result,
         };
         let overlap = flushes.end(ticket, result.as_ref().err());
-        result?;
+        result.inspect_err(|error| self.core.retries.look_for_fence(error))?;
         self.wait_for(overlap)?;
         flushes.judge(before)
     }
@@ -218,7 +224,8 @@ impl<C: Calls> Disk for RetryingDisk<C> {
             return Err(invalid(format!("{len_bytes} bytes is not a multiple of 4096")));
         }
         self.check_range(offset_bytes, (len_bytes / FRAME_BYTES as u64) as usize)?;
-        self.calls.discard(offset_bytes, len_bytes)
+        let done = self.calls.discard(offset_bytes, len_bytes);
+        done.inspect_err(|error| self.core.retries.look_for_fence(error))
     }
 
     fn has_given_up(&self) -> bool {

@@ -362,3 +362,27 @@ fn a_blocking_write_is_tried_again() {
     assert!(disk.write(0, &frames(1, 3)).is_err());
     assert!(disk.retries().faults.lock().unwrap().is_empty());
 }
+
+/// Whoever is fenced learns it by the first thing that the device refuses, whatever it was, and
+/// before the caller does.
+#[test]
+fn a_device_that_is_reserved_for_another_tells_at_once() {
+    for (_dir, disk, mut ring, _) in engines() {
+        let told = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let count = told.clone();
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        disk.when_fenced(move || _ = count.fetch_add(1, relaxed));
+        refuse(&disk, &[libc::EIO]);
+        disk.write(0, &frames(1, 1)).unwrap();
+        assert_eq!(told.load(relaxed), 0, "the device fails, and that is all");
+        refuse(&disk, &[libc::EBADE, libc::EBADE]);
+        ring.write(1, 0, frames(1, 1), Persist::Itself).unwrap();
+        ring.submit().unwrap();
+        assert!(collect_patiently(&mut ring, 1)[0].result.is_err());
+        assert_eq!(told.load(relaxed), 1, "it is not tried again");
+        assert!(disk.write(0, &frames(1, 1)).is_err());
+        refuse_flushes(&disk, &[libc::EBADE]);
+        assert!(disk.flush().is_err());
+        assert_eq!(told.load(relaxed), 3);
+    }
+}

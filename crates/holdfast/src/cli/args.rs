@@ -33,7 +33,7 @@ pub use reach::{
     ConnectArgs, ConnectionVerb, ControllerVerb, DeviceVerb, DisconnectArgs, HostGroupVerb,
     InitiatorVerb, PortVerb, ProvisionArgs, WithHost,
 };
-pub use serve::ServeArgs;
+pub use serve::{FenceKind, ServeArgs};
 pub use volume::{SnapshotVerb, VolumeVerb};
 pub use volume_group::VolumeGroupVerb;
 

@@ -25,6 +25,7 @@ use self::pace::Paces;
 use self::places::{free_place, resolved, returning};
 use self::refusals::{fault, of_place, refusal};
 use super::creation::{Part, check_blank};
+use super::fencing::Fence;
 use super::medium::{Medium, report_retries};
 use super::telemetry::{TOGETHER, transfers};
 use crate::serve::health::Health;
@@ -51,17 +52,19 @@ pub struct Members {
     files: Mutex<Files>,
     paces: Paces,
     health: Arc<Health>,
+    /// What reserves a device that comes, where they are reserved.
+    fence: Option<Fence>,
 }
 
 impl Members {
     /// Those of a pool that was opened.
-    pub fn new(medium: Medium, store: Arc<Store>) -> Self {
+    pub fn new(medium: Medium, store: Arc<Store>, fence: Option<Fence>) -> Self {
         let only = match medium.several() {
             Some(_) => Vec::new(),
             None => medium.devices(),
         };
         let files = Mutex::new(medium.files().into_iter().collect());
-        Self { store, only, medium, files, paces: Paces::default(), health: Arc::default() }
+        Self { store, only, medium, files, paces: Paces::default(), health: Arc::default(), fence }
     }
 
     /// Whether the pool is on several devices, as far as labels say: one may be left.
@@ -147,12 +150,16 @@ impl Members {
     /// Gives the pool a device, or one in the place of another.
     fn add(&self, set: &DeviceSet, asked: &DeviceAdd) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
-        forget_others(&mut files, set);
+        self.forget_others(&mut files, set);
         let path = resolved(Path::new(&asked.place))?;
+        if let Some(fence) = &self.fence {
+            fence.admit(&path).map_err(of_place)?;
+        }
         let pool = self.store.pool_status();
         let mut entropy = [0; 16];
         sys::entropy(&mut entropy).map_err(|error| fault(&error.to_string()))?;
         if let Some((name, file)) = returning(&path, pool.pool_id, &files, &in_use_of(set))? {
+            self.watch(&name, &file);
             let device = segments::Device::of_file(file.clone(), name.clone());
             let number = put(set, device, asked.replaces, entropy)?;
             files.insert(name, file);
@@ -165,6 +172,7 @@ impl Members {
         let mut part = Part::make(&place, wanted_bytes(set)).map_err(of_place)?;
         let (name, file) = (place.name(), part.file().clone());
         report_retries(&file, Some(name.clone()));
+        self.watch(&name, &file);
         let finished = part.finish().map_err(of_place);
         match finished.and_then(|()| put(set, part.device(), asked.replaces, entropy)) {
             Ok(number) => {
@@ -183,8 +191,24 @@ impl Members {
     fn remove(&self, set: &DeviceSet, number: u16) -> Result<u16, DeviceRefusal> {
         let mut files = self.files.lock();
         set.remove(number).map_err(refusal)?;
-        forget_others(&mut files, set);
+        self.forget_others(&mut files, set);
         Ok(number)
+    }
+
+    /// Nobody holds a device open, or reserves it, that is none of the pool's any more.
+    fn forget_others(&self, files: &mut Files, set: &DeviceSet) {
+        let names: Vec<String> = set.devices().into_iter().map(|device| device.name).collect();
+        files.retain(|name, _| names.contains(name));
+        if let Some(fence) = &self.fence {
+            fence.guard().keep_only(&names);
+        }
+    }
+
+    /// A device that comes says if it is reserved for another controller.
+    fn watch(&self, name: &str, file: &FileDisk) {
+        if let Some(fence) = &self.fence {
+            fence.admitted(name, file);
+        }
     }
 
     fn status(&self, number: u16) -> Result<DeviceStatus, DeviceRefusal> {
@@ -261,12 +285,6 @@ pub fn state_of(state: segments::DeviceState) -> DeviceState {
         segments::DeviceState::Out | segments::DeviceState::Kept => DeviceState::Out,
         segments::DeviceState::Missing => DeviceState::Missing,
     }
-}
-
-/// Nobody holds a device open that is none of the pool's any more.
-fn forget_others(files: &mut Files, set: &DeviceSet) {
-    let names: Vec<String> = set.devices().into_iter().map(|device| device.name).collect();
-    files.retain(|name, _| names.contains(name));
 }
 
 /// Names of the devices that are written to.

@@ -39,6 +39,7 @@ mod device;
 mod discover;
 mod door;
 mod failure;
+mod fencing;
 mod first;
 mod flat;
 mod group;

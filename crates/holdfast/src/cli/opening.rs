@@ -52,6 +52,7 @@ pub fn open(
     let destinations = notify::destinations(&config.notify)?;
     let purpose = Use::Write { may_miss: options.devices_missing };
     let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
+    turn.fence.iter().try_for_each(|fence| fence.look_at(&medium))?;
     if let Some(devices) = medium.several() {
         devices.set_lost_after(config.rebuild_after.unwrap_or(Duration::MAX));
     }
@@ -82,6 +83,7 @@ pub fn open(
         }),
         kept: turn.kept,
         handed: turn.handed,
+        lease: turn.fence.as_ref().map(|fence| fence.guard().lease()),
         access: Arc::new(HostAccess::new(array.clone(), chap)),
         luns: array.clone(),
         duties: array.clone(),
@@ -93,9 +95,8 @@ pub fn open(
         scrub: ScrubOptions { interval: config.scrub, rate_bytes: config.scrub_rate, now_ms },
         optimize_interval: config.optimize,
     };
-    let (own, gives_way) = (turn.own, turn.gives_way);
-    let durability = config.durability;
-    let members = Arc::new(Members::new(medium, store.clone()));
+    let (own, gives_way, durability) = (turn.own, turn.gives_way, config.durability);
+    let members = Arc::new(Members::new(medium, store.clone(), turn.fence));
     let opened = Opened {
         array,
         store,

@@ -18,6 +18,7 @@ use super::descriptors::{self, Needs};
 use super::discover::{Registered, RunFile};
 use super::door::{api_address, bind, bind_after_another};
 use super::failure::Failure;
+use super::fencing::Fence;
 use super::first::First;
 use super::http::{Bound, Server};
 use super::log;
@@ -40,11 +41,7 @@ use crate::serve::{
 /// the other until it can have it.
 pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     let config = Config::load(options.config.as_deref())?;
-    let named = [&options.places, &common.pool, &config.pool];
-    let Some(pool) = named.into_iter().find(|paths| !paths.is_empty()) else {
-        let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
-        return Err(Failure::Usage(text.into()));
-    };
+    let pool = named([&options.places, &common.pool, &config.pool])?;
     let plain = config.http || options.api_http || common.api.as_ref().is_some_and(|api| api.plain);
     let api = api_address(common.api.as_ref(), config.allow_remote_api, plain)?;
     check_portal_count(options.iscsi.len()).map_err(of_serving)?;
@@ -60,6 +57,8 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     };
     let (places, is_first) = Places::of_existing_or_new(pool)?;
     let bind = if turn.takes_over.is_some() { bind_after_another } else { bind };
+    let fence = turn.fence.clone();
+    let places = fence.as_ref().map_or(places.clone(), |fence| fence.of(places));
     let bound = bind(api, common.api.is_none())?;
     let first = match is_first {
         true => Some(First::make(&places, options)?),
@@ -92,6 +91,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
         holding: Holding::of_environment(),
     };
     let mut failed = None;
+    fence.iter().for_each(Fence::wait);
     let served = crate::serve::run(serving, |running| {
         let shutdown = running.shutdown.clone();
         if let Err(failure) = manager.start(running) {
@@ -101,10 +101,19 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     });
     let ended = failed.map_or_else(|| served.map_err(of_serving), Err);
     if ended.is_ok() && gives_way.load(Ordering::Acquire) {
-        manager.give_way();
+        manager.give_way(fence.as_ref());
     }
-    drop((manager, claim));
+    drop(manager);
+    fence.iter().for_each(Fence::end);
+    drop(claim);
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// The pool that is named in the first place where one is.
+fn named(places: [&Vec<PathBuf>; 3]) -> Result<&Vec<PathBuf>, Failure> {
+    let text = "serve needs a pool: holdfast serve DIR, or --pool (an empty directory will do)";
+    let mut places = places.into_iter();
+    places.find(|paths| !paths.is_empty()).ok_or_else(|| Failure::Usage(text.into()))
 }
 
 pub(super) fn of_serving(error: ServeError) -> Failure {
@@ -204,12 +213,13 @@ impl Manager<'_> {
 
     /// Ends the process, as the other controller is to have the pool, unless it was asked to end:
     /// then it is not to be started again.
-    fn give_way(&mut self) {
+    fn give_way(&mut self, fence: Option<&Fence>) {
         if was_asked_to_end() {
             return;
         }
         // This interface has to be gone before that of the next owner comes.
         drop(self.running.take());
+        fence.into_iter().for_each(Fence::end);
         // Hosts wait: the system takes back what is left sooner than it could be given back.
         std::process::exit(GIVES_WAY.into());
     }

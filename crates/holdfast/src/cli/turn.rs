@@ -8,18 +8,20 @@ use std::sync::atomic::AtomicBool;
 use serde_json::json;
 use store::{Follower, OpenOptions};
 
-use super::args::{Common, ServeArgs};
+use super::args::{Common, FenceKind, ServeArgs};
 use super::config::Config;
 use super::descriptors::Shares;
 use super::discover::user_directory;
 use super::failure::Failure;
+use super::fencing::{Fence, Fencing};
 use super::medium::{Medium, Use};
 use super::output::{Form, show};
 use super::place::Places;
 use super::private;
 use super::serve::of_serving;
 use crate::serve::controllers::{
-    Claim, Controller, FollowOptions, Followed, HandedOver, Meeting, OpenBeside, Standby, follow,
+    AwaitTurn, Claim, Controller, FollowOptions, Followed, HandedOver, Meeting, OpenBeside,
+    Standby, follow,
 };
 use crate::serve::{Kept, ServeError, tell_ready, thread_count};
 
@@ -39,6 +41,8 @@ pub struct Turn {
     pub follower: Option<Follower>,
     /// Connections of hosts that the owner before has handed over.
     pub handed: Option<HandedOver>,
+    /// What keeps the devices, if they are reserved for it.
+    pub fence: Option<Fence>,
     /// Set once it is to leave the pool to the other one.
     pub gives_way: Arc<AtomicBool>,
 }
@@ -46,8 +50,9 @@ pub struct Turn {
 impl Turn {
     fn alone(kept: Kept) -> Self {
         let (own, gives_way) = (Controller::Ct0, Arc::default());
-        let (claim, meeting, takes_over, follower, handed) = (None, None, None, None, None);
-        Self { own, claim, meeting, kept, takes_over, follower, handed, gives_way }
+        let (claim, meeting, takes_over, follower) = (None, None, None, None);
+        let (handed, fence) = (None, None);
+        Self { own, claim, meeting, kept, takes_over, follower, handed, fence, gives_way }
     }
 
     fn of_two(own: Controller, claim: Claim, meeting: Meeting, kept: Kept) -> Self {
@@ -74,16 +79,33 @@ pub fn take(
     let refuse = |error| Failure::of_file("use", &directory, &error);
     private::make_directory(&directory).map_err(refuse)?;
     let meeting = Meeting::new(&directory, pool);
-    if let Some(claim) = Claim::try_take(&meeting).map_err(refuse)? {
-        return Ok(Some(Turn::of_two(own, claim, meeting, kept)));
-    }
+    let (turn, fence) = match options.fence {
+        FenceKind::Claim => match Claim::try_take(&meeting).map_err(refuse)? {
+            Some(claim) => return Ok(Some(Turn::of_two(own, claim, meeting, kept))),
+            None => {
+                let meeting = meeting.clone();
+                let wait: AwaitTurn = Box::new(move |has_turn| Claim::wait(&meeting, has_turn));
+                (wait, Arc::default())
+            }
+        },
+        FenceKind::Reservations => match Fencing::begin(own, pool, &meeting)?.attempt()? {
+            Ok((claim, fence)) => {
+                let turn = Turn::of_two(own, claim, meeting, kept);
+                return Ok(Some(Turn { fence: Some(fence), ..turn }));
+            }
+            Err(fencing) => {
+                tracing::info!("{} waits: the pool is another controller's", own.name());
+                fencing.wait()
+            }
+        },
+    };
     let own_portals = options.iscsi.iter().filter(|arg| arg.controller == own);
     let portals: Vec<_> = own_portals.map(|arg| arg.address).collect();
     let linked = announcement(common.form, own, &portals);
     let threads = thread_count(config.threads);
     let (connections, meeting_there) = (shares.forwarded, meeting.clone());
     let following =
-        FollowOptions { own, meeting: meeting_there, portals, kept, connections, threads };
+        FollowOptions { own, meeting: meeting_there, portals, kept, connections, threads, turn };
     let standby = standby(options, config, pool)?;
     let followed = follow(following, linked).map_err(of_serving)?;
     let follower = standby.and_then(Standby::end);
@@ -92,7 +114,8 @@ pub fn take(
         Followed::Owner { claim, kept, incarnation: takes_over, handed } => {
             tracing::warn!("{} has the pool now", own.name());
             let turn = Turn::of_two(own, claim, meeting, kept);
-            Ok(Some(Turn { takes_over, follower, handed, ..turn }))
+            let fence = fence.lock().take();
+            Ok(Some(Turn { takes_over, follower, handed, fence, ..turn }))
         }
     }
 }

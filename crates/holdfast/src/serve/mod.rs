@@ -156,6 +156,8 @@ pub struct ServeOptions {
     pub pair: Option<Pair>,
     /// Connections of hosts that it has handed over.
     pub handed: Option<HandedOver>,
+    /// Until when hosts may be answered, where the pool is fenced by its devices.
+    pub lease: Option<Arc<controllers::fence::Lease>>,
     /// Who may log in.
     pub access: Arc<dyn iscsi::Access>,
     /// What they see then.

@@ -178,6 +178,13 @@ impl Sockets {
         socket.map(|(stream, _)| stream).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
+    /// What is sent was found out before this: if the lease holds now, it was so while it held.
+    fn wait_for_lease(&self) {
+        if let Some(lease) = &self.shared.lease {
+            lease.wait();
+        }
+    }
+
     /// There is a connection less.
     fn left(&self, address: IpAddr) {
         self.shared.addresses.leave(address);
@@ -187,10 +194,12 @@ impl Sockets {
 
 impl Wires for Sockets {
     fn receive(&mut self, slot: usize, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.wait_for_lease();
         self.of(slot)?.receive(into)
     }
 
     fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.wait_for_lease();
         self.of(slot)?.send(from)
     }
 

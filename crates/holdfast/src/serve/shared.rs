@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use sys::Clock;
 
 use super::background::{Bell, Shutdown, now_ms};
+use super::controllers::fence::Lease;
 use super::controllers::{Leaving, Link};
 use super::listen::{Accepted, Addresses, ConnectionLimits};
 use super::observer::Troubles;
@@ -41,6 +42,8 @@ pub(super) struct Shared {
     pub ports: Vec<PortOptions>,
     /// The link to the other controller, if there are two.
     pub link: Option<Arc<Link>>,
+    /// Without which nothing is taken from hosts or told to them, if there is one.
+    pub lease: Option<Arc<Lease>>,
 }
 
 impl Shared {
@@ -98,6 +101,7 @@ impl Shared {
             turns: Turns::new(count, clock.now()),
             ports,
             link,
+            lease: options.lease.clone(),
         }))
     }
 }

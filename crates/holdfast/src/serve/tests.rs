@@ -236,6 +236,7 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
         kept: Kept::default(),
         pair: None,
         handed: None,
+        lease: None,
         access: access.clone(),
         luns: access.clone(),
         duties: access.clone(),

@@ -43,6 +43,12 @@ pub struct ServeArgs {
     /// same words otherwise. Default: both, supervised.
     #[arg(long, value_name = "ct0|ct1", value_parser = parse_controller)]
     pub controller: Option<Controller>,
+    /// What keeps the controller that does not have the pool from writing to it: of two on one
+    /// machine a lock (claim); of two on two machines, which share all devices of the pool,
+    /// persistent reservations of these (reservations), with --controller.
+    #[arg(long, value_name = "claim|reservations", value_parser = parse_fence)]
+    #[arg(default_value = "claim")]
+    pub fence: FenceKind,
     /// Serve in a process of its own, which is started again when it ends without having been asked
     /// to, or hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
     /// same.)
@@ -52,6 +58,23 @@ pub struct ServeArgs {
     /// at most. Told of in the log.
     #[arg(long, hide = true, value_name = "MS", value_parser = parse_latency)]
     pub slow_device_for_tests: Option<Duration>,
+}
+
+/// What keeps a controller from the pool that does not have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceKind {
+    /// A lock, on one machine.
+    Claim,
+    /// Persistent reservations of all devices.
+    Reservations,
+}
+
+fn parse_fence(text: &str) -> Result<FenceKind, String> {
+    match text {
+        "claim" => Ok(FenceKind::Claim),
+        "reservations" => Ok(FenceKind::Reservations),
+        _ => Err(format!("{text:?} is neither claim nor reservations")),
+    }
 }
 
 /// The most milliseconds that a device may be slowed by.
@@ -73,9 +96,26 @@ impl ServeArgs {
         self.iscsi.iter().any(|portal| portal.controller == Controller::Ct1)
     }
 
+    /// Refuses what a fence at the medium can't be run with.
+    fn check_fence(&self) -> Result<(), String> {
+        let why = match self.fence {
+            FenceKind::Claim => return Ok(()),
+            _ if self.controller.is_none() => {
+                "each controller is started on its own machine: add --controller ct0 or ct1"
+            }
+            _ if self.devices_missing => {
+                "--devices-missing could let both have the pool: stop the other controller, and \
+                 serve without --fence until the devices are there"
+            }
+            FenceKind::Reservations => return Ok(()),
+        };
+        Err(format!("--fence reservations: {why}"))
+    }
+
     /// Refuses what two controllers can't be run with.
     pub fn check_controllers(&self) -> Result<(), String> {
         let of = |controller| self.iscsi.iter().filter(move |at| at.controller == controller);
+        self.check_fence()?;
         if !self.are_two() {
             let one = "there is one controller; give ct1 an address: --iscsi …,ct1=ADDR:PORT";
             return self.controller.map_or(Ok(()), |_| Err(format!("--controller: {one}")));
@@ -167,6 +207,9 @@ mod tests {
             ("--iscsi 10.0.0.1:1@2,ct1=10.0.0.1:2", "group 2 has addresses of both"),
             ("--iscsi ct2=10.0.0.1:1", "neither ct0 nor ct1"),
             ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:2 --controller ct2", "neither ct0 nor ct1"),
+            ("--iscsi 10.0.0.1:1,ct1=10.0.0.1:2 --fence reservations", "add --controller"),
+            ("--controller ct0 --fence reservations --devices-missing", "could let both"),
+            ("--fence scsi", "neither claim nor reservations"),
         ] {
             let told = checked(words).unwrap_err();
             assert!(told.contains(why), "{words}: {told}");

@@ -7,6 +7,7 @@
 //! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
 //!   one direction,
 //! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
+//! * [`fence`]: who has it where the two are on two machines: reservations of the devices,
 //! * [`guests`]: how many hosts it forwards at the same time,
 //! * [`handing`]: connections that go on at the other controller when it takes over as planned,
 //! * [`wire`]: what is said on the link before the bytes of hosts.
@@ -22,6 +23,7 @@
 //!    has is the host's own, byte by byte.
 
 mod claim;
+pub mod fence;
 mod forward;
 mod guests;
 mod handing;
@@ -49,7 +51,7 @@ pub use handing::HandedOver;
 pub(super) use handing::Leaving;
 pub(super) use link::{Generation, Link};
 pub use link::{Other, Pair};
-pub use relay::{FollowOptions, Followed, follow};
+pub use relay::{AwaitTurn, FollowOptions, Followed, follow};
 pub use standby::{OpenBeside, Standby};
 
 /// Listens on the link, if there is another controller, until what is returned is dropped.

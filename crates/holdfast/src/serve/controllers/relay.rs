@@ -45,7 +45,13 @@ pub struct FollowOptions {
     pub connections: ConnectionLimits,
     /// How many threads.
     pub threads: usize,
+    /// What waits for the pool.
+    pub turn: AwaitTurn,
 }
+
+/// Waits until the pool is this controller's. May wait for ever, on a thread of its own. Calls what
+/// it is given once nobody comes before, if there is a link to the owner ([`Claim::wait`]).
+pub type AwaitTurn = Box<dyn FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<Claim> + Send>;
 
 /// How it came to an end.
 pub enum Followed {
@@ -139,12 +145,12 @@ pub fn follow(
     options: FollowOptions,
     linked: impl FnOnce() + Send + 'static,
 ) -> Result<Followed, ServeError> {
-    let FollowOptions { own, meeting, portals, kept, connections, threads } = options;
+    let FollowOptions { own, meeting, portals, kept, connections, threads, turn } = options;
     background::note_signals().map_err(ServeError::Start)?;
     let bound = listen::bind(&portals, kept)?;
     let (polls, wakers) = pollers(threads.max(1)).map_err(ServeError::Start)?;
     let relay = Arc::new(Relay {
-        meeting: meeting.clone(),
+        meeting,
         own,
         guests: Guests::new(connections),
         generation: AtomicU64::new(0),
@@ -156,7 +162,7 @@ pub fn follow(
         wakers,
     });
     let (forwarders, link) = start(&relay, polls, &bound, linked).map_err(ServeError::Start)?;
-    let ended = wait_for_end(meeting, relay.clone()).map_err(ServeError::Start)?;
+    let ended = wait_for_end(turn, relay.clone()).map_err(ServeError::Start)?;
     relay.has_ended.store(true, Ordering::Release);
     relay.wake();
     // They can't have panicked: that ends the process.
@@ -214,14 +220,14 @@ fn start(
 }
 
 /// Waits for the claim, and for signals.
-fn wait_for_end(meeting: Meeting, relay: Arc<Relay>) -> io::Result<Ending> {
+fn wait_for_end(turn: AwaitTurn, relay: Arc<Relay>) -> io::Result<Ending> {
     let (sender, ends) = mpsc::channel();
     let claimed = sender.clone();
-    // It waits in the kernel, and ends with the process if it gets nothing.
-    let has_turn = move || relay.has_turn.store(true, Ordering::Release);
+    // It ends with the process if it gets nothing.
+    let has_turn = Box::new(move || relay.has_turn.store(true, Ordering::Release));
     thread::Builder::new()
         .name("claim".into())
-        .spawn(move || drop(claimed.send(Ending::Claimed(Claim::wait(&meeting, has_turn)))))?;
+        .spawn(move || drop(claimed.send(Ending::Claimed(turn(has_turn)))))?;
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
     let handle = signals.handle();
     let thread = thread::Builder::new().name("signals".into()).spawn(move || {

@@ -1,0 +1,300 @@
+//! Keeping a pool: a sign of life for each device by a thread of its own, which finds out as well
+//! whether another controller has taken it. Whoever finds that is over: it ends its process, and
+//! with it all connections of hosts, unread.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use sys::{Reservable, ReservationError};
+
+use super::key::Key;
+use super::lease::{self, Lease};
+use super::taking::{TakeError, take};
+use super::turn::Held;
+use super::watch::Watch;
+use super::{LEASE, Named, SIGN_INTERVAL, quorum};
+
+/// How long the end waits for devices: what hangs is left as it is.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a device that comes is looked at, at most, whether somebody is alive who has it.
+const COMES_WITHIN: Duration = Duration::from_secs(10);
+
+/// What is done when this process is fenced, with the reason. It must not return to serving.
+pub type Fenced = Box<dyn Fn(&str) + Send + Sync>;
+
+/// A device that was taken.
+pub(super) struct Member {
+    name: String,
+    device: Arc<dyn Reservable>,
+    /// The key that is registered.
+    key: Mutex<Key>,
+    /// When the last sign of life began that it has taken.
+    confirmed_ms: AtomicU64,
+    has_left: AtomicBool,
+}
+
+/// What all threads share.
+pub(super) struct Keeping {
+    own: Key,
+    /// How many devices the pool has.
+    devices: Mutex<usize>,
+    pub(super) members: Mutex<Vec<Arc<Member>>>,
+    pub(super) lease: Arc<Lease>,
+    has_ended: AtomicBool,
+    fenced: Fenced,
+}
+
+impl Keeping {
+    pub(super) fn new(held: &Held, fenced: Fenced) -> Self {
+        let member = |named: &Named| Member::new(named, held.own, held.since_ms);
+        let keeping = Self {
+            own: held.own,
+            devices: Mutex::new(held.devices),
+            members: Mutex::new(held.held.iter().map(member).collect()),
+            lease: Arc::default(),
+            has_ended: AtomicBool::new(false),
+            fenced,
+        };
+        keeping.extend();
+        keeping
+    }
+
+    /// The lease is as long as a quorum of devices says.
+    fn extend(&self) {
+        let least = quorum(*self.devices.lock());
+        let members = self.members.lock();
+        let of = |member: &Arc<Member>| member.confirmed_ms.load(Ordering::Acquire);
+        let mut confirmed: Vec<u64> = members.iter().map(of).collect();
+        confirmed.sort_unstable_by_key(|at| std::cmp::Reverse(*at));
+        if let Some(at) = confirmed.get(least - 1) {
+            self.lease.extend(at + LEASE.as_millis() as u64);
+        }
+    }
+
+    /// This process is fenced.
+    fn end(&self, why: &str) {
+        self.lease.end();
+        if !self.has_ended.swap(true, Ordering::AcqRel) {
+            (self.fenced)(why);
+        }
+    }
+
+    /// One sign of life at a device.
+    pub(super) fn sign(&self, member: &Member) {
+        let (mut key, began_ms) = (member.key.lock(), lease::now_ms());
+        if member.has_left.load(Ordering::Acquire) {
+            return;
+        }
+        let next = key.next();
+        match member.device.change(key.raw(), next.raw()) {
+            Ok(()) => {
+                *key = next;
+                member.confirmed_ms.store(began_ms, Ordering::Release);
+                self.extend();
+            }
+            Err(ReservationError::Conflict) => self.look(member, &mut key, began_ms),
+            // It is not there, or does not answer: others may be enough.
+            Err(error) => tracing::debug!("no sign of life for {}: {error}", member.name),
+        }
+    }
+
+    /// The device does not know the key: somebody has taken it, or its answer to the last change
+    /// was lost, or it has forgotten all that was registered.
+    fn look(&self, member: &Member, key: &mut Key, began_ms: u64) {
+        let Member { name, device, .. } = member;
+        let registered = match device.registered() {
+            Ok(registered) => registered,
+            Err(ReservationError::Conflict) => {
+                return self.end(&format!("{name} has a reservation of another type"));
+            }
+            Err(error) => return tracing::debug!("{name} does not say who has it: {error}"),
+        };
+        let others = || registered.keys.iter().filter(|raw| !self.own.is_same_process(**raw));
+        let own = registered.keys.iter().copied().find(|raw| self.own.is_same_process(*raw));
+        match (own.and_then(Key::of), others().next()) {
+            (_, Some(other)) => {
+                self.end(&format!("{name} has been taken, by the key {other:#018x}"))
+            }
+            (Some(own), None) if registered.holder == Some(own.raw()) => {
+                *key = own;
+                member.confirmed_ms.store(began_ms, Ordering::Release);
+                self.extend();
+            }
+            // Nobody can have had the pool in between, and left it.
+            _ if !self.lease.is_valid() => self.end(&format!("{name} does not know it any more")),
+            _ => match take(&**device, key.next(), &[]) {
+                Ok(_) => {
+                    *key = key.next();
+                    member.confirmed_ms.store(began_ms, Ordering::Release);
+                    self.extend();
+                    tracing::warn!("{name} had forgotten that it is reserved: it is again");
+                }
+                Err(TakeError::Owned(_) | TakeError::Foreign(_)) => {
+                    self.end(&format!("{name} has been taken"));
+                }
+                Err(error) => tracing::debug!("{name} can't be reserved again: {error}"),
+            },
+        }
+    }
+}
+
+impl Member {
+    fn new(named: &Named, key: Key, confirmed_ms: u64) -> Arc<Self> {
+        Arc::new(Self {
+            name: named.name.clone(),
+            device: named.device.clone(),
+            key: Mutex::new(key),
+            confirmed_ms: AtomicU64::new(confirmed_ms),
+            has_left: AtomicBool::new(false),
+        })
+    }
+}
+
+/// The pool is this process's, until this is dropped, or another one takes it.
+pub struct Guard {
+    keeping: Arc<Keeping>,
+    threads: Mutex<Vec<(Arc<Member>, JoinHandle<()>)>>,
+}
+
+impl Guard {
+    /// Begins to give signs of life.
+    ///
+    /// # Errors
+    /// If there can't be threads.
+    pub fn start(held: &Held, fenced: Fenced) -> io::Result<Self> {
+        let keeping = Arc::new(Keeping::new(held, fenced));
+        let guard = Self { keeping, threads: Mutex::default() };
+        let members = guard.keeping.members.lock().clone();
+        members.into_iter().try_for_each(|member| guard.keep(member))?;
+        Ok(guard)
+    }
+
+    fn keep(&self, member: Arc<Member>) -> io::Result<()> {
+        let (keeping, kept) = (self.keeping.clone(), member.clone());
+        let builder = thread::Builder::new().name("sign-of-life".into());
+        let thread = builder.spawn(move || {
+            let is_over = || {
+                keeping.has_ended.load(Ordering::Acquire) || kept.has_left.load(Ordering::Acquire)
+            };
+            while !is_over() {
+                let began = Instant::now();
+                keeping.sign(&kept);
+                while began.elapsed() < SIGN_INTERVAL && !is_over() {
+                    thread::sleep(LOOK_INTERVAL);
+                }
+            }
+        })?;
+        self.threads.lock().push((member, thread));
+        Ok(())
+    }
+
+    /// What hosts may be told.
+    pub fn lease(&self) -> Arc<Lease> {
+        self.keeping.lease.clone()
+    }
+
+    /// What is to be called when a device refuses something, as it is reserved for another one.
+    pub fn when_fenced(&self, name: String) -> impl Fn() + Send + Sync + 'static {
+        let keeping = self.keeping.clone();
+        move || {
+            if !keeping.has_ended.load(Ordering::Acquire) {
+                keeping.end(&format!("{name} is reserved for another controller"));
+            }
+        }
+    }
+
+    /// Whether enough of so many devices of the pool are held, of which so many were opened. From
+    /// here on the pool has so many.
+    pub fn is_enough(&self, opened: usize, devices: usize) -> bool {
+        let mut known = self.keeping.devices.lock();
+        *known = (*known).max(devices);
+        opened >= quorum(*known)
+    }
+
+    /// Takes a device that comes to the pool, before it is written to. Waits whether somebody is
+    /// alive who has it.
+    ///
+    /// # Errors
+    /// [`TakeError`].
+    pub fn add(&self, named: &Named) -> Result<(), TakeError> {
+        let is_here = |member: &Arc<Member>| member.name == named.name;
+        if self.keeping.members.lock().iter().any(is_here) {
+            return Ok(());
+        }
+        let (own, mut watch, begun) = (self.keeping.own.next(), Watch::new(1, 1), Instant::now());
+        let since_ms = loop {
+            let (asked, since_ms) = (Instant::now(), lease::now_ms());
+            let seen = named.device.registered()?;
+            let key = seen.holder.or(seen.keys.first().copied()).unwrap_or_default();
+            watch.note(0, seen, asked);
+            if let Some([takeable]) = watch.takeable().as_deref() {
+                take(&*named.device, own, &takeable.silent)?;
+                break since_ms;
+            }
+            if begun.elapsed() > COMES_WITHIN {
+                return Err(TakeError::Owned(key));
+            }
+            thread::sleep(SIGN_INTERVAL / 2);
+        };
+        let member = Member::new(named, own, since_ms);
+        let mut members = self.keeping.members.lock();
+        members.push(member.clone());
+        let count = members.len();
+        drop(members);
+        let mut devices = self.keeping.devices.lock();
+        *devices = (*devices).max(count);
+        drop(devices);
+        self.keep(member).map_err(|error| ReservationError::Failed(error).into())
+    }
+}
+
+impl Guard {
+    /// Only devices with these names are the pool's any more: the others are left.
+    pub fn keep_only(&self, names: &[String]) {
+        let is_left = |member: &Arc<Member>| !names.contains(&member.name);
+        let left: Vec<_> = self.keeping.members.lock().extract_if(.., |it| is_left(it)).collect();
+        *self.keeping.devices.lock() -= left.len();
+        for member in left {
+            member.has_left.store(true, Ordering::Release);
+            // Not while a sign of life is given, which would reserve it again.
+            let _key = member.key.lock();
+            if let Err(error) = member.device.register(0) {
+                tracing::warn!("{} stays reserved: {error}", member.name);
+            }
+        }
+    }
+
+    /// Nobody has the pool any more: who waits for it may have it at once. Nothing may be written
+    /// to it from here on. It stays reserved: an owner of before that was stopped may still write.
+    pub fn end(&self) {
+        let was_fenced = self.keeping.has_ended.swap(true, Ordering::AcqRel);
+        self.keeping.lease.end();
+        let begun = Instant::now();
+        for (member, thread) in self.threads.lock().drain(..) {
+            if member.has_left.load(Ordering::Acquire) {
+                continue;
+            }
+            while !thread.is_finished() && begun.elapsed() < ENDS_WITHIN {
+                thread::sleep(LOOK_INTERVAL);
+            }
+            if !thread.is_finished() || was_fenced {
+                continue;
+            }
+            let key = *member.key.lock();
+            if let Err(error) = member.device.change(key.raw(), key.left().raw()) {
+                tracing::warn!("{} does not know that it was left: {error}", member.name);
+            }
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,56 @@
+//! Until when what this process knows may be told to hosts.
+//!
+//! A fence keeps an old owner from writing, and not from answering a read with what it has in
+//! memory. So it answers only while nobody can have taken the pool: for a while after a quorum of
+//! devices has said that it is the owner. The time is that of a clock that goes on while the
+//! machine sleeps.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// How often it is looked whether there is a lease again.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The time of the clock, in milliseconds.
+pub(super) fn now_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let ms = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);
+    u64::try_from(ms).unwrap_or_default()
+}
+
+/// A lease, which is over at first.
+#[derive(Debug, Default)]
+pub struct Lease {
+    until_ms: AtomicU64,
+    has_ended: AtomicBool,
+}
+
+impl Lease {
+    /// Whether it is not over.
+    pub fn is_valid(&self) -> bool {
+        self.is_valid_at(now_ms())
+    }
+
+    pub(super) fn is_valid_at(&self, now_ms: u64) -> bool {
+        !self.has_ended.load(Ordering::Acquire) && now_ms < self.until_ms.load(Ordering::Acquire)
+    }
+
+    /// Waits until there is one. For ever, once this process is fenced: it ends.
+    pub fn wait(&self) {
+        while !self.is_valid() {
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    pub(super) fn extend(&self, until_ms: u64) {
+        self.until_ms.fetch_max(until_ms, Ordering::AcqRel);
+    }
+
+    /// There is none any more.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+}

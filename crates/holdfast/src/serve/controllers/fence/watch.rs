@@ -1,0 +1,134 @@
+//! Who is silent: what was seen registered at each device, and since when it has been the same.
+//!
+//! How often that is looked at does not matter: a sign of life changes the key for good, so one
+//! that is the same again has not changed in between. What is old is found out when it is taken.
+
+use std::time::Instant;
+
+use sys::Registered;
+
+use super::key::Key;
+use super::{SILENCE, quorum};
+
+/// What is known of a device.
+#[derive(Clone, Debug)]
+struct Seen {
+    registered: Registered,
+    since: Instant,
+    last: Instant,
+}
+
+/// What is known of all devices of the pool.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// How many the pool is said to have, whether they are there or not.
+    devices: usize,
+    seen: Vec<Option<Seen>>,
+}
+
+/// A device that may be taken, and the keys that may be taken away there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Takeable {
+    pub index: usize,
+    pub silent: Vec<u64>,
+}
+
+impl Watch {
+    /// Of so many devices, of which so many are there.
+    pub(super) fn new(devices: usize, there: usize) -> Self {
+        Self { devices, seen: vec![None; there] }
+    }
+
+    /// This was seen at a device, at a time when it was asked before.
+    pub(super) fn note(&mut self, index: usize, registered: Registered, now: Instant) {
+        let seen = &mut self.seen[index];
+        let before = seen.as_ref().filter(|it| it.registered == registered);
+        let since = before.map_or(now, |it| it.since);
+        *seen = Some(Seen { registered, since, last: now });
+    }
+
+    /// Nothing is known of a device any more.
+    pub(super) fn forget(&mut self, index: usize) {
+        self.seen[index] = None;
+    }
+
+    /// The devices that may be taken, if these are enough.
+    pub(super) fn takeable(&self) -> Option<Vec<Takeable>> {
+        let may_be = |(index, seen): (usize, &Option<Seen>)| {
+            let seen = seen.as_ref()?;
+            let Registered { keys, holder } = &seen.registered;
+            let mut silent = keys.clone();
+            silent.extend(holder.filter(|holder| !keys.contains(holder)));
+            let is_silent = seen.last.duration_since(seen.since) >= SILENCE
+                || silent.iter().all(|raw| Key::has_left(*raw));
+            is_silent.then_some(Takeable { index, silent })
+        };
+        let found: Vec<Takeable> = self.seen.iter().enumerate().filter_map(may_be).collect();
+        (found.len() >= quorum(self.devices)).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::serve::controllers::Controller;
+
+    const STEP: Duration = Duration::from_millis(250);
+
+    fn key(raw: u64) -> Registered {
+        Registered { keys: vec![raw], holder: Some(raw) }
+    }
+
+    fn indexes(watch: &Watch) -> Option<Vec<usize>> {
+        Some(watch.takeable()?.into_iter().map(|it| it.index).collect())
+    }
+
+    #[test]
+    fn what_nobody_has_may_be_taken_at_once_and_what_is_silent_after_a_while() {
+        let (mut watch, mut now) = (Watch::new(3, 3), Instant::now());
+        watch.note(0, Registered::default(), now);
+        assert_eq!(indexes(&watch), None, "one of three");
+        watch.note(2, Registered::default(), now);
+        assert_eq!(indexes(&watch), Some(vec![0, 2]));
+        let begin = now;
+        while now - begin < SILENCE {
+            for index in 0..3 {
+                watch.note(index, key(7), now);
+            }
+            assert_eq!(indexes(&watch), None);
+            now += STEP;
+        }
+        for index in 0..3 {
+            watch.note(index, key(7), now);
+        }
+        assert_eq!(watch.takeable().unwrap()[1], Takeable { index: 1, silent: vec![7] });
+    }
+
+    #[test]
+    fn a_sign_of_life_begins_it_anew_and_a_pause_of_the_watcher_does_not() {
+        let (mut watch, begin) = (Watch::new(1, 1), Instant::now());
+        let mut see = |ms, raw| {
+            watch.note(0, key(raw), begin + Duration::from_millis(ms));
+            indexes(&watch).is_some()
+        };
+        assert!(!see(0, 7) && !see(2900, 7) && !see(2950, 8) && !see(3000, 8) && !see(5900, 8));
+        assert!(see(9000, 8), "it is the same key, so there was no other one");
+        assert!(!see(9100, 9));
+        watch.forget(0);
+        assert_eq!(indexes(&watch), None);
+    }
+
+    #[test]
+    fn who_has_left_is_not_waited_for() {
+        let own = Key::new(Controller::Ct0, 1);
+        let mut watch = Watch::new(2, 2);
+        for index in 0..2 {
+            watch.note(index, key(own.left().raw()), Instant::now());
+        }
+        assert_eq!(indexes(&watch), Some(vec![0, 1]));
+        watch.note(1, key(own.raw()), Instant::now());
+        assert_eq!(indexes(&watch), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a device answers to a call about its reservations.
+
+use std::io;
+
+/// Statuses of SCSI, which the calls return as they are, below bits of the kernel's own.
+pub(crate) const CHECK_CONDITION: i32 = 0x02;
+const SCSI_STATUS: i32 = 0xff;
+const BUSY: i32 = 0x08;
+const CONFLICT: i32 = 0x18;
+const TASK_SET_FULL: i32 = 0x28;
+/// `PR_STS_RETRY_PATH_FAILURE`.
+const RETRY_PATH: i32 = 0xe0000;
+/// The status of NVMe for a conflict, below bits that say more.
+const NVME_CONFLICT: i32 = 0x83;
+const NVME_STATUS: i32 = 0x7ff;
+
+/// Why a device did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum ReservationError {
+    /// Its reservation or its registrations are others.
+    #[error("reservation conflict")]
+    Conflict,
+    /// It has no persistent reservations, or the kernel does not pass them on.
+    #[error("it has no persistent reservations, or none that Linux can ask it for ({0})")]
+    Unsupported(String),
+    /// Anything else.
+    #[error(transparent)]
+    Failed(#[from] io::Error),
+}
+
+/// How a call has ended.
+pub(crate) enum Ended {
+    Done,
+    MayPass(i32),
+    Failed(ReservationError),
+}
+
+/// What a call that has returned this means.
+pub(crate) fn status_of(result: i32) -> Ended {
+    match result {
+        0 => Ended::Done,
+        status if status > 0 && status & SCSI_STATUS == CONFLICT => {
+            Ended::Failed(ReservationError::Conflict)
+        }
+        CHECK_CONDITION | BUSY | TASK_SET_FULL | RETRY_PATH => Ended::MayPass(result),
+        status if status > 0 && status & NVME_STATUS == NVME_CONFLICT => {
+            Ended::Failed(ReservationError::Conflict)
+        }
+        status if status > 0 => {
+            let text = format!("the device answers with status {status:#x}");
+            Ended::Failed(io::Error::other(text).into())
+        }
+        _ => Ended::Failed(of_system(io::Error::last_os_error())),
+    }
+}
+
+pub(crate) fn of_system(error: io::Error) -> ReservationError {
+    match error.raw_os_error() {
+        Some(libc::ENOTTY | libc::EOPNOTSUPP | libc::EINVAL | libc::ENOSYS) => {
+            ReservationError::Unsupported(error.to_string())
+        }
+        Some(libc::EBADE) => ReservationError::Conflict,
+        _ => ReservationError::Failed(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_told_apart() {
+        let of = |status| match status_of(status) {
+            Ended::Done => "done",
+            Ended::MayPass(_) => "may pass",
+            Ended::Failed(ReservationError::Conflict) => "conflict",
+            Ended::Failed(_) => "failed",
+        };
+        let told = [0, 0x118, 0x83, 0x4083, 2, 8, 0x28, 0x4002].map(of);
+        let wanted =
+            ["done", "conflict", "conflict", "conflict", "may pass", "may pass", "may pass"];
+        assert_eq!(told[..7], wanted);
+        assert_eq!(told[7], "failed");
+    }
+}
