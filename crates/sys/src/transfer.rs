@@ -171,6 +171,10 @@ impl Transfer {
             None => result,
         };
         self.count(&result, core);
+        // Of a flush that has failed nobody asks whether it is to be tried again.
+        if let (Some(Step::Sync), Err(error)) = (step, &result) {
+            core.retries.look_for_fence(error);
+        }
         let after = self.after(step, result, core);
         let error = after.as_ref().and_then(|result| result.as_ref().err());
         let ticket = self.ticket.take();
