@@ -58,6 +58,7 @@ fn volume(id: u8, sectors: u64, logical_block: LogicalBlockSize) -> Arc<VolumeAt
         logical_block,
         naa: naa(id),
         serial: format!("HF{id:08}"),
+        group: None,
         write_cache: false,
         offloads: Offloads::ALL,
         limits: block::VolumeLimits::NONE,
