@@ -75,9 +75,9 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     }
     let text = "Recovery: from the start of `serve` after kill -9 under 4 KiB random writes until \
                 a first command is answered; log is what was written of it since the last \
-                checkpoint. Takeover and switch: from the kill of the controller that has the \
-                pool, or the request for the switch, until a new login at the other one has its \
-                first answer; log as before. Space: until that of an eradicated volume has come \
+                checkpoint. Takeover: from the kill of the controller that has the pool until \
+                a new login at the other one has its first answer. Switch: the longest in which \
+                a host whose session goes on has no answer; log as before. Space: until that of an eradicated volume has come \
                 back, which was full of copies of its first 240 MiB. Volumes: 4 KiB random writes \
                 to one of them, depth 32, beside an array with that one alone, in turns; the \
                 ratio is the middle one of neighbours.";
