@@ -73,14 +73,14 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     if options.wants(VOLUMES) {
         lines.push(volumes_line(&writes_with_volumes(options, programs)?)?);
     }
-    let text = "Recovery: from the start of `serve` after kill -9 under 4 KiB random writes until \
-                a first command is answered; log is what was written of it since the last \
-                checkpoint. Takeover: from the kill of the controller that has the pool until \
-                a new login at the other one has its first answer. Switch: the longest in which \
-                a host whose session goes on has no answer; log as before. Space: until that of an eradicated volume has come \
-                back, which was full of copies of its first 240 MiB. Volumes: 4 KiB random writes \
-                to one of them, depth 32, beside an array with that one alone, in turns; the \
-                ratio is the middle one of neighbours.";
+    let text = "Recovery: from the start of `serve` after kill -9 under 4 KiB random writes \
+                until a first command is answered; log is what was written of it since the last \
+                checkpoint. Takeover: from the kill of the controller that has the pool until a \
+                new login at the other one has its first answer. Switch: the longest in which a \
+                host whose session goes on has no answer; log as before. Space: until that of an \
+                eradicated volume has come back, which was full of copies of its first 240 MiB. \
+                Volumes: 4 KiB random writes to one of them, depth 32, beside an array with that \
+                one alone, in turns; the ratio is the middle one of neighbours.";
     let (title, text) = ("What should not grow", text.to_owned());
     Ok(Table { title, text, columns: COLUMNS, lines })
 }
