@@ -8,7 +8,7 @@ use array::{ContainerInfo, ContainerKind, ContainerName, VolumesSpace};
 use super::ids::{Ids, Kind};
 use super::members::{Members, Only, RestMember};
 use super::space::RestJointSpace;
-use super::{Answer, Listed, Listing, Query, Refused, Selection, answer, each};
+use super::{Answer, Items, Listed, Listing, Named, Query, Refused, Selection, answer, each};
 use crate::Interface;
 
 /// The kind of its ids.
@@ -83,6 +83,44 @@ pub(super) async fn listed<T: Listed + Clone>(
         listing.pieces(|after, limit| {
             Ok(show(interface, interface.array.containers(kind, after, destroyed, limit)))
         })
+    })
+    .await
+}
+
+/// Destroys those with these names, with their volumes if `contents`, or recovers them; or gives
+/// one another name. Without any of these they stay as they are.
+pub(super) fn changed(
+    interface: &Interface,
+    kind: ContainerKind,
+    names: &[String],
+    (destroyed, contents): (Option<bool>, bool),
+    new_name: Option<String>,
+) -> Result<Vec<ContainerInfo>, Refused> {
+    let array = &interface.array;
+    Ok(match (destroyed, new_name) {
+        (Some(true), _) => array.destroy_containers(kind, names, contents, (interface.now_ms)())?,
+        (Some(false), _) => array.recover_containers(kind, names)?,
+        (None, None) => each(names, |name| Ok(find(interface, kind, name, Some(false))?))?,
+        (None, Some(new_name)) => {
+            let [name] = names else {
+                return Err(Refused::bad("names", "Only one at a time can get a new name."));
+            };
+            vec![array.rename_container(name, ContainerName::new(kind, &new_name)?)?]
+        }
+    })
+}
+
+/// Eradicates those that are selected, with their volumes if `contents`.
+pub(super) async fn eradicated(
+    interface: Arc<Interface>,
+    kind: ContainerKind,
+    selection: Selection,
+    contents: bool,
+) -> Answer {
+    answer(interface, move |interface| {
+        let names = selection.names(|id| name_of(interface, kind, id))?;
+        interface.array.eradicate_containers(kind, &names, contents)?;
+        Items::of(names.into_iter().map(|name| Named { name }))
     })
     .await
 }

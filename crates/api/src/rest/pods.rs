@@ -1,19 +1,19 @@
 //! `pods`: name spaces of volumes (`POD::VOLUME`), which are renamed and ended together. All of
 //! them are on this array alone: stretching and replication are refused.
 
-use array::{ContainerInfo, ContainerKind, ContainerName};
+use array::{ContainerInfo, ContainerKind};
 use axum::extract::State;
 use block::VolumeLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::containers::{find, listed, name_of, new_names, space_of};
+use super::containers::{changed, eradicated, listed, name_of, new_names, space_of};
 use super::ids::{Ids, Kind};
 use super::space::RestJointSpace;
 use super::volume_parts::Reference;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, MaybeNamed, Named, Query,
-    Refusals, Refused, Selection, SelectionParams, answer, each,
+    Refusals, Refused, Selection, SelectionParams, answer,
 };
 use crate::{Interface, Shared};
 
@@ -307,21 +307,8 @@ pub(super) async fn change(
         return Err(Refused::unsupported("requested_promotion_state", text));
     }
     answer(interface, move |interface| {
-        let array = &interface.array;
         let names = selection.names(|id| name_of(interface, KIND, id))?;
-        let changed = match (destroyed, name) {
-            (Some(true), _) => {
-                array.destroy_containers(KIND, &names, contents, (interface.now_ms)())?
-            }
-            (Some(false), _) => array.recover_containers(KIND, &names)?,
-            (None, None) => each(&names, |name| Ok(find(interface, KIND, name, Some(false))?))?,
-            (None, Some(new_name)) => {
-                let [name] = &names[..] else {
-                    return Err(Refused::bad("names", "Only one at a time can get a new name."));
-                };
-                vec![array.rename_container(name, ContainerName::new(KIND, &new_name)?)?]
-            }
-        };
+        let changed = changed(interface, KIND, &names, (destroyed, contents), name)?;
         Items::of(RestPod::all(interface, changed))
     })
     .await
@@ -348,12 +335,7 @@ pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Ans
     let selection = Selection::required(&mut query)?;
     let contents = query.flag("eradicate_contents")?.unwrap_or(false);
     query.end()?;
-    answer(interface, move |interface| {
-        let names = selection.names(|id| name_of(interface, KIND, id))?;
-        interface.array.eradicate_containers(KIND, &names, contents)?;
-        Items::of(names.into_iter().map(|name| Named { name }))
-    })
-    .await
+    eradicated(interface, KIND, selection, contents).await
 }
 
 /// The space of a pod.

@@ -4,12 +4,12 @@
 //! Limits apply to all volumes of a group together, besides those of each. Priorities of a whole
 //! group are not supported.
 
-use array::{ContainerInfo, ContainerKind, ContainerName};
+use array::{ContainerInfo, ContainerKind};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::containers::{find, list_members, listed, name_of, new_names, space_of};
+use super::containers::{changed, eradicated, list_members, listed, name_of, new_names, space_of};
 use super::ids::{Ids, Kind};
 use super::members::{MemberParams, RestMember};
 use super::qos::{QosPatch, RestQos};
@@ -17,7 +17,7 @@ use super::space::RestJointSpace;
 use super::volume_parts::RestPriority;
 use super::{
     Answer, Body, DestroyedParam, Items, ItemsOf, ListParams, Listed, MaybeNamed, Named, Query,
-    Refusals, Refused, Selection, SelectionParams, answer, each,
+    Refusals, Refused, Selection, SelectionParams, answer,
 };
 use crate::{Interface, Shared};
 
@@ -192,23 +192,10 @@ pub(super) async fn change(
         return Err(Refused::bad("qos", "Give a new name or new limits, not both."));
     }
     answer(interface, move |interface| {
-        let array = &interface.array;
         let names = selection.names(|id| name_of(interface, KIND, id))?;
-        let changed = match (destroyed, name) {
-            (Some(true), _) => {
-                array.destroy_containers(KIND, &names, true, (interface.now_ms)())?
-            }
-            (Some(false), _) => array.recover_containers(KIND, &names)?,
-            (None, None) if qos.is_some() => {
-                array.limit_volume_groups(&names, qos.unwrap_or_default().change())?
-            }
-            (None, None) => each(&names, |name| Ok(find(interface, KIND, name, Some(false))?))?,
-            (None, Some(new_name)) => {
-                let [name] = &names[..] else {
-                    return Err(Refused::bad("names", "Only one at a time can get a new name."));
-                };
-                vec![array.rename_container(name, ContainerName::new(KIND, &new_name)?)?]
-            }
+        let changed = match qos {
+            Some(qos) => interface.array.limit_volume_groups(&names, qos.change())?,
+            None => changed(interface, KIND, &names, (destroyed, true), name)?,
         };
         Items::of(RestVolumeGroup::all(interface, changed))
     })
@@ -226,12 +213,7 @@ pub(super) async fn change(
 pub(super) async fn eradicate(State(interface): Shared, mut query: Query) -> Answer {
     let selection = Selection::required(&mut query)?;
     query.end()?;
-    answer(interface, move |interface| {
-        let names = selection.names(|id| name_of(interface, KIND, id))?;
-        interface.array.eradicate_containers(KIND, &names, true)?;
-        Items::of(names.into_iter().map(|name| Named { name }))
-    })
-    .await
+    eradicated(interface, KIND, selection, true).await
 }
 
 /// Lists the volumes of volume groups.
