@@ -8,6 +8,7 @@
 //! end the process is killed, the pool opens, and what was answered is there.
 
 mod connections;
+mod containers;
 mod groups;
 mod hosts;
 mod http;
@@ -15,12 +16,10 @@ mod kept;
 mod lists;
 mod names;
 mod people;
-mod pods;
 mod receivers;
 mod routes;
 mod snapshots;
 mod system;
-mod volume_groups;
 mod volumes;
 
 use std::collections::BTreeSet;
@@ -110,8 +109,8 @@ fn rows(report: &mut Report, world: &World) -> Option<kept::Kept> {
     connections::made(report, world);
     people::all(report, world);
     receivers::all(report, world);
-    volume_groups::all(report, world);
-    pods::all(report, world);
+    containers::volume_groups(report, world);
+    containers::pods(report, world);
     lists::all(report, world);
     system::all(report, world);
     connections::ended(report, world);
