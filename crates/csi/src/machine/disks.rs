@@ -29,41 +29,43 @@ pub fn write(path: &Path) -> Result<(), Fault> {
     fs::write(path, "1").map_err(|error| Fault::of(path, &error))
 }
 
+/// The names of all SCSI disks, in order.
+fn scsi_disks() -> Result<Vec<String>, Fault> {
+    let block = Path::new("/sys/block");
+    let of = |error| Fault::of(block, &error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(block).map_err(of)? {
+        let name = entry.map_err(of)?.file_name().into_string().ok();
+        found.extend(name.filter(|name| name.starts_with("sd")));
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// The names of the SCSI disks with a serial number. A disk is asked for its pages anew, as
 /// another volume may be there since the kernel has read them.
 pub fn paths(serial: &str) -> Result<Vec<String>, Fault> {
-    let block = Path::new("/sys/block");
-    let names = fs::read_dir(block).map_err(|error| Fault::of(block, &error))?;
     let mut found = Vec::new();
-    for name in names {
-        let name = name.map_err(|error| Fault::of(block, &error))?.file_name();
-        let Some(name) = name.to_str().filter(|name| name.starts_with("sd")) else { continue };
-        if reads(name, serial) && write(&sys(name).join("device/rescan")).is_ok() {
-            if !reads(name, serial) {
+    for name in scsi_disks()? {
+        if reads(&name, serial) && write(&sys(&name).join("device/rescan")).is_ok() {
+            if !reads(&name, serial) {
                 return Err(Fault::Wrong(format!("{name} is another volume than it was")));
             }
-            found.push(name.to_owned());
+            found.push(name);
         }
     }
-    found.sort();
     Ok(found)
 }
 
 /// The disks of a volume as the kernel has read their pages, each with its state. None of them is
 /// asked anything: it may not answer.
 pub fn states(serial: &str) -> Result<Vec<(String, String)>, Fault> {
-    let block = Path::new("/sys/block");
-    let names = fs::read_dir(block).map_err(|error| Fault::of(block, &error))?;
-    let names = names.flatten().filter_map(|name| name.file_name().into_string().ok());
-    let mut found: Vec<_> = names
-        .filter(|name| name.starts_with("sd") && reads(name, serial))
-        .map(|name| {
-            let state = fs::read_to_string(sys(&name).join("device/state")).unwrap_or_default();
-            (name, state.trim().to_owned())
-        })
-        .collect();
-    found.sort();
-    Ok(found)
+    let disks = scsi_disks()?.into_iter().filter(|name| reads(name, serial));
+    let of_disk = |name: String| {
+        let state = fs::read_to_string(sys(&name).join("device/state")).unwrap_or_default();
+        (name, state.trim().to_owned())
+    };
+    Ok(disks.map(of_disk).collect())
 }
 
 /// Which of these disks do not work.

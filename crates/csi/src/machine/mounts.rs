@@ -38,7 +38,7 @@ fn line(line: &str) -> Option<MountPoint> {
     let (path, options) = (unescape(fields.next()?), fields.next()?);
     let has = |options: &str, words: &[&str]| options.split(',').any(|it| words.contains(&it));
     let is_ro = |options: &str| has(options, &["ro"]);
-    // ext4 of Linux 6.14 and later stays `rw` after an error, and says this (ext4(5)).
+    // ext4 of later kernels stays `rw` after an error, and shows that by these options.
     let is_stopped = |options: &str| has(options, &["ro", "emergency_ro", "shutdown"]);
     let filesystem_read_only = filesystem.rsplit(' ').next().is_some_and(is_stopped);
     Some(MountPoint { device, root, path, read_only: is_ro(options), filesystem_read_only })
