@@ -91,7 +91,7 @@ pub enum Limited {
     Group(u64),
 }
 
-/// The limits of a volume or a group, what is left of them, and who waits for that.
+/// The limits of a volume or a group, what is left of them, and the commands that wait for that.
 #[derive(Debug)]
 pub(super) struct Bucket {
     pub(super) of: Limited,

@@ -46,7 +46,7 @@ impl Fencing {
     /// Looks at the devices of the pool, which must be such that can be reserved.
     pub fn begin(own: Controller, pool: &[PathBuf], meeting: &Meeting) -> Result<Self, Failure> {
         let mut named = Vec::new();
-        for (path, opened) in open_all(pool)? {
+        for (path, opened) in open_all(pool) {
             match opened {
                 Ok(device) => named.push(device),
                 Err(ReservationError::Failed(error)) => {
@@ -124,7 +124,7 @@ fn claim_of_machine(meeting: &Meeting) -> Result<Claim, Failure> {
 type Opened<'a> = (&'a PathBuf, Result<Named, ReservationError>);
 
 /// Opens all devices, side by side, to ask them who may write.
-fn open_all(pool: &[PathBuf]) -> Result<Vec<Opened<'_>>, Failure> {
+fn open_all(pool: &[PathBuf]) -> Vec<Opened<'_>> {
     let begin = |path: &PathBuf| {
         let ((sender, receiver), path) = (mpsc::channel(), path.clone());
         // Nobody waits any more if it took too long.
@@ -136,7 +136,7 @@ fn open_all(pool: &[PathBuf]) -> Result<Vec<Opened<'_>>, Failure> {
     let late = || ReservationError::Failed(io::ErrorKind::TimedOut.into());
     let wait = |(path, receiver): (_, mpsc::Receiver<_>)| {
         let left = ANSWERS_WITHIN.saturating_sub(begun.elapsed());
-        Ok((path, receiver.recv_timeout(left).unwrap_or_else(|_| Err(late()))))
+        (path, receiver.recv_timeout(left).unwrap_or_else(|_| Err(late())))
     };
     opening.into_iter().map(wait).collect()
 }
@@ -189,7 +189,8 @@ impl Fence {
         )))
     }
 
-    fn watch(&self, name: &str, file: &FileDisk) {
+    /// Has this process ended when a device that it writes to says that it is fenced.
+    pub fn watch(&self, name: &str, file: &FileDisk) {
         file.when_fenced(self.guard.when_fenced(name.to_owned()));
     }
 
@@ -200,11 +201,6 @@ impl Fence {
         };
         let named = open(path).map_err(|error| refuse(error.into()))?;
         self.guard.add(&named).map_err(refuse)
-    }
-
-    /// A device that came is written to from here on.
-    pub fn admitted(&self, name: &str, file: &FileDisk) {
-        self.watch(name, file);
     }
 
     /// Nothing is written to the pool any more: the other controller may have it.

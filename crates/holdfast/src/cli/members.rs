@@ -207,7 +207,7 @@ impl Members {
     /// A device that comes says if it is reserved for another controller.
     fn watch(&self, name: &str, file: &FileDisk) {
         if let Some(fence) = &self.fence {
-            fence.admitted(name, file);
+            fence.watch(name, file);
         }
     }
 

@@ -46,7 +46,7 @@ impl Guest {
             return Ok(bytes);
         }
         self.before = VecDeque::new();
-        // What is wrong with the socket is told by the next call.
+        // The next call returns the error, if there is one.
         Ok(bytes + self.stream.read_vectored(into).unwrap_or(0))
     }
 }

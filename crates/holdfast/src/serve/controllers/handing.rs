@@ -179,22 +179,11 @@ fn receive_with_socket(from: &UnixStream, bytes: &mut [u8]) -> io::Result<Option
 
 impl Arrivals {
     /// Puts together what has come, and the rest of what was forwarded here.
-    pub(super) fn join(self, rests: Vec<Rest>) -> HandedOver {
-        let mut rests: Vec<Option<Rest>> = rests.into_iter().map(Some).collect();
+    pub(super) fn join(self, mut rests: Vec<Rest>) -> HandedOver {
         let joined = self.all.into_iter().filter_map(|Arrived { parcel, socket }| {
-            let joined = match parcel.is_of_link {
-                false => Ok((TcpStream::from(socket), VecDeque::new())),
-                true => {
-                    let mut rest = rests.iter_mut().find(|rest| {
-                        rest.as_ref()
-                            .is_some_and(|it| (it.local, it.peer) == (parcel.local, parcel.peer))
-                    });
-                    let rest = rest.as_mut().and_then(|rest| rest.take());
-                    rest.map_or(Err(io::ErrorKind::NotConnected.into()), |rest| rest.join(socket))
-                }
-            };
+            let joined = join_one(&parcel, socket, &mut rests);
             let Parcel { connection, untold, local, peer, .. } = parcel;
-            match joined.and_then(|joined| joined.0.set_nonblocking(true).map(|()| joined)) {
+            match joined {
                 Ok((stream, before)) => {
                     Some(Handed { connection, untold, stream, before, local, peer })
                 }
@@ -206,6 +195,22 @@ impl Arrivals {
         });
         HandedOver { all: joined.collect(), since: self.at }
     }
+}
+
+/// The host's socket, which does not block, and what the host has sent before.
+fn join_one(
+    parcel: &Parcel,
+    socket: OwnedFd,
+    rests: &mut Vec<Rest>,
+) -> io::Result<(TcpStream, VecDeque<u8>)> {
+    if !parcel.is_of_link {
+        let stream = TcpStream::from(socket);
+        stream.set_nonblocking(true)?;
+        return Ok((stream, VecDeque::new()));
+    }
+    let is_of_it = |rest: &Rest| (rest.local, rest.peer) == (parcel.local, parcel.peer);
+    let at = rests.iter().position(is_of_it).ok_or(io::ErrorKind::NotConnected)?;
+    rests.swap_remove(at).join(socket)
 }
 
 impl Rest {

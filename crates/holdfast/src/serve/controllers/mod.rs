@@ -7,7 +7,7 @@
 //! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
 //!   one direction,
 //! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
-//! * [`fence`]: who has it where the two are on two machines: reservations of the devices,
+//! * [`fence`]: which one has the pool, of two machines: persistent reservations of the devices,
 //! * [`guests`]: how many hosts it forwards at the same time,
 //! * [`handing`]: connections that go on at the other controller when it takes over as planned,
 //! * [`wire`]: what is said on the link before the bytes of hosts.

@@ -83,8 +83,7 @@ pub(super) struct Relay {
     /// Whether the pool is this controller's next. Before that no owner hears of it, which would
     /// leave the pool to it.
     has_turn: AtomicBool,
-    /// Whether the owner has handed its connections over: nothing is forwarded any more.
-    has_all: AtomicBool,
+    /// What the owner has handed over: nothing is forwarded any more once it is there.
     arrivals: Mutex<Option<Arrivals>>,
     has_ended: AtomicBool,
     wakers: Vec<Waker>,
@@ -104,7 +103,7 @@ impl Relay {
     }
 
     pub(super) fn has_all(&self) -> bool {
-        self.has_all.load(Ordering::Acquire)
+        self.arrivals.lock().is_some()
     }
 
     /// Takes connections over, in a thread that waits for them as long as this generation lasts.
@@ -115,7 +114,6 @@ impl Relay {
         let run = move || match handing::receive(&stream) {
             Ok(arrivals) => {
                 *relay.arrivals.lock() = Some(arrivals);
-                relay.has_all.store(true, Ordering::Release);
                 relay.wake();
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
@@ -156,7 +154,6 @@ pub fn follow(
         generation: AtomicU64::new(0),
         incarnation: AtomicU64::new(0),
         has_turn: AtomicBool::new(false),
-        has_all: AtomicBool::new(false),
         arrivals: Mutex::default(),
         has_ended: AtomicBool::new(false),
         wakers,

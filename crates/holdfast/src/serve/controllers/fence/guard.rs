@@ -92,15 +92,18 @@ impl Keeping {
         }
         let next = key.next();
         match member.device.change(key.raw(), next.raw()) {
-            Ok(()) => {
-                *key = next;
-                member.confirmed_ms.store(began_ms, Ordering::Release);
-                self.extend();
-            }
+            Ok(()) => self.confirm(member, &mut key, next, began_ms),
             Err(ReservationError::Conflict) => self.look(member, &mut key, began_ms),
             // It is not there, or does not answer: others may be enough.
             Err(error) => tracing::debug!("no sign of life for {}: {error}", member.name),
         }
+    }
+
+    /// The device has this key, and has said so to what began then.
+    fn confirm(&self, member: &Member, key: &mut Key, registered: Key, began_ms: u64) {
+        *key = registered;
+        member.confirmed_ms.store(began_ms, Ordering::Release);
+        self.extend();
     }
 
     /// The device does not know the key: somebody has taken it, or its answer to the last change
@@ -112,7 +115,9 @@ impl Keeping {
             Err(ReservationError::Conflict) => {
                 return self.end(&format!("{name} has a reservation of another type"));
             }
-            Err(error) => return tracing::debug!("{name} does not say who has it: {error}"),
+            Err(error) => {
+                return tracing::debug!("{name} does not list its registrations: {error}");
+            }
         };
         let others = || registered.keys.iter().filter(|raw| !self.own.is_same_process(**raw));
         let own = registered.keys.iter().copied().find(|raw| self.own.is_same_process(*raw));
@@ -121,17 +126,13 @@ impl Keeping {
                 self.end(&format!("{name} has been taken, by the key {other:#018x}"))
             }
             (Some(own), None) if registered.holder == Some(own.raw()) => {
-                *key = own;
-                member.confirmed_ms.store(began_ms, Ordering::Release);
-                self.extend();
+                self.confirm(member, key, own, began_ms);
             }
             // Nobody can have had the pool in between, and left it.
             _ if !self.lease.is_valid() => self.end(&format!("{name} does not know it any more")),
             _ => match take(&**device, key.next(), &[]) {
                 Ok(_) => {
-                    *key = key.next();
-                    member.confirmed_ms.store(began_ms, Ordering::Release);
-                    self.extend();
+                    self.confirm(member, key, key.next(), began_ms);
                     tracing::warn!("{name} had forgotten that it is reserved: it is again");
                 }
                 Err(TakeError::Owned(_) | TakeError::Foreign(_)) => {
@@ -251,9 +252,7 @@ impl Guard {
         drop(devices);
         self.keep(member).map_err(|error| ReservationError::Failed(error).into())
     }
-}
 
-impl Guard {
     /// Only devices with these names are the pool's any more: the others are left.
     pub fn keep_only(&self, names: &[String]) {
         let is_left = |member: &Arc<Member>| !names.contains(&member.name);
@@ -269,7 +268,7 @@ impl Guard {
         }
     }
 
-    /// Nobody has the pool any more: who waits for it may have it at once. Nothing may be written
+    /// Gives the pool up: a controller that waits for it may take it at once. Nothing may be written
     /// to it from here on. It stays reserved: an owner of before that was stopped may still write.
     pub fn end(&self) {
         let was_fenced = self.keeping.has_ended.swap(true, Ordering::AcqRel);

@@ -52,7 +52,7 @@ pub(super) fn take(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<
     match settle(device, own, silent) {
         Ok(()) => Ok(Taken { was_free: before.keys.is_empty() && before.holder.is_none(), former }),
         Err(error) => {
-            // The first error is told.
+            // The first error is returned.
             let _ = device.register(former);
             Err(error)
         }

@@ -88,7 +88,8 @@ impl Turn {
         }
     }
 
-    /// Looks at all devices, and takes them if nobody has enough of them, or who has is silent.
+    /// Looks at all devices, and takes them if no controller has a quorum of them, or the one that
+    /// has gives no sign of life.
     ///
     /// # Errors
     /// What keeps it from ever having it: devices without reservations; no numbers by chance.
