@@ -269,7 +269,8 @@ impl Guard {
     }
 
     /// Gives the pool up: a controller that waits for it may take it at once. Nothing may be
-    /// written to it from here on. It stays reserved: an owner of before that was stopped may still write.
+    /// written to it from here on. It stays reserved: an owner of before that was stopped may still
+    /// write.
     pub fn end(&self) {
         let was_fenced = self.keeping.has_ended.swap(true, Ordering::AcqRel);
         self.keeping.lease.end();
