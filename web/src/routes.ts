@@ -1,6 +1,6 @@
 /**
  * The pages, by the first part of their path. The program serves the page at these and nowhere
- * else (`crates/holdfast/src/cli/web.rs`, which holds its list against this one).
+ * else (`crates/management/src/web.rs`, which holds its list against this one).
  */
 export const PAGES = [
   "audit",

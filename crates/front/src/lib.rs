@@ -17,6 +17,7 @@
 //!   who was refused,
 //! * [`kept`]: what of hosts is stored, `managed`: where the array keeps it, and what hosts see of
 //!   the array, `saver`: making it durable,
+//! * [`episode`]: telling once of what fails often,
 //! * `repeated`: who sends a COMPARE AND WRITE, and whether its answer has come,
 //! * `turn`: how much is done in a turn, `throttle`: the limits of volumes, `patience`: how long to
 //!   look around before it sleeps, `tasks`: what is under way,
@@ -41,6 +42,7 @@
 pub mod command_set;
 pub mod counters;
 mod device;
+pub mod episode;
 mod front_end;
 mod handing;
 pub mod kept;

@@ -5,7 +5,9 @@
 //!   signal by one [`Event`],
 //! * [`Calls`]: what both do in the end; the simulator has calls of its own below the same
 //!   [`RetryingDisk`] and the same [`Transfers`],
-//! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears,
+//! * [`Clock`]: time since the start, [`Timer`]: one that a poller hears, [`wall`]: the time of
+//!   day,
+//! * [`attendant`]: threads that work beside those that hosts wait for,
 //! * [`entropy()`]: random bytes from the kernel,
 //! * [`reservations`]: who may write to a device that several machines reach,
 //! * [`counts`]: what a disk was asked, counted,
@@ -13,6 +15,7 @@
 
 pub mod allocations;
 mod answers;
+pub mod attendant;
 pub mod calls;
 pub mod clock;
 pub mod counts;
@@ -35,6 +38,7 @@ pub mod timer;
 mod transfer;
 pub mod transfers;
 mod units;
+pub mod wall;
 
 pub use answers::ReservationError;
 pub use calls::Calls;

@@ -4,6 +4,8 @@
 //! so it verifies nothing but itself: a client knows it by its fingerprint, or has the certificate.
 //! An array with a certificate of an authority is verified as any server is.
 
+mod fingerprint;
+
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -11,23 +13,19 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
-use sha2::{Digest, Sha256};
+
+pub use fingerprint::Fingerprint;
 
 /// The algorithms of TLS.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The SHA-256 of a certificate, by which it is pinned.
-pub fn fingerprint(certificate: &CertificateDer<'_>) -> [u8; 32] {
-    Sha256::digest(certificate).into()
-}
-
 /// Trusts exactly the certificate with this fingerprint, whatever names and dates it has.
 ///
 /// # Errors
 /// If the provider has no algorithms for a version of TLS.
-pub fn pinned(fingerprint: [u8; 32]) -> Result<ClientConfig, Error> {
+pub fn pinned(fingerprint: Fingerprint) -> Result<ClientConfig, Error> {
     client(Known::Fingerprint(fingerprint))
 }
 
@@ -72,7 +70,7 @@ fn client(known: Known) -> Result<ClientConfig, Error> {
 /// What an array is known by.
 #[derive(Debug)]
 enum Known {
-    Fingerprint([u8; 32]),
+    Fingerprint(Fingerprint),
     Certificates { own: Vec<CertificateDer<'static>>, authorities: Arc<WebPkiServerVerifier> },
 }
 
@@ -93,12 +91,11 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         match &self.known {
             Known::Fingerprint(expected) => {
-                let found = fingerprint(end_entity);
+                let found = Fingerprint::of(end_entity);
                 if found == *expected {
                     return Ok(ServerCertVerified::assertion());
                 }
-                let digits: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
-                let text = format!("its certificate is another: fingerprint {digits}");
+                let text = format!("its certificate is another: fingerprint {found}");
                 Err(Error::General(text))
             }
             Known::Certificates { own, .. } if own.contains(end_entity) => {
@@ -223,7 +220,7 @@ mod tests {
         handshake(trusting(), &array, "192.0.2.1").unwrap();
         handshake(trusting(), &array, "array.example").unwrap();
         assert!(handshake(trusting(), &other, "array.example").is_err());
-        let pin = || pinned(fingerprint(&array.certificate)).unwrap();
+        let pin = || pinned(Fingerprint::of(&array.certificate)).unwrap();
         handshake(pin(), &array, "other.example").unwrap();
         let error = handshake(pin(), &other, "array.example").unwrap_err().to_string();
         assert!(error.contains("its certificate is another"), "{error}");
@@ -251,7 +248,7 @@ mod tests {
             let made = CertificateParams::new(["a.example".to_owned()]).unwrap();
             let made = made.self_signed(&key).unwrap();
             let array = server_with(made.der().clone(), &key, &[version]);
-            let pin = pinned(fingerprint(&array.certificate)).unwrap();
+            let pin = pinned(Fingerprint::of(&array.certificate)).unwrap();
             handshake(pin, &array, "a.example").unwrap();
         }
     }
@@ -271,7 +268,7 @@ mod tests {
         let resolver = rustls::sign::SingleCertAndKey::from(shown);
         let thief = thief.with_cert_resolver(Arc::new(resolver));
         let thief = Server { certificate: array.certificate.clone(), config: Arc::new(thief) };
-        let pin = pinned(fingerprint(&array.certificate)).unwrap();
+        let pin = pinned(Fingerprint::of(&array.certificate)).unwrap();
         assert!(handshake(pin, &thief, "array.example").is_err());
         let trusting = certificates(vec![array.certificate.clone()]).unwrap();
         assert!(handshake(trusting, &thief, "array.example").is_err());

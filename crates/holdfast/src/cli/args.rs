@@ -21,7 +21,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 use super::failure::EXIT_CODES;
 use super::listing::Listing;
 
-pub use access::{ApiPlace, AuditArgs, Fingerprint, TokenVerb, UserVerb};
+pub use access::{AuditArgs, TokenVerb, UserVerb};
 pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Thresholds};
 pub use common::Common;

@@ -9,6 +9,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use management::place::ApiPlace;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde::Serialize;
@@ -19,7 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::args::{ApiPlace, Common, PassVerb};
+use super::args::{Common, PassVerb};
 use super::discover::{self, Address};
 use super::failure::Failure;
 

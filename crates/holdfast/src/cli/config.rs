@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use array::{ChapUser, CompanyId, HostName, InitiatorName, SettingsChange};
+use management::notify::config::{self, NotifyConfig};
+use management::private::read_secret;
 use serde::Deserialize;
 
 use super::access::ChapDefaults;
 use super::failure::Failure;
-use super::host::read_secret;
-use super::notify::{self, NotifyConfig};
 
 /// The least memory: with less, the metadata of one full record would not fit.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -254,7 +254,7 @@ impl Config {
         if self.certificate.is_some() != self.private_key.is_some() {
             return Err("certificate and private_key go together".into());
         }
-        notify::check(&self.notify)?;
+        config::check(&self.notify)?;
         self.settings().map(drop).map_err(|error| error.to_string())
     }
 

@@ -3,9 +3,9 @@
 //! Each connection takes one. If they run out nothing more can be accepted, by management neither;
 //! so hosts and management get no more than there are, less what the array itself needs.
 
+use management::http;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::http;
 use crate::serve::ConnectionLimits;
 
 /// What the array itself may need at the same time besides its threads and portals: the pool, the

@@ -7,11 +7,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use management::place::ApiPlace;
+use management::private::{self, SECRET};
 use serde::{Deserialize, Serialize};
 
-use super::args::{ApiPlace, Common};
+use super::args::Common;
 use super::failure::Failure;
-use super::private::{self, SECRET};
 use super::trust::Trust;
 
 /// The name of the run file in a pool's directory.

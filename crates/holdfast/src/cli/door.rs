@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::args::ApiPlace;
+use management::http::Bound;
+use management::place::ApiPlace;
+
 use super::failure::Failure;
-use super::http::Bound;
 
 /// The default address of management, if its port is free.
 const API_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3280);

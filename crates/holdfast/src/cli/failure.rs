@@ -60,6 +60,15 @@ impl From<array::Error> for Failure {
     }
 }
 
+impl From<management::Error> for Failure {
+    fn from(error: management::Error) -> Self {
+        match error {
+            management::Error::Usage(text) => Self::Usage(text),
+            management::Error::Machine(text) => Self::Machine(text),
+        }
+    }
+}
+
 impl From<store::StoreError> for Failure {
     fn from(error: store::StoreError) -> Self {
         match error {

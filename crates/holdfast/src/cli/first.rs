@@ -9,13 +9,13 @@ use api::Token;
 use array::users::BUILT_IN_USER;
 use array::{Array, NewToken, TokenName};
 use serde::Serialize;
+use sys::wall::now_ms;
 
 use super::args::ServeArgs;
 use super::creation::{self, Size};
 use super::failure::Failure;
 use super::mounting;
 use super::place::Places;
-use crate::serve::now_ms;
 
 /// The name of the first token.
 const TOKEN: &str = "first";

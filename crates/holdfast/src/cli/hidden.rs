@@ -4,10 +4,10 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
+use management::private::read_secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::failure::Failure;
-use super::host::read_secret;
 
 /// The most bytes of a line: more than any password has.
 const LINE_BYTES_MAX: usize = 1024;
@@ -35,7 +35,7 @@ impl Drop for Hidden {
 /// Reads a new password: from a terminal twice.
 pub fn new_password() -> Result<String, Failure> {
     if !io::stdin().is_terminal() {
-        return read_secret(Path::new("-"));
+        return Ok(read_secret(Path::new("-"))?);
     }
     let first = ask("New password: ")?;
     match first == ask("The same again: ")? {

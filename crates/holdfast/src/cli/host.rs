@@ -1,7 +1,5 @@
 //! `host …`.
 
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 use api::{ChapSetting, Connection, Connections, Credentials, Host, HostChange, HostCreate, Hosts};
@@ -16,9 +14,6 @@ use super::failure::Failure;
 use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
 use super::rest;
-
-/// The most bytes that are read of a secret file, which is one line.
-const SECRET_FILE_BYTES_MAX: u64 = 4096;
 
 /// A host with its connections.
 #[derive(Serialize)]
@@ -86,25 +81,7 @@ fn chap_setting(chap: &ChapArgs) -> Result<Option<ChapSetting>, Failure> {
 
 fn credentials(user: &Option<String>, file: Option<&Path>) -> Result<Option<Credentials>, Failure> {
     let (Some(user), Some(file)) = (user, file) else { return Ok(None) };
-    Ok(Some(Credentials { user: user.clone(), secret: read_secret(file)? }))
-}
-
-/// The first line of a file, or of the standard input for `-`.
-pub fn read_secret(file: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text)
-    } else {
-        fs::File::open(file)
-            .and_then(|file| file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text))
-    };
-    read.map_err(|error| Failure::of_file("read the secret in", file, &error))?;
-    let secret = text.trim_end_matches(['\n', '\r']);
-    if secret.contains('\n') {
-        let text = format!("{} must hold one line: the secret", file.display());
-        return Err(Failure::Usage(text));
-    }
-    Ok(secret.to_owned())
+    Ok(Some(Credentials { user: user.clone(), secret: management::private::read_secret(file)? }))
 }
 
 fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ use api::{
 };
 use array::Kind;
 use block::FrameMut;
+use management::health::Health;
 use parking_lot::Mutex;
 use segments::{DeviceError, DeviceSet, DeviceStatus, DiskSnapshot, Segments};
 use store::Store;
@@ -28,7 +29,6 @@ use super::creation::{Part, check_blank};
 use super::fencing::Fence;
 use super::medium::{Medium, report_retries};
 use super::telemetry::{TOGETHER, transfers};
-use crate::serve::health::Health;
 
 /// How long a device is read that is to be seen.
 const IDENTIFY_TIME: Duration = Duration::from_secs(10);

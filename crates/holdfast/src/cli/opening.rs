@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use array::{Array, Settings};
 use block::ArrayIdentity;
 use front::PortOptions;
+use management::notify::Destination;
+use management::notify::config::destinations;
 use store::{Follower, OpenOptions, Store, StoreError};
+use sys::wall::now_ms;
 
 use super::access::HostAccess;
 use super::args::ServeArgs;
@@ -17,12 +20,10 @@ use super::descriptors::Shares;
 use super::failure::Failure;
 use super::medium::{Medium, Use};
 use super::members::Members;
-use super::notify;
 use super::place::{Place, Places};
 use super::turn::Turn;
 use crate::serve::controllers::Controller;
-use crate::serve::notify::Destination;
-use crate::serve::{Pair, ScrubOptions, ServeOptions, now_ms};
+use crate::serve::{Pair, ScrubOptions, ServeOptions};
 
 /// What management needs from an open pool.
 pub struct Opened {
@@ -49,7 +50,7 @@ pub fn open(
     turn: Turn,
 ) -> Result<(Opened, ServeOptions), Failure> {
     let chap = config.chap_defaults()?;
-    let destinations = notify::destinations(&config.notify)?;
+    let destinations = destinations(&config.notify)?;
     let purpose = Use::Write { may_miss: options.devices_missing };
     let medium = Medium::open_slowed(places, purpose, options.slow_device_for_tests)?;
     turn.fence.iter().try_for_each(|fence| fence.look_at(&medium))?;

@@ -80,8 +80,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
             // A thread as the array starts them for its background work.
-            let background =
-                crate::serve::Attendant::start("scrub", Arc::default(), |_| panic!("out of luck"));
+            let background = sys::attendant::Attendant::start("scrub", Arc::default(), |_| {
+                panic!("out of luck")
+            });
             drop(background.map(|_| std::thread::sleep(Duration::from_secs(10))));
             std::process::exit(0);
         }

@@ -8,33 +8,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use api::{Access, Facts, Interface, Sources, Token};
+use management::alerts::{self, Certificate, Watcher};
+use management::certificate::{Credentials, Renewer, ServerIdentity};
+use management::history::Sampler;
+use management::http::{Bound, Server};
+use management::notify::Notifier;
+use management::{health, web};
 use serde_json::json;
+use sys::attendant::Attendant;
+use sys::wall::now_ms;
 
 use super::args::{Common, ServeArgs};
-use super::certificate::{self, ServerIdentity};
 use super::config::Config;
-use super::credentials::{Credentials, Renewer};
 use super::descriptors::{self, Needs};
 use super::discover::{Registered, RunFile};
 use super::door::{api_address, bind, bind_after_another};
 use super::failure::Failure;
 use super::fencing::Fence;
 use super::first::First;
-use super::http::{Bound, Server};
+use super::identity;
 use super::log;
 use super::opening::{Opened, open};
 use super::output::show;
 use super::place::Places;
 use super::supervised::GIVES_WAY;
-use super::telemetry::{FrontEnd, Watched};
+use super::telemetry::{FrontEnd, InForce, Watched};
 use super::turn;
-use super::web;
-use crate::serve::alerts::{self, Certificate, Watcher};
 use crate::serve::controllers::Controller;
-use crate::serve::notify::Notifier;
 use crate::serve::{
-    Attendant, Holding, Running, Sampler, ServeError, check_portal_count, health, now_ms,
-    tell_ready, thread_count, was_asked_to_end,
+    Holding, Running, ServeError, check_portal_count, tell_ready, thread_count, was_asked_to_end,
 };
 
 /// Serves until SIGTERM or SIGINT. Of two controllers the one that finds the pool taken forwards to
@@ -70,10 +72,10 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
     let pool_id = opened.array.pool().pool_id;
     let identity = match plain {
         true => None,
-        false => Some(certificate::of_array(&config, place, pool_id, bound.address)?),
+        false => Some(identity::of_array(&config, place, pool_id, bound.address.ip())?),
     };
     let bound = Some(bound);
-    let directory = certificate::directory(&config, place, pool_id)
+    let directory = identity::directory(&config, place, pool_id)
         .inspect_err(|failure| tracing::warn!("there is no history of performance: {failure}"))
         .ok();
     let running = None;
@@ -126,8 +128,11 @@ pub(super) fn of_serving(error: ServeError) -> Failure {
     }
 }
 
-/// The management of a running array. The fields of `running` are dropped in order: the run files
-/// go first, so that no verb finds an interface that is about to end.
+/// What management consists of. It is dropped in order: who writes run files and then these go
+/// first, so that no verb finds an interface that is about to end.
+type Parts = (Option<Renewer>, Arc<Registered>, Server, Sampler, Watcher, Attendant);
+
+/// The management of a running array.
 struct Manager<'a> {
     common: &'a Common,
     places: &'a Places,
@@ -141,7 +146,7 @@ struct Manager<'a> {
     opened: Opened,
     /// The first start's messages, if the pool was just made.
     first: Option<First>,
-    running: Option<(Renewer, Server, Sampler, Watcher, Attendant)>,
+    running: Option<Parts>,
     /// Keeps the other controller down, if that is wanted.
     holding: Holding,
 }
@@ -204,9 +209,10 @@ impl Manager<'_> {
         let tls = self.identity.as_ref().map(|identity| identity.tls.clone());
         let router = move || web::before(api::router(interface));
         let server = bound.start(tls, self.connections, router).map_err(failed)?;
-        let renewer =
-            Renewer::start(self.credentials(), Registered::new(&run), run).map_err(failed)?;
-        self.running = Some((renewer, server, sampler, watcher, health));
+        let registered = Arc::new(Registered::new(&run));
+        let renewer = self.credentials().map(|shown| renew(shown, registered.clone(), run));
+        let renewer = renewer.transpose().map_err(failed)?;
+        self.running = Some((renewer, registered, server, sampler, watcher, health));
         self.announce(&running.portals, api, &self.places.first().pool)?;
         tell_ready().map_err(|error| Failure::Machine(error.to_string()))
     }
@@ -251,8 +257,10 @@ impl Manager<'_> {
         let sources = alerts::Sources {
             array: self.opened.array.clone(),
             counters: running.counters.clone(),
-            observer: running.observer.clone(),
-            holding: self.holding.clone(),
+            observed: Box::new(InForce {
+                observer: running.observer.clone(),
+                holding: self.holding.clone(),
+            }),
             portals: running.portals.len(),
             store: self.opened.store.clone(),
             device: self.opened.members.name(),
@@ -313,6 +321,18 @@ impl Manager<'_> {
         }
         Ok(())
     }
+}
+
+/// Keeps the certificate that is shown, and what run files say of it, up to date.
+fn renew(
+    shown: Arc<Credentials>,
+    registered: Arc<Registered>,
+    mut run: RunFile,
+) -> io::Result<Renewer> {
+    Renewer::start(shown, move |fingerprint| {
+        run.fingerprint = Some(fingerprint.to_string());
+        registered.write_again(&run);
+    })
 }
 
 /// The time and the random bytes that sessions need.

@@ -24,6 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
+use management::private;
 use parking_lot::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -33,7 +34,7 @@ use super::args::ServeArgs;
 use super::config::Config;
 use super::discover::user_directory;
 use super::failure::Failure;
-use super::{log, private};
+use super::log;
 use crate::serve::controllers::Controller;
 use crate::serve::{HELD, tell_alive, watchdog_limit};
 use holds::Holds;

@@ -10,17 +10,19 @@ use api::{
     SessionTerms, Telemetry, Watch, WireCounters,
 };
 use array::Array;
-use store::Store;
-
-use super::members::Members;
-use crate::serve::controllers::{Controller, Other};
-use crate::serve::notify::{Event, News, Notifier};
-use crate::serve::{Holding, Observer, Shutdown, now_ms};
 use front::counters::{
     COMMAND_LATENCY_BOUNDS_US, Class, ClassSnapshot, CommandLatencies, CopySnapshot,
 };
 use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
+use management::alerts::Observed;
+use management::notify::{Event, News, Notifier};
+use store::Store;
+use sys::wall::now_ms;
+
+use super::members::Members;
+use crate::serve::controllers::{Controller, Other};
+use crate::serve::{Holding, Observer, Shutdown};
 
 /// What all devices of a pool are called together, where there are several.
 pub const TOGETHER: &str = "pool";
@@ -267,5 +269,41 @@ fn converted(counts: &ClassSnapshot, latencies: Vec<LatencyBucket>) -> CommandCo
         failed_latency_us: counts.failed_latency_us,
         largest_bytes: counts.largest_bytes,
         latencies,
+    }
+}
+
+/// What can be seen of a running front end, and of the other controller.
+pub struct InForce {
+    pub observer: Observer,
+    pub holding: Holding,
+}
+
+impl Observed for InForce {
+    fn sessions(&self) -> Vec<SessionSnapshot> {
+        self.observer.sessions()
+    }
+
+    fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)> {
+        self.observer.ended_sessions()
+    }
+
+    fn refused(&self) -> BTreeMap<String, Refused> {
+        self.observer.refused()
+    }
+
+    fn troubles(&self) -> BTreeMap<&'static str, String> {
+        self.observer.troubles()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.observer.has_failed()
+    }
+
+    fn missing_controller(&self) -> Option<&'static str> {
+        self.observer.missing_controller()
+    }
+
+    fn is_other_held(&self) -> bool {
+        self.holding.is_held()
     }
 }

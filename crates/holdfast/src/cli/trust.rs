@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ::trust::Fingerprint;
+use management::certificate::read_certificates;
 use rustls::ClientConfig;
 
-use super::args::Fingerprint;
-use super::certificate::read_certificates;
 use super::failure::Failure;
 
 /// How a verb verifies its array.
@@ -26,7 +26,7 @@ impl Trust {
     pub fn client(&self) -> Result<Option<Arc<ClientConfig>>, Failure> {
         let config = match self {
             Self::Plain => return Ok(None),
-            Self::Fingerprint(Fingerprint(expected)) => trust::pinned(*expected)
+            Self::Fingerprint(expected) => trust::pinned(*expected)
                 .map_err(|error| Failure::Machine(format!("can't speak TLS: {error}")))?,
             Self::Certificates(path) => {
                 trust::certificates(read_certificates(path)?).map_err(|error| {

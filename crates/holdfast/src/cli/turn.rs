@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use management::private;
 use serde_json::json;
 use store::{Follower, OpenOptions};
 
@@ -17,7 +18,6 @@ use super::fencing::{Fence, Fencing};
 use super::medium::{Medium, Use};
 use super::output::{Form, show};
 use super::place::Places;
-use super::private;
 use super::serve::of_serving;
 use crate::serve::controllers::{
     AwaitTurn, Claim, Controller, FollowOptions, Followed, HandedOver, Meeting, OpenBeside,

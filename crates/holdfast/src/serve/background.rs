@@ -5,16 +5,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use front::Mailbox;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{Next, ReadAhead, Store, StoreError};
+use sys::attendant::{Attendant, Bell, LOOK_INTERVAL};
+use sys::wall::now_ms;
 use sys::{FileDisk, Preparer};
 
 use super::ServeOptions;
 use super::shared::Shared;
-use front::Mailbox;
 
 /// Ends the front end. Cheap to clone.
 #[derive(Clone)]
@@ -95,104 +96,12 @@ impl Drop for Signals {
     }
 }
 
-/// How long what does not ring waits at most before it is seen: changes of management, dropped
-/// parts of maps, a pass that was asked for.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-
 /// Between two turns of what can be spread over time while hosts are busy.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Between two turns of what goes on in step with the hosts, and of freeing what was dropped: some
 /// 8,000 nodes a second, 1 TiB and more where they name 256 MiB each.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
-
-/// What makes a thread run that works beside the front ends.
-#[derive(Default)]
-pub struct Bell {
-    state: Mutex<BellState>,
-    rung: Condvar,
-}
-
-#[derive(Default)]
-struct BellState {
-    due: bool,
-    stop: bool,
-}
-
-impl Bell {
-    /// There is something to do.
-    pub(super) fn ring(&self) {
-        let mut state = self.state.lock();
-        if !state.due {
-            state.due = true;
-            self.rung.notify_one();
-        }
-    }
-
-    fn stop(&self) {
-        self.state.lock().stop = true;
-        self.rung.notify_one();
-    }
-
-    /// Waits until it rings, or for `pause`; false at the end.
-    pub(super) fn wait(&self, pause: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.due && !state.stop && !pause.is_zero() {
-            self.rung.wait_for(&mut state, pause);
-        }
-        state.due = false;
-        !state.stop
-    }
-
-    pub(super) fn stopped(&self) -> bool {
-        self.state.lock().stop
-    }
-}
-
-/// A thread that works whenever its bell rings, and as often as the work says. It ends when this
-/// is dropped.
-pub struct Attendant {
-    bell: Arc<Bell>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Attendant {
-    /// `work` returns how long it rests behind that, unless the bell rings.
-    ///
-    /// # Errors
-    /// If there is no thread to be had.
-    pub fn start(
-        name: &str,
-        bell: Arc<Bell>,
-        mut work: impl FnMut(&Bell) -> Duration + Send + 'static,
-    ) -> io::Result<Self> {
-        Self::spawn(name, bell, move |bell| {
-            step_back();
-            let mut pause = LOOK_INTERVAL;
-            while bell.wait(pause) {
-                pause = work(bell);
-            }
-        })
-    }
-
-    /// A thread that ends soon after its bell has been stopped.
-    pub(super) fn spawn(
-        name: &str,
-        bell: Arc<Bell>,
-        body: impl FnOnce(&Bell) + Send + 'static,
-    ) -> io::Result<Self> {
-        let its_bell = bell.clone();
-        let thread = thread::Builder::new().name(name.into()).spawn(move || body(&its_bell))?;
-        Ok(Self { bell, thread: Some(thread) })
-    }
-}
-
-impl Drop for Attendant {
-    fn drop(&mut self) {
-        self.bell.stop();
-        join(self.thread.take());
-    }
-}
 
 /// Starts two threads. One makes the checkpoints that are due, frees what was dropped and reclaims,
 /// which has no end while hosts overwrite a full pool. So the other does what is due by the clock:
@@ -225,19 +134,6 @@ pub(super) fn start_with(
         LOOK_INTERVAL
     })?;
     Ok([maintenance, duties])
-}
-
-/// Lets the threads that hosts wait for go first. On Linux this is of the calling thread alone.
-fn step_back() {
-    if let Err(error) = rustix::process::nice(10) {
-        tracing::debug!("the priority stays as it is: {error}");
-    }
-}
-
-/// The time in milliseconds since 1970, as people have it: when something was made, and ends.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Looks how full the pool is, and has hosts told where that has crossed a threshold.

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use front::episode::Episode;
 use front::transport::Handed;
 use iscsi::neighbourhood;
 use mio::net::TcpListener;
@@ -13,7 +14,6 @@ use mio::{Interest, Registry, Token};
 use parking_lot::Mutex;
 
 use super::ServeError;
-use super::episode::Episode;
 use super::shared::Shared;
 use super::stream::Stream;
 use super::supervisor::{self, Kept};

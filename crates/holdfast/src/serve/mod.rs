@@ -7,29 +7,20 @@
 //! * [`listen`]: portals, and handing connections out, [`stream`]: their sockets,
 //! * [`controllers`]: two of them on one pool,
 //! * [`saver`]: making durable what hosts have set,
-//! * [`episode`]: telling once of what fails often,
 //! * [`background`]: checkpoints, what is due by the clock, and signals,
 //! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
 //!   is stored, [`optimize`]: the background pass of reduction,
 //! * [`space`]: accounting for what is stored, when hosts leave time for it,
-//! * [`alerts`]: looking for what is wrong, [`notify`]: telling others of it,
-//! * [`health`]: what devices say of their own health,
-//! * [`tokens`]: the volume of ROD tokens, [`wall`]: whether there is a date,
+//! * [`tokens`]: the volume of ROD tokens,
 //! * [`supervisor`]: who starts the array again, [`watchdog`]: what it hears of its health,
-//! * [`observer`]: who is logged in, and what goes wrong,
-//! * [`history`]: what was done, and how long it took, for a year.
+//! * [`observer`]: who is logged in, and what goes wrong.
 //!
 //! There is no policy here: who may log in, what a LUN is and what a command does is decided in
 //! the crates that this wires together.
 
-pub mod alerts;
 mod background;
 pub mod controllers;
-pub mod episode;
-pub mod health;
-mod history;
 mod listen;
-pub mod notify;
 mod observer;
 mod optimize;
 mod passes;
@@ -42,7 +33,6 @@ mod stream;
 mod supervisor;
 mod threads;
 mod tokens;
-pub mod wall;
 mod watchdog;
 
 #[cfg(test)]
@@ -59,8 +49,7 @@ use front::{Counters, LoadError, LunMaps, PortOptions, TargetRecords};
 use store::{Store, StoreError};
 use sys::FileDisk;
 
-pub use self::history::Sampler;
-pub use background::{Attendant, Shutdown, now_ms, was_asked_to_end};
+pub use background::{Shutdown, was_asked_to_end};
 pub use controllers::{HandedOver, Pair};
 pub use listen::{ConnectionLimits, check_count as check_portal_count};
 pub use observer::Observer;

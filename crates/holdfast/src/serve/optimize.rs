@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::OptimizeStatus;
+use sys::attendant::Attendant;
 
-use super::background::Attendant;
 use super::passes::{self, Passes, Step, Traffic};
 use super::shared::Shared;
 

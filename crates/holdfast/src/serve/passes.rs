@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use sys::Clock;
 
-use super::background::{Attendant, LOOK_INTERVAL};
 use front::Counters;
+use sys::attendant::{Attendant, LOOK_INTERVAL};
 
 /// When a pass did end last is forgotten by a restart: the first begins so long after it.
 const FIRST_PASS: Duration = Duration::from_secs(600);

@@ -10,8 +10,8 @@ use front::{FrontEnd, Handed, Wires};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token};
 use segments::Channel;
+use sys::attendant::LOOK_INTERVAL;
 
-use super::background::LOOK_INTERVAL;
 use super::controllers::Leaving;
 use super::listen::{Accepted, Listeners};
 use super::shared::Shared;

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use front::TargetRecords;
+use sys::attendant::{Attendant, LOOK_INTERVAL};
 
-use super::background::{Attendant, LOOK_INTERVAL};
 use super::shared::Shared;
 
 /// Starts it. Hosts wait for it, so that it does not step back; it ends with nothing left to save.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::ScrubStep;
+use sys::attendant::{Attendant, LOOK_INTERVAL};
 
-use super::background::{Attendant, LOOK_INTERVAL};
 use super::passes::{self, Passes, Step, Traffic};
 use super::shared::Shared;
 

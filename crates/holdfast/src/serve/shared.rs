@@ -9,8 +9,10 @@ use front::{PortOptions, Wake};
 use mio::{Poll, Waker};
 use parking_lot::Mutex;
 use sys::Clock;
+use sys::attendant::Bell;
+use sys::wall::now_ms;
 
-use super::background::{Bell, Shutdown, now_ms};
+use super::background::Shutdown;
 use super::controllers::fence::Lease;
 use super::controllers::{Leaving, Link};
 use super::listen::{Accepted, Addresses, ConnectionLimits};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::{SpacePass, StoreError};
+use sys::attendant::{Attendant, LOOK_INTERVAL};
+use sys::wall::now_ms;
 
-use super::background::{Attendant, LOOK_INTERVAL, now_ms};
 use super::passes::Traffic;
 use super::shared::Shared;
 

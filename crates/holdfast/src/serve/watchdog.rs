@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::background::Attendant;
-use super::episode::Episode;
+use front::episode::Episode;
+use sys::attendant::Attendant;
+
 use super::shared::Shared;
 use super::supervisor::{tell_alive, watchdog_limit};
 

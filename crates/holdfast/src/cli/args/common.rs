@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use management::place::ApiPlace;
+use trust::Fingerprint;
 
-use super::access::{ApiPlace, Fingerprint};
 use crate::cli::output::Form;
 
 /// What every verb takes.

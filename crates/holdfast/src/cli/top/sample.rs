@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use api::{CommandCounters, Copied, Counters, Host, Hosts, PathCounters, Pool, Status};
+use sys::wall::now_ms;
 
 use crate::cli::client::Client;
 use crate::cli::failure::Failure;
-use crate::serve::now_ms;
 
 /// The kind of object of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

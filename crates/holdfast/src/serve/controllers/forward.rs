@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use front::episode::Episode;
 use mio::net::{TcpListener, TcpStream, UnixStream};
 use mio::{Events, Interest, Poll, Token};
 
-use super::super::episode::Episode;
 use super::SILENCE_MAX;
 use super::guests::Guest;
 use super::pipe::{End, Pipe, Spare};

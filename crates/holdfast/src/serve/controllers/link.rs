@@ -19,9 +19,9 @@ use front::PortOptions;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::Clock;
+use sys::wall::now_ms;
 use target::AccessState;
 
-use super::super::background::now_ms;
 use super::super::listen::Door;
 use super::super::shared::Shared;
 use super::super::stream::Stream;

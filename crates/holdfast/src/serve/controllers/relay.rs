@@ -13,12 +13,12 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use front::episode::Episode;
 use mio::net::TcpListener as MioListener;
 use mio::{Interest, Poll, Token, Waker};
 use parking_lot::Mutex;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::super::episode::Episode;
 use super::super::listen::{self, ConnectionLimits};
 use super::super::supervisor::{Kept, tell_alive, watchdog_limit};
 use super::super::{ServeError, background};

@@ -1,18 +1,17 @@
 //! The server with real clients over loopback.
 
 use std::io::{Read, Write};
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use axum::Extension;
 use axum::routing::{get, post};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use trust::Fingerprint;
 
 use super::*;
-use crate::cli::certificate::{self, ServerIdentity};
-use crate::cli::config::Config;
-use crate::cli::place;
-use crate::cli::trust::Trust;
+use crate::certificate::{self, ServerIdentity};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
@@ -26,10 +25,12 @@ fn identity() -> ServerIdentity {
 
 /// One whose files stay as long as the directory does.
 fn identity_in(directory: &Path) -> ServerIdentity {
-    let pool = directory.to_owned();
-    let place = place::Place { data: pool.join("pool.data"), pool };
-    let api = "127.0.0.1:1".parse().unwrap();
-    certificate::of_array(&Config::default(), &place, [7; 16], api).unwrap()
+    certificate::kept(Ok(directory), directory, Ipv4Addr::LOCALHOST.into()).unwrap()
+}
+
+/// Trusts exactly the certificate with this fingerprint.
+fn pinned(fingerprint: Fingerprint) -> Arc<ClientConfig> {
+    Arc::new(trust::pinned(fingerprint).unwrap())
 }
 
 /// A server that returns the address of its caller.
@@ -90,13 +91,14 @@ fn only_who_has_the_certificate_is_trusted() {
     let (bound, identity) = (bound(), identity_in(directory.path()));
     let address = bound.address;
     let _server = start(bound, Some(identity.tls.clone()));
-    let right = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
+    let right = pinned(identity.credentials.fingerprint());
     assert!(ask(address, &right).unwrap().ends_with("to 127.0.0.1"));
-    let own = Trust::Certificates(identity.credentials.path().to_owned()).client();
-    assert!(ask(address, &own.unwrap().unwrap()).unwrap().ends_with("to 127.0.0.1"));
+    let own = certificate::read_certificates(identity.credentials.path()).unwrap();
+    let own = Arc::new(trust::certificates(own).unwrap());
+    assert!(ask(address, &own).unwrap().ends_with("to 127.0.0.1"));
     let mut other = identity.credentials.fingerprint();
     other.0[0] ^= 1;
-    let wrong = Trust::Fingerprint(other).client().unwrap().unwrap();
+    let wrong = pinned(other);
     let told = ask(address, &wrong).unwrap_err().to_string();
     assert!(told.contains(&identity.credentials.fingerprint().to_string()), "{told}");
     // In the clear there is no response.
@@ -109,7 +111,7 @@ fn clients_that_say_nothing_do_not_hold_others_up() {
     let (bound, identity) = (bound(), identity());
     let address = bound.address;
     let _server = start(bound, Some(identity.tls.clone()));
-    let tls = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
+    let tls = pinned(identity.credentials.fingerprint());
     // More than there is room for, per address and in total.
     let silent: Vec<_> = (0..300)
         .map(|n| {
@@ -204,7 +206,7 @@ fn a_connection_that_ends_says_so() {
     let address = bound.address;
     // One connection from one address.
     let _server = start_with(bound, Some(identity.tls.clone()), 2);
-    let tls = Trust::Fingerprint(identity.credentials.fingerprint()).client().unwrap().unwrap();
+    let tls = pinned(identity.credentials.fingerprint());
     let open = || {
         let name = ServerName::try_from("elsewhere.example").unwrap();
         StreamOwned::new(ClientConnection::new(tls.clone(), name).unwrap(), connect(address))

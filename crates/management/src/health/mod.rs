@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use api::DeviceHealth;
 use parking_lot::Mutex;
 
-use super::background::{Attendant, now_ms};
+use sys::attendant::Attendant;
+use sys::wall::now_ms;
+
 use run::{RunError, Runner};
 
 /// How often a device is asked, and how often it is looked whether there are others.

@@ -4,9 +4,11 @@
 //! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and
 //! given up in the end. While a destination fails, that is an alert of its own.
 //!
-//! * [`event`]: what is told, [`kept`]: whom the pool names,
+//! * [`event`]: what is told, [`config`]: whom the configuration names, [`kept`]: whom the pool
+//!   does,
 //! * [`syslog`], [`webhook`], [`mail`]: how, [`tls`]: whom they trust.
 
+pub mod config;
 mod event;
 mod kept;
 mod mail;
@@ -58,7 +60,7 @@ pub trait Sender: Send + Sync {
 
 /// An error while the clock says no time that mail and TLS can be had at.
 fn must_be_dated() -> Result<(), String> {
-    match super::wall::is_dated() {
+    match sys::wall::is_dated() {
         true => Ok(()),
         false => Err("the clock of this machine is before 1970 or after 9999".into()),
     }

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use api::{CatchingUp, DeviceHealth};
 use array::Array;
 use block::Offload;
+use front::counters::{Class, ClassSnapshot, PathSnapshot};
+use front::sessions::{Refused, SessionSnapshot};
+use front::{Counters, DeviceSnapshot};
 use segments::DeviceStatus;
 use store::Store;
 
 use super::members;
-use crate::serve::health::Health;
-use crate::serve::notify::Notifier;
-use crate::serve::{Holding, Observer};
-use front::counters::{Class, ClassSnapshot, PathSnapshot};
-use front::sessions::Refused;
-use front::{Counters, DeviceSnapshot};
+use crate::health::Health;
+use crate::notify::Notifier;
 
 /// A session that ended so short a time ago counts as one: some hosts log in for each command.
 const JUST_ENDED_MS: u64 = 30_000;
@@ -34,6 +33,31 @@ pub struct Certificate {
 /// One of several devices of the pool, and how far it is if it catches up and that is known.
 pub type Member = (DeviceStatus, Option<CatchingUp>);
 
+/// What can be seen of how hosts are served. Nothing of it holds a command up.
+pub trait Observed: Send + Sync {
+    /// All sessions that carry commands.
+    fn sessions(&self) -> Vec<SessionSnapshot>;
+
+    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
+    /// since 1970.
+    fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)>;
+
+    /// Who was refused at login, since the start.
+    fn refused(&self) -> BTreeMap<String, Refused>;
+
+    /// What fails in the background now, and why.
+    fn troubles(&self) -> BTreeMap<&'static str, String>;
+
+    /// Whether the store takes no more writes.
+    fn has_failed(&self) -> bool;
+
+    /// The name of the other controller, if there is one and it is not there.
+    fn missing_controller(&self) -> Option<&'static str>;
+
+    /// Whether that one is kept down, because somebody has asked for that.
+    fn is_other_held(&self) -> bool;
+}
+
 /// Where to look.
 pub struct Sources {
     /// The objects of the array.
@@ -41,9 +65,7 @@ pub struct Sources {
     /// What the front end counts.
     pub counters: Arc<Counters>,
     /// Who uses it, and what fails.
-    pub observer: Observer,
-    /// Whether the other controller is kept down.
-    pub holding: Holding,
+    pub observed: Box<dyn Observed>,
     /// How many portals there are.
     pub portals: usize,
     /// What is on the pool's device.
@@ -184,15 +206,15 @@ impl Sources {
             retries: self.store.device_retries(),
             moved_writes: self.store.moved_writes(),
             failed_flushes: self.store.failed_flushes(),
-            has_failed: self.observer.has_failed(),
-            missing_controller: self.observer.missing_controller(),
-            is_stopped: self.holding.is_held(),
-            troubles: self.observer.troubles(),
+            has_failed: self.observed.has_failed(),
+            missing_controller: self.observed.missing_controller(),
+            is_stopped: self.observed.is_other_held(),
+            troubles: self.observed.troubles(),
             snapshots: self.array.last_snapshots(),
             clock_jump_ms: self.array.clock_jump_ms(),
             portals: self.portals,
             hosts: self.hosts(now_ms),
-            refused: self.observer.refused(),
+            refused: self.observed.refused(),
             certificate: (self.certificate)(),
             notifications: notifier.troubles(),
         }
@@ -208,11 +230,11 @@ impl Sources {
 
     fn hosts(&self, now_ms: u64) -> Vec<HostLook> {
         let mut left: HashMap<String, Left> = HashMap::new();
-        for (ended_ms, session) in self.observer.ended_sessions() {
+        for (ended_ms, session) in self.observed.ended_sessions() {
             left.entry(session.initiator).or_default().add(ended_ms, session.portal, now_ms);
         }
         let mut of: HashMap<String, (usize, BTreeSet<u16>)> = HashMap::new();
-        for session in self.observer.sessions() {
+        for session in self.observed.sessions() {
             let (count, portals) = of.entry(session.initiator).or_default();
             *count += 1;
             portals.insert(session.portal);

@@ -21,10 +21,12 @@ use std::time::Duration;
 
 use array::{Alert, AlertState, Array, Seen, Told};
 
-use super::background::{Attendant, Bell, now_ms};
-use super::notify::{Event, News, Notifier};
+use sys::attendant::{Attendant, Bell};
+use sys::wall::now_ms;
 
-pub use look::{Certificate, Sources};
+use crate::notify::{Event, News, Notifier};
+
+pub use look::{Certificate, Observed, Sources};
 
 use judge::Judge;
 

@@ -1,10 +1,12 @@
 //! The certificate of the management interface: from the configuration, or made at the first start
 //! and kept, with its key, beside the pool.
 
+mod credentials;
+
 use std::fs;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SerialNumber};
@@ -15,14 +17,9 @@ use rustls::server::ParsedCertificate;
 use time::{Duration, OffsetDateTime};
 use x509_cert::der::Decode;
 
-use super::args::Fingerprint;
-use super::config::Config;
-use super::credentials::Credentials;
-use super::discover;
-use super::failure::Failure;
-use super::place::Place;
-use super::private;
-use crate::serve::now_ms;
+pub use credentials::{Credentials, Renewer};
+
+use crate::{Error, private};
 
 /// The certificate, beside the pool. It is not secret: administrators of other machines may copy it
 /// and trust it.
@@ -50,65 +47,45 @@ pub fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
     u64::try_from(ends.as_millis()).ok()
 }
 
-/// The SHA-256 of a certificate.
-pub fn fingerprint(certificate: &CertificateDer<'_>) -> Fingerprint {
-    Fingerprint(trust::fingerprint(certificate))
-}
-
-/// The identity of an array: from the configuration, from the files beside the pool, or a new one.
+/// The identity kept in a directory, or a new one. If that can't be had, as nothing can be written
+/// there, the same in `otherwise`: a full filesystem must not keep the array from starting.
 /// `api` is the address of management.
-pub fn of_array(
-    config: &Config,
-    place: &Place,
-    pool_id: [u8; 16],
-    api: SocketAddr,
-) -> Result<ServerIdentity, Failure> {
-    if let (Some(certificate), Some(key)) = (&config.certificate, &config.private_key) {
-        return load(certificate, key);
-    }
-    let own = directory(config, place, pool_id).and_then(|directory| kept_in(&directory, api));
-    own.or_else(|failure| {
-        // A full filesystem must not keep the array from starting.
-        let name: String = pool_id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let other = discover::user_directory().join(name);
-        tracing::warn!("{failure}; the certificate is kept in {} meanwhile", other.display());
-        private::make_directory(&other).map_err(|_| failure)?;
-        kept_in(&other, api)
+///
+/// # Errors
+/// If it can be had in neither: why not in the first one.
+pub fn kept(
+    directory: Result<&Path, Error>,
+    otherwise: &Path,
+    api: IpAddr,
+) -> Result<ServerIdentity, Error> {
+    directory.and_then(|directory| kept_in(directory, api)).or_else(|error| {
+        tracing::warn!("{error}; the certificate is kept in {} meanwhile", otherwise.display());
+        private::make_directory(otherwise).map_err(|_| error)?;
+        kept_in(otherwise, api)
     })
 }
 
 /// The identity kept in a directory, or a new one.
-fn kept_in(directory: &Path, api: SocketAddr) -> Result<ServerIdentity, Failure> {
+fn kept_in(directory: &Path, api: IpAddr) -> Result<ServerIdentity, Error> {
     let (certificate, key) = (directory.join(CERTIFICATE_FILE), directory.join(KEY_FILE));
     if !certificate.exists() || !key.exists() {
-        make(&certificate, &key, api.ip())?;
+        make(&certificate, &key, api)?;
         tracing::info!("a certificate was made: {}", certificate.display());
     }
     let identity = load(&certificate, &key)?;
-    check_names(&certificate, api.ip())?;
+    check_names(&certificate, api)?;
     Ok(identity)
 }
 
-/// The directory of an array's files beside its pool: the pool's directory, or for a device one
-/// named after the pool.
-pub fn directory(config: &Config, place: &Place, pool_id: [u8; 16]) -> Result<PathBuf, Failure> {
-    if !place.is_device() {
-        return Ok(place.pool.clone());
-    }
-    let name: String = pool_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    let directory = config.state_directory.join(name);
-    private::make_directory(&directory).map_err(|error| {
-        let failure = Failure::of_file("use", &directory, &error);
-        Failure::Machine(format!("{failure}; state_directory in the configuration names another"))
-    })?;
-    Ok(directory)
-}
-
-fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
+/// The identity of a certificate, with its chain, and its key: two files of PEM.
+///
+/// # Errors
+/// If one can't be read, or they do not belong together.
+pub fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Error> {
     let credentials = Arc::new(Credentials::load(certificate, key)?);
     let mut tls = ServerConfig::builder_with_provider(trust::provider())
         .with_safe_default_protocol_versions()
-        .map_err(|error| Failure::Machine(format!("can't speak TLS: {error}")))?
+        .map_err(|error| Error::Machine(format!("can't speak TLS: {error}")))?
         .with_no_client_auth()
         .with_cert_resolver(credentials.clone());
     tls.alpn_protocols = vec![HTTP_1_1.to_vec()];
@@ -116,25 +93,31 @@ fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Failure> {
 }
 
 /// All certificates of a file.
-pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let bytes = fs::read(path).map_err(|error| Failure::of_file("read", path, &error))?;
+///
+/// # Errors
+/// If it can't be read, or holds something else.
+pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let bytes = fs::read(path).map_err(|error| Error::of_file("read", path, &error))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    found.map_err(|error| Failure::Machine(format!("can't use {}: {error}", path.display())))
+    found.map_err(|error| Error::Machine(format!("can't use {}: {error}", path.display())))
 }
 
 /// Makes a self-signed certificate. The key is written first: a certificate without a key would be
 /// taken for complete.
-pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Failure> {
+///
+/// # Errors
+/// If they can't be made or written.
+pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Error> {
     let made = generate(names(api)).map_err(|error| {
-        Failure::Machine(format!("can't make a certificate for management: {error}"))
+        Error::Machine(format!("can't make a certificate for management: {error}"))
     })?;
     let write = |path: &Path, text: &str, mode| {
         private::write(path, text.as_bytes(), mode)
-            .map_err(|error| Failure::of_file("write", path, &error))
+            .map_err(|error| Error::of_file("write", path, &error))
     };
     match fs::remove_file(certificate) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Failure::of_file("replace", certificate, &error));
+            return Err(Error::of_file("replace", certificate, &error));
         }
         _ => {}
     }
@@ -168,7 +151,7 @@ fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::
     params.serial_number = Some(SerialNumber::from_slice(&serial));
     params.is_ca = IsCa::ExplicitNoCa;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let now = made_at(now_ms())?;
+    let now = made_at(sys::wall::now_ms())?;
     // Clocks differ: to a client whose clock is a little behind it would not be valid yet.
     params.not_before = now - Duration::days(1);
     params.not_after = now + Duration::days(LIFETIME_DAYS);
@@ -185,7 +168,7 @@ fn made_at(now_ms: u64) -> Result<OffsetDateTime, time::error::ComponentRange> {
 
 /// Reports if a certificate that was made for one address is used for another: clients that check
 /// names would refuse it.
-fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Failure> {
+fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Error> {
     let chain = read_certificates(certificate)?;
     let parsed = chain.first().map(ParsedCertificate::try_from);
     let Some(Ok(parsed)) = parsed else { return Ok(()) };
@@ -203,27 +186,27 @@ fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Failure> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use trust::Fingerprint;
+
     use super::*;
 
-    fn address(text: &str) -> SocketAddr {
-        text.parse().unwrap()
-    }
+    const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
     fn a_certificate_is_made_once_and_its_key_is_a_secret() {
         let directory = tempfile::tempdir().unwrap();
-        let pool = directory.path().to_owned();
-        let place = Place { data: pool.join("pool.data"), pool: pool.clone() };
-        let of = |api: &str| of_array(&Config::default(), &place, [7; 16], address(api)).unwrap();
-        let first = of("192.0.2.1:80");
+        let path = |name| directory.path().join(name);
+        let of = |api: &str| kept_in(directory.path(), api.parse().unwrap()).unwrap();
+        let first = of("192.0.2.1");
         let now_ms = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).unwrap() * 1000;
         let days = (first.credentials.ends_ms().unwrap() - now_ms) / 86_400_000;
         assert!((3649..=3650).contains(&days), "{days}");
-        let mode = |name| fs::metadata(pool.join(name)).unwrap().permissions().mode() & 0o777;
+        let mode = |name| fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(KEY_FILE), mode(CERTIFICATE_FILE)), (0o600, 0o644));
-        assert_eq!(of("127.0.0.1:80").credentials.fingerprint(), first.credentials.fingerprint());
-        let chain = read_certificates(&pool.join(CERTIFICATE_FILE)).unwrap();
-        assert_eq!((chain.len(), fingerprint(&chain[0])), (1, first.credentials.fingerprint()));
+        assert_eq!(of("127.0.0.1").credentials.fingerprint(), first.credentials.fingerprint());
+        let chain = read_certificates(&path(CERTIFICATE_FILE)).unwrap();
+        let found = (chain.len(), Fingerprint::of(&chain[0]));
+        assert_eq!(found, (1, first.credentials.fingerprint()));
         let parsed = ParsedCertificate::try_from(&chain[0]).unwrap();
         for (name, is_named) in [
             ("localhost", true),
@@ -237,10 +220,10 @@ mod tests {
             assert_eq!(named, is_named, "{name:?}");
         }
         // One without the other is useless: both are made again.
-        fs::remove_file(pool.join(KEY_FILE)).unwrap();
-        let second = of("127.0.0.1:80");
+        fs::remove_file(path(KEY_FILE)).unwrap();
+        let second = of("127.0.0.1");
         assert_ne!(second.credentials.fingerprint(), first.credentials.fingerprint());
-        assert_eq!(of("127.0.0.1:80").credentials.fingerprint(), second.credentials.fingerprint());
+        assert_eq!(of("127.0.0.1").credentials.fingerprint(), second.credentials.fingerprint());
     }
 
     #[test]
@@ -251,35 +234,36 @@ mod tests {
         }
     }
 
-    /// As on a full filesystem: nothing can be written beside the pool.
+    /// As on a full filesystem: nothing can be written there.
     #[test]
-    fn a_certificate_that_cant_be_kept_beside_the_pool_is_kept_elsewhere() {
+    fn a_certificate_that_cant_be_kept_in_one_place_is_kept_in_the_other() {
         let directory = tempfile::tempdir().unwrap();
-        let pool = directory.path().to_owned();
-        fs::create_dir_all(pool.join(KEY_FILE).join("in the way")).unwrap();
-        let place = Place { data: pool.join("pool.data"), pool };
-        let mut pool_id = [0; 16];
-        sys::entropy(&mut pool_id).unwrap();
-        let of = || of_array(&Config::default(), &place, pool_id, address("127.0.0.1:80")).unwrap();
-        let first = of().credentials.fingerprint();
-        assert_eq!(of().credentials.fingerprint(), first, "it was not kept");
-        let name: String = pool_id.iter().map(|byte| format!("{byte:02x}")).collect();
-        fs::remove_dir_all(discover::user_directory().join(name)).unwrap();
+        let (full, other) = (directory.path().join("full"), directory.path().join("other"));
+        fs::create_dir_all(full.join(KEY_FILE).join("in the way")).unwrap();
+        let of = || kept(Ok(&full), &other, LOOPBACK).unwrap().credentials.fingerprint();
+        let first = of();
+        assert_eq!(of(), first, "it was not kept");
+        let refused = || Err(Error::Machine("there is none".into()));
+        assert_eq!(kept(refused(), &other, LOOPBACK).unwrap().credentials.fingerprint(), first);
+        // Nor there: then it is told why not in the first place.
+        let beneath_a_file = other.join(KEY_FILE).join("directory");
+        let why = kept(refused(), &beneath_a_file, LOOPBACK).map(drop).unwrap_err();
+        assert_eq!(why.to_string(), "there is none");
     }
 
     #[test]
     fn what_is_given_must_fit() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        make(&path("a.pem"), &path("a.key"), address("127.0.0.1:1").ip()).unwrap();
-        make(&path("b.pem"), &path("b.key"), address("127.0.0.1:1").ip()).unwrap();
+        make(&path("a.pem"), &path("a.key"), LOOPBACK).unwrap();
+        make(&path("b.pem"), &path("b.key"), LOOPBACK).unwrap();
         fs::write(path("empty"), "").unwrap();
         assert!(load(&path("a.pem"), &path("a.key")).is_ok());
         for (certificate, key) in
             [("a.pem", "b.key"), ("a.pem", "a.pem"), ("empty", "a.key"), ("none", "a.key")]
         {
             let failure = load(&path(certificate), &path(key)).map(drop).unwrap_err();
-            assert!(matches!(failure, Failure::Machine(_)), "{certificate} {key}");
+            assert!(matches!(failure, Error::Machine(_)), "{certificate} {key}");
         }
     }
 }

@@ -25,7 +25,9 @@ use std::time::Duration;
 
 use api::Origin;
 use axum::Router;
+use front::episode::Episode;
 use rustls::ServerConfig;
+use sys::wall;
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -35,9 +37,6 @@ use conversation::converse;
 use doors::{Doors, Place};
 
 pub use doors::CONNECTIONS_MAX;
-
-use crate::serve::episode::Episode;
-use crate::serve::wall;
 
 /// How long a client may take for the handshake of TLS.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,6 +54,9 @@ pub struct Bound {
 
 impl Bound {
     /// Takes the address.
+    ///
+    /// # Errors
+    /// The system's.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -64,6 +66,9 @@ impl Bound {
 
     /// Serves what `router` makes (called within the runtime) until the handle is dropped, over at
     /// most so many connections, 1 to [`CONNECTIONS_MAX`]; without `tls`, plain HTTP.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
     pub fn start(
         self,
         tls: Option<Arc<ServerConfig>>,

@@ -10,12 +10,12 @@ use hyper::Uri;
 use lettre::address::Address;
 use serde::{Deserialize, Deserializer, de};
 
-use super::args::ApiPlace;
-use super::failure::Failure;
-use super::host::read_secret;
-use crate::serve::notify::{
+use super::{
     Destination, Mail, MailSecurity, Sender, Syslog, TlsError, Transport, Webhook, client_config,
 };
+use crate::Error;
+use crate::place::ApiPlace;
+use crate::private::read_secret;
 
 /// The most destinations: each has a thread.
 const DESTINATIONS_MAX: usize = 16;
@@ -29,8 +29,11 @@ const KEPT: [&str; 2] = [api::WATCHERS, api::SYSLOG_SERVERS];
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum NotifyConfig {
+    /// A syslog server.
     Syslog(SyslogConfig),
+    /// A webhook.
     Webhook(WebhookConfig),
+    /// Mail.
     Mail(MailConfig),
 }
 
@@ -134,6 +137,9 @@ fn severity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Severity, D::E
 }
 
 /// Checks `[[notify]]`, as far as possible without files or network.
+///
+/// # Errors
+/// What is wrong, on one line.
 pub fn check(all: &[NotifyConfig]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     if all.len() > DESTINATIONS_MAX {
@@ -156,7 +162,10 @@ pub fn check(all: &[NotifyConfig]) -> Result<(), String> {
 }
 
 /// The destinations; reads their secrets.
-pub fn destinations(all: &[NotifyConfig]) -> Result<Vec<Destination>, Failure> {
+///
+/// # Errors
+/// If a file can't be read, or holds something else.
+pub fn destinations(all: &[NotifyConfig]) -> Result<Vec<Destination>, Error> {
     all.iter().map(NotifyConfig::destination).collect()
 }
 
@@ -215,10 +224,9 @@ impl NotifyConfig {
         }
     }
 
-    fn destination(&self) -> Result<Destination, Failure> {
-        let usage = |why: String| Failure::Usage(format!("[[notify]] {}: {why}", self.name()));
-        let tls =
-            |error: TlsError| Failure::Machine(format!("[[notify]] {}: {error}", self.name()));
+    fn destination(&self) -> Result<Destination, Error> {
+        let usage = |why: String| Error::Usage(format!("[[notify]] {}: {why}", self.name()));
+        let tls = |error: TlsError| Error::Machine(format!("[[notify]] {}: {error}", self.name()));
         let (severity, audit, sender): (_, _, Arc<dyn Sender>) = match self {
             Self::Syslog(config) => {
                 let transport = match config.transport {
@@ -229,7 +237,7 @@ impl NotifyConfig {
                     }
                 };
                 let address = place(&config.address).map_err(usage)?.to_string();
-                let hostname = crate::serve::notify::hostname();
+                let hostname = super::hostname();
                 let syslog = Syslog { address, transport, hostname };
                 (config.severity, config.audit, Arc::new(syslog))
             }
@@ -251,8 +259,8 @@ impl NotifyConfig {
 }
 
 impl MailConfig {
-    fn mail(&self) -> Result<Mail, Failure> {
-        let ApiPlace { host, port, .. } = place(&self.server).map_err(Failure::Usage)?;
+    fn mail(&self) -> Result<Mail, Error> {
+        let ApiPlace { host, port, .. } = place(&self.server).map_err(Error::Usage)?;
         let credentials = match (&self.user, &self.password_file) {
             (Some(user), Some(file)) => Some((user.clone(), read_secret(file)?)),
             _ => None,

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use array::Array;
+use front::counters::{Counters, PathCounters, PathKey};
 use history::{Activity, Capacity, GAUGES, Gauge, History, Object, Tick};
 use sys::Clock;
+use sys::attendant::Attendant;
+use sys::wall::now_ms;
 
-use super::background::{Attendant, now_ms};
 use done::Done;
-use front::counters::{Counters, PathCounters, PathKey};
 
 /// From one sample to the next.
 const INTERVAL: Duration = Duration::from_secs(1);

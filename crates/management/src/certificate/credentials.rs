@@ -12,12 +12,11 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use sys::attendant::Attendant;
+use trust::Fingerprint;
 
-use super::args::Fingerprint;
-use super::certificate::{ends_ms, fingerprint, read_certificates};
-use super::discover::{Registered, RunFile};
-use super::failure::Failure;
-use crate::serve::Attendant;
+use super::{ends_ms, read_certificates};
+use crate::Error;
 
 /// How long it takes at most until a renewed certificate is used. A small file is read this often.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -35,7 +34,7 @@ impl Credentials {
     ///
     /// # Errors
     /// If one can't be read, or they do not belong together.
-    pub fn load(certificate: &Path, key: &Path) -> Result<Self, Failure> {
+    pub fn load(certificate: &Path, key: &Path) -> Result<Self, Error> {
         let shown = RwLock::new(pair(read_certificates(certificate)?, certificate, key)?);
         let credentials = Self { certificate: certificate.to_owned(), key: key.to_owned(), shown };
         if credentials.ends_ms().is_none() {
@@ -51,7 +50,7 @@ impl Credentials {
 
     /// The fingerprint of the certificate.
     pub fn fingerprint(&self) -> Fingerprint {
-        fingerprint(&self.shown.read().cert[0])
+        Fingerprint::of(&self.shown.read().cert[0])
     }
 
     /// When the certificate ends, in milliseconds since 1970; `None` if that can't be read.
@@ -64,7 +63,7 @@ impl Credentials {
     ///
     /// # Errors
     /// Those of [`Credentials::load`]: the old ones stay.
-    fn renew(&self) -> Result<bool, Failure> {
+    fn renew(&self) -> Result<bool, Error> {
         let chain = read_certificates(&self.certificate)?;
         if chain == self.shown.read().cert {
             return Ok(false);
@@ -85,9 +84,9 @@ fn pair(
     chain: Vec<CertificateDer<'static>>,
     certificate: &Path,
     key: &Path,
-) -> Result<Arc<CertifiedKey>, Failure> {
+) -> Result<Arc<CertifiedKey>, Error> {
     let refuse = |path: &Path, error: &dyn Display| {
-        Failure::Machine(format!("can't use {}: {error}", path.display()))
+        Error::Machine(format!("can't use {}: {error}", path.display()))
     };
     if chain.is_empty() {
         return Err(refuse(certificate, &"it holds no certificate"));
@@ -97,33 +96,26 @@ fn pair(
     both.map(Arc::new).map_err(|error| refuse(certificate, &error))
 }
 
-/// Watches for a renewed certificate until it is dropped, which also removes the run files. The
-/// order of the fields matters for dropping: the thread writes the run files.
+/// Watches for a renewed certificate until it is dropped.
 pub struct Renewer {
-    _thread: Option<Attendant>,
-    _registered: Arc<Registered>,
+    _thread: Attendant,
 }
 
 impl Renewer {
-    /// Keeps the certificate, and the run files' data about it, up to date. Without credentials
-    /// there is nothing to renew.
+    /// Keeps the certificate up to date; `is_renewed` hears the fingerprint of each new one.
     ///
     /// # Errors
     /// If no thread can be started.
     pub fn start(
-        credentials: Option<Arc<Credentials>>,
-        registered: Registered,
-        run: RunFile,
+        credentials: Arc<Credentials>,
+        mut is_renewed: impl FnMut(Fingerprint) + Send + 'static,
     ) -> io::Result<Self> {
-        let registered = Arc::new(registered);
-        let watch = |credentials: Arc<Credentials>| {
-            let (registered, mut run, mut told) = (registered.clone(), run, None);
-            Attendant::start("certificate", Arc::default(), move |_| {
-                look(&credentials, &registered, &mut run, &mut told);
-                LOOK_INTERVAL
-            })
-        };
-        Ok(Self { _thread: credentials.map(watch).transpose()?, _registered: registered })
+        let mut told = None;
+        let thread = Attendant::start("certificate", Arc::default(), move |_| {
+            look(&credentials, &mut is_renewed, &mut told);
+            LOOK_INTERVAL
+        })?;
+        Ok(Self { _thread: thread })
     }
 }
 
@@ -131,21 +123,19 @@ impl Renewer {
 /// both have, they do not match, and the old ones stay in use.
 fn look(
     credentials: &Credentials,
-    registered: &Registered,
-    run: &mut RunFile,
+    is_renewed: &mut impl FnMut(Fingerprint),
     told: &mut Option<String>,
 ) {
     let path = credentials.path().display();
     let trouble = match credentials.renew() {
         Ok(false) => None,
         Ok(true) => {
-            let fingerprint = credentials.fingerprint().to_string();
+            let fingerprint = credentials.fingerprint();
             tracing::info!("{path} was renewed: its fingerprint is {fingerprint}");
-            run.fingerprint = Some(fingerprint);
-            registered.write_again(run);
+            is_renewed(fingerprint);
             None
         }
-        Err(failure) => Some(failure.to_string()),
+        Err(error) => Some(error.to_string()),
     };
     if let Some(trouble) = trouble.as_ref().filter(|trouble| told.as_ref() != Some(trouble)) {
         tracing::warn!("the certificate of management stays as it was: {trouble}");
@@ -158,7 +148,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::cli::certificate;
+    use crate::certificate;
 
     #[test]
     fn others_in_the_files_are_shown_once_they_fit() {

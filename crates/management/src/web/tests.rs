@@ -151,7 +151,7 @@ fn heads_have_no_bodies() {
 /// The page itself has the same list of addresses.
 #[test]
 fn the_list_of_pages_is_that_of_the_page() {
-    let text = include_str!("../../../../../web/src/routes.ts");
+    let text = include_str!("../../../../web/src/routes.ts");
     let list = text.split_once("PAGES = [").unwrap().1.split_once(']').unwrap().0;
     let names: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
     assert_eq!(names, PAGES);

@@ -25,7 +25,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::{Event, SEND_TIMEOUT, Sender};
-use crate::serve::now_ms;
 
 /// Whoever takes events by HTTP.
 pub struct Webhook {
@@ -49,7 +48,8 @@ impl Sender for Webhook {
         super::must_be_dated().map_err(|why| told(&why))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| told(&error))?;
-        let request = self.request(event, now_ms() / 1000).map_err(|error| told(&error))?;
+        let request =
+            self.request(event, sys::wall::now_ms() / 1000).map_err(|error| told(&error))?;
         let answer = runtime.block_on(async { timeout(SEND_TIMEOUT, self.post(request)).await });
         match answer {
             Err(_) => Err(told(&"it does not answer in time")),

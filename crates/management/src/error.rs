@@ -1,0 +1,22 @@
+//! Why management can't be had.
+
+use std::io;
+use std::path::Path;
+
+/// Why management can't be had: one line, which says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file or an address is not available.
+    #[error("{0}")]
+    Machine(String),
+}
+
+impl Error {
+    /// The system's error for a file.
+    pub fn of_file(what: &str, path: &Path, error: &io::Error) -> Self {
+        Self::Machine(format!("can't {what} {}: {error}", path.display()))
+    }
+}
