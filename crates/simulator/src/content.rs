@@ -62,16 +62,15 @@ pub fn bytes_of(tags: &[Tag]) -> Vec<u8> {
 pub fn tags_of(bytes: &[u8]) -> Result<Vec<Tag>, usize> {
     let mut tags = Vec::with_capacity(bytes.len() / SECTOR_BYTES as usize);
     for (at, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
-        let mut words = sector.chunks_exact(8).map(|raw| {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(raw);
-            u64::from_le_bytes(eight)
-        });
-        let tag = words.next().ok_or(at)?;
-        if sector.len() != SECTOR_BYTES as usize
-            || !words.enumerate().all(|(index, found)| found == word(tag, index + 1))
-        {
+        let (words, rest) = sector.as_chunks::<8>();
+        let tag = words.first().map(|first| u64::from_le_bytes(*first)).ok_or(at)?;
+        if words.len() != WORDS || !rest.is_empty() {
             return Err(at);
+        }
+        for (index, found) in words.iter().enumerate() {
+            if u64::from_le_bytes(*found) != word(tag, index) {
+                return Err(at);
+            }
         }
         tags.push(tag);
     }

@@ -11,7 +11,7 @@ const SURVIVALS: [Survival; 5] =
 /// A history with more I/Os than this is struck in one way at each of them, not in all ways.
 const IN_ALL_WAYS_MAX: u64 = 150;
 /// I/Os of one history that are struck: of one with more, every so many.
-const STRUCK_MAX: u64 = 200;
+const STRUCK_MAX: u64 = 80;
 
 fn small(seed: u64, durability: Durability) -> Plan {
     Plan { steps: 60, random_crashes: false, ..Plan::new(seed, durability) }
@@ -50,7 +50,7 @@ fn at_every_io_with_answers_from_the_medium() {
 
 #[test]
 fn at_every_io_with_answers_from_memory() {
-    at_every_io(1, Durability::Flush);
+    at_every_io(28, Durability::Flush);
 }
 
 /// Three recoveries in a row are struck, at every combination of their I/Os, and the fourth must
@@ -77,7 +77,7 @@ fn at_every_io_of_recovery_and_of_the_recovery_from_that() {
 }
 
 /// In segments of 64 KiB, on a device of which places go bad: records and checkpoints go elsewhere,
-/// and the power fails at every I/O of that, or in a full pool, which makes thousands, at 200.
+/// and the power fails at every I/O of that, or in a full pool, which makes thousands, at 80.
 #[test]
 fn at_every_io_beside_bad_places() {
     let mut refused = [0; 2];
