@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::access::ChapDefaults;
 use super::failure::Failure;
+use super::link::LinkConfig;
 
 /// The least memory: with less, the metadata of one full record would not fit.
 const MEMORY_BYTES_MIN: u64 = 64 << 20;
@@ -90,6 +91,8 @@ pub struct Config {
     pub iscsi: IscsiLimits,
     /// CHAP for hosts without their own settings.
     pub chap: ChapConfig,
+    /// The link to the other controller over the network.
+    pub link: LinkConfig,
     /// The destinations of notifications.
     pub notify: Vec<NotifyConfig>,
 }
@@ -123,6 +126,7 @@ impl Default for Config {
             log_level: LogLevel::Info,
             iscsi: IscsiLimits::default(),
             chap: ChapConfig::default(),
+            link: LinkConfig::default(),
             notify: Vec::new(),
         }
     }

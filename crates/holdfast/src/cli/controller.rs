@@ -8,6 +8,7 @@ use api::{Controller, Controllers};
 use super::args::{Common, ControllerVerb};
 use super::client::Client;
 use super::failure::Failure;
+use super::link;
 use super::output::{Align, show, table, time};
 
 /// How long a controller may take to have the pool, to end, or to be ready.
@@ -18,6 +19,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Shows the controllers, has the other one take the pool, stops and starts one.
 pub fn run(common: &Common, verb: &ControllerVerb) -> Result<(), Failure> {
     let Controllers { controllers } = match verb {
+        ControllerVerb::Secret { file } => return link::make_secret(common, file),
         ControllerVerb::List => Client::find(common)?.get("/v1/controllers")?,
         ControllerVerb::Switch => switch(common)?,
         ControllerVerb::Stop(of) => stop(common, &of.name)?,

@@ -15,6 +15,9 @@ const OWN: u64 = 64;
 /// What a front-end thread needs: its poller, its waker, its ring, and one to spare; of a pool on
 /// several devices, a ring for each of them.
 const OF_A_THREAD: u64 = 4;
+/// What a link over the network needs besides its connections: those that have proven nothing yet,
+/// and its threads.
+const OF_LINK: u64 = 100;
 /// Two or three devices can become so many.
 const SEVERAL_MIN: usize = 3;
 
@@ -25,7 +28,8 @@ pub struct Shares {
     pub hosts: ConnectionLimits,
     /// Of management.
     pub management: usize,
-    /// Of hosts, while they are forwarded: each takes two descriptors, and management none.
+    /// Of hosts, while they are forwarded: each takes two descriptors, and management none. Over
+    /// the network two more at each end.
     pub forwarded: ConnectionLimits,
 }
 
@@ -35,8 +39,9 @@ impl Shares {
     fn of(limit: u64, needs: Needs) -> Self {
         let free = limit.saturating_sub(needs.own());
         let management = (free / 4).clamp(1, http::CONNECTIONS_MAX as u64);
-        let hosts = ConnectionLimits::within(free.saturating_sub(management));
-        let forwarded = ConnectionLimits::within(free / 2);
+        let (of_host, of_forwarded) = if needs.has_link { (3, 4) } else { (1, 2) };
+        let hosts = ConnectionLimits::within(free.saturating_sub(management) / of_host);
+        let forwarded = ConnectionLimits::within(free / of_forwarded);
         Self { hosts, management: management as usize, forwarded }
     }
 }
@@ -50,6 +55,8 @@ pub struct Needs {
     pub portals: usize,
     /// Devices of the pool.
     pub devices: usize,
+    /// Whether there is a link to another controller over the network.
+    pub has_link: bool,
 }
 
 impl Needs {
@@ -61,12 +68,14 @@ impl Needs {
         };
         let of_threads = (OF_A_THREAD + more_devices) * self.threads as u64;
         // One more portal: management's.
-        OWN + more_devices + of_threads + self.portals as u64 + 1
+        let of_link = if self.has_link { OF_LINK } else { 0 };
+        OWN + of_link + more_devices + of_threads + self.portals as u64 + 1
     }
 
     /// How many descriptors it takes for all connections that there may ever be.
     fn with_all_connections(self) -> u64 {
-        self.own() + u64::from(ConnectionLimits::MOST.all) + http::CONNECTIONS_MAX as u64
+        let of_host = if self.has_link { 3 } else { 1 };
+        self.own() + of_host * u64::from(ConnectionLimits::MOST.all) + http::CONNECTIONS_MAX as u64
     }
 }
 
@@ -105,7 +114,7 @@ mod tests {
     #[test]
     fn all_shares_together_are_never_more_than_there_is() {
         for (threads, portals, devices) in [(1, 1, 1), (8, 2, 2), (8, 2, 18), (64, 256, 1)] {
-            let needs = Needs { threads, portals, devices };
+            let needs = Needs { threads, portals, devices, has_link: false };
             let (own, needed) = (needs.own(), needs.with_all_connections());
             for limit in (own + 2..own + 6000).step_by(7) {
                 let Shares { hosts, management, forwarded } = Shares::of(limit, needs);
@@ -123,14 +132,26 @@ mod tests {
             }
             assert_ne!(Shares::of(needed - 1, needs).hosts, ConnectionLimits::MOST);
         }
-        let small = Shares::of(256, Needs { threads: 2, portals: 1, devices: 1 });
+        let small = Shares::of(256, Needs { threads: 2, portals: 1, devices: 1, has_link: false });
         assert_eq!((small.hosts.all, small.hosts.per_address, small.management), (137, 34, 45));
         // Whatever there is, something is tried.
-        let many = Needs { threads: 8, portals: 256, devices: 1 };
+        let many = Needs { threads: 8, portals: 256, devices: 1, has_link: false };
         assert_eq!(Shares::of(0, many).management, 1);
         // A ring of each thread for each device, and the devices.
-        let own = |devices| Needs { threads: 4, portals: 1, devices }.own();
+        let own = |devices| Needs { threads: 4, portals: 1, devices, has_link: false }.own();
         assert_eq!([own(2) - own(1), own(3) - own(1), own(18) - own(1)], [10, 10, 85]);
+    }
+
+    #[test]
+    fn a_link_over_the_network_takes_what_it_needs_of_all_hosts() {
+        let needs = Needs { threads: 8, portals: 2, devices: 2, has_link: true };
+        for limit in (needs.own() + 8..needs.with_all_connections() + 100).step_by(97) {
+            let Shares { hosts, management, forwarded } = Shares::of(limit, needs);
+            assert!(needs.own() + 3 * u64::from(hosts.all) + management as u64 <= limit);
+            assert!(needs.own() + 4 * u64::from(forwarded.all) <= limit);
+        }
+        let most = Shares::of(needs.with_all_connections(), needs);
+        assert_eq!(most.hosts, ConnectionLimits::MOST);
     }
 
     #[test]

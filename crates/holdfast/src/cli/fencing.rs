@@ -87,7 +87,9 @@ impl Fencing {
     pub fn wait(self) -> (AwaitTurn, Arc<Mutex<Option<Fence>>>) {
         let Self { turn, claim, fence } = self;
         let taken = fence.clone();
-        let wait = move |_| {
+        let wait = move |has_turn: Box<dyn FnOnce() + Send>| {
+            // Of one machine nobody else is here, and it watches: who leaves the pool waits longer.
+            has_turn();
             let held = turn.wait()?;
             *taken.lock() = Some(Fence::keep(&held)?);
             Ok(claim)

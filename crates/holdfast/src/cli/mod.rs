@@ -54,6 +54,7 @@ mod integrity;
 mod interval;
 mod lab;
 mod limits;
+mod link;
 mod listing;
 mod log;
 mod manual;

@@ -27,6 +27,7 @@ use super::failure::Failure;
 use super::fencing::Fence;
 use super::first::First;
 use super::identity;
+use super::link;
 use super::log;
 use super::opening::{Opened, open};
 use super::output::show;
@@ -53,6 +54,7 @@ pub fn run(common: &Common, options: &ServeArgs) -> Result<ExitCode, Failure> {
         threads: thread_count(config.threads),
         portals: options.iscsi.len(),
         devices: places.all.len() + places.missing.len(),
+        has_link: link::is_wanted(options, &config),
     });
     let Some(mut turn) = turn::take(common, options, &config, shares, pool)? else {
         return Ok(ExitCode::SUCCESS);

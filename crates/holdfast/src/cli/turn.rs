@@ -15,6 +15,7 @@ use super::descriptors::Shares;
 use super::discover::user_directory;
 use super::failure::Failure;
 use super::fencing::{Fence, Fencing};
+use super::link;
 use super::medium::{Medium, Use};
 use super::output::{Form, show};
 use super::place::Places;
@@ -74,11 +75,20 @@ pub fn take(
     pool: &[PathBuf],
 ) -> Result<Option<Turn>, Failure> {
     let kept = Kept::of_environment();
-    let Some(own) = options.controller else { return Ok(Some(Turn::alone(kept))) };
+    let Some(own) = options.controller else {
+        if link::is_wanted(options, config) {
+            let text = "--link: each controller is started by itself: add --controller ct0 or ct1";
+            return Err(Failure::Usage(text.into()));
+        }
+        return Ok(Some(Turn::alone(kept)));
+    };
     let directory = user_directory();
     let refuse = |error| Failure::of_file("use", &directory, &error);
     private::make_directory(&directory).map_err(refuse)?;
-    let meeting = Meeting::new(&directory, pool);
+    let mut meeting = Meeting::new(&directory, pool);
+    if let Some(tunnel) = link::tunnel(options, config, own)? {
+        meeting = meeting.over(tunnel);
+    }
     let (turn, fence) = match options.fence {
         FenceKind::Claim => match Claim::try_take(&meeting).map_err(refuse)? {
             Some(claim) => return Ok(Some(Turn::of_two(own, claim, meeting, kept))),

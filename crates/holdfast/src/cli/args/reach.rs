@@ -140,6 +140,12 @@ pub enum ControllerVerb {
     Stop(ControllerName),
     /// Start a controller that was stopped.
     Start(ControllerName),
+    /// Make the secret that two controllers on two machines know, in a new file that only its owner
+    /// may read (--link-secret).
+    Secret {
+        /// The file, which must not be there.
+        file: PathBuf,
+    },
 }
 
 /// Which controller.

@@ -49,6 +49,18 @@ pub struct ServeArgs {
     #[arg(long, value_name = "claim|reservations", value_parser = parse_fence)]
     #[arg(default_value = "claim")]
     pub fence: FenceKind,
+    /// Where this controller listens for the other one while it has the pool, over the network: of
+    /// two that are started by themselves (--controller). Both ends prove that they have the same
+    /// secret, and all is encrypted. Default: a socket of this machine, or, with reservations,
+    /// nothing.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub link: Option<SocketAddr>,
+    /// Where the other controller listens (its --link).
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub link_peer: Option<SocketAddr>,
+    /// The file with the secret of both, which `controller secret` makes.
+    #[arg(long, value_name = "FILE")]
+    pub link_secret: Option<PathBuf>,
     /// Serve in a process of its own, which is started again when it ends without having been asked
     /// to, or hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
     /// same.)

@@ -236,7 +236,7 @@ impl Forwarder {
         // What comes in pieces is sent on as it comes.
         host.set_nodelay(true)?;
         let local = host.local_addr()?;
-        let mut link = UnixStream::connect(&self.relay.meeting.socket)?;
+        let mut link = self.relay.meeting.connect_at_once()?;
         let line = Purpose::Host { generation: self.generation, portal, local, peer }.to_line();
         link.write_all(line.as_bytes())?;
         let slot = self.free.pop().unwrap_or_else(|| {

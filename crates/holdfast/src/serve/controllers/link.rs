@@ -8,33 +8,22 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use front::PortOptions;
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::Clock;
-use sys::wall::now_ms;
 use target::AccessState;
 
 use super::super::listen::Door;
 use super::super::shared::Shared;
 use super::super::stream::Stream;
 use super::handing::{self, Handed, HandedOver};
-use super::wire::{Purpose, Welcome, read_line};
+use super::wire::Welcome;
 use super::{BEAT, Controller, Meeting, SILENCE_MAX};
-
-/// The other end says what a connection is for as soon as it has made it.
-const LINE_WITHIN: Duration = Duration::from_secs(1);
-/// Connections that wait to be accepted: one for each session of hosts, which all come at once.
-const BACKLOG: i32 = 1024;
-/// How often the threads of the link look whether it has ended.
-const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// What the owner has to know of the two controllers.
 pub struct Pair {
@@ -115,20 +104,20 @@ fn ms(time: Duration) -> u64 {
 
 /// The link, as the owner sees it.
 pub(in crate::serve) struct Link {
-    own: Controller,
+    pub(super) own: Controller,
     ports: Vec<PortOptions>,
     /// The place of the first of them among all of the array's ports.
     first_port: usize,
-    linked: AccessState,
+    pub(super) linked: AccessState,
     incarnation: u64,
     numbers: AtomicU64,
     current: Mutex<Option<(Arc<Generation>, Other)>>,
     /// Where the other controller takes connections over, in this generation.
-    successor: Mutex<Option<(u64, UnixStream)>>,
+    pub(super) successor: Mutex<Option<(u64, UnixStream)>>,
     /// Connections that the other controller has handed over, and that came in at its ports: they
     /// last as long as it does.
-    guests: Mutex<Option<Arc<Generation>>>,
-    has_ended: AtomicBool,
+    pub(super) guests: Mutex<Option<Arc<Generation>>>,
+    pub(super) has_ended: AtomicBool,
 }
 
 impl Link {
@@ -210,7 +199,7 @@ impl Link {
     }
 
     /// Tells hosts how they reach volumes by the ports of the other controller.
-    fn tell_hosts(&self, shared: &Shared, state: AccessState) {
+    pub(super) fn tell_hosts(&self, shared: &Shared, state: AccessState) {
         let mut groups: Vec<u16> = self.ports.iter().map(|port| port.group).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -241,119 +230,26 @@ impl Link {
     }
 
     /// The generation with this number, if it goes on.
-    fn alive(&self, number: u64) -> Option<Arc<Generation>> {
+    pub(super) fn alive(&self, number: u64) -> Option<Arc<Generation>> {
         let current = self.current.lock();
         let (generation, _) = current.as_ref()?;
         (generation.number == number && generation.is_alive()).then(|| generation.clone())
     }
 
     /// The place of a portal of the other controller among all ports.
-    fn port_at(&self, portal: SocketAddr) -> Option<usize> {
+    pub(super) fn port_at(&self, portal: SocketAddr) -> Option<usize> {
         let at = self.ports.iter().position(|port| port.address == portal)?;
         Some(self.first_port + at)
     }
 }
 
-/// The threads that listen on the link, until this is dropped.
-pub(in crate::serve) struct Listening {
-    link: Arc<Link>,
-    meeting: Meeting,
-    /// The socket that the thread waits at.
-    listener: UnixListener,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// Starts to listen: whoever has the claim takes the place of a socket that is there.
-pub(in crate::serve) fn start(
-    shared: &Arc<Shared>,
-    link: &Arc<Link>,
-    meeting: &Meeting,
-) -> io::Result<Listening> {
-    match std::fs::remove_file(&meeting.socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    // What was handed over is served.
-    let has_guests = link.guests.lock().is_some();
-    link.tell_hosts(shared, if has_guests { link.linked } else { AccessState::Unavailable });
-    let listener = UnixListener::bind(&meeting.socket)?;
-    rustix::net::listen(&listener, BACKLOG)?;
-    listener.set_nonblocking(true)?;
-    let (shared, listened, own) = (shared.clone(), link.clone(), listener.try_clone()?);
-    let builder = thread::Builder::new().name("link".into());
-    let thread = Some(builder.spawn(move || listen(&own, &shared, &listened))?);
-    Ok(Listening { link: link.clone(), meeting: meeting.clone(), listener, thread })
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.link.has_ended.store(true, Ordering::Release);
-        if let Err(error) = std::fs::remove_file(&self.meeting.socket) {
-            tracing::warn!("can't remove {}: {error}", self.meeting.socket.display());
-        }
-        // Wakes the thread, for which the next owner waits.
-        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
-        if let Some(thread) = self.thread.take() {
-            // It can't have panicked: that ends the process.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn listen(listener: &UnixListener, shared: &Arc<Shared>, link: &Arc<Link>) {
-    let mut door = Door::default();
-    while !link.has_ended.load(Ordering::Acquire) {
-        let mut waits = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
-        // Whatever it says, the listener is looked at.
-        let _ = poll(&mut waits, Some(&LOOK_INTERVAL));
-        while let Ok((stream, _)) = listener.accept() {
-            if let Err(error) = meet(stream, shared, link, &mut door) {
-                tracing::warn!("a connection of the other controller is of no use: {error}");
-            }
-        }
-    }
-}
-
-/// Does what a new connection is for.
-fn meet(
-    mut stream: UnixStream,
-    shared: &Arc<Shared>,
-    link: &Arc<Link>,
-    door: &mut Door,
-) -> io::Result<()> {
-    stream.set_read_timeout(Some(LINE_WITHIN))?;
-    let line = read_line(&mut stream)?;
-    let unknown = || io::Error::other(format!("{line:?} is not of this version"));
-    match Purpose::of_line(&line).ok_or_else(unknown)? {
-        Purpose::Control { controller, .. } if controller == link.own => {
-            Err(io::Error::other(format!("two processes are {}", controller.name())))
-        }
-        Purpose::Control { pid, version, .. } => {
-            let other = Other { pid, version, since_ms: now_ms() };
-            let (shared, link) = (shared.clone(), link.clone());
-            let builder = thread::Builder::new().name("link-control".into());
-            builder.spawn(move || control(stream, other, &shared, &link)).map(drop)
-        }
-        Purpose::Successor { generation } => {
-            stream.set_read_timeout(None)?;
-            *link.successor.lock() = Some((generation, stream));
-            Ok(())
-        }
-        Purpose::Host { generation, portal, local, peer } => {
-            let unknown = || io::Error::other(format!("{portal} is no portal of its own"));
-            let port = link.port_at(portal).ok_or_else(unknown)?;
-            // One that comes too late is closed, as is what it names.
-            let Some(generation) = link.alive(generation) else { return Ok(()) };
-            stream.set_nonblocking(true)?;
-            let stream = Stream::of_link(stream, generation);
-            door.hand_out(shared, stream, port, (local, peer), shared.clock.now());
-            Ok(())
-        }
-    }
-}
-
 /// Listens to the other controller until it says nothing more.
-fn control(mut stream: UnixStream, other: Other, shared: &Arc<Shared>, link: &Arc<Link>) {
+pub(super) fn control(
+    mut stream: UnixStream,
+    other: Other,
+    shared: &Arc<Shared>,
+    link: &Arc<Link>,
+) {
     let generation = link.begin(shared, other);
     let name = link.other_name();
     tracing::info!("controller {name} is there");

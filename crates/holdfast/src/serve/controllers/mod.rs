@@ -4,6 +4,7 @@
 //! * [`claim`]: who has the pool: a lock that the system takes away from a process that ends,
 //! * [`link`](mod@link): the owner's end of the link, where connections of hosts come in that the
 //!   other controller has taken,
+//! * [`listening`]: where it takes them; [`tunnel`]: the link over the network, in TLS,
 //! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
 //!   one direction,
 //! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
@@ -28,15 +29,18 @@ mod forward;
 mod guests;
 mod handing;
 mod link;
+mod listening;
 mod pipe;
 mod relay;
 mod standby;
+mod tunnel;
 mod wire;
 
 #[cfg(test)]
 mod tests;
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +48,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::shared::Shared;
-use link::Listening;
+use listening::Listening;
 
 pub use claim::Claim;
 pub use handing::HandedOver;
@@ -53,11 +57,12 @@ pub(super) use link::{Generation, Link};
 pub use link::{Other, Pair};
 pub use relay::{AwaitTurn, FollowOptions, Followed, follow};
 pub use standby::{OpenBeside, Standby};
+pub use tunnel::{Secret, Tunnel, TunnelOptions};
 
 /// Listens on the link, if there is another controller, until what is returned is dropped.
 pub(super) fn listen(shared: &Arc<Shared>, pair: Option<&Pair>) -> io::Result<Option<Listening>> {
     let link = shared.link.as_ref().zip(pair);
-    link.map(|(link, pair)| link::start(shared, link, &pair.meeting)).transpose()
+    link.map(|(link, pair)| listening::start(shared, link, &pair.meeting)).transpose()
 }
 
 /// Goes on with connections of the other controller, before anything is served.
@@ -115,11 +120,20 @@ impl Controller {
 }
 
 /// Where the two controllers of a pool meet: files in a directory that only their user can write.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Meeting {
     claim: PathBuf,
     turn: PathBuf,
-    socket: PathBuf,
+    place: Place,
+}
+
+/// Where the owner takes connections of the link.
+#[derive(Clone)]
+enum Place {
+    /// At a socket of this machine.
+    Socket(PathBuf),
+    /// At an address of either machine.
+    Network(Arc<Tunnel>),
 }
 
 impl Meeting {
@@ -137,6 +151,39 @@ impl Meeting {
         let hash = hash.finalize();
         let name: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
         let file = |end: &str| directory.join(format!("pool-{name}.{end}"));
-        Self { claim: file("claim"), turn: file("turn"), socket: file("link") }
+        let place = Place::Socket(file("link"));
+        Self { claim: file("claim"), turn: file("turn"), place }
+    }
+
+    /// The same with a link over the network, whoever says who has the pool.
+    #[must_use]
+    pub fn over(self, tunnel: Arc<Tunnel>) -> Self {
+        Self { place: Place::Network(tunnel), ..self }
+    }
+
+    /// Begins a connection of the link.
+    fn connect(&self) -> io::Result<UnixStream> {
+        match &self.place {
+            Place::Socket(path) => UnixStream::connect(path),
+            Place::Network(tunnel) => tunnel.connect(),
+        }
+    }
+
+    /// The same, of one that does not block, and is not waited for.
+    fn connect_at_once(&self) -> io::Result<mio::net::UnixStream> {
+        match &self.place {
+            Place::Socket(path) => mio::net::UnixStream::connect(path),
+            Place::Network(tunnel) => {
+                let stream = tunnel.connect()?;
+                stream.set_nonblocking(true)?;
+                Ok(mio::net::UnixStream::from_std(stream))
+            }
+        }
+    }
+
+    /// Whether sockets can be passed over the link, and the kernel says at once that its other end
+    /// is gone.
+    fn is_of_one_machine(&self) -> bool {
+        matches!(self.place, Place::Socket(_))
     }
 }

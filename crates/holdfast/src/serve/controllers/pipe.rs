@@ -13,11 +13,11 @@ const SPARE_MAX: usize = 16;
 pub(super) struct Spare(Vec<Box<[u8]>>);
 
 impl Spare {
-    fn take(&mut self) -> Box<[u8]> {
+    pub(super) fn take(&mut self) -> Box<[u8]> {
         self.0.pop().unwrap_or_else(|| vec![0; BUFFER_BYTES].into())
     }
 
-    fn give(&mut self, buffer: Box<[u8]>) {
+    pub(super) fn give(&mut self, buffer: Box<[u8]>) {
         if self.0.len() < SPARE_MAX {
             self.0.push(buffer);
         }
@@ -98,7 +98,7 @@ impl Pipe {
 }
 
 /// `None` if the socket was not ready, or is to be tried again.
-fn ready(result: io::Result<usize>, is_ready: &mut bool) -> io::Result<Option<usize>> {
+pub(super) fn ready(result: io::Result<usize>, is_ready: &mut bool) -> io::Result<Option<usize>> {
     match result {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -7,7 +7,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -30,6 +29,8 @@ use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
 
 /// How often an owner is looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+/// The same of one on another machine.
+const DIAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whom to follow, and how.
 pub struct FollowOptions {
@@ -108,7 +109,10 @@ impl Relay {
 
     /// Takes connections over, in a thread that waits for them as long as this generation lasts.
     fn succeed(self: &Arc<Self>, generation: u64) -> io::Result<()> {
-        let mut stream = UnixStream::connect(&self.meeting.socket)?;
+        if !self.meeting.is_of_one_machine() {
+            return Ok(());
+        }
+        let mut stream = self.meeting.connect()?;
         stream.write_all(Purpose::Successor { generation }.to_line().as_bytes())?;
         let relay = self.clone();
         let run = move || match handing::receive(&stream) {
@@ -246,11 +250,18 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     let mut linked = Some(linked);
     let (mut told, mut alive) = (Episode::default(), Alive::default());
     let began = Instant::now();
+    let is_here = relay.meeting.is_of_one_machine();
+    let interval = if is_here { LOOK_INTERVAL } else { DIAL_INTERVAL };
+    // Between two owners nobody is there; of the network the tunnel tells itself.
+    let is_usual = |kind| match kind {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => true,
+        kind => !is_here && kind == io::ErrorKind::UnexpectedEof,
+    };
     while !relay.has_ended() {
         if relay.has_turn.load(Ordering::Acquire)
             && !relay.has_all()
             && let Err(error) = link_once(relay, &mut linked, &mut alive)
-            && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+            && !is_usual(error.kind())
             && told.note(began.elapsed())
         {
             tracing::warn!("no link to the owner: {error}");
@@ -260,7 +271,7 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
             relay.set_generation(0);
         }
         alive.say();
-        thread::sleep(LOOK_INTERVAL);
+        thread::sleep(interval);
     }
 }
 
@@ -270,7 +281,7 @@ fn link_once(
     linked: &mut Option<impl FnOnce()>,
     alive: &mut Alive,
 ) -> io::Result<()> {
-    let mut stream = UnixStream::connect(&relay.meeting.socket)?;
+    let mut stream = relay.meeting.connect()?;
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -287,20 +298,23 @@ fn link_once(
         linked();
     }
     stream.set_read_timeout(Some(BEAT))?;
-    let mut ran = Instant::now();
+    let (mut ran, mut heard) = (Instant::now(), Instant::now());
     while !relay.has_ended() {
         // The other end counts the same time, and has not heard of this one.
         if ran.elapsed() > SILENCE_MAX {
             return Err(io::Error::other("this controller did not run for a while"));
         }
         ran = Instant::now();
+        if heard.elapsed() > SILENCE_MAX {
+            return Err(io::Error::other("nothing was heard of the owner for a while"));
+        }
         stream.write_all(b".")?;
         alive.say();
         let mut beats = [0; 64];
         match stream.read(&mut beats) {
             Ok(0) => return Ok(()),
             // As often as beats come, or one's own is due.
-            Ok(_) => {}
+            Ok(_) => heard = Instant::now(),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
                 _ => return Err(error),

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use super::Controller;
 
 /// No line is longer: three addresses of IPv6 with scopes are far shorter.
-const LINE_BYTES_MAX: usize = 256;
+pub(super) const LINE_BYTES_MAX: usize = 256;
 const WORDS: &str = "holdfast-link 1";
 
 /// What a connection of the link is for.

@@ -70,7 +70,7 @@ impl Turn {
     /// If there can't be threads.
     pub fn new(controller: Controller, devices: usize, named: Vec<Named>) -> io::Result<Self> {
         let hands = Hands::new(&named)?;
-        let watch = Watch::new(devices, named.len());
+        let watch = Watch::new(devices, named.len()).polite(Key::new(controller, 0));
         let told = String::new();
         Ok(Self { controller, devices, named, hands, watch, failures: 0, told })
     }

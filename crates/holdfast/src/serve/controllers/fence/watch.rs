@@ -3,12 +3,16 @@
 //! How often that is looked at does not matter: a sign of life changes the key for good, so one
 //! that is the same again has not changed in between. What is old is found out when it is taken.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sys::Registered;
 
 use super::key::Key;
 use super::{SILENCE, quorum};
+
+/// How long a pool that this controller itself has left in order is left to the other one, which
+/// may be waiting for it.
+const LEFT_FOR: Duration = Duration::from_secs(1);
 
 /// What is known of a device.
 #[derive(Clone, Debug)]
@@ -23,6 +27,8 @@ struct Seen {
 pub(super) struct Watch {
     /// How many the pool is said to have, whether they are there or not.
     devices: usize,
+    /// A key of the controller that watches, if it may leave the pool to another one.
+    own: Option<Key>,
     seen: Vec<Option<Seen>>,
 }
 
@@ -36,7 +42,13 @@ pub(super) struct Takeable {
 impl Watch {
     /// Of so many devices, of which so many are there.
     pub(super) fn new(devices: usize, there: usize) -> Self {
-        Self { devices, seen: vec![None; there] }
+        Self { devices, own: None, seen: vec![None; there] }
+    }
+
+    /// The same for a controller that lets the other one go first where it has left the pool
+    /// itself.
+    pub(super) fn polite(self, own: Key) -> Self {
+        Self { own: Some(own), ..self }
     }
 
     /// This was seen at a device, at a time when it was asked before.
@@ -59,8 +71,12 @@ impl Watch {
             let Registered { keys, holder } = &seen.registered;
             let mut silent = keys.clone();
             silent.extend(holder.filter(|holder| !keys.contains(holder)));
-            let is_silent = seen.last.duration_since(seen.since) >= SILENCE
-                || silent.iter().all(|raw| Key::has_left(*raw));
+            let unchanged_for = seen.last.duration_since(seen.since);
+            let was_left = silent.iter().all(|raw| Key::has_left(*raw));
+            let by_itself =
+                self.own.is_some_and(|own| silent.iter().any(|raw| own.is_same_controller(*raw)));
+            let is_silent =
+                unchanged_for >= SILENCE || was_left && (!by_itself || unchanged_for >= LEFT_FOR);
             is_silent.then_some(Takeable { index, silent })
         };
         let found: Vec<Takeable> = self.seen.iter().enumerate().filter_map(may_be).collect();
@@ -70,8 +86,6 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::serve::controllers::Controller;
 
@@ -130,5 +144,22 @@ mod tests {
         assert_eq!(indexes(&watch), Some(vec![0, 1]));
         watch.note(1, key(own.raw()), Instant::now());
         assert_eq!(indexes(&watch), None);
+    }
+
+    /// Else a switch would leave the pool to the one that is started again.
+    #[test]
+    fn who_has_left_itself_lets_the_other_one_go_first() {
+        let (own, begin) = (Key::new(Controller::Ct0, 1), Instant::now());
+        let later = begin + LEFT_FOR;
+        for (watcher, waits) in [(Controller::Ct0, true), (Controller::Ct1, false)] {
+            let mut watch = Watch::new(1, 1).polite(Key::new(watcher, 7));
+            watch.note(0, key(own.left().raw()), begin);
+            assert_eq!(watch.takeable().is_none(), waits);
+            watch.note(0, key(own.left().raw()), later);
+            assert!(watch.takeable().is_some(), "there is nobody else");
+        }
+        let mut watch = Watch::new(1, 1).polite(own);
+        watch.note(0, Registered::default(), begin);
+        assert!(watch.takeable().is_some(), "it was nobody's");
     }
 }

@@ -1,0 +1,196 @@
+//! The link between two controllers on two machines, or in two containers: where each listens, and
+//! the file of what both know.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use management::private;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::args::{Common, ServeArgs};
+use super::config::Config;
+use super::failure::Failure;
+use super::output::show;
+use crate::serve::controllers::{Controller, Secret, Tunnel, TunnelOptions};
+use crate::serve::thread_count;
+
+/// A file of a secret is not larger.
+const SECRET_FILE_BYTES_MAX: u64 = 4096;
+
+/// `[link]` of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkConfig {
+    /// Where this controller listens while it has the pool.
+    pub listen: Option<SocketAddr>,
+    /// Where the other one does.
+    pub peer: Option<SocketAddr>,
+    /// The file with what both know.
+    pub secret_file: Option<PathBuf>,
+}
+
+/// The link over the network of controller `own`, if one is asked for.
+pub fn tunnel(
+    options: &ServeArgs,
+    config: &Config,
+    own: Controller,
+) -> Result<Option<Arc<Tunnel>>, Failure> {
+    let Some((listen, peer, file)) = parts(options, &config.link)? else { return Ok(None) };
+    let options = TunnelOptions {
+        own,
+        listen,
+        peer,
+        secret: read(&file)?,
+        portals: options.iscsi.iter().map(|portal| (portal.controller, portal.address)).collect(),
+        threads: thread_count(config.threads),
+    };
+    let refuse = |error| Failure::Machine(format!("no link at {listen} (--link): {error}"));
+    Tunnel::start(options).map(Some).map_err(refuse)
+}
+
+/// Whether there is to be a link over the network.
+pub fn is_wanted(options: &ServeArgs, config: &Config) -> bool {
+    options.link.is_some() || config.link != LinkConfig::default()
+}
+
+/// What is said on the command line, and else in the configuration: all of it or nothing.
+fn parts(
+    options: &ServeArgs,
+    config: &LinkConfig,
+) -> Result<Option<(SocketAddr, SocketAddr, PathBuf)>, Failure> {
+    let listen = options.link.or(config.listen);
+    let peer = options.link_peer.or(config.peer);
+    let file = options.link_secret.clone().or_else(|| config.secret_file.clone());
+    let why = match (listen, peer, file) {
+        (None, None, None) => return Ok(None),
+        (Some(listen), Some(peer), _) if listen.port() == 0 || peer.port() == 0 => {
+            "each of both controllers has to know the port of the other one"
+        }
+        (Some(listen), Some(peer), _) if listen == peer => {
+            "--link is the address of this controller, and --link-peer that of the other one"
+        }
+        (_, Some(peer), _) if peer.ip().is_unspecified() => {
+            "--link-peer has to name the address of the other machine"
+        }
+        (Some(listen), Some(peer), Some(file)) => return Ok(Some((listen, peer, file))),
+        _ => "a link takes all three: --link, --link-peer and --link-secret",
+    };
+    Err(Failure::Usage(why.into()))
+}
+
+/// Reads a secret. Whoever could read its file could be the other controller.
+fn read(path: &Path) -> Result<Secret, Failure> {
+    let failed = |error| Failure::of_file("read", path, &error);
+    let refuse = |why: &str| Failure::Refused(format!("{}: {why}", path.display()));
+    let file = File::open(path).map_err(failed)?;
+    let meta = file.metadata().map_err(failed)?;
+    let own = rustix::process::geteuid().as_raw();
+    if !meta.is_file() || !(meta.uid() == own || meta.uid() == 0) || meta.mode() & 0o077 != 0 {
+        let why = "nobody but its owner, who runs the controller, may read or write it: chmod 600";
+        return Err(refuse(why));
+    }
+    let mut text = String::new();
+    file.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    let form = "it is no secret of a link: holdfast controller secret FILE makes one";
+    Secret::parse(&text).ok_or_else(|| refuse(form))
+}
+
+/// `controller secret`: makes one, and never writes over one that is there.
+pub fn make_secret(common: &Common, path: &Path) -> Result<(), Failure> {
+    write_secret(path)?;
+    show(common.form, &json!({ "secret_file": path }), || {
+        let path = path.display();
+        format!("Wrote {path}: copy it to the other machine, where nobody else sees it\n")
+    })
+}
+
+fn write_secret(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
+        let text = format!("{} is there already: it stays as it is", path.display());
+        return Err(Failure::Refused(text));
+    }
+    let mut bytes = [0; 32];
+    sys::entropy(&mut bytes).map_err(|error| Failure::Machine(error.to_string()))?;
+    let text = Secret::of(bytes).to_text();
+    private::write(path, text.as_bytes(), private::SECRET)
+        .map_err(|error| Failure::of_file("write", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn said(words: &str) -> ServeArgs {
+        Line::parse_from(["serve"].into_iter().chain(words.split_whitespace())).serve
+    }
+
+    const ALL: &str = "--link 192.0.2.1:1 --link-peer 192.0.2.2:1 --link-secret /f";
+
+    #[test]
+    fn a_link_is_said_in_full_or_not_at_all() {
+        let config = LinkConfig::default();
+        assert!(parts(&said(""), &config).unwrap().is_none());
+        let (listen, peer, file) = parts(&said(ALL), &config).unwrap().unwrap();
+        let told = (listen.to_string(), peer.to_string(), file.display().to_string());
+        assert_eq!(told, ("192.0.2.1:1".into(), "192.0.2.2:1".into(), "/f".into()));
+        for (words, why) in [
+            ("--link 192.0.2.1:1", "all three"),
+            ("--link-secret /f", "all three"),
+            ("--link 192.0.2.1:0 --link-peer 192.0.2.2:1 --link-secret /f", "know the port"),
+            ("--link 192.0.2.1:1 --link-peer 192.0.2.1:1 --link-secret /f", "that of the other"),
+            ("--link 0.0.0.0:1 --link-peer 0.0.0.0:2 --link-secret /f", "of the other machine"),
+        ] {
+            let told = parts(&said(words), &config).unwrap_err().to_string();
+            assert!(told.contains(why), "{words}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_in_the_configuration_holds_where_no_option_says_more() {
+        let of = "[link]\nlisten = \"192.0.2.1:1\"\npeer = \"192.0.2.2:1\"\nsecret_file = \"/g\"\n";
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), of).unwrap();
+        let config = Config::load(Some(file.path())).unwrap();
+        assert!(is_wanted(&said(""), &config) && !is_wanted(&said(""), &Config::default()));
+        let (listen, _, secret) =
+            parts(&said("--link 192.0.2.3:1"), &config.link).unwrap().unwrap();
+        assert_eq!((listen.to_string(), secret), ("192.0.2.3:1".into(), "/g".into()));
+    }
+
+    #[test]
+    fn a_secret_is_read_only_where_nobody_else_can_and_written_over_never() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        write_secret(&path).unwrap();
+        let before = fs::read(&path).unwrap();
+        assert!(write_secret(&path).is_err() && fs::read(&path).unwrap() == before);
+        read(&path).unwrap();
+        for mode in [0o640, 0o604, 0o620] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert!(read(&path).unwrap_err().to_string().contains("chmod 600"));
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        for text in ["", "password", &"0".repeat(63), &"0".repeat(66), &"g".repeat(64)] {
+            fs::write(&path, text).unwrap();
+            assert!(read(&path).unwrap_err().to_string().contains("controller secret"), "{text}");
+        }
+        assert!(read(directory.path()).is_err());
+        assert!(read(&directory.path().join("none")).is_err());
+    }
+}
