@@ -21,6 +21,7 @@ mod hosts;
 mod initiator;
 mod integrity;
 mod kill;
+mod link;
 mod maintenance;
 mod managed;
 mod offload;
@@ -86,6 +87,7 @@ const GROUPS: &[Group] = &[
     ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
     ("restarts", "killed and started again by itself; no host is refused", restarts::run),
     ("controllers", "two of them, killed, stopped and switched under load", controllers::run),
+    ("link", "two of them on two machines, and the network between them", link::run),
     ("devices", "the same on six files, of which two fail each time", kill::run_devices),
     ("widths", "a lost device is made up for on the others, and devices change", widths::run),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),

@@ -27,7 +27,9 @@ impl Found {
         usize::from(self.name != "CT0")
     }
 
-    fn of(told: &Value) -> Option<Self> {
+    /// One that is ready, as `controller list` tells of it.
+    #[must_use]
+    pub fn of(told: &Value) -> Option<Self> {
         Some(Self {
             name: told["name"].as_str()?.to_owned(),
             pid: told["pid"].as_u64().filter(|_| told["status"] == "ready")?,

@@ -111,7 +111,10 @@ fn wait(
             None if Instant::now() < until => {}
             None => {
                 let seconds = WITHIN.as_secs();
-                return Err(Failure::Machine(format!("{what} in {seconds} s: look at its log")));
+                return Err(Failure::Machine(format!(
+                    "{what} in {seconds} s, as far as can be seen here: look at its log, and of \
+                     two machines, ask on the other one"
+                )));
             }
         }
     }

@@ -1,0 +1,310 @@
+//! Two controllers on two machines, with a link over the network: hosts at both go on while one is
+//! killed, while they are switched, and while the cable between them is cut or loses what it
+//! carries. Who has no secret gets nothing, and disturbs nobody.
+//!
+//! The machines are network namespaces of this one (which takes root, `ip` and `nft`), so a lock
+//! says which controller has the pool. The devices say it in `tests-guest/run --only fence`.
+
+mod nets;
+mod site;
+mod strangers;
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use libiscsi::{Cdb, Data, Poller, Session, Status};
+
+use crate::Arguments;
+use crate::controllers::signal;
+use crate::good::past_attentions;
+use crate::offload::good;
+use crate::pair::READY;
+use crate::process;
+use crate::random::Random;
+use crate::report::Report;
+use crate::reservations::{HOLDER, REGISTER_AND_IGNORE, RESERVE, out, read};
+use crate::restarts::{Host, go_on};
+use crate::target::{self, Target};
+use nets::Nets;
+use site::Site;
+
+const BLOCK: u32 = 512;
+/// Longer than the silence after which nothing more is taken from the link.
+const LONG: Duration = Duration::from_millis(2500);
+/// How long the cable is cut.
+const CUT: Duration = Duration::from_secs(5);
+
+/// The group `link`.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let nets = match Nets::new() {
+        Ok(nets) => nets,
+        Err(error) => {
+            let why = format!("no network namespaces, or no nft, here: {error:#}");
+            report.skip("two controllers with a link over the network", &why);
+            return Ok(());
+        }
+    };
+    let programs = crate::programs(arguments)?;
+    // What this thread starts is where the hosts are.
+    thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            nets.enter("hosts")?;
+            let mut site = Site::new(programs.holdfast, nets)?;
+            with_site(report, arguments, &mut site)
+        });
+        running.join().map_err(|_| anyhow!("the group panicked"))?
+    })
+}
+
+fn with_site(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Result<()> {
+    let targets = [site.volume(1, 0)?, site.volume(2, 1)?];
+    report.check("what is written at one machine is read at the other", || across(&targets));
+    report.check("what hosts have set holds when the other machine takes over", || {
+        registered(site, &targets)
+    });
+    report.check("a write that the cut cable holds up is not done afterwards", || {
+        late_write(site, &targets)
+    });
+    under_load(report, arguments, site, &targets)?;
+    strangers::run(report, site, &targets)?;
+    report.check("both end in order, and nothing is wrong with the pool", || {
+        site.both()?;
+        site.stop(0)?;
+        site.stop(1)?;
+        site.inspect()?;
+        Ok(String::new())
+    });
+    Ok(())
+}
+
+fn under_load(
+    report: &mut Report,
+    arguments: &Arguments,
+    site: &Site,
+    targets: &[Target],
+) -> Result<()> {
+    let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
+    let mut random = Random::new(arguments.seed);
+    thread::scope(|scope| {
+        let pairs = hosts.iter().zip(targets).zip(arguments.seed..);
+        let working: Vec<_> = pairs
+            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
+            .collect();
+        for round in 1..=arguments.kill_rounds {
+            let after = Duration::from_millis(200 + random.below(500));
+            report.check(&format!("kill -KILL of the owner, {round}"), || {
+                thread::sleep(after);
+                killed(site, &hosts, true)
+            });
+            report.check(&format!("kill -KILL of the other one, {round}"), || {
+                killed(site, &hosts, false)
+            });
+            report.check(&format!("a switch, {round}"), || switched(site, &hosts));
+        }
+        cuts(report, site, &hosts);
+        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
+        for (number, worker) in (0..).zip(working) {
+            report.check(&format!("the host at ct{number}: not refused, every byte right"), || {
+                worker.join().map_err(|_| anyhow!("the host panicked"))?
+            });
+        }
+    });
+    Ok(())
+}
+
+/// The cable is cut and loses what it carries, and is slow.
+fn cuts(report: &mut Report, site: &Site, hosts: &[Host]) {
+    for (what, at) in [("to ct0", &[0][..]), ("to ct1", &[1]), ("in both directions", &[0, 1])] {
+        report.check(&format!("the cable cut {what}: the owner stays, hosts go on"), || {
+            cut(site, hosts, at)
+        });
+    }
+    report.check("a tenth of all packets lost in both directions: nothing breaks", || {
+        let before = site.both()?;
+        site.nets.lose(&[0, 1], 10)?;
+        let gone_on = go_on(hosts, || Ok(()));
+        let lost = site.nets.heal()?;
+        let told = gone_on?;
+        stays(site, &before)?;
+        Ok(format!("{lost} lost, {told}"))
+    });
+    match site.nets.delay() {
+        Ok(()) => report.check("a slow cable: nothing breaks", || {
+            let before = site.both()?;
+            let gone_on = go_on(hosts, || Ok(()));
+            site.nets.hurry()?;
+            let told = gone_on?;
+            stays(site, &before)?;
+            Ok(told)
+        }),
+        Err(_) => report.skip("a slow cable: nothing breaks", "the kernel has no netem"),
+    }
+}
+
+/// The same process still has the pool.
+fn stays(site: &Site, before: &[crate::pair::Found; 2]) -> Result<()> {
+    let after = site.both()?;
+    let [before, after] = [before, &after].map(|both| (both[0].name.clone(), both[0].pid));
+    ensure!(before == after, "{before:?} had the pool, and now {after:?} has");
+    Ok(())
+}
+
+fn killed(site: &Site, hosts: &[Host], is_owner: bool) -> Result<String> {
+    let [owner, other] = site.both()?;
+    let one = if is_owner { &owner } else { &other };
+    let told = go_on(hosts, || signal(one.pid, "KILL"))?;
+    let [now, _] = site.both()?;
+    ensure!(is_owner != (now.name == owner.name), "{} has the pool", now.name);
+    Ok(told)
+}
+
+fn switched(site: &Site, hosts: &[Host]) -> Result<String> {
+    let [before, _] = site.both()?;
+    let mut asked = None;
+    let told = go_on(hosts, || {
+        asked = Some(site.switch(before.number())?);
+        let begin = Instant::now();
+        while site.listed()?.is_none_or(|(number, _)| number == before.number()) {
+            ensure!(begin.elapsed() < READY, "{} has the pool still", before.name);
+        }
+        Ok(())
+    });
+    // It would wait for the new owner, which answers on the other machine.
+    asked.into_iter().for_each(process::end);
+    let told = told?;
+    let [after, _] = site.both()?;
+    ensure!(after.name != before.name, "{} has the pool again", before.name);
+    Ok(told)
+}
+
+/// The cable is cut for long. The host at the owner goes on meanwhile, the other one afterwards.
+fn cut(site: &Site, hosts: &[Host], at: &[usize]) -> Result<String> {
+    let before = site.both()?;
+    let number = before[0].number();
+    let own = std::slice::from_ref(&hosts[number]);
+    site.nets.lose(at, 100)?;
+    let meanwhile = go_on(own, || {
+        thread::sleep(CUT);
+        Ok(())
+    });
+    let alone = site.listed();
+    let lost = site.nets.heal()?;
+    let meanwhile = meanwhile.context("the host at the owner")?;
+    let (_, alone) = alone?.context("nobody has the pool")?;
+    ensure!(alone.len() == 1, "the other one is said to be there, over a cable that is cut");
+    let afterwards = go_on(hosts, || Ok(())).context("afterwards")?;
+    stays(site, &before)?;
+    Ok(format!("{lost} lost, at the owner {meanwhile}, then {afterwards}"))
+}
+
+/// The same volume at the portal of another target.
+fn at(target: &Target, portal: &Target) -> Target {
+    Target { portal: portal.portal.clone(), ..target.clone() }
+}
+
+fn connect(target: &Target) -> Result<Session> {
+    let mut session = Session::connect(&target.config())?;
+    past_attentions(|| session.read(0, 1, BLOCK))?;
+    Ok(session)
+}
+
+fn across(targets: &[Target]) -> Result<String> {
+    let [here, there] = [&targets[0], &at(&targets[0], &targets[1])];
+    let bytes = Random::new(7).bytes(4 << 20);
+    let blocks = bytes.len() as u32 / BLOCK;
+    for (from, to, lba) in [(here, there, 8), (there, here, 8 + u64::from(blocks))] {
+        connect(from)?.write(lba, bytes.clone(), BLOCK)?;
+        let found = connect(to)?.read(lba, blocks, BLOCK)?;
+        ensure!(found == bytes, "not what was written at {}", from.portal);
+    }
+    Ok(String::new())
+}
+
+/// Registers at both, has one of them hold, and takes the owner away: also while the cable is cut.
+/// When both are gone it is a power on.
+fn registered(site: &Site, targets: &[Target]) -> Result<String> {
+    let here = targets[0].clone();
+    let there = at(&here, &targets[1]);
+    let there = there.as_initiator(&target::second(&there.initiator));
+    let (mut holder, mut other) = (connect(&here)?, connect(&there)?);
+    for (session, key) in [(&mut holder, HOLDER), (&mut other, 7)] {
+        good(out(session, REGISTER_AND_IGNORE, 0, 0, key)?)?;
+    }
+    good(out(&mut holder, RESERVE, 0, HOLDER, 0)?)?;
+    let before = [read(&mut other, 3)?, read(&mut other, 1)?];
+    for is_cut in [false, true] {
+        let [owner, other] = site.both()?;
+        if is_cut {
+            site.nets.lose(&[0, 1], 100)?;
+            thread::sleep(LONG);
+        }
+        signal(owner.pid, "KILL")?;
+        let begin = Instant::now();
+        while site.listed()?.is_none_or(|(number, _)| number == owner.number()) {
+            ensure!(begin.elapsed() < READY, "nobody took over from {}", owner.name);
+        }
+        if is_cut {
+            site.nets.heal()?;
+        }
+        let taker = &targets[other.number()];
+        let mut session =
+            connect(&Target { initiator: there.initiator.clone(), ..at(&here, taker) })?;
+        let after = [read(&mut session, 3)?, read(&mut session, 1)?];
+        ensure!(before == after, "cut {is_cut}: {before:02x?}, then {after:02x?}");
+        site.both()?;
+    }
+    let [owner, other] = site.both()?;
+    let pids = [other.pid.to_string(), owner.pid.to_string()];
+    crate::command::run(5, "kill", &["-KILL", &pids[0], &pids[1]])?.good()?;
+    site.both()?;
+    let after = read(&mut connect(&here)?, 3)?;
+    ensure!(after == [0; 8], "still registered after a power on: {after:02x?}");
+    Ok(String::new())
+}
+
+/// A write of a host at the other one's portal is held up by the cut cable, and the host repeats
+/// elsewhere: what is there then stays.
+fn late_write(site: &Site, targets: &[Target]) -> Result<String> {
+    let [owner, other] = site.both()?;
+    let [here, there] = [&owner, &other].map(|it| at(&targets[0], &targets[it.number()]));
+    for to_owner in [false, true] {
+        let mut late = connect(&there)?;
+        let mut quick = connect(&here)?;
+        let to = if to_owner { owner.number() } else { other.number() };
+        site.nets.lose(&[to], 100)?;
+        late.submit(Cdb::write_16(0, 1), Data::Out(vec![1; BLOCK as usize]), 1)?;
+        late.flush();
+        thread::sleep(LONG);
+        let written = past_attentions(|| quick.write(0, vec![0xee; BLOCK as usize], BLOCK));
+        site.nets.heal()?;
+        written?;
+        let status = end_of(&mut late)?;
+        site.both()?;
+        // Whether it was done at once or never, it has not taken the place of what came later.
+        let found = connect(&here)?.read(0, 1, BLOCK)?;
+        ensure!(
+            found == [0xee; BLOCK as usize],
+            "to the owner {to_owner}: it ended with {status:?}"
+        );
+        ensure!(status.is_none(), "it was answered, {status:?}, over a cable that was cut");
+    }
+    Ok(String::new())
+}
+
+/// How the command that is under way ends; `None` if its connection is lost.
+fn end_of(session: &mut Session) -> Result<Option<Status>> {
+    let begin = Instant::now();
+    while begin.elapsed() < READY {
+        Poller::new().poll(&mut [session], 100);
+        if let Some(done) = session.next_completion() {
+            // What libiscsi says of commands whose connection is lost.
+            return Ok(Some(done.status).filter(|status| *status != Status::Cancelled));
+        }
+        if session.is_lost() {
+            return Ok(None);
+        }
+    }
+    Err(anyhow!("it was never answered, and its connection never lost"))
+}

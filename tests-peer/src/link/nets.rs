@@ -1,0 +1,169 @@
+//! Three machines as the kernel has them: network namespaces, joined by a network of hosts and a
+//! cable between the two controllers, which can be cut, and lose what it carries.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::command;
+
+/// Where hosts are, in the network of hosts.
+pub const HOSTS: &str = "10.77.0.254";
+
+/// The namespaces, until this is dropped.
+pub struct Nets {
+    names: Vec<String>,
+}
+
+impl Nets {
+    /// Makes them; an error says what this machine can't do.
+    pub fn new() -> Result<Self> {
+        let name = |part| format!("holdfast-{}-{part}", std::process::id());
+        let mut nets = Self { names: Vec::new() };
+        for part in ["hosts", "ct0", "ct1"] {
+            ip(&["netns", "add", &name(part)])?;
+            nets.names.push(name(part));
+            nets.inside(part, &["ip", "link", "set", "lo", "up"])?;
+        }
+        nets.inside("hosts", &["ip", "link", "add", "hosts", "type", "bridge"])?;
+        nets.inside("hosts", &["ip", "addr", "add", &format!("{HOSTS}/24"), "dev", "hosts"])?;
+        nets.inside("hosts", &["ip", "link", "set", "hosts", "up"])?;
+        for number in 0..2 {
+            let (part, end) = (part(number), format!("port{number}"));
+            let to = nets.name(part)?.to_owned();
+            let cable = ["type", "veth", "peer", "name", "eth1", "netns", &to];
+            nets.inside("hosts", &[&["ip", "link", "add", &end][..], &cable].concat())?;
+            nets.inside("hosts", &["ip", "link", "set", &end, "master", "hosts", "up"])?;
+        }
+        let to = nets.name("ct1")?.to_owned();
+        let cable = ["type", "veth", "peer", "name", "eth0", "netns", &to];
+        nets.inside("ct0", &[&["ip", "link", "add", "eth0"][..], &cable].concat())?;
+        for number in 0..2 {
+            for (device, address) in [("eth0", link(number)), ("eth1", host_side(number))] {
+                let of = ["ip", "addr", "add", &format!("{address}/24"), "dev", device];
+                nets.inside(part(number), &of)?;
+                nets.inside(part(number), &["ip", "link", "set", device, "up"])?;
+            }
+            // Whoever is in the network of hosts reaches the port of the link as well.
+            let route = [&link(number), "via", &host_side(number)];
+            nets.inside("hosts", &[&["ip", "route", "add"][..], &route].concat())?;
+        }
+        // What cuts the cable has to be there.
+        nets.inside("ct0", &["nft", "list", "ruleset"])?;
+        Ok(nets)
+    }
+
+    fn name(&self, part: &str) -> Result<&str> {
+        let named = self.names.iter().find(|name| name.ends_with(part));
+        named.map(String::as_str).with_context(|| format!("no namespace {part}"))
+    }
+
+    /// Has the calling thread, and what it starts, be in a namespace.
+    pub fn enter(&self, part: &str) -> Result<()> {
+        let file = File::open(Path::new("/run/netns").join(self.name(part)?))?;
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(())
+    }
+
+    /// A program in a namespace.
+    pub fn command(&self, part: &str, program: &Path) -> Result<Command> {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.name(part)?]).arg(program);
+        Ok(command)
+    }
+
+    /// Runs words in a namespace.
+    pub fn try_inside(&self, part: &str, words: &[&str]) -> Result<command::Finished> {
+        command::run(45, "ip", &[&["netns", "exec", self.name(part)?], words].concat())
+    }
+
+    /// The same, which must go well.
+    pub fn inside(&self, part: &str, words: &[&str]) -> Result<String> {
+        self.try_inside(part, words)?.good()
+    }
+
+    /// What comes over the cable to these controllers is lost: all of it, or so many of a hundred.
+    pub fn lose(&self, at: &[usize], percent: u32) -> Result<()> {
+        for number in at {
+            // Of 100 of a hundred nothing is drawn.
+            let drawn = match percent {
+                100 => String::new(),
+                some => format!("numgen random mod 100 < {some}"),
+            };
+            let rules = format!(
+                "add table inet cut; \
+                 add chain inet cut in {{ type filter hook input priority 0; }}; \
+                 add rule inet cut in iifname \"eth0\" {drawn} counter drop"
+            );
+            self.inside(part(*number), &["nft", &rules])?;
+        }
+        Ok(())
+    }
+
+    /// The cable is whole again. Returns how many packets were lost.
+    pub fn heal(&self) -> Result<u64> {
+        let mut lost = 0;
+        for number in 0..2 {
+            let listed = self.try_inside(part(number), &["nft", "list", "table", "inet", "cut"])?;
+            if listed.code != 0 {
+                continue;
+            }
+            let words: Vec<&str> = listed.text.split_whitespace().collect();
+            let counted = words.windows(2).find(|pair| pair[0] == "packets");
+            let counted = counted.and_then(|pair| pair[1].parse::<u64>().ok());
+            lost += counted.context("nft counts nothing")?;
+            self.inside(part(number), &["nft", "delete", "table", "inet", "cut"])?;
+        }
+        ensure!(lost > 0, "nothing was lost on the cable");
+        Ok(lost)
+    }
+
+    /// Delays what both send over the cable; an error where the kernel has no netem.
+    pub fn delay(&self) -> Result<()> {
+        let netem = ["root", "netem", "delay", "40ms", "15ms", "loss", "1%"];
+        (0..2).try_for_each(|number| {
+            let words = [&["tc", "qdisc", "add", "dev", "eth0"][..], &netem].concat();
+            self.inside(part(number), &words).map(drop)
+        })
+    }
+
+    /// What is sent goes at once again.
+    pub fn hurry(&self) -> Result<()> {
+        (0..2).try_for_each(|number| {
+            let words = ["tc", "qdisc", "del", "dev", "eth0", "root"];
+            self.inside(part(number), &words).map(drop)
+        })
+    }
+}
+
+impl Drop for Nets {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // There is nobody to tell.
+            let _ = ip(&["netns", "del", name]);
+        }
+    }
+}
+
+/// The namespace of a controller.
+pub fn part(number: usize) -> &'static str {
+    if number == 0 { "ct0" } else { "ct1" }
+}
+
+/// Its address in the network of hosts.
+pub fn host_side(number: usize) -> String {
+    format!("10.77.0.{}", number + 1)
+}
+
+/// Its address on the cable.
+pub fn link(number: usize) -> String {
+    format!("10.78.0.{}", number + 1)
+}
+
+fn ip(words: &[&str]) -> Result<String> {
+    command::run(20, "ip", words)?.good()
+}
