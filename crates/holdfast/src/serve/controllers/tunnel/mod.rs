@@ -23,7 +23,7 @@ mod session;
 mod tests;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -50,8 +50,10 @@ const GREETED_WITHIN: Duration = Duration::from_secs(3);
 /// How long what was sent last may take to leave an owner that ends.
 const DRAINED_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
-/// A connection that is silent is asked for a sign of life after this, and so often.
-const KEPT_ALIVE_AFTER: Duration = Duration::from_secs(1);
+/// A connection that is silent is asked for a sign of life after this, and so often: the owner has
+/// those of a machine that is gone no longer than that. (That it is gone is heard before.)
+const KEPT_ALIVE_AFTER: Duration = Duration::from_secs(5);
+const KEPT_ALIVE_EVERY: Duration = Duration::from_secs(1);
 const KEPT_ALIVE_TRIES: u32 = 3;
 /// Threads that move bytes.
 const CARRIERS_MAX: usize = 4;
@@ -108,7 +110,7 @@ impl Tunnel {
     /// returned comes to its end.
     pub(super) fn connect(&self) -> io::Result<UnixStream> {
         let tls = self.keys.dial(self.peer.ip()).map_err(io::Error::other)?;
-        let tcp = dial(self.listen.ip(), self.peer)?;
+        let tcp = dial(self.listen, self.peer)?;
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let until = Instant::now() + GREETED_WITHIN;
@@ -178,13 +180,14 @@ impl Trouble {
 }
 
 /// A socket that is about to be connected, from the address that the other one knows.
-fn dial(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+fn dial(mut from: SocketAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     prepare(&socket)?;
-    if !from.is_unspecified() && from.is_ipv4() == to.is_ipv4() {
-        rustix::net::bind(&socket, &SocketAddr::new(from, 0))?;
+    if !from.ip().is_unspecified() && from.is_ipv4() == to.is_ipv4() {
+        from.set_port(0);
+        rustix::net::bind(&socket, &from)?;
     }
     match rustix::net::connect(&socket, &to) {
         Ok(()) | Err(Errno::INPROGRESS) => {}
@@ -201,7 +204,7 @@ fn prepare(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_user_timeout(&socket, limit_ms)?;
     sockopt::set_socket_keepalive(&socket, true)?;
     sockopt::set_tcp_keepidle(&socket, KEPT_ALIVE_AFTER)?;
-    sockopt::set_tcp_keepintvl(&socket, KEPT_ALIVE_AFTER)?;
+    sockopt::set_tcp_keepintvl(&socket, KEPT_ALIVE_EVERY)?;
     sockopt::set_tcp_keepcnt(&socket, KEPT_ALIVE_TRIES)?;
     Ok(())
 }

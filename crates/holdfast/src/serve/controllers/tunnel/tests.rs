@@ -41,7 +41,10 @@ struct Owner {
 
 impl Owner {
     fn new() -> Self {
-        let (address, peer) = (free(HERE), free(THERE));
+        Self::at(free(HERE), free(THERE))
+    }
+
+    fn at(address: SocketAddr, peer: SocketAddr) -> Self {
         let tunnel = Tunnel::start(options(Controller::Ct0, address, peer, 7)).unwrap();
         let (sender, met) = channel();
         let meet = move |stream| drop(sender.send(stream));
@@ -128,6 +131,14 @@ fn all_bytes_arrive_in_order_in_both_directions() {
         assert!(moved(there, here, sent.clone(), piece) == sent, "in pieces of {piece}");
         assert!(back.join().unwrap() == expected, "back, in pieces of {piece}");
     }
+}
+
+#[test]
+fn both_can_have_addresses_of_ipv6() {
+    let free = || free(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST));
+    let owner = Owner::at(free(), free());
+    let (here, there) = owner.connected(&owner.other());
+    assert!(moved(here, there, bytes(100_000, 6), 5000) == bytes(100_000, 6));
 }
 
 #[test]
