@@ -137,7 +137,8 @@ fn all_bytes_arrive_in_order_in_both_directions() {
 fn both_can_have_addresses_of_ipv6() {
     let free = || free(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST));
     let owner = Owner::at(free(), free());
-    let (here, there) = owner.connected(&owner.other());
+    let other = owner.other();
+    let (here, there) = owner.connected(&other);
     assert!(moved(here, there, bytes(100_000, 6), 5000) == bytes(100_000, 6));
 }
 
@@ -241,7 +242,9 @@ fn a_client_without_a_key_gets_nothing() {
     stream.sock.set_read_timeout(Some(PATIENCE)).unwrap();
     let _ = stream.write_all(b"holdfast-link 1 control ct1 1 0.1.0\n");
     let error = stream.read(&mut [0; 1]).unwrap_err();
-    assert!(error.to_string().contains("fatal alert"), "{error}");
+    // It is told why, unless the end of its connection is there first.
+    let is_reset = error.kind() == io::ErrorKind::ConnectionReset;
+    assert!(is_reset || error.to_string().contains("fatal alert"), "{error}");
     assert!(owner.met.try_recv().is_err());
     drop(owner.connected(&owner.other()));
 }
