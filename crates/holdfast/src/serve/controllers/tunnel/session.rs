@@ -89,6 +89,8 @@ pub(super) struct Session {
     /// Whether the network has nothing more, and whether nothing more comes out of it.
     is_tcp_over: bool,
     is_in_over: bool,
+    /// Whether the local socket takes nothing more; it may still have something to say.
+    is_deaf: bool,
     /// The local socket is at its end: until when the other end may close the connection.
     closing: Option<Instant>,
     has_shut: bool,
@@ -105,6 +107,7 @@ impl Session {
             plain: Held::default(),
             is_tcp_over: false,
             is_in_over: false,
+            is_deaf: false,
             closing: None,
             has_shut: false,
         }
@@ -182,7 +185,7 @@ impl Session {
         if self.plain.is_empty() {
             return Ok(false);
         }
-        if self.closing.is_some() {
+        if self.closing.is_some() || self.is_deaf {
             self.plain.took(self.plain.left().len(), spare);
             return Ok(true);
         }
@@ -192,7 +195,7 @@ impl Session {
         match ready(self.local.socket.write(self.plain.left()), &mut self.local.is_writable) {
             Ok(Some(bytes)) => self.plain.took(bytes, spare),
             Ok(None) => return Ok(false),
-            Err(_) => self.close(),
+            Err(_) => self.is_deaf = true,
         }
         Ok(true)
     }
