@@ -233,7 +233,7 @@ impl Guard {
             let seen = named.device.registered()?;
             let key = seen.holder.or(seen.keys.first().copied()).unwrap_or_default();
             watch.note(0, seen, asked);
-            if let Some([takeable]) = watch.takeable().as_deref() {
+            if let Some([takeable]) = watch.takeable(true).as_deref() {
                 take(&*named.device, own, &takeable.silent)?;
                 break since_ms;
             }

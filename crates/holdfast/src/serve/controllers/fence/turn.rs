@@ -97,7 +97,9 @@ impl Turn {
         let all = (0..self.named.len()).map(|index| (index, Asked::Look));
         let mut unsupported = 0;
         let begun = Instant::now();
-        for (index, answer) in self.hands.ask(all, ANSWERS_WITHIN) {
+        let answers = self.hands.ask(all, ANSWERS_WITHIN);
+        let all_answer = answers.len() == self.named.len();
+        for (index, answer) in answers {
             match answer {
                 // What was seen was so when it was asked, at the latest.
                 Answer::Seen(Ok(seen)) => self.watch.note(index, seen, begun),
@@ -114,7 +116,7 @@ impl Turn {
                         without --fence";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
-        match self.watch.takeable() {
+        match self.watch.takeable(all_answer) {
             None => Ok(None),
             Some(takeable) => self.take(takeable),
         }

@@ -8,11 +8,15 @@ use std::time::{Duration, Instant};
 use sys::Registered;
 
 use super::key::Key;
-use super::{SILENCE, quorum};
+use super::{SIGN_INTERVAL, SILENCE, quorum};
 
 /// How long a pool that this controller itself has left in order is left to the other one, which
 /// may be waiting for it.
 const LEFT_FOR: Duration = Duration::from_secs(1);
+/// How long those that are enough wait for the rest. An owner gives its signs of life, and says
+/// that it leaves, at one device after the other, so that not all are silent at the same moment.
+/// One that is not taken then is missing, and the pool has lost redundancy for nothing.
+const REST_WITHIN: Duration = SIGN_INTERVAL.saturating_mul(2);
 
 /// What is known of a device.
 #[derive(Clone, Debug)]
@@ -64,23 +68,40 @@ impl Watch {
         self.seen[index] = None;
     }
 
-    /// The devices that may be taken, if these are enough.
-    pub(super) fn takeable(&self) -> Option<Vec<Takeable>> {
-        let may_be = |(index, seen): (usize, &Option<Seen>)| {
-            let seen = seen.as_ref()?;
-            let Registered { keys, holder } = &seen.registered;
-            let mut silent = keys.clone();
-            silent.extend(holder.filter(|holder| !keys.contains(holder)));
-            let unchanged_for = seen.last.duration_since(seen.since);
-            let was_left = silent.iter().all(|raw| Key::has_left(*raw));
-            let by_itself =
-                self.own.is_some_and(|own| silent.iter().any(|raw| own.is_same_controller(*raw)));
-            let is_silent =
-                unchanged_for >= SILENCE || was_left && (!by_itself || unchanged_for >= LEFT_FOR);
-            is_silent.then_some(Takeable { index, silent })
+    /// The devices that may be taken, if these are enough, and the others are still somebody's.
+    /// `all_answer`: whether each device that is there has said what it is.
+    pub(super) fn takeable(&self, all_answer: bool) -> Option<Vec<Takeable>> {
+        let all = self.seen.iter().enumerate();
+        let there: Vec<_> = all.filter_map(|(at, seen)| Some((at, seen.as_ref()?))).collect();
+        let now = there.iter().map(|(_, seen)| seen.last).max()?;
+        let (mut found, mut since) = (Vec::new(), Vec::new());
+        for (index, seen) in &there {
+            let (silent, silent_at) = self.silent_at(seen);
+            if silent_at <= seen.last {
+                found.push(Takeable { index: *index, silent });
+                since.push(silent_at);
+            }
+        }
+        since.sort_unstable();
+        let enough_at = *since.get(quorum(self.devices) - 1)?;
+        let are_all = all_answer && found.len() == there.len();
+        (are_all || now >= enough_at + REST_WITHIN).then_some(found)
+    }
+
+    /// All keys of a device, and when they count as silent if they don't change.
+    fn silent_at(&self, seen: &Seen) -> (Vec<u64>, Instant) {
+        let Registered { keys, holder } = &seen.registered;
+        let mut silent = keys.clone();
+        silent.extend(holder.filter(|holder| !keys.contains(holder)));
+        let was_left = silent.iter().all(|raw| Key::has_left(*raw));
+        let by_itself =
+            self.own.is_some_and(|own| silent.iter().any(|raw| own.is_same_controller(*raw)));
+        let after = match (was_left, by_itself) {
+            (false, _) => SILENCE,
+            (true, true) => LEFT_FOR,
+            (true, false) => Duration::ZERO,
         };
-        let found: Vec<Takeable> = self.seen.iter().enumerate().filter_map(may_be).collect();
-        (found.len() >= quorum(self.devices)).then_some(found)
+        (silent, seen.since + after)
     }
 }
 
@@ -96,7 +117,7 @@ mod tests {
     }
 
     fn indexes(watch: &Watch) -> Option<Vec<usize>> {
-        Some(watch.takeable()?.into_iter().map(|it| it.index).collect())
+        Some(watch.takeable(true)?.into_iter().map(|it| it.index).collect())
     }
 
     #[test]
@@ -105,7 +126,7 @@ mod tests {
         watch.note(0, Registered::default(), now);
         assert_eq!(indexes(&watch), None, "one of three");
         watch.note(2, Registered::default(), now);
-        assert_eq!(indexes(&watch), Some(vec![0, 2]));
+        assert_eq!(indexes(&watch), Some(vec![0, 2]), "all that are there");
         let begin = now;
         while now - begin < SILENCE {
             for index in 0..3 {
@@ -117,7 +138,47 @@ mod tests {
         for index in 0..3 {
             watch.note(index, key(7), now);
         }
-        assert_eq!(watch.takeable().unwrap()[1], Takeable { index: 1, silent: vec![7] });
+        assert_eq!(watch.takeable(true).unwrap()[1], Takeable { index: 1, silent: vec![7] });
+    }
+
+    /// It was taken without the third one, which was missing from then on, though it was well.
+    #[test]
+    fn those_that_are_enough_wait_for_the_rest_as_long_as_that_may_take() {
+        let (mut watch, begin) = (Watch::new(3, 3), Instant::now());
+        let at = |ms| begin + Duration::from_millis(ms);
+        for index in 0..3 {
+            watch.note(index, key(7), at(0));
+        }
+        // The last sign of life, which came at one device later than at the others.
+        watch.note(2, key(8), at(250));
+        let mut see = |ms, last| {
+            for (index, raw) in [7, 7, last].into_iter().enumerate() {
+                watch.note(index, key(raw), at(ms));
+            }
+            indexes(&watch)
+        };
+        assert_eq!((see(2750, 8), see(3000, 8)), (None, None));
+        assert_eq!(see(3250, 8), Some(vec![0, 1, 2]));
+        // Somebody is alive there: then it goes without.
+        assert_eq!((see(3500, 9), see(3750, 9)), (None, None));
+        assert_eq!(see(4000, 9), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn what_does_not_answer_is_not_waited_for() {
+        let (mut watch, begin) = (Watch::new(3, 3), Instant::now());
+        for (index, at) in [(0, SILENCE), (1, SILENCE), (2, STEP)] {
+            watch.note(index, key(7), begin);
+            watch.note(index, key(7), begin + at);
+        }
+        assert_eq!(indexes(&watch), None, "it may be slow");
+        watch.forget(2);
+        assert_eq!(indexes(&watch), Some(vec![0, 1]));
+        assert_eq!(watch.takeable(false), None, "it may be slow from the beginning");
+        for index in [0, 1] {
+            watch.note(index, key(7), begin + SILENCE + REST_WITHIN);
+        }
+        assert!(watch.takeable(false).is_some());
     }
 
     #[test]
@@ -154,12 +215,12 @@ mod tests {
         for (watcher, waits) in [(Controller::Ct0, true), (Controller::Ct1, false)] {
             let mut watch = Watch::new(1, 1).polite(Key::new(watcher, 7));
             watch.note(0, key(own.left().raw()), begin);
-            assert_eq!(watch.takeable().is_none(), waits);
+            assert_eq!(watch.takeable(true).is_none(), waits);
             watch.note(0, key(own.left().raw()), later);
-            assert!(watch.takeable().is_some(), "there is nobody else");
+            assert!(watch.takeable(true).is_some(), "there is nobody else");
         }
         let mut watch = Watch::new(1, 1).polite(own);
         watch.note(0, Registered::default(), begin);
-        assert!(watch.takeable().is_some(), "it was nobody's");
+        assert!(watch.takeable(true).is_some(), "it was nobody's");
     }
 }
