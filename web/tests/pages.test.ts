@@ -115,6 +115,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["audit", "/audit", "admin"],
   ["settings", "/settings/array", "Company identifier of NAA names"],
   ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
+  ["settings-network", "/settings/network", "Domain of names without a dot"],
   ["settings-users", "/settings/users", "laptop"],
   ["settings-about", "/settings/about", "iSCSI name"],
 ];

@@ -43,6 +43,28 @@ test("the array is named, its delay and thresholds are set, offloads switched", 
   await desk.page.locator(".brand", { hasText: "vault" }).waitFor();
 });
 
+test("name servers are set and cleared", async () => {
+  await desk.section("Network");
+  await desk.perform("Name servers", "Change", async (dialog) => {
+    await dialog.getByLabel("Addresses of name servers").fill("192.0.2.53, 192.0.2.54:5353");
+    await dialog.getByLabel("Domain").fill("example.com");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast array set --name-servers 192.0.2.53,192.0.2.54:5353 --domain example.com",
+    ]);
+  });
+  await desk.page.getByText("192.0.2.53, 192.0.2.54:5353", { exact: true }).waitFor();
+  expect(await settings()).toMatchObject({
+    name_servers: ["192.0.2.53", "192.0.2.54:5353"],
+    domain: "example.com",
+  });
+  await desk.perform("Name servers", "Change", async (dialog) => {
+    await dialog.getByLabel("Addresses of name servers").fill("");
+    await dialog.getByLabel("Domain").fill("");
+    expect(await linesOf(dialog)).toEqual(["holdfast array set --name-servers none --domain none"]);
+  });
+  await desk.page.getByText("None: the system looks names up", { exact: true }).waitFor();
+});
+
 test("users and tokens come and go; a role sees only what it may do", async () => {
   await desk.section("Users and tokens");
   await desk.perform("New user", "Make user", async (dialog) => {
@@ -88,6 +110,7 @@ test("each section of the settings has an address", async () => {
   await desk.page.waitForURL("**/settings/array");
   for (const [address, card] of [
     ["offloads", "Offloads of all volumes"],
+    ["network", "Network"],
     ["users", "API tokens"],
     ["about", "About"],
     ["array", "Array"],

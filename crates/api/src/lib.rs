@@ -32,6 +32,7 @@ mod optimize;
 mod page;
 pub mod rest;
 mod sessions;
+mod settings;
 mod snapshots;
 mod space;
 mod system;
@@ -96,6 +97,7 @@ pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
 pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
 pub use sessions::{HostSession, HostSessions, SessionTerms};
+pub use settings::{ArraySettings, ArraySettingsChange};
 pub use snapshots::{
     Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
 };

@@ -1,6 +1,5 @@
 //! The array itself: version, status, pool, settings, counters.
 
-use array::{CompanyId, HostName, InitiatorName, SettingsChange, SpaceThresholds};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
@@ -150,16 +149,7 @@ pub(crate) async fn change_settings(
 ) -> Result<Json<ArraySettings>, ApiError> {
     let Json(asked) = body?;
     blocking(interface, move |interface| {
-        let change = SettingsChange {
-            name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
-            target_name: asked.target_name.map(|name| InitiatorName::new(&name)).transpose()?,
-            company_id: asked.company_id.map(|id| CompanyId::parse(&id)).transpose()?,
-            offloads: asked.offloads.switches(),
-            space_thresholds: asked.space_thresholds.map(SpaceThresholds::new).transpose()?,
-            eradication_delay_s: asked.eradication_delay_s,
-            chap_required: asked.chap_required,
-        };
-        Ok(Json(interface.array.change_settings(change)?.into()))
+        Ok(Json(interface.array.change_settings(asked.change()?)?.into()))
     })
     .await
 }

@@ -84,6 +84,7 @@ pub use store::{OptimizeStatus, PoolStatus, Repair, ScrubStatus, WrittenBytes};
 pub use tables::host_states::REGISTRATIONS_MAX;
 pub use values::chap::{Chap, ChapChange, ChapUser, Secret};
 pub use values::container::ContainerName;
+pub use values::dns::{Dns, DnsChange, NAME_SERVERS_MAX, NameServer};
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{

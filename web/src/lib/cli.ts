@@ -200,6 +200,15 @@ export const array = {
   thresholds: (percents: number[]) =>
     line("array", "set", "--space-thresholds", percents.length > 0 ? percents.join(",") : "none"),
   offloads: (change: OffloadChange) => line("array", "set", ...offloads(change)),
+  dns: (servers: string[], domain: string) =>
+    line(
+      "array",
+      "set",
+      "--name-servers",
+      servers.length > 0 ? servers.join(",") : "none",
+      "--domain",
+      domain === "" ? "none" : domain,
+    ),
   chapRequired: (on: boolean) => line("array", "set", "--chap-required", on ? "on" : "off"),
 };
 

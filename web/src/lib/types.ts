@@ -299,6 +299,8 @@ export interface ArraySettings {
   space_thresholds: number[];
   eradication_delay_s: number;
   chap_required: boolean;
+  name_servers: string[];
+  domain: string;
 }
 
 export type Role = "array_admin" | "storage_admin" | "readonly";

@@ -20,12 +20,14 @@ import {
   RenameArray,
 } from "../tasks/settings";
 import { to } from "../routes";
+import { NetworkCard } from "./network";
 import { UsersCard } from "./users";
 
 /** The sections, by the second part of their address. */
 const SECTIONS = [
   ["array", "Array"],
   ["offloads", "Offloads"],
+  ["network", "Network"],
   ["users", "Users and tokens"],
   ["about", "About"],
 ] as const;
@@ -59,17 +61,21 @@ function Section({ section }: { section: string }) {
       return <About />;
     case "array":
     case "offloads":
+    case "network":
       return (
         <Loaded query={settings} what="settings">
-          {(found) =>
-            section === "array" ? <ArrayCard settings={found} /> : <OffloadCard settings={found} />
-          }
+          {(found) => {
+            const Shown = CARDS[section];
+            return <Shown settings={found} />;
+          }}
         </Loaded>
       );
     default:
       return <Notice>There is no such section.</Notice>;
   }
 }
+
+const CARDS = { array: ArrayCard, offloads: OffloadCard, network: NetworkCard } as const;
 
 function ArrayCard({ settings }: { settings: ArraySettings }) {
   const { role } = useSession();

@@ -25,11 +25,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("array", &["block", "format", "store"]),
     ("front", &["array", "block", "format", "iscsi", "scsi", "segments", "store", "target"]),
     ("history", &[]),
+    ("network", &["array"]),
     ("trust", &[]),
     ("api", &["array", "block", "history"]),
     (
         "management",
-        &["api", "array", "block", "front", "history", "segments", "store", "sys", "trust"],
+        &[
+            "api", "array", "block", "front", "history", "network", "segments", "store", "sys",
+            "trust",
+        ],
     ),
     (
         "holdfast",
@@ -41,6 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "front",
             "iscsi",
             "management",
+            "network",
             "scsi",
             "segments",
             "store",

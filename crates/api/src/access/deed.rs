@@ -18,13 +18,16 @@ use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
-const NAMING: [&str; 18] = [
+const NAMING: [&str; 21] = [
     "add",
+    "domain",
     "group",
     "host",
     "iqns",
     "lun",
     "name",
+    "name_servers",
+    "nameservers",
     "new_name",
     "place",
     "relay_host",

@@ -37,7 +37,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("directory-services", "Directory services", true),
     ("directory-services/roles", "Directory services", true),
     ("directory-snapshots", "Directory snapshots", true),
-    ("dns", "DNS settings", true),
     ("file-systems", "File systems", true),
     ("fleets", "Fleets of arrays", true),
     ("fleets/members", "Fleets of arrays", true),

@@ -46,6 +46,7 @@ mod arrays;
 mod audits;
 mod connections;
 mod containers;
+mod dns;
 pub mod filter;
 mod hardware;
 mod host_groups;
@@ -205,11 +206,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .merge(lists::routes())
 }
 
-/// The routes of receivers of alerts.
+/// The routes of receivers of alerts, and of how their names are looked up.
 fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
     use {alert_watchers as watchers, syslog_servers as servers};
     OpenApiRouter::new()
         .routes(routes!(smtp::list, smtp::change))
+        .routes(routes!(dns::list, dns::create, dns::change, dns::delete))
         .routes(routes!(watchers::list, watchers::create, watchers::change, watchers::delete))
         .routes(routes!(watchers::try_out))
         .routes(routes!(servers::list, servers::create, servers::change, servers::delete))

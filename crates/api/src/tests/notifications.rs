@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn items(page: &Value) -> &Vec<Value> {
+pub(super) fn items(page: &Value) -> &Vec<Value> {
     page["items"].as_array().unwrap_or_else(|| panic!("{page}"))
 }
 
-fn why(refused: &Value) -> &str {
+pub(super) fn why(refused: &Value) -> &str {
     refused["errors"][0]["message"].as_str().unwrap()
 }
 

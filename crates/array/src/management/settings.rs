@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::error::Error;
 use crate::objects::settings::{Settings, SettingsChange, check_delay};
 use crate::record;
+use crate::values::dns::Dns;
 
 impl Array {
     /// The settings.
@@ -23,15 +24,20 @@ impl Array {
         self.read().settings().name.to_string()
     }
 
+    /// How names are looked up: [`Settings::dns`].
+    pub fn dns(&self) -> Dns {
+        self.read().settings().dns.clone()
+    }
+
     /// Changes settings; durable when it returns. If nothing changes, nothing is written.
     ///
     /// # Errors
-    /// `invalid_delay`, and those of the store.
+    /// `invalid_delay`, `invalid_dns`, and those of the store.
     pub fn change_settings(&self, change: SettingsChange) -> Result<Settings, Error> {
         change.eradication_delay_s.map_or(Ok(()), check_delay)?;
         self.change(
             |state| {
-                let settings = state.settings().clone().with(change);
+                let settings = state.settings().clone().with(change)?;
                 let mut change = Change::default();
                 if settings != *state.settings() {
                     change

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use block::{Offload, Offloads};
 
 use crate::error::Error;
+use crate::values::dns::{Dns, DnsChange};
 use crate::values::identity::CompanyId;
 use crate::values::name::{HostName, InitiatorName};
 use crate::values::space::SpaceThresholds;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub eradication_delay_s: u64,
     /// Whether hosts without CHAP are refused, from their next login on.
     pub chap_required: bool,
+    /// How names of others are looked up.
+    pub dns: Dns,
 }
 
 /// A change to the settings; `None` leaves a setting as it is.
@@ -51,6 +54,8 @@ pub struct SettingsChange {
     pub eradication_delay_s: Option<u64>,
     /// See [`Settings::chap_required`].
     pub chap_required: Option<bool>,
+    /// See [`Settings::dns`].
+    pub dns: DnsChange,
 }
 
 impl Settings {
@@ -66,11 +71,12 @@ impl Settings {
             space_thresholds: SpaceThresholds::default(),
             eradication_delay_s: DELAY_DEFAULT_S,
             chap_required: false,
+            dns: Dns::default(),
         })
     }
 
     /// The settings after a change.
-    pub(crate) fn with(mut self, change: SettingsChange) -> Self {
+    pub(crate) fn with(mut self, change: SettingsChange) -> Result<Self, Error> {
         self.name = change.name.unwrap_or(self.name);
         self.target_name = change.target_name.unwrap_or(self.target_name);
         self.company_id = change.company_id.unwrap_or(self.company_id);
@@ -78,7 +84,8 @@ impl Settings {
         self.space_thresholds = change.space_thresholds.unwrap_or(self.space_thresholds);
         self.eradication_delay_s = change.eradication_delay_s.unwrap_or(self.eradication_delay_s);
         self.chap_required = change.chap_required.unwrap_or(self.chap_required);
-        self
+        self.dns = self.dns.changed(change.dns)?;
+        Ok(self)
     }
 }
 

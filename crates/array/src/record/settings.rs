@@ -6,6 +6,7 @@ use super::row::{VERSION, encode};
 use super::volumes::{decode_off, off};
 use crate::error::Error;
 use crate::objects::settings::{DELAY_DEFAULT_S, Settings};
+use crate::values::dns::{Dns, NameServer};
 use crate::values::identity::CompanyId;
 use crate::values::name::{HostName, InitiatorName};
 use crate::values::space::SpaceThresholds;
@@ -28,6 +29,12 @@ pub(super) struct SettingsRow {
     /// Absent in records from before this could be set: then it is off.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     chap_required: bool,
+    /// Absent where none is set, and in records from before they could be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    name_servers: Vec<String>,
+    /// As the name servers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    domain: String,
 }
 
 pub(crate) fn settings_key() -> Vec<u8> {
@@ -44,10 +51,14 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         space_thresholds: Some(settings.space_thresholds.percents().to_vec()),
         eradication_delay_s: Some(settings.eradication_delay_s),
         chap_required: settings.chap_required,
+        name_servers: settings.dns.servers().iter().map(ToString::to_string).collect(),
+        domain: settings.dns.domain().to_owned(),
     })
 }
 
 pub(super) fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Settings, Error> {
+    let servers = row.name_servers.iter().map(|server| NameServer::new(server));
+    let servers = servers.collect::<Result<Vec<_>, _>>()?;
     Ok(Settings {
         name: HostName::of_array(&row.name)?,
         target_name: InitiatorName::new(&row.target_name)?,
@@ -59,5 +70,6 @@ pub(super) fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Settings,
         },
         eradication_delay_s: row.eradication_delay_s.unwrap_or(DELAY_DEFAULT_S),
         chap_required: row.chap_required,
+        dns: Dns::new(servers, row.domain.clone())?,
     })
 }

@@ -139,3 +139,26 @@ fn thresholds_are_checked_ordered_and_kept() {
     let array = Array::open(store, false).unwrap();
     assert!(array.settings().space_thresholds.percents().is_empty());
 }
+
+#[test]
+fn name_servers_are_kept_and_older_records_have_none() {
+    let (store, array) = new_array();
+    assert_eq!(array.dns(), Dns::default());
+    let server = NameServer::new("192.0.2.1:5353").unwrap();
+    let set = |servers: Option<Vec<NameServer>>, domain: Option<&str>| {
+        let dns = DnsChange { servers, domain: domain.map(str::to_owned) };
+        array.change_settings(SettingsChange { dns, ..SettingsChange::default() })
+    };
+    assert_eq!(set(None, Some("example.com")).unwrap_err().code(), "invalid_dns");
+    let made = set(Some(vec![server.clone()]), Some("example.com")).unwrap();
+    assert_eq!((made.dns.servers(), made.dns.domain()), (&[server][..], "example.com"));
+    let again = Array::open(store.clone(), false).unwrap();
+    assert_eq!(again.dns(), made.dns);
+    set(Some(Vec::new()), Some("")).unwrap();
+    let stored = store.kept.lock().0[b"s".as_slice()].clone();
+    assert!(
+        !String::from_utf8(stored).unwrap().contains("domain"),
+        "as an older version writes it"
+    );
+    assert_eq!(Array::open(store, false).unwrap().dns(), Dns::default());
+}

@@ -4,6 +4,7 @@
 
 pub mod chap;
 pub mod container;
+pub(crate) mod dns;
 pub mod identity;
 pub mod limits;
 pub mod name;

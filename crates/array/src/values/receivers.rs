@@ -19,7 +19,7 @@ const ADDRESS_CHARS_MAX: usize = 254;
 const LOCAL_MARKS: &str = "!#$%&'*+/=?^_`{|}~-.";
 
 /// Whether a text is the name of a domain, or an address of IPv4.
-fn is_domain(text: &str) -> bool {
+pub(crate) fn is_domain(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=LABEL_CHARS_MAX).contains(&label.len())
             && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')

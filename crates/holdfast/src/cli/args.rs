@@ -23,7 +23,7 @@ use super::listing::Listing;
 
 pub use access::{AuditArgs, TokenVerb, UserVerb};
 pub use alert::AlertVerb;
-pub use array::{ArrayVerb, Thresholds};
+pub use array::{ArrayVerb, Listed, Thresholds};
 pub use common::Common;
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use lab::LabVerb;

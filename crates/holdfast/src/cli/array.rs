@@ -2,7 +2,7 @@
 
 use api::{ArraySettings, ArraySettingsChange};
 
-use super::args::{ArrayVerb, Common, Thresholds};
+use super::args::{ArrayVerb, Common, Listed, Thresholds};
 use super::client::Client;
 use super::failure::Failure;
 use super::interval;
@@ -16,13 +16,25 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {
         ArrayVerb::Show => client.get(PATH)?,
-        ArrayVerb::Set { offload, space_thresholds, name, eradication_delay, chap_required } => {
+        ArrayVerb::Set {
+            offload,
+            space_thresholds,
+            name,
+            eradication_delay,
+            chap_required,
+            name_servers,
+            domain,
+        } => {
             let change = ArraySettingsChange {
                 name: name.clone(),
                 offloads: offload::change(offload),
                 space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
                 eradication_delay_s: eradication_delay.map(|delay| delay.as_secs()),
                 chap_required: *chap_required,
+                name_servers: name_servers.clone().map(|Listed(servers)| servers),
+                domain: domain
+                    .clone()
+                    .map(|name| if name == "none" { String::new() } else { name }),
                 ..ArraySettingsChange::default()
             };
             client.patch(PATH, &change)?
@@ -39,6 +51,11 @@ fn text(settings: &ArraySettings) -> String {
         ("Offloads", offload::text(&settings.offloads)),
         ("Space thresholds", thresholds(&settings.space_thresholds)),
         ("Eradication delay", interval::text(settings.eradication_delay_s)),
+        ("Name servers", named(&settings.name_servers)),
+        (
+            "Domain",
+            if settings.domain.is_empty() { "none".into() } else { settings.domain.clone() },
+        ),
         ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }
@@ -46,4 +63,8 @@ fn text(settings: &ArraySettings) -> String {
 fn thresholds(percents: &[u8]) -> String {
     let each: Vec<String> = percents.iter().map(|percent| format!("{percent}%")).collect();
     if each.is_empty() { "none".into() } else { each.join(", ") }
+}
+
+fn named(servers: &[String]) -> String {
+    if servers.is_empty() { "none: the system's".into() } else { servers.join(", ") }
 }

@@ -14,6 +14,7 @@ use management::history::Sampler;
 use management::http::{Bound, Server};
 use management::notify::Notifier;
 use management::{health, web};
+use network::Names;
 use serde_json::json;
 use sys::attendant::Attendant;
 use sys::wall::now_ms;
@@ -247,8 +248,10 @@ impl Manager<'_> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
         let array = self.opened.array.clone();
+        let names = Names::of(array.clone());
         let source = Box::new(move || array.notifications());
-        let notifier = Arc::new(Notifier::start(destinations, source).map_err(failed)?);
+        let notifier = Notifier::start(destinations, source, names).map_err(failed)?;
+        let notifier = Arc::new(notifier);
         let credentials = self.credentials();
         let certificate = move || {
             let credentials = credentials.as_ref()?;

@@ -16,6 +16,7 @@ mod devices;
 mod first;
 mod lab;
 mod log;
+mod network;
 mod objects;
 mod operations;
 mod salvage;

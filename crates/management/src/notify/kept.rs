@@ -9,6 +9,7 @@ use array::{
     Encryption, MailAddress, Notifications, Relay, Severity, SyslogProtocol, SyslogServer,
 };
 use lettre::address::Address;
+use network::Names;
 use parking_lot::Mutex;
 
 use super::{
@@ -54,10 +55,10 @@ impl Receiver {
 }
 
 impl Sender for Receiver {
-    fn send(&self, event: &Event) -> Result<(), String> {
+    fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
         match self {
-            Self::Watcher(relay, address) => mail(relay, address, &event.array)?.send(event),
-            Self::Server(server) => syslog(server)?.send(event),
+            Self::Watcher(relay, address) => mail(relay, address, &event.array)?.send(event, names),
+            Self::Server(server) => syslog(server)?.send(event, names),
         }
     }
 }
@@ -103,6 +104,7 @@ fn syslog(server: &SyslogServer) -> Result<Syslog, String> {
 /// The destinations of the pool, each with its thread.
 pub(super) struct Kept {
     source: Source,
+    names: Arc<Names>,
     pause: Duration,
     state: Mutex<Started>,
 }
@@ -116,15 +118,15 @@ struct Started {
 }
 
 impl Kept {
-    pub(super) fn new(source: Source, pause: Duration) -> Self {
-        Self { source, pause, state: Mutex::default() }
+    pub(super) fn new(source: Source, names: Arc<Names>, pause: Duration) -> Self {
+        Self { source, names, pause, state: Mutex::default() }
     }
 
     /// Those that the pool names now.
     pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
         let (named, mut state) = ((self.source)(), self.state.lock());
         if !state.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &named)) {
-            let is_whole = state.follow(&named, self.pause);
+            let is_whole = state.follow(&named, &self.names, self.pause);
             state.of = is_whole.then_some(named);
         }
         state.all()
@@ -142,7 +144,7 @@ impl Started {
     }
 
     /// Starts, changes and stops threads. Returns whether all could be started.
-    fn follow(&mut self, named: &Notifications, pause: Duration) -> bool {
+    fn follow(&mut self, named: &Notifications, names: &Arc<Names>, pause: Duration) -> bool {
         let mut old = std::mem::take(&mut self.workers);
         let mut is_whole = true;
         for receiver in Receiver::all(named) {
@@ -155,7 +157,7 @@ impl Started {
                     }
                     worker
                 }
-                None => match Worker::start(receiver.destination(), pause) {
+                None => match Worker::start(receiver.destination(), names, pause) {
                     Ok(worker) => worker,
                     Err(error) => {
                         tracing::error!("notifications to {name} can't be sent: {error}");

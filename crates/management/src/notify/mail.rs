@@ -5,6 +5,8 @@ use lettre::message::{Mailbox, header};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport};
+use network::Names;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::tls::authorities;
@@ -44,7 +46,7 @@ pub struct Mail {
 }
 
 impl Sender for Mail {
-    fn send(&self, event: &Event) -> Result<(), String> {
+    fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
         let told = |error: &dyn std::error::Error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("{}:{}: {error}{cause}", self.host, self.port)
@@ -52,20 +54,29 @@ impl Sender for Mail {
         // The date of a mail, and certificates, are by the clock.
         super::must_be_dated()?;
         let message = self.message(event).map_err(|error| told(&error))?;
-        let transport = self.transport().map_err(|error| told(&*error))?;
-        transport.send(&message).map(drop).map_err(|error| told(&error))
+        let mut last = "it has no address".to_owned();
+        for address in names.addresses(&self.host, self.port).map_err(|error| told(&error))? {
+            let transport = self.transport(address).map_err(|error| told(&*error))?;
+            match transport.send(&message) {
+                Ok(_) => return Ok(()),
+                // Who answers has decided.
+                Err(error) if error.status().is_some() => return Err(told(&error)),
+                Err(error) => last = told(&error),
+            }
+        }
+        Err(last)
     }
 }
 
 impl Mail {
-    fn transport(&self) -> Result<SmtpTransport, Box<dyn std::error::Error>> {
+    fn transport(&self, address: SocketAddr) -> Result<SmtpTransport, Box<dyn std::error::Error>> {
         let tls = match self.security {
             MailSecurity::None => Tls::None,
             MailSecurity::StartTls => Tls::Required(self.tls()?),
             MailSecurity::Tls => Tls::Wrapper(self.tls()?),
         };
-        let mut builder = SmtpTransport::builder_dangerous(&self.host)
-            .port(self.port)
+        let mut builder = SmtpTransport::builder_dangerous(address.ip().to_string())
+            .port(address.port())
             .timeout(Some(SEND_TIMEOUT))
             .tls(tls);
         if let Some((user, password)) = &self.credentials {

@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use array::Severity;
+use array::{Dns, Severity};
+use network::Names;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use event::{Event, News};
@@ -51,11 +52,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A way to tell somebody. Waits, for [`SEND_TIMEOUT`] or little more.
 pub trait Sender: Send + Sync {
-    /// Sends an event.
+    /// Sends an event, and looks names up by `names`.
     ///
     /// # Errors
     /// Why not, on one line.
-    fn send(&self, event: &Event) -> Result<(), String>;
+    fn send(&self, event: &Event, names: &Names) -> Result<(), String>;
 }
 
 /// An error while the clock says no time that mail and TLS can be had at.
@@ -103,15 +104,21 @@ struct State {
 /// A destination with its queue, which a thread works off.
 struct Worker {
     destination: RwLock<Arc<Destination>>,
+    names: Arc<Names>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Worker {
     /// Starts the thread.
-    fn start(destination: Destination, pause: Duration) -> io::Result<Arc<Self>> {
+    fn start(
+        destination: Destination,
+        names: &Arc<Names>,
+        pause: Duration,
+    ) -> io::Result<Arc<Self>> {
         let worker = Arc::new(Self {
             destination: RwLock::new(Arc::new(destination)),
+            names: names.clone(),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -128,6 +135,11 @@ impl Worker {
     /// From now on, what waits and what comes is sent there, and that at once.
     fn renew(&self, destination: Destination) {
         *self.destination.write() = Arc::new(destination);
+        self.hurry();
+    }
+
+    /// What waits is tried at once.
+    fn hurry(&self) {
         self.state.lock().is_renewed = true;
         self.changed.notify_all();
     }
@@ -161,6 +173,9 @@ impl Worker {
 pub struct Notifier {
     fixed: Vec<Arc<Worker>>,
     kept: Kept,
+    names: Arc<Names>,
+    /// How names were looked up at the last look.
+    dns: Mutex<Dns>,
 }
 
 impl Notifier {
@@ -168,22 +183,39 @@ impl Notifier {
     ///
     /// # Errors
     /// Where a thread can't be had.
-    pub fn start(destinations: Vec<Destination>, source: Source) -> io::Result<Self> {
-        Self::with_pause(destinations, source, PAUSE_MIN)
+    pub fn start(
+        destinations: Vec<Destination>,
+        source: Source,
+        names: Arc<Names>,
+    ) -> io::Result<Self> {
+        Self::with_pause(destinations, source, names, PAUSE_MIN)
     }
 
     fn with_pause(
         destinations: Vec<Destination>,
         source: Source,
+        names: Arc<Names>,
         pause: Duration,
     ) -> io::Result<Self> {
-        let fixed = destinations.into_iter().map(|it| Worker::start(it, pause));
-        Ok(Self { fixed: fixed.collect::<io::Result<_>>()?, kept: Kept::new(source, pause) })
+        let fixed = destinations.into_iter().map(|it| Worker::start(it, &names, pause));
+        Ok(Self {
+            fixed: fixed.collect::<io::Result<_>>()?,
+            kept: Kept::new(source, names.clone(), pause),
+            dns: Mutex::new(names.dns()),
+            names,
+        })
     }
 
-    /// All that there are now.
+    /// All that there are now. If names are looked up otherwise than before, what waits is tried at
+    /// once.
     fn workers(&self) -> Vec<Arc<Worker>> {
-        self.fixed.iter().cloned().chain(self.kept.workers()).collect()
+        let all: Vec<_> = self.fixed.iter().cloned().chain(self.kept.workers()).collect();
+        let (mut before, dns) = (self.dns.lock(), self.names.dns());
+        if *before != dns {
+            *before = dns;
+            all.iter().for_each(|worker| worker.hurry());
+        }
+        all
     }
 
     /// Whether there is nobody to be told.
@@ -216,7 +248,7 @@ impl Notifier {
         thread::scope(|scope| {
             let send = |destination: &Arc<Destination>| {
                 let destination = destination.clone();
-                scope.spawn(move || destination.sender.send(event))
+                scope.spawn(move || destination.sender.send(event, &self.names))
             };
             let sent: Vec<_> = wanted.iter().map(|it| (it, send(it))).collect();
             let outcome = |sent: thread::ScopedJoinHandle<'_, Result<(), String>>| {
@@ -271,7 +303,7 @@ fn deliver(worker: &Worker, event: &Event, pause_min: Duration) -> bool {
     for attempt in 1..=ATTEMPTS_MAX {
         let destination = worker.destination();
         let name = &destination.name;
-        let result = destination.sender.send(event);
+        let result = destination.sender.send(event, &worker.names);
         let mut state = worker.state.lock();
         match result {
             Ok(()) => {

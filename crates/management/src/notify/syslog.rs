@@ -1,10 +1,11 @@
 //! Syslog: RFC 5424 over UDP (RFC 5426), TCP (RFC 6587, octet counting) or TLS (RFC 5425).
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::UdpSocket;
 use std::sync::Arc;
 
 use array::Severity;
+use network::Names;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use time::OffsetDateTime;
@@ -43,16 +44,20 @@ pub struct Syslog {
 }
 
 impl Sender for Syslog {
-    fn send(&self, event: &Event) -> Result<(), String> {
+    fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
         let message = message(event, &self.hostname);
-        self.transmit(message.as_bytes()).map_err(|error| format!("{}: {error}", self.address))
+        self.transmit(message.as_bytes(), names)
+            .map_err(|error| format!("{}: {error}", self.address))
     }
 }
 
 impl Syslog {
-    fn transmit(&self, message: &[u8]) -> io::Result<()> {
-        let address = resolve(&self.address)?;
-        if let Transport::Udp = self.transport {
+    fn transmit(&self, message: &[u8], names: &Names) -> io::Result<()> {
+        let nowhere = || io::Error::new(io::ErrorKind::InvalidInput, "it has no port");
+        let (host, port) = self.address.rsplit_once(':').ok_or_else(nowhere)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let addresses = names.addresses(&host, port.parse().map_err(|_| nowhere())?)?;
+        if let (Transport::Udp, Some(address)) = (&self.transport, addresses.first()) {
             let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             let socket = UdpSocket::bind(any)?;
             socket.connect(address)?;
@@ -60,13 +65,13 @@ impl Syslog {
         }
         let mut framed = format!("{} ", message.len()).into_bytes();
         framed.extend_from_slice(message);
-        let mut stream = connect(address)?;
+        let mut stream = network::connect(&addresses, SEND_TIMEOUT)?;
+        stream.set_read_timeout(Some(SEND_TIMEOUT))?;
+        stream.set_write_timeout(Some(SEND_TIMEOUT))?;
         let Transport::Tls(config) = &self.transport else {
             stream.write_all(&framed)?;
             return stream.shutdown(std::net::Shutdown::Write);
         };
-        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(io::Error::other)?;
         let session = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(session, stream);
@@ -85,20 +90,6 @@ impl Syslog {
         }
         Ok(())
     }
-}
-
-/// The first address of a `HOST:PORT`.
-pub(super) fn resolve(address: &str) -> io::Result<SocketAddr> {
-    let nothing = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    address.to_socket_addrs()?.next().ok_or_else(nothing)
-}
-
-/// A connection whose reads and writes end in time.
-pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, SEND_TIMEOUT)?;
-    stream.set_read_timeout(Some(SEND_TIMEOUT))?;
-    stream.set_write_timeout(Some(SEND_TIMEOUT))?;
-    Ok(stream)
 }
 
 /// An event as RFC 5424, 6 writes it, without structured data.

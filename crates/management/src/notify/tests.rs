@@ -53,7 +53,7 @@ struct Moody {
 }
 
 impl Sender for Moody {
-    fn send(&self, event: &Event) -> Result<(), String> {
+    fn send(&self, event: &Event, _: &Names) -> Result<(), String> {
         let fails = |left: usize| left.checked_sub(1);
         if self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok() {
             return Err("not now".into());
@@ -62,9 +62,14 @@ impl Sender for Moody {
     }
 }
 
+/// No name servers are set.
+fn by_system() -> Arc<Names> {
+    Names::new(Dns::default)
+}
+
 /// A notifier that the pool names nobody to.
 fn start(destinations: Vec<Destination>, pause: Duration) -> io::Result<Notifier> {
-    Notifier::with_pause(destinations, Box::new(Arc::default), pause)
+    Notifier::with_pause(destinations, Box::new(Arc::default), by_system(), pause)
 }
 
 fn moody(failures: usize) -> (Destination, mpsc::Receiver<String>) {
@@ -133,7 +138,7 @@ fn syslog_goes_by_datagram_and_by_stream() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap().to_string();
     let syslog = |address: String, transport| Syslog { address, transport, hostname: "h".into() };
-    syslog(address, Transport::Udp).send(&opened(Severity::Critical)).unwrap();
+    syslog(address, Transport::Udp).send(&opened(Severity::Critical), &by_system()).unwrap();
     let mut bytes = [0; 4096];
     let length = socket.recv(&mut bytes).unwrap();
     let text = String::from_utf8(bytes[..length].to_vec()).unwrap();
@@ -147,12 +152,12 @@ fn syslog_goes_by_datagram_and_by_stream() {
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
         text
     });
-    syslog(address.clone(), Transport::Tcp).send(&opened(Severity::Info)).unwrap();
+    syslog(address.clone(), Transport::Tcp).send(&opened(Severity::Info), &by_system()).unwrap();
     let text = receiver.join().unwrap();
     let (length, message) = text.split_once(' ').unwrap();
     assert_eq!(length.parse::<usize>().unwrap(), message.len());
     assert!(message.starts_with("<30>1 "), "{message}");
-    let refused = syslog(address, Transport::Tcp).send(&opened(Severity::Info));
+    let refused = syslog(address, Transport::Tcp).send(&opened(Severity::Info), &by_system());
     assert!(refused.is_err(), "nobody listens any more");
 }
 
@@ -200,10 +205,10 @@ fn syslog_goes_encrypted_to_whom_an_authority_vouches_for() {
     });
     let transport = Transport::Tls(client_config(Some(file.path())).unwrap());
     let syslog = Syslog { address: address.clone(), transport, hostname: "h".into() };
-    syslog.send(&opened(Severity::Warning)).unwrap();
+    syslog.send(&opened(Severity::Warning), &by_system()).unwrap();
     let (_, other) = identity();
     let transport = Transport::Tls(client_config(Some(other.path())).unwrap());
-    let refused = Syslog { transport, ..syslog }.send(&opened(Severity::Warning));
+    let refused = Syslog { transport, ..syslog }.send(&opened(Severity::Warning), &by_system());
     assert!(refused.unwrap_err().starts_with(&address));
     assert!(receiver.join().unwrap().contains(" <28>1 "));
 }
@@ -246,8 +251,8 @@ fn webhooks_are_signed_and_a_refusal_is_told() {
         tls: Some(client_config(Some(file.path())).unwrap()),
         secret: Some("correct horse battery".into()),
     };
-    webhook.send(&opened(Severity::Warning)).unwrap();
-    let refused = webhook.send(&opened(Severity::Warning)).unwrap_err();
+    webhook.send(&opened(Severity::Warning), &by_system()).unwrap();
+    let refused = webhook.send(&opened(Severity::Warning), &by_system()).unwrap_err();
     assert!(refused.contains("500") && !refused.contains("token"), "{refused}");
     let requests = receiver.join().unwrap();
     let (head, body) = &requests[0];
@@ -335,7 +340,7 @@ fn mail_goes_in_the_clear_where_that_is_asked_for() {
     let listener = TcpListener::bind("localhost:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let receiver = thread::spawn(move || take_mail(listener.accept().unwrap().0, None));
-    mail(port, MailSecurity::None).send(&opened(Severity::Warning)).unwrap();
+    mail(port, MailSecurity::None).send(&opened(Severity::Warning), &by_system()).unwrap();
     let told = receiver.join().unwrap();
     for part in [
         "MAIL FROM:<array@example.com>",
@@ -346,7 +351,7 @@ fn mail_goes_in_the_clear_where_that_is_asked_for() {
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    assert!(mail(port, MailSecurity::None).send(&opened(Severity::Warning)).is_err());
+    assert!(mail(port, MailSecurity::None).send(&opened(Severity::Warning), &by_system()).is_err());
 }
 
 #[test]
@@ -360,7 +365,7 @@ fn mail_goes_encrypted_with_its_password() {
         credentials: Some(("array".into(), "horse".into())),
         ..mail(port, MailSecurity::StartTls)
     };
-    mail.send(&Event { news: News::Test, ..opened(Severity::Info) }).unwrap();
+    mail.send(&Event { news: News::Test, ..opened(Severity::Info) }, &by_system()).unwrap();
     let told = receiver.join().unwrap();
     assert!(told.contains("AUTH PLAIN") && told.contains("[lab] test of notifications"), "{told}");
 }

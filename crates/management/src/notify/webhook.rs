@@ -8,6 +8,7 @@
 
 use std::fmt::Write;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -16,6 +17,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use network::Names;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use sha2::Sha256;
@@ -39,18 +41,20 @@ pub struct Webhook {
 type Lost = Box<dyn std::error::Error + Send + Sync>;
 
 impl Sender for Webhook {
-    fn send(&self, event: &Event) -> Result<(), String> {
+    fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
         let told = |error: &dyn std::fmt::Display| {
             // A path may hold a secret of the receiver's.
             format!("{}: {error}", self.url.authority().map_or("", |a| a.as_str()))
         };
         // Its certificate is judged by the clock.
         super::must_be_dated().map_err(|why| told(&why))?;
+        let addresses = self.addresses(names).map_err(|error| told(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| told(&error))?;
         let request =
             self.request(event, sys::wall::now_ms() / 1000).map_err(|error| told(&error))?;
-        let answer = runtime.block_on(async { timeout(SEND_TIMEOUT, self.post(request)).await });
+        let answer =
+            runtime.block_on(async { timeout(SEND_TIMEOUT, self.post(request, &addresses)).await });
         match answer {
             Err(_) => Err(told(&"it does not answer in time")),
             Ok(Err(error)) => Err(told(&error)),
@@ -81,11 +85,24 @@ impl Webhook {
         Ok(request.body(Full::new(Bytes::from(body)))?)
     }
 
-    async fn post(&self, request: Request<Full<Bytes>>) -> Result<StatusCode, Lost> {
-        let host = self.url.host().ok_or("the URL has no host")?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    /// The host of the URL, without brackets.
+    fn host(&self) -> io::Result<&str> {
+        let host = self.url.host().ok_or_else(|| io::Error::other("the URL has no host"))?;
+        Ok(host.trim_start_matches('[').trim_end_matches(']'))
+    }
+
+    fn addresses(&self, names: &Names) -> io::Result<Vec<SocketAddr>> {
         let port = self.url.port_u16().unwrap_or(if self.tls.is_some() { 443 } else { 80 });
-        let stream = TcpStream::connect((host.as_str(), port)).await?;
+        names.addresses(self.host()?, port)
+    }
+
+    async fn post(
+        &self,
+        request: Request<Full<Bytes>>,
+        addresses: &[SocketAddr],
+    ) -> Result<StatusCode, Lost> {
+        let host = self.host()?.to_owned();
+        let stream = TcpStream::connect(addresses).await?;
         match &self.tls {
             None => converse(stream, request).await,
             Some(tls) => {

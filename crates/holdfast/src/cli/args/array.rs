@@ -35,6 +35,14 @@ pub enum ArrayVerb {
         /// Refuse hosts without CHAP, from their next login on.
         #[arg(long, group = "what", value_name = "on|off", value_parser = parse_on_off)]
         chap_required: Option<bool>,
+        /// Look names of others up at these name servers, in this order: up to three, each with a
+        /// port if it is not 53; or none, and the system does it.
+        #[arg(long, group = "what", value_name = "ADDRESS[:PORT][,…]|none")]
+        #[arg(value_parser = parse_listed)]
+        name_servers: Option<Listed>,
+        /// Look names without a dot up in this domain; or none.
+        #[arg(long, group = "what", value_name = "DOMAIN|none")]
+        domain: Option<String>,
     },
 }
 
@@ -43,6 +51,17 @@ fn parse_delay(text: &str) -> Result<Duration, String> {
         return Ok(Duration::from_secs(seconds));
     }
     interval::parse(text)?.ok_or_else(|| "a delay looks like 12h or 7d".to_owned())
+}
+
+/// What an option says that takes a list, or none.
+#[derive(Clone, Debug)]
+pub struct Listed(pub Vec<String>);
+
+fn parse_listed(text: &str) -> Result<Listed, String> {
+    Ok(Listed(match text {
+        "none" => Vec::new(),
+        listed => listed.split(',').map(|one| one.trim().to_owned()).collect(),
+    }))
 }
 
 /// What `--space-thresholds` says.

@@ -1,6 +1,6 @@
 //! Destinations of the pool: what is set is in force at once, and what waits is not lost.
 
-use array::{Array, Notifications, RelayChange, SyslogUri};
+use array::{Array, DnsChange, NameServer, Notifications, RelayChange, SettingsChange, SyslogUri};
 
 use super::*;
 
@@ -13,7 +13,8 @@ fn world(pause: Duration) -> (tempfile::TempDir, Arc<Array>, Notifier) {
     let array = Arc::new(Array::open(Arc::new(store), false).unwrap());
     let named = array.clone();
     let source: Source = Box::new(move || -> Arc<Notifications> { named.notifications() });
-    let notifier = Notifier::with_pause(Vec::new(), source, pause).unwrap();
+    let notifier =
+        Notifier::with_pause(Vec::new(), source, Names::of(array.clone()), pause).unwrap();
     (directory, array, notifier)
 }
 
@@ -109,4 +110,34 @@ fn watchers_get_mail_by_the_relay_while_they_are_enabled() {
     assert!(told.contains("MAIL FROM:<array@example.com>") && told.contains("test of"), "{told}");
     array.enable_watchers(&name("anna@example.com"), false).unwrap();
     assert!(notifier.is_empty());
+}
+
+#[test]
+fn what_waits_is_tried_at_once_when_names_are_looked_up_otherwise() {
+    let (_directory, array, notifier) = world(Duration::from_secs(3600));
+    // One takes queries and says nothing, the other is not there.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let set = |server: &str| {
+        let servers = Some(vec![NameServer::new(server).unwrap()]);
+        let dns = DnsChange { servers, domain: None };
+        array.change_settings(SettingsChange { dns, ..SettingsChange::default() }).unwrap();
+    };
+    let told_of = |server: &str| {
+        let told = |trouble: &Option<String>| trouble.as_ref().is_some_and(|t| t.contains(server));
+        while !told(&notifier.troubles()[0].1) {
+            thread::yield_now();
+        }
+    };
+    let first = silent.local_addr().unwrap().to_string();
+    set(&first);
+    let uri = SyslogUri::new("tcp://log.example.com:514").unwrap();
+    array.create_syslog_servers(&name("log"), &uri).unwrap();
+    notifier.tell(&Arc::new(opened(Severity::Critical)));
+    told_of(&first);
+    silent.set_nonblocking(true).unwrap();
+    assert!(silent.recv(&mut [0; 512]).is_ok(), "it was asked");
+    // A look is what brings the change.
+    set(&nobody);
+    told_of(&nobody);
 }

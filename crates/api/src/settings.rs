@@ -1,0 +1,113 @@
+//! The settings of the array that are kept in its pool, as they are sent and returned.
+
+use array::{
+    CompanyId, DnsChange, HostName, InitiatorName, NameServer, SettingsChange, SpaceThresholds,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{OffloadChange, OffloadSettings};
+
+/// The settings of the array that are kept in its pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ArraySettings {
+    /// What the array is called.
+    pub name: String,
+    /// The iSCSI name of its target. A change takes effect at the next start.
+    pub target_name: String,
+    /// The company identifier in the NAA designators of new volumes.
+    #[schema(example = "02-48-46")]
+    pub company_id: String,
+    /// The offloads that volumes may take.
+    pub offloads: OffloadSettings,
+    /// At which percentages of pool use hosts get a unit attention: up to 4 thresholds.
+    #[schema(example = json!([80]))]
+    pub space_thresholds: Vec<u8>,
+    /// For how many seconds destroyed objects can be recovered.
+    #[schema(example = 86400)]
+    pub eradication_delay_s: u64,
+    /// Whether hosts without CHAP are refused at login.
+    #[serde(default)]
+    pub chap_required: bool,
+    /// The name servers that the array asks for names of others, each `ADDRESS` or `ADDRESS:PORT`,
+    /// in this order; without one, the system looks names up.
+    #[serde(default)]
+    #[schema(example = json!(["192.0.2.53"]))]
+    pub name_servers: Vec<String>,
+    /// The domain in which names without a dot are looked up; empty for none.
+    #[serde(default)]
+    pub domain: String,
+}
+
+impl From<array::Settings> for ArraySettings {
+    fn from(settings: array::Settings) -> Self {
+        Self {
+            name: settings.name.to_string(),
+            target_name: settings.target_name.to_string(),
+            company_id: settings.company_id.to_string(),
+            offloads: settings.offloads.into(),
+            space_thresholds: settings.space_thresholds.percents().to_vec(),
+            eradication_delay_s: settings.eradication_delay_s,
+            chap_required: settings.chap_required,
+            name_servers: settings.dns.servers().iter().map(ToString::to_string).collect(),
+            domain: settings.dns.domain().to_owned(),
+        }
+    }
+}
+
+/// What to change of the settings.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArraySettingsChange {
+    /// See [`ArraySettings::name`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// See [`ArraySettings::target_name`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_name: Option<String>,
+    /// See [`ArraySettings::company_id`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub company_id: Option<String>,
+    /// Offloads to switch on or off, for all volumes.
+    #[serde(default)]
+    pub offloads: OffloadChange,
+    /// The new thresholds: up to 4 of 1 to 99 percent; an empty list means no unit attentions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space_thresholds: Option<Vec<u8>>,
+    /// From 1 second to 30 days. Objects destroyed before keep the time that they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eradication_delay_s: Option<u64>,
+    /// See [`ArraySettings::chap_required`]. Existing sessions go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap_required: Option<bool>,
+    /// The new name servers: up to 3. In force at once, for all that the array looks up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_servers: Option<Vec<String>>,
+    /// See [`ArraySettings::domain`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+}
+
+impl ArraySettingsChange {
+    /// The change to the objects.
+    pub(crate) fn change(self) -> Result<SettingsChange, array::Error> {
+        Ok(SettingsChange {
+            name: self.name.map(|name| HostName::of_array(&name)).transpose()?,
+            target_name: self.target_name.map(|name| InitiatorName::new(&name)).transpose()?,
+            company_id: self.company_id.map(|id| CompanyId::parse(&id)).transpose()?,
+            offloads: self.offloads.switches(),
+            space_thresholds: self.space_thresholds.map(SpaceThresholds::new).transpose()?,
+            eradication_delay_s: self.eradication_delay_s,
+            chap_required: self.chap_required,
+            dns: DnsChange {
+                servers: self.name_servers.as_deref().map(name_servers).transpose()?,
+                domain: self.domain,
+            },
+        })
+    }
+}
+
+/// Name servers, as they are given.
+pub(crate) fn name_servers(texts: &[String]) -> Result<Vec<NameServer>, array::Error> {
+    texts.iter().map(|text| NameServer::new(text)).collect()
+}

@@ -1,0 +1,25 @@
+//! Whom the array asks on its management network: what verbs set is kept through its death.
+
+use super::*;
+
+#[test]
+fn name_servers_are_set_kept_and_cleared() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    assert!(world.text(&["array", "show"]).contains("none: the system's"));
+    let set =
+        ["array", "set", "--name-servers", "192.0.2.53, 192.0.2.54:5353", "--domain", "a.example"];
+    let told = world.text(&set);
+    assert!(told.contains("192.0.2.53, 192.0.2.54:5353") && told.contains("a.example"), "{told}");
+    let error = world.refusal(1, &["array", "set", "--name-servers", "ns.example.com"]);
+    assert!(error.contains("ADDRESS:PORT"), "{error}");
+    array.kill();
+    let array = world.serve(&[]);
+    let settings = world.json(&["array", "show"]);
+    assert_eq!(settings["name_servers"], json!(["192.0.2.53", "192.0.2.54:5353"]));
+    world.text(&["array", "set", "--name-servers", "none", "--domain", "none"]);
+    let settings = world.json(&["array", "show"]);
+    assert_eq!((&settings["name_servers"], &settings["domain"]), (&json!([]), &json!("")));
+    array.stop();
+}

@@ -1,0 +1,49 @@
+/** Whom the array asks on its management network. */
+import { useState } from "react";
+
+import { own, request } from "../lib/api";
+import * as cli from "../lib/cli";
+import { words } from "../lib/format";
+import type { ArraySettings } from "../lib/types";
+import { TextField } from "../parts/fields";
+import { Task } from "../parts/task";
+
+export function EditDns({ settings, close }: { settings: ArraySettings; close: () => void }) {
+  const [text, setText] = useState(settings.name_servers.join(", "));
+  const [domain, setDomain] = useState(settings.domain);
+  const servers = words(text);
+  const isValid = servers.length <= 3 && (servers.length > 0 || domain.trim() === "");
+  const run = async () => {
+    const change = { name_servers: servers, domain: domain.trim() };
+    await request("PATCH", own("settings"), change);
+    return servers.length > 0
+      ? `Names are looked up at ${servers.join(", ")}.`
+      : "The system looks names up.";
+  };
+  return (
+    <Task
+      title="Name servers"
+      submit="Change"
+      cli={isValid ? [cli.array.dns(servers, domain.trim())] : []}
+      ready={isValid}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Addresses of name servers"
+        hint="Up to three, in the order in which they are asked; empty: the system's. In force at
+          once, for syslog servers, mail and webhooks."
+        value={text}
+        set={setText}
+        invalid={servers.length > 3}
+      />
+      <TextField
+        label="Domain"
+        hint="Where names without a dot are looked up; empty for none."
+        value={domain}
+        set={setDomain}
+        invalid={!isValid && servers.length === 0}
+      />
+    </Task>
+  );
+}
