@@ -65,6 +65,20 @@ test("name servers are set and cleared", async () => {
   await desk.page.getByText("None: the system looks names up", { exact: true }).waitFor();
 });
 
+test("time servers are set, asked and removed", async () => {
+  await desk.section("Network");
+  await desk.perform("Time servers", "Change", async (dialog) => {
+    await dialog.getByLabel("Names or addresses of time servers").fill("127.0.0.1:9");
+    expect(await linesOf(dialog)).toEqual(["holdfast array set --ntp-servers 127.0.0.1:9"]);
+  });
+  await desk.page.getByText("127.0.0.1:9: ").first().waitFor();
+  expect(await settings()).toMatchObject({ ntp_servers: ["127.0.0.1:9"] });
+  await desk.perform("Time servers", "Change", (dialog) =>
+    dialog.getByLabel("Names or addresses of time servers").fill(""),
+  );
+  expect(await settings()).toMatchObject({ ntp_servers: [] });
+});
+
 test("users and tokens come and go; a role sees only what it may do", async () => {
   await desk.section("Users and tokens");
   await desk.perform("New user", "Make user", async (dialog) => {

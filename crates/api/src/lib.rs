@@ -36,6 +36,7 @@ mod settings;
 mod snapshots;
 mod space;
 mod system;
+mod time_servers;
 mod together;
 mod types;
 mod volumes;
@@ -103,6 +104,7 @@ pub use snapshots::{
 };
 use space::ratio;
 pub use space::{PoolSpace, Space, SpaceFigures};
+pub use time_servers::{TimeServer, TimeServers};
 pub use types::*;
 
 /// The longest body of a request, in bytes: a host with all of its names, several times over.
@@ -200,6 +202,16 @@ pub trait Watch: Send + Sync {
     /// The last refused login of each initiator, by its name as it said: of a bounded number.
     fn refused_logins(&self) -> Vec<(String, RefusedLogin)>;
 
+    /// The time servers, with what they said last.
+    fn time_servers(&self) -> Vec<TimeServer> {
+        Vec::new()
+    }
+
+    /// Asks all time servers, and waits for what they say.
+    fn test_time_servers(&self) -> Vec<TimeServer> {
+        Vec::new()
+    }
+
     /// Sends one test event to each destination whose name is wanted, and waits for the results.
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest>;
 }
@@ -290,6 +302,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(alerts::show, alerts::change))
         .routes(routes!(alerts::close))
         .routes(routes!(alerts::test))
+        .routes(routes!(time_servers::list))
+        .routes(routes!(time_servers::test))
         .routes(routes!(lab::list))
         .routes(routes!(lab::show, lab::keep, lab::delete))
         .routes(routes!(connections::list, connections::connect))

@@ -2,6 +2,7 @@
 
 use array::{
     CompanyId, DnsChange, HostName, InitiatorName, NameServer, SettingsChange, SpaceThresholds,
+    TimeServers,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -37,6 +38,10 @@ pub struct ArraySettings {
     /// The domain in which names without a dot are looked up; empty for none.
     #[serde(default)]
     pub domain: String,
+    /// The time servers that are asked how far the clock is off, each `HOST` or `HOST:PORT`.
+    #[serde(default)]
+    #[schema(example = json!(["ntp.example.com"]))]
+    pub ntp_servers: Vec<String>,
 }
 
 impl From<array::Settings> for ArraySettings {
@@ -51,6 +56,7 @@ impl From<array::Settings> for ArraySettings {
             chap_required: settings.chap_required,
             name_servers: settings.dns.servers().iter().map(ToString::to_string).collect(),
             domain: settings.dns.domain().to_owned(),
+            ntp_servers: settings.time_servers.names().to_vec(),
         }
     }
 }
@@ -86,6 +92,9 @@ pub struct ArraySettingsChange {
     /// See [`ArraySettings::domain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
+    /// The new time servers: up to 4. They are asked at once; the clock is not set by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ntp_servers: Option<Vec<String>>,
 }
 
 impl ArraySettingsChange {
@@ -103,6 +112,7 @@ impl ArraySettingsChange {
                 servers: self.name_servers.as_deref().map(name_servers).transpose()?,
                 domain: self.domain,
             },
+            time_servers: self.ntp_servers.map(TimeServers::new).transpose()?,
         })
     }
 }

@@ -30,6 +30,7 @@ mod rest;
 mod rest_groups;
 mod rest_space;
 mod switches;
+mod time_servers;
 mod turns;
 mod volume_groups;
 

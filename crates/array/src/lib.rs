@@ -91,6 +91,7 @@ pub use values::name::{
     GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, SyslogServerName,
     TokenName, UserName, VolumeName,
 };
+pub use values::ntp::{TIME_SERVERS_MAX, TimeServers};
 pub use values::personality::Personality;
 pub use values::receivers::{MailAddress, SyslogProtocol, SyslogUri};
 pub use values::reduction::{Reduction, ReductionChange};

@@ -30,9 +30,10 @@ impl Names {
         Arc::new(Self(Box::new(dns)))
     }
 
-    /// By the settings of an array.
-    pub fn of(array: Arc<Array>) -> Arc<Self> {
-        Self::new(move || array.dns())
+    /// By the settings of an array, which it does not hold: nobody waits for who sends at the end.
+    pub fn of(array: &Arc<Array>) -> Arc<Self> {
+        let array = Arc::downgrade(array);
+        Self::new(move || array.upgrade().map(|array| array.dns()).unwrap_or_default())
     }
 
     /// The settings as they are now.

@@ -209,6 +209,8 @@ export const array = {
       "--domain",
       domain === "" ? "none" : domain,
     ),
+  timeServers: (servers: string[]) =>
+    line("array", "set", "--ntp-servers", servers.length > 0 ? servers.join(",") : "none"),
   chapRequired: (on: boolean) => line("array", "set", "--chap-required", on ? "on" : "off"),
 };
 

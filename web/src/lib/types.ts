@@ -301,6 +301,11 @@ export interface ArraySettings {
   chap_required: boolean;
   name_servers: string[];
   domain: string;
+  ntp_servers: string[];
+}
+
+export interface TimeServers {
+  time_servers: { server: string; offset_s: number | null; error: string | null }[];
 }
 
 export type Role = "array_admin" | "storage_admin" | "readonly";

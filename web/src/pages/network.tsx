@@ -1,12 +1,25 @@
 /** Whom the array asks on its management network. */
-import { useSession, mayAdminister } from "../lib/session";
-import type { ArraySettings } from "../lib/types";
+import { own } from "../lib/api";
+import { useGet } from "../lib/query";
+import { mayAdminister, useSession } from "../lib/session";
+import type { ArraySettings, TimeServers } from "../lib/types";
 import { Actions } from "../parts/actions";
 import { Card, Facts } from "../parts/page";
-import { EditDns } from "../tasks/network";
+import { EditDns, EditTimeServers } from "../tasks/network";
+
+/** What a server said last of the clock. */
+function said(server: string, known: TimeServers | undefined): string {
+  const one = known?.time_servers.find((found) => found.server === server);
+  if (one === undefined) return "not asked yet";
+  if (one.offset_s === null) return one.error ?? "no answer";
+  const way = one.offset_s < 0 ? "ahead" : "behind";
+  return `the clock is ${Math.abs(one.offset_s).toFixed(3)} s ${way}`;
+}
 
 export function NetworkCard({ settings }: { settings: ArraySettings }) {
   const { role } = useSession();
+  const known = useGet<TimeServers>(own("time-servers")).data;
+  const servers = settings.ntp_servers.map((one) => `${one}: ${said(one, known)}`);
   return (
     <Card
       title="Network"
@@ -19,6 +32,10 @@ export function NetworkCard({ settings }: { settings: ArraySettings }) {
                 label: "Name servers",
                 task: (close) => <EditDns settings={settings} close={close} />,
               },
+              {
+                label: "Time servers",
+                task: (close) => <EditTimeServers settings={settings} close={close} />,
+              },
             ]}
           />
         )
@@ -28,6 +45,7 @@ export function NetworkCard({ settings }: { settings: ArraySettings }) {
         facts={[
           ["Name servers", settings.name_servers.join(", ") || "None: the system looks names up"],
           ["Domain of names without a dot", settings.domain || "None"],
+          ["Time servers", servers.join("; ") || "None"],
         ]}
       />
     </Card>

@@ -47,3 +47,35 @@ export function EditDns({ settings, close }: { settings: ArraySettings; close: (
     </Task>
   );
 }
+
+export function EditTimeServers(props: { settings: ArraySettings; close: () => void }) {
+  const { settings, close } = props;
+  const [text, setText] = useState(settings.ntp_servers.join(", "));
+  const servers = words(text);
+  const isValid = servers.length <= 4;
+  const run = async () => {
+    await request("PATCH", own("settings"), { ntp_servers: servers });
+    return servers.length > 0
+      ? `The clock is compared with ${servers.join(", ")}.`
+      : "The clock is compared with no time server.";
+  };
+  return (
+    <Task
+      title="Time servers"
+      submit="Change"
+      cli={isValid ? [cli.array.timeServers(servers)] : []}
+      ready={isValid}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Names or addresses of time servers"
+        hint="Up to four. They are asked how far the clock is off, and an alert says so; the
+          operating system sets it."
+        value={text}
+        set={setText}
+        invalid={!isValid}
+      />
+    </Task>
+  );
+}

@@ -84,6 +84,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("array", &["sys"]),
     ("api", &["store", "sys"]),
     ("initiator", &["block", "iscsi"]),
+    ("network", &["store", "sys"]),
     ("iscsi", &["scsi"]),
     ("parity", &["sys"]),
     ("torture", &["block", "sys"]),

@@ -18,7 +18,7 @@ use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
-const NAMING: [&str; 21] = [
+const NAMING: [&str; 22] = [
     "add",
     "domain",
     "group",
@@ -29,6 +29,7 @@ const NAMING: [&str; 21] = [
     "name_servers",
     "nameservers",
     "new_name",
+    "ntp_servers",
     "place",
     "relay_host",
     "remove",

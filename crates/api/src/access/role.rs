@@ -49,13 +49,17 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     }
 }
 
-/// Whether a request only looks. A test of a receiver does not: it has something sent, which takes
+/// Whether a request only looks. A test of a receiver or a
+/// time server does not: it has something sent, which takes
 /// as long as the receiver takes.
 pub(super) fn changes_nothing(method: &Method, path: &str) -> bool {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    looks
-        && !(matches!(resource(path), "alert-watchers" | "syslog-servers")
-            && path.ends_with("/test"))
+    let tests = match resource(path) {
+        "alert-watchers" | "syslog-servers" => path.ends_with("/test"),
+        "arrays" => path.ends_with("/ntp-test"),
+        _ => false,
+    };
+    looks && !tests
 }
 
 /// The part of a path after the version.
@@ -101,6 +105,9 @@ mod tests {
             ("GET", "/api/2.4/alert-watchers", ReadOnly),
             ("GET", "/api/2.4/alert-watchers/test", ArrayAdmin),
             ("HEAD", "/api/2.4/syslog-servers/test", ArrayAdmin),
+            ("GET", "/api/2.4/arrays/ntp-test", ArrayAdmin),
+            ("GET", "/v1/time-servers", ReadOnly),
+            ("POST", "/v1/time-servers/test", ArrayAdmin),
             ("POST", "/api/2.4/syslog-servers", ArrayAdmin),
             ("PATCH", "/api/2.4/smtp-servers", ArrayAdmin),
             ("GET", "/api/2.26/audits", ArrayAdmin),

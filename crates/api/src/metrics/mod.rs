@@ -24,6 +24,7 @@ mod controllers;
 mod devices;
 mod exposition;
 mod pool;
+mod time;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -58,6 +59,7 @@ const SOURCES: &[fn(&Interface, &mut Exposition)] = &[
     devices::devices,
     controllers::controllers,
     alerts::alerts,
+    time::time,
 ];
 
 /// How many volumes, and how many hosts, have series of their own by default.

@@ -1,6 +1,6 @@
 //! The array itself: `arrays`, `arrays/space`.
 
-use array::{HostName, SettingsChange};
+use array::{HostName, SettingsChange, TimeServers};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -45,7 +45,7 @@ pub struct RestArray {
     pub eradication_config: RestEradication,
     /// After how many milliseconds without a request a session ends.
     pub idle_timeout: u64,
-    /// The time servers: empty, the machine keeps the time.
+    /// The time servers that are asked how far the clock is off, each `HOST` or `HOST:PORT`.
     pub ntp_servers: Vec<String>,
     /// The fraction of redundancy that is intact: 1 is all.
     pub parity: f64,
@@ -122,7 +122,7 @@ impl RestArray {
                 manual_eradication: "all-enabled".into(),
             },
             idle_timeout: IDLE_TIMEOUT_MS,
-            ntp_servers: Vec::new(),
+            ntp_servers: settings.time_servers.names().to_vec(),
             parity: 1.0,
             scsi_timeout: 0,
             time_zone: "UTC".into(),
@@ -192,15 +192,17 @@ pub struct ArrayPatch {
     pub console_lock_enabled: Option<bool>,
     /// Must be 1800000, which is half an hour.
     pub idle_timeout: Option<u64>,
-    /// Must be empty: the machine keeps the time.
+    /// Up to 4 time servers, each `HOST` or `HOST:PORT`: they are asked how far the clock is off,
+    /// which they do not set.
     pub ntp_servers: Option<Vec<String>>,
+    /// Must be empty: time servers are asked without keys.
+    pub ntp_symmetric_key: Option<String>,
 }
 
 impl ArrayPatch {
     /// Refuses other values of what can't be changed.
     fn check_fixed(&self) -> Result<(), Refused> {
-        let Self { banner, console_lock_enabled, idle_timeout, ntp_servers, .. } = self;
-        let ntp_servers = ntp_servers.as_deref();
+        let Self { banner, console_lock_enabled, idle_timeout, ntp_symmetric_key, .. } = self;
         for (is_so, field, what) in [
             (banner.as_deref().is_none_or(str::is_empty), "banner", "Texts before a login"),
             (*console_lock_enabled != Some(true), "console_lock_enabled", "A lock of a console"),
@@ -210,9 +212,9 @@ impl ArrayPatch {
                 "An idle timeout other than 30 minutes",
             ),
             (
-                ntp_servers.is_none_or(<[String]>::is_empty),
-                "ntp_servers",
-                "Time servers, which are the operating system's",
+                ntp_symmetric_key.as_deref().is_none_or(str::is_empty),
+                "ntp_symmetric_key",
+                "A key of time servers",
             ),
         ] {
             if !is_so {
@@ -255,6 +257,7 @@ pub(super) async fn change(
         interface.array.change_settings(SettingsChange {
             name: asked.name.map(|name| HostName::of_array(&name)).transpose()?,
             eradication_delay_s: delay.map(|delay| delay / 1000),
+            time_servers: asked.ntp_servers.map(TimeServers::new).transpose()?,
             ..SettingsChange::default()
         })?;
         Items::of([RestArray::of(interface)])

@@ -105,11 +105,6 @@ const NONE: &[(&str, &str, bool)] = &[
 /// would take the first agreement, and of no tests they would tell that all passed.
 const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
     ("arrays/eula", &[HttpMethod::Get, HttpMethod::Patch], "Licence agreements to sign"),
-    (
-        "arrays/ntp-test",
-        &[HttpMethod::Get],
-        "Tests of time servers, which are the operating system's",
-    ),
     ("resource-accesses/batch", &[HttpMethod::Post], "Access of other arrays"),
 ];
 

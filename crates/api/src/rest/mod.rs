@@ -56,6 +56,7 @@ mod joint_space;
 mod list;
 mod lists;
 mod members;
+mod ntp_test;
 mod order;
 mod performance;
 mod performance_by_array;
@@ -162,6 +163,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(sessions::list))
         .routes(routes!(arrays::list, arrays::change))
         .routes(routes!(arrays::space))
+        .routes(routes!(ntp_test::try_out))
         .routes(routes!(performance_lists::of_arrays))
         .routes(routes!(performance_lists::of_volumes))
         .routes(routes!(performance_lists::of_hosts))

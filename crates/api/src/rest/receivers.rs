@@ -23,11 +23,11 @@ pub struct RestTestResult {
     pub enabled: bool,
     /// The receiver.
     pub resource: Named,
-    /// Why it failed; empty if it did not.
+    /// Why it failed, or by how much the clock is off; else empty.
     pub result_details: String,
     /// Whether it was sent.
     pub success: bool,
-    /// `sending`.
+    /// `sending`, or `ntp` for time servers.
     pub test_type: String,
 }
 

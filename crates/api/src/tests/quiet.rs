@@ -36,6 +36,16 @@ impl Telemetry for Quiet {
 }
 
 impl Watch for Quiet {
+    fn time_servers(&self) -> Vec<TimeServer> {
+        let one =
+            |server: &str, offset_s, error| TimeServer { server: server.into(), offset_s, error };
+        vec![one("a", Some(-0.25), None), one("b:1123", None, Some("it is silent".into()))]
+    }
+
+    fn test_time_servers(&self) -> Vec<TimeServer> {
+        self.time_servers()
+    }
+
     fn sessions(&self) -> Vec<HostSession> {
         let on = |portal, commands| HostSession {
             initiator: "iqn.2026-11.com.example:h".into(),

@@ -153,7 +153,6 @@ async fn what_has_no_list_is_refused_with_the_reason() {
     for (method, path, what) in [
         ("GET", "arrays/eula", "Licence agreements to sign"),
         ("PATCH", "arrays/eula", "Licence agreements to sign"),
-        ("GET", "arrays/ntp-test", "Tests of time servers, which are the operating system's"),
         ("POST", "resource-accesses/batch", "Access of other arrays"),
     ] {
         let (status, refused) = world.ask(method, &format!("/api/2.26/{path}"), None).await;
@@ -185,9 +184,9 @@ async fn what_is_fixed_can_be_set_to_what_it_is() {
         ),
         (
             "arrays",
-            json!({"ntp_servers": []}),
-            json!({"ntp_servers": ["192.0.2.1"]}),
-            "Time servers, which are the operating system's",
+            json!({"ntp_symmetric_key": ""}),
+            json!({"ntp_symmetric_key": "horse"}),
+            "A key of time servers",
         ),
     ] {
         let path = format!("/api/2.26/{path}");

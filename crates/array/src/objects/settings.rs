@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::values::dns::{Dns, DnsChange};
 use crate::values::identity::CompanyId;
 use crate::values::name::{HostName, InitiatorName};
+use crate::values::ntp::TimeServers;
 use crate::values::space::SpaceThresholds;
 
 /// The range of the eradication delay, in seconds: up to 30 days.
@@ -35,6 +36,8 @@ pub struct Settings {
     pub chap_required: bool,
     /// How names of others are looked up.
     pub dns: Dns,
+    /// Who is asked how far the clock is off.
+    pub time_servers: TimeServers,
 }
 
 /// A change to the settings; `None` leaves a setting as it is.
@@ -56,6 +59,8 @@ pub struct SettingsChange {
     pub chap_required: Option<bool>,
     /// See [`Settings::dns`].
     pub dns: DnsChange,
+    /// See [`Settings::time_servers`].
+    pub time_servers: Option<TimeServers>,
 }
 
 impl Settings {
@@ -72,6 +77,7 @@ impl Settings {
             eradication_delay_s: DELAY_DEFAULT_S,
             chap_required: false,
             dns: Dns::default(),
+            time_servers: TimeServers::default(),
         })
     }
 
@@ -84,6 +90,7 @@ impl Settings {
         self.space_thresholds = change.space_thresholds.unwrap_or(self.space_thresholds);
         self.eradication_delay_s = change.eradication_delay_s.unwrap_or(self.eradication_delay_s);
         self.chap_required = change.chap_required.unwrap_or(self.chap_required);
+        self.time_servers = change.time_servers.unwrap_or(self.time_servers);
         self.dns = self.dns.changed(change.dns)?;
         Ok(self)
     }

@@ -9,6 +9,7 @@ use crate::objects::settings::{DELAY_DEFAULT_S, Settings};
 use crate::values::dns::{Dns, NameServer};
 use crate::values::identity::CompanyId;
 use crate::values::name::{HostName, InitiatorName};
+use crate::values::ntp::TimeServers;
 use crate::values::space::SpaceThresholds;
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub(super) struct SettingsRow {
     /// As the name servers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     domain: String,
+    /// As the name servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    time_servers: Vec<String>,
 }
 
 pub(crate) fn settings_key() -> Vec<u8> {
@@ -53,6 +57,7 @@ pub(crate) fn settings(settings: &Settings) -> Result<Vec<u8>, Error> {
         chap_required: settings.chap_required,
         name_servers: settings.dns.servers().iter().map(ToString::to_string).collect(),
         domain: settings.dns.domain().to_owned(),
+        time_servers: settings.time_servers.names().to_vec(),
     })
 }
 
@@ -71,5 +76,6 @@ pub(super) fn decode_settings(key: &[u8], row: &SettingsRow) -> Result<Settings,
         eradication_delay_s: row.eradication_delay_s.unwrap_or(DELAY_DEFAULT_S),
         chap_required: row.chap_required,
         dns: Dns::new(servers, row.domain.clone())?,
+        time_servers: TimeServers::new(row.time_servers.clone())?,
     })
 }

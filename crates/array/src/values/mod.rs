@@ -9,6 +9,7 @@ pub mod identity;
 pub mod limits;
 pub mod name;
 pub(crate) mod naming;
+pub(crate) mod ntp;
 pub mod personality;
 pub mod receivers;
 pub(crate) mod reduction;

@@ -1,13 +1,13 @@
 //! `array …`: the settings that are kept in the pool.
 
-use api::{ArraySettings, ArraySettingsChange};
+use api::{ArraySettings, ArraySettingsChange, TimeServer, TimeServers};
 
 use super::args::{ArrayVerb, Common, Listed, Thresholds};
 use super::client::Client;
 use super::failure::Failure;
 use super::interval;
 use super::offload;
-use super::output::{facts, show};
+use super::output::{Align, facts, show, table};
 
 const PATH: &str = "/v1/settings";
 
@@ -16,6 +16,8 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
     let client = Client::find(common)?;
     let settings: ArraySettings = match verb {
         ArrayVerb::Show => client.get(PATH)?,
+        ArrayVerb::Ntp => return ntp(common, client.get("/v1/time-servers")?),
+        ArrayVerb::NtpTest => return ntp(common, client.post("/v1/time-servers/test", &())?),
         ArrayVerb::Set {
             offload,
             space_thresholds,
@@ -24,6 +26,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
             chap_required,
             name_servers,
             domain,
+            ntp_servers,
         } => {
             let change = ArraySettingsChange {
                 name: name.clone(),
@@ -31,6 +34,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
                 space_thresholds: space_thresholds.clone().map(|Thresholds(percents)| percents),
                 eradication_delay_s: eradication_delay.map(|delay| delay.as_secs()),
                 chap_required: *chap_required,
+                ntp_servers: ntp_servers.clone().map(|Listed(servers)| servers),
                 name_servers: name_servers.clone().map(|Listed(servers)| servers),
                 domain: domain
                     .clone()
@@ -56,6 +60,14 @@ fn text(settings: &ArraySettings) -> String {
             "Domain",
             if settings.domain.is_empty() { "none".into() } else { settings.domain.clone() },
         ),
+        (
+            "Time servers",
+            if settings.ntp_servers.is_empty() {
+                "none".into()
+            } else {
+                settings.ntp_servers.join(", ")
+            },
+        ),
         ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }
@@ -67,4 +79,21 @@ fn thresholds(percents: &[u8]) -> String {
 
 fn named(servers: &[String]) -> String {
     if servers.is_empty() { "none: the system's".into() } else { servers.join(", ") }
+}
+
+/// Shows time servers; fails if one does not answer.
+fn ntp(common: &Common, found: TimeServers) -> Result<(), Failure> {
+    let offset = |one: &TimeServer| one.offset_s.map(|offset_s| format!("{offset_s:+.3} s"));
+    let row = |one: &TimeServer| {
+        let error = one.error.clone().unwrap_or_else(|| "it answers".into());
+        vec![one.server.clone(), offset(one).unwrap_or_else(|| "-".into()), error]
+    };
+    let columns = [("SERVER", Align::Left), ("OFFSET", Align::Right), ("OUTCOME", Align::Left)];
+    let rows: Vec<_> = found.time_servers.iter().map(row).collect();
+    let nothing = "No time server is asked: holdfast array set --ntp-servers names some.";
+    show(common.form, &found, || table(&columns, &rows, nothing))?;
+    match found.time_servers.iter().filter(|one| one.error.is_some()).count() {
+        0 => Ok(()),
+        failed => Err(Failure::Refused(format!("{failed} time servers do not answer"))),
+    }
 }

@@ -14,7 +14,7 @@ use management::history::Sampler;
 use management::http::{Bound, Server};
 use management::notify::Notifier;
 use management::{health, web};
-use network::Names;
+use network::{Names, Timekeeper};
 use serde_json::json;
 use sys::attendant::Attendant;
 use sys::wall::now_ms;
@@ -154,6 +154,14 @@ struct Manager<'a> {
     holding: Holding,
 }
 
+/// Who watches for problems, and whom they are told.
+struct Watching {
+    notifier: Arc<Notifier>,
+    time: Arc<Timekeeper>,
+    watcher: Watcher,
+    health: Attendant,
+}
+
 impl Manager<'_> {
     fn start(&mut self, running: Running) -> Result<(), Failure> {
         let Some(bound) = self.bound.take() else { return Ok(()) };
@@ -181,7 +189,7 @@ impl Manager<'_> {
             is_second: self.opened.own == Controller::Ct1,
             elsewhere: self.opened.elsewhere,
         };
-        let (notifier, watcher, health) = self.watch(&running)?;
+        let Watching { notifier, time, watcher, health } = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
         let sampler = Sampler::start(self.directory.as_deref(), array, counters).map_err(failed)?;
         let interface = Arc::new(Interface {
@@ -198,6 +206,7 @@ impl Manager<'_> {
             watch: Arc::new(Watched {
                 observer: running.observer.clone(),
                 notifier,
+                time,
                 array: self.opened.array.clone(),
                 shutdown: running.shutdown.clone(),
                 gives_way: self.opened.gives_way.clone(),
@@ -244,11 +253,12 @@ impl Manager<'_> {
     }
 
     /// Starts to watch for problems, and to send notifications.
-    fn watch(&mut self, running: &Running) -> Result<(Arc<Notifier>, Watcher, Attendant), Failure> {
+    fn watch(&mut self, running: &Running) -> Result<Watching, Failure> {
         let failed = |error: std::io::Error| Failure::Machine(format!("can't watch: {error}"));
         let destinations = std::mem::take(&mut self.opened.destinations);
         let array = self.opened.array.clone();
-        let names = Names::of(array.clone());
+        let names = Names::of(&array);
+        let time = Timekeeper::start(&array, names.clone()).map_err(failed)?;
         let source = Box::new(move || array.notifications());
         let notifier = Notifier::start(destinations, source, names).map_err(failed)?;
         let notifier = Arc::new(notifier);
@@ -272,12 +282,13 @@ impl Manager<'_> {
             members: Box::new(move || members.statuses_of_several()),
             health: self.opened.members.health().clone(),
             certificate: Box::new(certificate),
+            time: time.clone(),
         };
         let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
         let members = self.opened.members.clone();
         let names = move || members.statuses().into_iter().map(|device| device.name).collect();
         let health = health::start(self.opened.members.health().clone(), names).map_err(failed)?;
-        Ok((notifier, watcher, health))
+        Ok(Watching { notifier, time, watcher, health })
     }
 
     /// Prints one line when hosts and verbs can connect. An output that takes nothing (a full file

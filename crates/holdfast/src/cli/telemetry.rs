@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api::{
     CommandCounters, Copied, Device, DeviceTransfers, Devices, HostSession, LatencyBucket,
     MemoryCounters, NotificationTest, OtherController, PathCounters, PortCounters, RefusedLogin,
-    SessionTerms, Telemetry, Watch, WireCounters,
+    SessionTerms, Telemetry, TimeServer, Watch, WireCounters,
 };
 use array::Array;
 use front::counters::{
@@ -17,6 +17,7 @@ use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 use management::alerts::Observed;
 use management::notify::{Event, News, Notifier};
+use network::{TimeAnswer, Timekeeper};
 use store::Store;
 use sys::wall::now_ms;
 
@@ -130,6 +131,7 @@ pub fn transfers(transfers: TransferSnapshot) -> DeviceTransfers {
 pub struct Watched {
     pub observer: Observer,
     pub notifier: Arc<Notifier>,
+    pub time: Arc<Timekeeper>,
     pub array: Arc<Array>,
     /// Ends the process.
     pub shutdown: Shutdown,
@@ -184,6 +186,14 @@ impl Watch for Watched {
         self.observer.refused().into_iter().map(|(name, refused)| (name, told(refused))).collect()
     }
 
+    fn time_servers(&self) -> Vec<TimeServer> {
+        self.time.answers().into_iter().map(time_server).collect()
+    }
+
+    fn test_time_servers(&self) -> Vec<TimeServer> {
+        self.time.ask().into_iter().map(time_server).collect()
+    }
+
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         let array = self.array.name();
         let event = Event { news: News::Test, time_ms: now_ms(), array };
@@ -192,6 +202,14 @@ impl Watch for Watched {
             .map(|(destination, sent)| NotificationTest { destination, error: sent.err() })
             .collect()
     }
+}
+
+fn time_server(answer: TimeAnswer) -> TimeServer {
+    let (offset_s, error) = match answer.offset_s {
+        Ok(offset_s) => (Some(offset_s), None),
+        Err(error) => (None, Some(error)),
+    };
+    TimeServer { server: answer.server, offset_s, error }
 }
 
 fn session_of(session: SessionSnapshot) -> HostSession {

@@ -23,3 +23,24 @@ fn name_servers_are_set_kept_and_cleared() {
     assert_eq!((&settings["name_servers"], &settings["domain"]), (&json!([]), &json!("")));
     array.stop();
 }
+
+#[test]
+fn time_servers_are_set_asked_and_kept() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    assert!(world.text(&["array", "ntp-test"]).contains("No time server is asked"));
+    // It takes questions and says nothing.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = silent.local_addr().unwrap().to_string();
+    world.text(&["array", "set", "--ntp-servers", &server]);
+    let tested = world.output(&["array", "ntp-test"]);
+    let told = String::from_utf8(tested.stdout).unwrap();
+    assert_eq!((tested.status.code(), told.contains(&server)), (Some(1), true), "{told}");
+    let error = String::from_utf8(tested.stderr).unwrap();
+    assert!(error.contains("1 time servers do not answer"), "{error}");
+    array.kill();
+    let array = world.serve(&[]);
+    assert_eq!(world.json(&["array", "show"])["ntp_servers"], json!([server]));
+    array.stop();
+}

@@ -9,6 +9,7 @@ use block::Offload;
 use front::counters::{Class, ClassSnapshot, PathSnapshot};
 use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot};
+use network::{ClockState, Timekeeper};
 use segments::DeviceStatus;
 use store::Store;
 
@@ -78,6 +79,8 @@ pub struct Sources {
     pub health: Arc<Health>,
     /// The certificate that is shown now; none where management is not encrypted.
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
+    /// Who is asked how far the clock is off.
+    pub time: Arc<Timekeeper>,
 }
 
 /// What a look saw.
@@ -115,6 +118,8 @@ pub(super) struct Look {
     pub snapshots: Vec<(String, Option<Result<(), String>>)>,
     /// The last jump of the clock, if it was within a day.
     pub clock_jump_ms: Option<i64>,
+    /// What time servers say of the clock.
+    pub clock: ClockState,
     pub portals: usize,
     pub hosts: Vec<HostLook>,
     pub refused: BTreeMap<String, Refused>,
@@ -212,6 +217,7 @@ impl Sources {
             troubles: self.observed.troubles(),
             snapshots: self.array.last_snapshots(),
             clock_jump_ms: self.array.clock_jump_ms(),
+            clock: self.time.clock(),
             portals: self.portals,
             hosts: self.hosts(now_ms),
             refused: self.observed.refused(),

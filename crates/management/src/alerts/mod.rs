@@ -3,7 +3,7 @@
 //!
 //! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
 //! [`Look`] is a function of that and of the looks before ([`judge`], [`device`], [`members`],
-//! [`health`], [`hosts`]), and can be tested without a clock.
+//! [`health`], [`hosts`], [`time`]), and can be tested without a clock.
 
 mod device;
 mod health;
@@ -11,6 +11,7 @@ mod hosts;
 mod judge;
 mod look;
 mod members;
+mod time;
 
 #[cfg(test)]
 mod tests;

@@ -99,10 +99,7 @@ impl AlertCode {
                 "The actual value says why. They are tried again at the next time of the schedule; \
                  `holdfast snapshot create --group` takes them now."
             }
-            Self::ClockJumped => {
-                "Set the clock by NTP. Delays of eradication count the time that has passed, not \
-                 the clock; retention destroys nothing for an hour after a jump ahead."
-            }
+            Self::ClockJumped | Self::ClockOff | Self::TimeServersSilent => self.advice_for_clock(),
             Self::HostOnePath => {
                 "Log the host in at a second portal, over another network: `holdfast host check` \
                  says how. Until then, one cable stops it."
@@ -134,6 +131,24 @@ impl AlertCode {
             }
             Self::NotificationFailed => {
                 "The actual value says why. Try it again with `holdfast alert test`."
+            }
+        }
+    }
+
+    /// What to do about the clock.
+    fn advice_for_clock(self) -> &'static str {
+        match self {
+            Self::ClockJumped => {
+                "Set the clock by NTP. Delays of eradication count the time that has passed, not \
+                 the clock; retention destroys nothing for an hour after a jump ahead."
+            }
+            Self::ClockOff => {
+                "Have the operating system keep the time by NTP (chrony, systemd-timesyncd): the \
+                 array shows the offset, and does not set the clock."
+            }
+            _ => {
+                "`holdfast array ntp-test` says why each does not answer. Correct them by \
+                 `holdfast array set --ntp-servers`, or have UDP let through to them."
             }
         }
     }

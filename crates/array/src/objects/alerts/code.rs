@@ -37,6 +37,10 @@ pub enum AlertCode {
     SnapshotsMissed,
     /// The clock of the machine was set, or stood still.
     ClockJumped,
+    /// The clock of the machine is not that of the time servers.
+    ClockOff,
+    /// No time server answers.
+    TimeServersSilent,
     /// A host has sessions on one portal of several.
     HostOnePath,
     /// A host that had sessions has none.
@@ -85,7 +89,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -103,6 +107,8 @@ impl AlertCode {
         Self::ControllerMissing,
         Self::SnapshotsMissed,
         Self::ClockJumped,
+        Self::ClockOff,
+        Self::TimeServersSilent,
         Self::HostOnePath,
         Self::HostGone,
         Self::LoginRefused,
@@ -136,6 +142,8 @@ impl AlertCode {
             Self::ControllerMissing => 212,
             Self::SnapshotsMissed => 301,
             Self::ClockJumped => 302,
+            Self::ClockOff => 303,
+            Self::TimeServersSilent => 304,
             Self::HostOnePath => 401,
             Self::HostGone => 402,
             Self::LoginRefused => 403,
@@ -175,6 +183,8 @@ impl AlertCode {
             Self::ControllerMissing => "controller-missing",
             Self::SnapshotsMissed => "snapshots-missed",
             Self::ClockJumped => "clock-jumped",
+            Self::ClockOff => "clock-off",
+            Self::TimeServersSilent => "time-servers-silent",
             Self::HostOnePath => "host-one-path",
             Self::HostGone => "host-gone",
             Self::LoginRefused => "login-refused",
@@ -214,7 +224,7 @@ impl AlertCode {
         match self {
             Self::PoolSpace | Self::PoolFull | Self::PoolFullSoon | Self::Damage => "pool",
             Self::StoreFailed | Self::BackgroundFailed => "pool",
-            Self::ClockJumped => "clock",
+            Self::ClockJumped | Self::ClockOff | Self::TimeServersSilent => "clock",
             Self::DeviceErrors | Self::DeviceSlow | Self::DeviceRetries => "device",
             Self::DeviceMoved | Self::DeviceFlushes => "device",
             Self::DeviceOut | Self::DeviceCatchingUp | Self::DeviceHealth => "device",
@@ -256,6 +266,8 @@ impl AlertCode {
                 format!("Snapshots of group {component} that were due could not be taken.")
             }
             Self::ClockJumped => "The clock of the machine has jumped.".into(),
+            Self::ClockOff => "The clock of the machine is off.".into(),
+            Self::TimeServersSilent => "No time server answers.".into(),
             Self::HostOnePath => format!("Host {component} has one path only."),
             Self::HostGone => format!("Host {component} has no session any more."),
             Self::LoginRefused => format!("Initiator {component} is refused again and again."),

@@ -13,6 +13,10 @@ use crate::cli::offload::{self, Switch};
 pub enum ArrayVerb {
     /// Show the settings that are kept in the pool.
     Show,
+    /// Show what the time servers said last of the clock.
+    Ntp,
+    /// Ask the time servers now.
+    NtpTest,
     /// Change them.
     #[command(group = ArgGroup::new("what").required(true).multiple(true))]
     Set {
@@ -43,6 +47,11 @@ pub enum ArrayVerb {
         /// Look names without a dot up in this domain; or none.
         #[arg(long, group = "what", value_name = "DOMAIN|none")]
         domain: Option<String>,
+        /// Ask these time servers how far the clock is off: up to four; or none. The clock itself
+        /// is set by the operating system.
+        #[arg(long, group = "what", value_name = "HOST[:PORT][,…]|none")]
+        #[arg(value_parser = parse_listed)]
+        ntp_servers: Option<Listed>,
     },
 }
 

@@ -13,8 +13,7 @@ fn world(pause: Duration) -> (tempfile::TempDir, Arc<Array>, Notifier) {
     let array = Arc::new(Array::open(Arc::new(store), false).unwrap());
     let named = array.clone();
     let source: Source = Box::new(move || -> Arc<Notifications> { named.notifications() });
-    let notifier =
-        Notifier::with_pause(Vec::new(), source, Names::of(array.clone()), pause).unwrap();
+    let notifier = Notifier::with_pause(Vec::new(), source, Names::of(&array), pause).unwrap();
     (directory, array, notifier)
 }
 

@@ -1,0 +1,52 @@
+//! `/v1/time-servers`: what the time servers say of the array's clock.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{ApiError, Refusal, Shared, blocking};
+
+/// A time server, and what it said last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TimeServer {
+    /// `HOST` or `HOST:PORT`, as it is named.
+    pub server: String,
+    /// By how many seconds the clock of the machine is behind that of the server; negative if it is
+    /// ahead. `null` if the server did not answer.
+    pub offset_s: Option<f64>,
+    /// Why there is no offset; `null` if there is one.
+    pub error: Option<String>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TimeServers {
+    /// In the order of the settings.
+    pub time_servers: Vec<TimeServer>,
+}
+
+/// Lists the time servers with what they said when they were last asked, which is every minute.
+#[utoipa::path(get, path = "/v1/time-servers", responses(
+    (status = 200, body = TimeServers),
+    (status = 401, body = Refusal),
+))]
+pub(crate) async fn list(State(interface): Shared) -> Result<Json<TimeServers>, ApiError> {
+    blocking(interface, |interface| {
+        Ok(Json(TimeServers { time_servers: interface.watch.time_servers() }))
+    })
+    .await
+}
+
+/// Asks all time servers now, and returns what they say.
+#[utoipa::path(post, path = "/v1/time-servers/test", responses(
+    (status = 200, body = TimeServers),
+    (status = 401, body = Refusal),
+    (status = 403, body = Refusal),
+))]
+pub(crate) async fn test(State(interface): Shared) -> Result<Json<TimeServers>, ApiError> {
+    blocking(interface, |interface| {
+        Ok(Json(TimeServers { time_servers: interface.watch.test_time_servers() }))
+    })
+    .await
+}
