@@ -8,7 +8,7 @@ use api::{
     HostSession, Interface, NotificationTest, PathCounters, RefusedLogin, Sources, Telemetry,
     Token, Watch, router,
 };
-use array::{Array, Settings, SettingsChange};
+use array::{Array, DnsChange, Settings, SettingsChange};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -182,6 +182,8 @@ impl World {
             space_thresholds,
             eradication_delay_s,
             chap_required,
+            dns,
+            time_servers,
             ..
         } = self.settings.clone();
         let offloads = block::Offload::ALL.map(|offload| (offload, true)).to_vec();
@@ -193,6 +195,11 @@ impl World {
             space_thresholds: Some(space_thresholds),
             eradication_delay_s: Some(eradication_delay_s),
             chap_required: Some(chap_required),
+            dns: DnsChange {
+                servers: Some(dns.servers().to_vec()),
+                domain: Some(dns.domain().to_owned()),
+            },
+            time_servers: Some(time_servers),
         })?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use array::Array;
 use parking_lot::Mutex;
@@ -21,6 +21,11 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most addresses of a server that are asked.
 const ADDRESSES_MAX: usize = 2;
+
+/// The first second, after 1970, that SNTP has no timestamp for (RFC 5905, 6): the end of its second
+/// era, in 2172. The library panics at such a time, and at one before 1970, and a panic ends what
+/// hosts use.
+const ERAS_END: Duration = Duration::from_secs((1 << 33) - 2_208_988_800);
 
 /// What a time server said.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,10 +106,19 @@ impl Timekeeper {
         }
     }
 
-    /// Asks all servers now, all at the same time, and waits for what they say.
+    /// Asks all servers now, all at the same time, and waits for what they say. Whoever has waited
+    /// for another round gets what came of that: so many who ask at once wait for two rounds, and
+    /// not for one each.
     pub fn ask(&self) -> Vec<TimeAnswer> {
+        let wanted = Instant::now();
         let _one = self.round.lock();
         let servers = self.servers();
+        {
+            let asked = self.asked.lock();
+            if asked.servers == servers && asked.at.is_some_and(|at| at >= wanted) {
+                return asked.answers.clone();
+            }
+        }
         let answers: Vec<TimeAnswer> = thread::scope(|scope| {
             let ask = |server: &String| {
                 let (server, names) = (server.clone(), &self.names);
@@ -141,6 +155,11 @@ impl Timekeeper {
     }
 }
 
+/// Whether SNTP can say this time.
+fn is_in_an_era(time: SystemTime) -> bool {
+    time.duration_since(UNIX_EPOCH).is_ok_and(|since| since < ERAS_END)
+}
+
 /// By how many seconds this machine's clock is behind that of a server.
 fn offset(server: &str, names: &Names) -> Result<f64, String> {
     let (host, port) = array::TimeServers::place(server).ok_or("it has no place")?;
@@ -151,6 +170,9 @@ fn offset(server: &str, names: &Names) -> Result<f64, String> {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
+        if !is_in_an_era(SystemTime::now()) {
+            return Err("the clock of this machine is before 1970 or after 2171: set it".into());
+        }
         let config = Config::default().bind_address(any).timeout(ANSWER_TIMEOUT);
         match SntpClient::with_config(config).synchronize(address) {
             Ok(found) => return Ok(found.clock_offset().as_secs_f64()),
@@ -162,10 +184,8 @@ fn offset(server: &str, names: &Names) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
-    use std::time::SystemTime;
-
     use array::{SettingsChange, TimeServers};
+    use std::net::UdpSocket;
 
     use super::*;
 
@@ -194,6 +214,15 @@ mod tests {
             }
         });
         place
+    }
+
+    /// It would end the array, by the library's panic.
+    #[test]
+    fn a_time_that_sntp_cant_say_is_not_asked_about() {
+        let second = Duration::from_secs(1);
+        assert!(is_in_an_era(SystemTime::now()) && is_in_an_era(UNIX_EPOCH));
+        assert!(!is_in_an_era(UNIX_EPOCH - second) && !is_in_an_era(UNIX_EPOCH + ERAS_END));
+        assert!(is_in_an_era(UNIX_EPOCH + ERAS_END - second));
     }
 
     fn world() -> (tempfile::TempDir, Arc<Array>, Arc<Timekeeper>) {

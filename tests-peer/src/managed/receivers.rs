@@ -1,4 +1,5 @@
-//! Receivers of alerts by mail and syslog: as many as there may be. Nobody listens there.
+//! Receivers of alerts by mail and syslog, name servers and time servers: as many as there may be.
+//! Nobody listens there.
 
 use serde_json::json;
 
@@ -9,6 +10,9 @@ use crate::report::Report;
 /// The most watchers, and the most syslog servers.
 const WATCHERS: usize = 20;
 const SERVERS: usize = 8;
+/// The most name servers, and the most time servers.
+const NAME_SERVERS: usize = 3;
+const TIME_SERVERS: usize = 4;
 const TIMES: usize = 16;
 
 fn rest(method: &'static str, path: &str) -> Request {
@@ -41,4 +45,27 @@ pub fn all(report: &mut Report, world: &World) {
     world.row(report, "PATCH syslog-servers", &changes);
     let end = rest("DELETE", &format!("syslog-servers?names={names}"));
     world.row(report, "DELETE syslog-servers", &[end]);
+    servers(report, world);
+}
+
+/// Those that the array asks.
+fn servers(report: &mut Report, world: &World) {
+    let of = |method, port: usize| {
+        let servers = (0..NAME_SERVERS).map(|n| format!("127.0.0.1:{}", port + n));
+        let body = json!({"nameservers": servers.collect::<Vec<_>>(), "domain": "example.com"});
+        rest(method, "dns?names=management").json(&body).gives(1)
+    };
+    world.row(report, "POST dns", &[of("POST", 9)]);
+    let changes: Vec<_> = (0..TIMES).map(|n| of("PATCH", 9 + n % 2)).collect();
+    world.row(report, "PATCH dns", &changes);
+    world.row(report, "DELETE dns", &[rest("DELETE", "dns?names=management")]);
+
+    let named = |servers: &[String]| rest("PATCH", "arrays").json(&json!({"ntp_servers": servers}));
+    let all: Vec<String> = (0..TIME_SERVERS).map(|n| format!("127.0.0.1:{}", 9 + n)).collect();
+    world.row(report, "PATCH arrays with time servers", &[named(&all)]);
+    let test = Request::new("POST", "/v1/time-servers/test");
+    world.row(report, "POST /v1/time-servers/test", &vec![test; TIMES]);
+    let list = Request::new("GET", "/v1/time-servers");
+    world.row(report, "GET /v1/time-servers", &vec![list; TIMES]);
+    world.row(report, "PATCH arrays without", &[named(&[])]);
 }
