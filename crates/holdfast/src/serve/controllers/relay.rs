@@ -252,9 +252,13 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     let began = Instant::now();
     let is_here = relay.meeting.is_of_one_machine();
     let interval = if is_here { LOOK_INTERVAL } else { DIAL_INTERVAL };
-    // Between two owners nobody is there; of the network the tunnel tells itself.
+    // Between two owners nobody is there, and one that ends may do so before a beat, which then has
+    // nowhere to go; of the network the tunnel tells itself.
     let is_usual = |kind| match kind {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => true,
+        io::ErrorKind::NotFound
+        | io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => true,
         kind => !is_here && kind == io::ErrorKind::UnexpectedEof,
     };
     while !relay.has_ended() {
