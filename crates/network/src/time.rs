@@ -22,9 +22,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most addresses of a server that are asked.
 const ADDRESSES_MAX: usize = 2;
 
-/// The first second, after 1970, that SNTP has no timestamp for (RFC 5905, 6): the end of its second
-/// era, in 2172. The library panics at such a time, and at one before 1970, and a panic ends what
-/// hosts use.
+/// The first second, after 1970, that SNTP has no timestamp for (RFC 5905, 6): the end of its
+/// second era, in 2172. The library panics at such a time, and at one before 1970, and a panic ends
+/// what hosts use.
 const ERAS_END: Duration = Duration::from_secs((1 << 33) - 2_208_988_800);
 
 /// What a time server said.

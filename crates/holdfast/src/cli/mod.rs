@@ -11,10 +11,10 @@
 //!   what these two share ([`container`]), [`connection`], [`device`],
 //!   [`provision`], [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`],
 //!   [`lab`], [`raw`], [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
-//! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its [`identity`]
-//!   and where it is managed ([`door`]), the [`log`], the shares of [`descriptors`] and the small
-//!   parts ([`access`], [`telemetry`]) that join crates which don't know each other; [`panics`]:
-//!   none is survived,
+//! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its
+//!   [`identity`] and where it is managed ([`door`]), the [`log`], the shares of [`descriptors`]
+//!   and the small parts ([`access`], [`telemetry`]) that join crates which don't know each other;
+//!   [`panics`]: none is survived,
 //! * [`supervised`]: who starts it again; of two controllers, whose [`turn`] it is, the [`fencing`]
 //!   of the devices and the [`link`] between machines,
 //! * [`size`], [`offload`], [`output`], [`mounting`]: what people type and read, [`flat`]: CSV,
