@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +47,24 @@ def play(management, tmp_path):
         return counts
 
     return run
+
+
+@pytest.fixture
+def server_program():
+    """Finds a server that is run as a peer, or skips: its name, and the package of Debian."""
+
+    def find(name, package):
+        program = shutil.which(name, path="/usr/sbin:/usr/bin:/sbin")
+        if program is None:
+            pytest.skip(f"{name} is missing (Debian: {package})")
+        return program
+
+    return find
+
+
+@pytest.fixture
+def udp_port():
+    """A port of UDP that nothing listens on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]

@@ -1,6 +1,5 @@
 """The Ansible collection: name servers, against dnsmasq."""
 
-import shutil
 import socket
 import subprocess
 import time
@@ -13,14 +12,9 @@ PATIENCE_S = 60
 
 
 @pytest.fixture
-def name_server(tmp_path):
+def name_server(tmp_path, server_program, udp_port):
     """The port of a name server that knows `log.lab.example`."""
-    program = shutil.which("dnsmasq", path="/usr/sbin:/usr/bin:/sbin")
-    if program is None:
-        pytest.skip("dnsmasq is missing (Debian: dnsmasq-base)")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    program, port = server_program("dnsmasq", "dnsmasq-base"), udp_port
     log = tmp_path / "dnsmasq.log"
     with subprocess.Popen(
         [program, "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]

@@ -1,6 +1,5 @@
 """The Ansible collection: time servers, against chronyd."""
 
-import shutil
 import socket
 import subprocess
 import time
@@ -27,14 +26,9 @@ def answers(port):
 
 
 @pytest.fixture
-def time_server(tmp_path):
+def time_server(tmp_path, server_program, udp_port):
     """The port of a server that has this machine's time, and sets nothing."""
-    program = shutil.which("chronyd", path="/usr/sbin:/usr/bin:/sbin")
-    if program is None:
-        pytest.skip("chronyd is missing (Debian: chrony)")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    program, port = server_program("chronyd", "chrony"), udp_port
     settings = tmp_path / "chrony.conf"
     settings.write_text(
         f"port {port}\nbindaddress 127.0.0.1\nallow 127.0.0.1\nlocal stratum 8\ncmdport 0\n"

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::command::{self, free_ports};
 use crate::process;
 pub use crate::shape::{Controllers, Shape};
-use crate::target::{INITIATOR, Target};
+use crate::target::Target;
 
 /// How long an array may take from its start to its first answer.
 const READY: Duration = Duration::from_secs(20);
@@ -266,17 +266,7 @@ impl Array {
     /// The logical unit `lun` of the one target that the first portal tells of.
     pub fn target(&self, lun: u16) -> Result<Target> {
         let portal = self.portals.first().context("the array has no portal")?.clone();
-        let mut target = Target {
-            portal,
-            name: String::new(),
-            lun,
-            initiator: INITIATOR.to_owned(),
-            chap: None,
-            digest: false,
-        };
-        let found = libiscsi::discover(&target.config())?;
-        target.name = found.first().context("discovery found no target")?.name.clone();
-        Ok(target)
+        Target::discovered(portal, lun)
     }
 
     /// Connections of initiators that are open now, as the management interface tells.

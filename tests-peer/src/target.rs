@@ -31,6 +31,15 @@ pub struct Target {
 }
 
 impl Target {
+    /// The logical unit `lun` of the one target that a portal tells of.
+    pub fn discovered(portal: String, lun: u16) -> Result<Self> {
+        let (name, initiator) = (String::new(), INITIATOR.to_owned());
+        let mut target = Self { portal, name, lun, initiator, chap: None, digest: false };
+        let found = libiscsi::discover(&target.config())?;
+        target.name = found.first().context("discovery found no target")?.name.clone();
+        Ok(target)
+    }
+
     /// Reads `iscsi://address:port/target/lun`.
     pub fn from_url(url: &str) -> Result<Self> {
         let parts: Vec<&str> =

@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(of(), first, "it was not kept");
         let refused = || Err(Error::Machine("there is none".into()));
         assert_eq!(kept(refused(), &other, LOOPBACK).unwrap().credentials.fingerprint(), first);
-        // Nor there: then it is told why not in the first place.
+        // If neither place will do, the error is that of the first.
         let beneath_a_file = other.join(KEY_FILE).join("directory");
         let why = kept(refused(), &beneath_a_file, LOOPBACK).map(drop).unwrap_err();
         assert_eq!(why.to_string(), "there is none");

@@ -1,5 +1,5 @@
-//! The management of a running array, as seen from its network: what is listened to, what is shown
-//! there, and who is told what.
+//! The management of a running array, as seen from its network: where it listens, what it serves
+//! there, and who is notified of what.
 //!
 //! * [`http`]: the server of the interface, with the [`web`] page before it; its [`certificate`],
 //! * [`alerts`]: looking for what is wrong, [`health`]: what devices say of their own health,

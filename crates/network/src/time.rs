@@ -260,7 +260,7 @@ mod tests {
         let answers = keeper.answers();
         assert!((answers[1].offset_s.as_ref().unwrap()).abs() < 5.0, "{answers:?}");
         assert!(answers[2].offset_s.as_ref().unwrap_err().contains(&nobody), "{answers:?}");
-        // Who is alone and silent is told of since when.
+        // If the only server is silent, it is known since when.
         name(&array, &[&nobody]);
         keeper.turn(now);
         let first = keeper.clock();

@@ -183,17 +183,7 @@ impl Site {
         let name = format!("volume-{lun}");
         self.verb(&["volume", "create", &name, "--size", "1G"])?;
         self.verb(&["connect", &name, "peer", "--lun", &lun.to_string()])?;
-        let mut target = Target {
-            portal: format!("{}:{PORTAL_PORT}", host_side(portal)),
-            name: String::new(),
-            lun,
-            initiator: INITIATOR.to_owned(),
-            chap: None,
-            digest: false,
-        };
-        let found = libiscsi::discover(&target.config())?;
-        target.name = found.first().context("discovery found no target")?.name.clone();
-        Ok(target)
+        Target::discovered(format!("{}:{PORTAL_PORT}", host_side(portal)), lun)
     }
 
     /// What a controller has said.

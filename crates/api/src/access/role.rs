@@ -49,9 +49,8 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     }
 }
 
-/// Whether a request only looks. A test of a receiver or a
-/// time server does not: it has something sent, which takes
-/// as long as the receiver takes.
+/// Whether a request only looks. A test of a receiver or a time server does not: it has something
+/// sent, which takes as long as the other end takes.
 pub(super) fn changes_nothing(method: &Method, path: &str) -> bool {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let tests = match resource(path) {

@@ -143,7 +143,7 @@ pub(super) async fn create(
     .await
 }
 
-/// Refuses names of what there is not.
+/// Refuses names that do not exist.
 fn check_named(names: &[String]) -> Result<(), Refused> {
     match names.iter().find(|name| *name != NAME) {
         Some(other) => Err(Refused::bad(other, format!("{other} does not exist."))),

@@ -55,30 +55,20 @@ fn text(settings: &ArraySettings) -> String {
         ("Offloads", offload::text(&settings.offloads)),
         ("Space thresholds", thresholds(&settings.space_thresholds)),
         ("Eradication delay", interval::text(settings.eradication_delay_s)),
-        ("Name servers", named(&settings.name_servers)),
-        (
-            "Domain",
-            if settings.domain.is_empty() { "none".into() } else { settings.domain.clone() },
-        ),
-        (
-            "Time servers",
-            if settings.ntp_servers.is_empty() {
-                "none".into()
-            } else {
-                settings.ntp_servers.join(", ")
-            },
-        ),
+        ("Name servers", or_else(settings.name_servers.join(", "), "none: the system's")),
+        ("Domain", or_else(settings.domain.clone(), "none")),
+        ("Time servers", or_else(settings.ntp_servers.join(", "), "none")),
         ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }
 
 fn thresholds(percents: &[u8]) -> String {
     let each: Vec<String> = percents.iter().map(|percent| format!("{percent}%")).collect();
-    if each.is_empty() { "none".into() } else { each.join(", ") }
+    or_else(each.join(", "), "none")
 }
 
-fn named(servers: &[String]) -> String {
-    if servers.is_empty() { "none: the system's".into() } else { servers.join(", ") }
+fn or_else(text: String, if_empty: &str) -> String {
+    if text.is_empty() { if_empty.to_owned() } else { text }
 }
 
 /// Shows time servers; fails if one does not answer.

@@ -4,8 +4,8 @@
 //! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and
 //! given up in the end. While a destination fails, that is an alert of its own.
 //!
-//! * [`event`]: what is told, [`config`]: whom the configuration names, [`kept`]: whom the pool
-//!   does,
+//! * [`event`]: what is sent, [`config`]: the receivers in the configuration, [`kept`]: those in
+//!   the pool,
 //! * [`syslog`], [`webhook`], [`mail`]: how, [`tls`]: whom they trust.
 
 pub mod config;

@@ -155,7 +155,7 @@ impl Meeting {
         Self { claim: file("claim"), turn: file("turn"), place }
     }
 
-    /// The same with a link over the network, whoever says who has the pool.
+    /// The same with a link over the network, for a claim and for a fence alike.
     #[must_use]
     pub fn over(self, tunnel: Arc<Tunnel>) -> Self {
         Self { place: Place::Network(tunnel), ..self }

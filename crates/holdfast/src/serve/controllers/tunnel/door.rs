@@ -116,7 +116,7 @@ impl Pending {
                 }
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // It is told why, if that goes at once.
+                // The TLS alert is sent if the socket takes it at once.
                 let _ = self.tls.write_tls(&mut self.tcp);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }

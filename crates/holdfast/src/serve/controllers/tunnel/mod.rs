@@ -1,11 +1,11 @@
 //! The link over the network: TCP, in TLS 1.3, of which each end is a local socket of this process.
 //! So what is said on it, and how connections of hosts are forwarded, is the same as on one
-//! machine, and nobody who has not proven the secret gets as far as that.
+//! machine, and only a peer that has proven the secret gets that far.
 //!
 //! * [`keys`]: the secret of both controllers, and what each end proves by it,
 //! * [`session`]: a connection: bytes between its local socket and the network,
 //! * [`carrier`]: a thread that moves the bytes of sessions,
-//! * [`door`]: where the owner listens, and who has not proven anything yet.
+//! * [`door`]: where the owner listens, and connections that are not authenticated yet.
 //!
 //! Invariants:
 //! 1. Nothing listens but at the configured address, and only at the owner.

@@ -215,7 +215,7 @@ impl Session {
             let taken = self.tls.read_tls(&mut self.raw.left())?;
             self.raw.took(taken, spare);
             if let Err(error) = self.tls.process_new_packets() {
-                // The other end is told why.
+                // The TLS alert goes to the other end.
                 let _ = self.flush();
                 return Err(told(error));
             }

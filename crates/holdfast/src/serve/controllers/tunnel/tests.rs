@@ -176,7 +176,7 @@ fn who_has_another_secret_or_another_place_is_refused() {
     let owner = Owner::new();
     let of = |own, secret| options(own, free(THERE), owner.address, secret);
     owner.must_refuse(of(Controller::Ct1, 8));
-    // One that is told that it is the same controller.
+    // A peer that claims to be the same controller.
     owner.must_refuse(of(Controller::Ct0, 7));
     let mut elsewhere = of(Controller::Ct1, 7);
     elsewhere.portals.pop();
@@ -242,7 +242,7 @@ fn a_client_without_a_key_gets_nothing() {
     stream.sock.set_read_timeout(Some(PATIENCE)).unwrap();
     let _ = stream.write_all(b"holdfast-link 1 control ct1 1 0.1.0\n");
     let error = stream.read(&mut [0; 1]).unwrap_err();
-    // It is told why, unless the end of its connection is there first.
+    // It gets a TLS alert, unless the end of its connection comes first.
     let is_reset = error.kind() == io::ErrorKind::ConnectionReset;
     assert!(is_reset || error.to_string().contains("fatal alert"), "{error}");
     assert!(owner.met.try_recv().is_err());
