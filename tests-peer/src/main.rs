@@ -88,6 +88,7 @@ const GROUPS: &[Group] = &[
     ("restarts", "killed and started again by itself; no host is refused", restarts::run),
     ("controllers", "two of them, killed, stopped and switched under load", controllers::run),
     ("link", "two of them on two machines, and the network between them", link::run),
+    ("addresses", "two machines that have their addresses in turn", link::run_addresses),
     ("devices", "the same on six files, of which two fail each time", kill::run_devices),
     ("widths", "a lost device is made up for on the others, and devices change", widths::run),
     ("conformance", "iscsi-test-cu, a row for each suite", run_conformance),
@@ -96,9 +97,7 @@ const GROUPS: &[Group] = &[
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.list {
-        for (name, what, _) in GROUPS {
-            println!("{name:<12} {what}");
-        }
+        GROUPS.iter().for_each(|(name, what, _)| println!("{name:<12} {what}"));
         return ExitCode::SUCCESS;
     }
     match run(&arguments) {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use libiscsi::{Error, Session, Status};
+use libiscsi::{Config, Error, Session, Status};
 
 use crate::Arguments;
 use crate::array::{Array, Shape};
@@ -33,13 +33,24 @@ pub struct Host {
     pub stop: AtomicBool,
     answers: AtomicU64,
     longest_us: AtomicU64,
+    /// Whether it logs in again when a command is not answered in time, as hosts do that ask for a
+    /// sign of life (NOP-Out): a machine that is gone sends nothing any more.
+    is_impatient: bool,
 }
 
+/// What an impatient host waits for.
+const IMPATIENT_S: u32 = 5;
+
 impl Host {
+    /// One that is impatient, and that may be refused by a machine that has lost its controller.
+    pub fn impatient() -> Self {
+        Self { is_impatient: true, ..Self::default() }
+    }
+
     /// Writes until it is to stop, and reads all of it then.
     pub fn work(&self, target: &Target, seed: u64) -> Result<String> {
         let (mut random, mut model) = (Random::new(seed), vec![Vec::new(); BLOCKS as usize]);
-        let mut session = Some(Session::connect(&target.config())?);
+        let mut session = Some(self.connect(target)?);
         let (mut at, mut answered) = (0, Instant::now());
         while !self.stop.load(Ordering::Relaxed) {
             let bytes = random.bytes(BLOCK);
@@ -61,6 +72,12 @@ impl Host {
         Ok(format!("{} writes", self.answers.load(Ordering::Relaxed)))
     }
 
+    fn connect(&self, target: &Target) -> Result<Session, Error> {
+        let config = target.config();
+        let timeout_s = if self.is_impatient { IMPATIENT_S } else { config.timeout_s };
+        Session::connect(&Config { timeout_s, ..config })
+    }
+
     /// Has a command answered, over as many connections as it takes.
     fn insist<T>(
         &self,
@@ -74,15 +91,20 @@ impl Host {
             let connected = match session {
                 Some(connected) => connected,
                 // An array that ends may lose a connection that was accepted, and refuses none.
-                None => match Session::connect(&target.config()) {
+                None => match self.connect(target) {
                     Ok(connected) => session.insert(connected),
-                    Err(error) if target.refuses() => bail!("the array refuses: {error}"),
+                    Err(error) if !self.is_impatient && target.refuses() => {
+                        bail!("the array refuses: {error}")
+                    }
                     Err(_) => continue,
                 },
             };
             match past_attentions(|| command(connected)) {
                 Ok(done) => return Ok(done),
                 Err(Error::Lost | Error::Command { status: Status::Cancelled, .. }) => {
+                    *session = None;
+                }
+                Err(Error::Command { status: Status::Timeout, .. }) if self.is_impatient => {
                     *session = None;
                 }
                 Err(error) => return Err(error.into()),

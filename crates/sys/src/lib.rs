@@ -9,11 +9,13 @@
 //!   day,
 //! * [`attendant`]: threads that work beside those that hosts wait for,
 //! * [`entropy()`]: random bytes from the kernel,
+//! * [`announce()`]: telling neighbours that an address is here now,
 //! * [`reservations`]: who may write to a device that several machines reach,
 //! * [`counts`]: what a disk was asked, counted,
 //! * [`allocations`]: what a thread allocates, counted, for tests.
 
 pub mod allocations;
+mod announce;
 mod answers;
 pub mod attendant;
 pub mod calls;
@@ -40,6 +42,7 @@ pub mod transfers;
 mod units;
 pub mod wall;
 
+pub use announce::announce;
 pub use answers::ReservationError;
 pub use calls::Calls;
 pub use clock::Clock;

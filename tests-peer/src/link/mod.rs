@@ -5,6 +5,7 @@
 //! The machines are network namespaces of this one (which takes root, `ip` and `nft`), so a lock
 //! says which controller has the pool. The devices say it in `tests-guest/run --only fence`.
 
+mod moving;
 mod nets;
 mod site;
 mod strangers;
@@ -38,6 +39,22 @@ const CUT: Duration = Duration::from_secs(5);
 
 /// The group `link`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    in_networks(report, arguments, false, with_site)
+}
+
+/// The group `addresses`.
+pub fn run_addresses(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    in_networks(report, arguments, true, moving::run)
+}
+
+type OfSite = fn(&mut Report, &Arguments, &mut Site) -> Result<()>;
+
+fn in_networks(
+    report: &mut Report,
+    arguments: &Arguments,
+    moves: bool,
+    with_site: OfSite,
+) -> Result<()> {
     let nets = match Nets::new() {
         Ok(nets) => nets,
         Err(error) => {
@@ -51,7 +68,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     thread::scope(|scope| {
         let running = scope.spawn(|| {
             nets.enter("hosts")?;
-            let mut site = Site::new(programs.holdfast, nets)?;
+            let mut site = Site::new(programs.holdfast, nets, moves)?;
             with_site(report, arguments, &mut site)
         });
         running.join().map_err(|_| anyhow!("the group panicked"))?

@@ -13,6 +13,7 @@ use crate::command;
 
 /// Where hosts are, in the network of hosts.
 pub const HOSTS: &str = "10.77.0.254";
+const HOSTS_6: &str = "fd77::fe";
 
 /// The namespaces, until this is dropped.
 pub struct Nets {
@@ -32,6 +33,7 @@ impl Nets {
         nets.inside("hosts", &["ip", "link", "add", "hosts", "type", "bridge"])?;
         nets.inside("hosts", &["ip", "addr", "add", &format!("{HOSTS}/24"), "dev", "hosts"])?;
         nets.inside("hosts", &["ip", "link", "set", "hosts", "up"])?;
+        nets.add_6("hosts", HOSTS_6, "hosts")?;
         for number in 0..2 {
             let (part, end) = (part(number), format!("port{number}"));
             let to = nets.name(part)?.to_owned();
@@ -48,6 +50,7 @@ impl Nets {
                 nets.inside(part(number), &of)?;
                 nets.inside(part(number), &["ip", "link", "set", device, "up"])?;
             }
+            nets.add_6(part(number), &format!("fd77::{}", number + 1), "eth1")?;
             // Whoever is in the network of hosts reaches the port of the link as well.
             let route = [&link(number), "via", &host_side(number)];
             nets.inside("hosts", &[&["ip", "route", "add"][..], &route].concat())?;
@@ -55,6 +58,11 @@ impl Nets {
         // What cuts the cable has to be there.
         nets.inside("ct0", &["nft", "list", "ruleset"])?;
         Ok(nets)
+    }
+
+    fn add_6(&self, part: &str, address: &str, device: &str) -> Result<()> {
+        let words = ["ip", "addr", "add", &format!("{address}/64"), "dev", device, "nodad"];
+        self.inside(part, &words).map(drop)
     }
 
     fn name(&self, part: &str) -> Result<&str> {
@@ -122,6 +130,36 @@ impl Nets {
         Ok(lost)
     }
 
+    /// Nothing comes to a controller any more, and nothing goes out.
+    pub fn isolate(&self, number: usize) -> Result<()> {
+        let chain = |hook: &str, side: &str| {
+            format!(
+                "add chain inet alone {hook} {{ type filter hook {hook} priority 0; }}; \
+                 add rule inet alone {hook} {side} {{ \"eth0\", \"eth1\" }} drop; "
+            )
+        };
+        let rules = [chain("input", "iifname"), chain("output", "oifname")].concat();
+        // Neighbours are not asked for by IPv4.
+        for device in ["eth0", "eth1"] {
+            self.inside(part(number), &["ip", "link", "set", device, "arp", "off"])?;
+        }
+        self.inside(part(number), &["nft", &format!("add table inet alone; {rules}")]).map(drop)
+    }
+
+    /// It is in the network again.
+    pub fn rejoin(&self, number: usize) -> Result<()> {
+        for device in ["eth0", "eth1"] {
+            self.inside(part(number), &["ip", "link", "set", device, "arp", "on"])?;
+        }
+        self.inside(part(number), &["nft", "delete", "table", "inet", "alone"]).map(drop)
+    }
+
+    /// Whether a controller's machine has an address.
+    pub fn has(&self, number: usize, address: &str) -> Result<bool> {
+        let listed = self.inside(part(number), &["ip", "-o", "addr", "show", "dev", "eth1"])?;
+        Ok(listed.split_whitespace().any(|word| word.split('/').next() == Some(address)))
+    }
+
     /// Delays what both send over the cable; an error where the kernel has no netem.
     pub fn delay(&self) -> Result<()> {
         let netem = ["root", "netem", "delay", "40ms", "15ms", "loss", "1%"];
@@ -157,6 +195,11 @@ pub fn part(number: usize) -> &'static str {
 /// Its address in the network of hosts.
 pub fn host_side(number: usize) -> String {
     format!("10.77.0.{}", number + 1)
+}
+
+/// Its addresses that move.
+pub fn moving(number: usize) -> [String; 2] {
+    [format!("10.77.0.{}", number + 11), format!("fd77::{}", number + 11)]
 }
 
 /// Its address on the cable.

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::nets::{Nets, host_side, link, part};
+use super::nets::{Nets, host_side, link, moving, part};
 use crate::command::{self, Finished};
 use crate::pair::{Found, READY};
 use crate::process;
@@ -30,13 +30,15 @@ pub struct Site {
     directory: TempDir,
     pub nets: Nets,
     running: [Option<Child>; 2],
+    /// Whether hosts reach it by addresses that move.
+    moves: bool,
 }
 
 impl Site {
     /// Makes a pool, and serves it by both.
-    pub fn new(program: PathBuf, nets: Nets) -> Result<Self> {
+    pub fn new(program: PathBuf, nets: Nets, moves: bool) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("holdfast-link-").tempdir()?;
-        let mut site = Self { program, directory, nets, running: [None, None] };
+        let mut site = Self { program, directory, nets, running: [None, None], moves };
         std::fs::create_dir(site.path("pool"))?;
         let (pool, secret) = (site.text("pool"), site.text("secret"));
         site.holdfast(&["pool", "create", &pool, "--capacity", "3G"])?.good()?;
@@ -57,21 +59,57 @@ impl Site {
 
     /// Starts a controller, with the secret in this file.
     pub fn start(&mut self, number: usize, secret: &str) -> Result<()> {
-        let portal = |number| format!("{}:{PORTAL_PORT}", host_side(number));
         let at = |number| format!("{}:{LINK_PORT}", link(number));
         let name = self.path(&format!("{}.log", part(number)));
         let log = File::options().create(true).append(true).open(name)?;
         let mut command = self.nets.command(part(number), &self.program)?;
         command
             .args(["serve", &self.text("pool"), "--supervised", "--controller", part(number)])
-            .args(["--iscsi", &format!("{},ct1={}", portal(0), portal(1))])
+            .args(["--iscsi", &self.portals().join(",")])
             .args(["--api", API, "--api-http"])
             .args(["--link", &at(number), "--link-peer", &at(1 - number)])
             .args(["--link-secret", &self.text(secret)])
+            .args(self.moving())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
         self.running[number] = Some(command.spawn()?);
+        Ok(())
+    }
+
+    /// Where both listen for hosts.
+    fn portals(&self) -> Vec<String> {
+        let of = |number: usize| {
+            let name = part(number);
+            match self.moves {
+                false => vec![format!("{name}={}:{PORTAL_PORT}", host_side(number))],
+                true => {
+                    let [four, six] = moving(number);
+                    [format!("{four}:{PORTAL_PORT}"), format!("[{six}]:{PORTAL_PORT}")]
+                        .map(|portal| format!("{name}={portal}"))
+                        .into()
+                }
+            }
+        };
+        (0..2).flat_map(of).collect()
+    }
+
+    /// The words that say which addresses move.
+    fn moving(&self) -> Vec<String> {
+        if !self.moves {
+            return Vec::new();
+        }
+        let all: Vec<String> =
+            (0..2).flat_map(moving).map(|address| format!("{address}@eth1")).collect();
+        vec!["--link-addresses".to_owned(), all.join(",")]
+    }
+
+    /// Kills a controller and its supervisor, as a machine that dies.
+    pub fn kill(&mut self, found: &Found) -> Result<()> {
+        let child = self.running[found.number()].take().context("it does not run")?;
+        crate::controllers::signal(child.id().into(), "KILL")?;
+        crate::controllers::signal(found.pid, "KILL")?;
+        process::end(child);
         Ok(())
     }
 
@@ -183,7 +221,8 @@ impl Site {
         let name = format!("volume-{lun}");
         self.verb(&["volume", "create", &name, "--size", "1G"])?;
         self.verb(&["connect", &name, "peer", "--lun", &lun.to_string()])?;
-        Target::discovered(format!("{}:{PORTAL_PORT}", host_side(portal)), lun)
+        let place = if self.moves { moving(portal)[0].clone() } else { host_side(portal) };
+        Target::discovered(format!("{place}:{PORTAL_PORT}"), lun)
     }
 
     /// What a controller has said.

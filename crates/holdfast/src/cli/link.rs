@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::args::{Common, ServeArgs};
 use super::config::Config;
 use super::failure::Failure;
 use super::output::show;
-use crate::serve::controllers::{Controller, Secret, Tunnel, TunnelOptions};
+use crate::serve::controllers::{Addresses, Controller, Moving, Secret, Tunnel, TunnelOptions};
 use crate::serve::thread_count;
 
 /// A file of a secret is not larger.
@@ -32,6 +32,8 @@ pub struct LinkConfig {
     pub peer: Option<SocketAddr>,
     /// The file with what both know.
     pub secret_file: Option<PathBuf>,
+    /// Addresses that may be at either machine, each with its interface (`ADDR@INTERFACE`).
+    pub addresses: Vec<String>,
 }
 
 /// The link over the network of controller `own`, if one is asked for.
@@ -51,6 +53,59 @@ pub fn tunnel(
     };
     let refuse = |error| Failure::Machine(format!("no link at {listen} (--link): {error}"));
     Tunnel::start(options).map(Some).map_err(refuse)
+}
+
+/// The addresses that both machines have in turn, if there are any.
+pub fn addresses(
+    options: &ServeArgs,
+    config: &Config,
+    own: Controller,
+) -> Result<Option<Arc<Addresses>>, Failure> {
+    let moving = moving(options, &config.link, own).map_err(Failure::Usage)?;
+    if moving.is_empty() {
+        return Ok(None);
+    }
+    let refuse = |error| Failure::Machine(format!("--link-addresses: {error}"));
+    Addresses::start(moving).map(Some).map_err(refuse)
+}
+
+/// What is said of them on the command line, and else in the configuration.
+fn moving(
+    options: &ServeArgs,
+    config: &LinkConfig,
+    own: Controller,
+) -> Result<Vec<Moving>, String> {
+    let said = match options.link_addresses.is_empty() {
+        true => &config.addresses,
+        false => &options.link_addresses,
+    };
+    let links = [options.link.or(config.listen), options.link_peer.or(config.peer)];
+    let mut all: Vec<Moving> = Vec::new();
+    for text in said {
+        let parts = text.split_once('@').and_then(|(at, to)| Some((at.parse().ok()?, to)));
+        let (address, interface): (IpAddr, &str) =
+            parts.ok_or_else(|| format!("{text:?} is not ADDR@INTERFACE (--link-addresses)"))?;
+        let refuse = |why: &str| Err(format!("--link-addresses: {address} {why}"));
+        let of = options.iscsi.iter().filter(|portal| portal.address.ip() == address);
+        let mut of: Vec<Controller> = of.map(|portal| portal.controller).collect();
+        of.dedup();
+        let is_own = match of[..] {
+            [one] => one == own,
+            [] => return refuse("is no address of a portal (--iscsi)"),
+            _ => return refuse("has portals of both controllers"),
+        };
+        if links.iter().flatten().any(|link| link.ip() == address) {
+            return refuse("is that of the link, which has to stay where it is");
+        }
+        if interface.is_empty() || all.iter().any(|other| other.address == address) {
+            return refuse("takes the name of one interface");
+        }
+        all.push(Moving { address, interface: interface.to_owned(), is_own });
+    }
+    if !all.is_empty() && links.contains(&None) {
+        return Err("--link-addresses takes a link: add --link, --link-peer, --link-secret".into());
+    }
+    Ok(all)
 }
 
 /// Whether there is to be a link over the network.
@@ -157,6 +212,32 @@ mod tests {
             ("--link 0.0.0.0:1 --link-peer 0.0.0.0:2 --link-secret /f", "of the other machine"),
         ] {
             let told = parts(&said(words), &config).unwrap_err().to_string();
+            assert!(told.contains(why), "{words}: {told}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_move_are_of_portals_of_one_controller_and_not_the_links() {
+        const PORTALS: &str = "--iscsi 192.0.2.11:1,192.0.2.12:1,ct1=192.0.2.13:1,ct1=192.0.2.12:2";
+        let of = |words: &str| {
+            let said = said(&format!("{PORTALS} {words}"));
+            moving(&said, &LinkConfig::default(), Controller::Ct1)
+        };
+        let both = of(&format!("{ALL} --link-addresses 192.0.2.11@a,192.0.2.13@b")).unwrap();
+        let told: Vec<_> = both.iter().map(|it| (it.is_own, it.interface.as_str())).collect();
+        assert_eq!(told, [(false, "a"), (true, "b")]);
+        assert!(of("").unwrap().is_empty());
+        for (words, why) in [
+            ("--link-addresses 192.0.2.11@a", "takes a link"),
+            ("--link-addresses 192.0.2.11", "not ADDR@INTERFACE"),
+            ("--link-addresses here@a", "not ADDR@INTERFACE"),
+            ("--link-addresses 192.0.2.9@a", "no address of a portal"),
+            ("--link-addresses 192.0.2.12@a", "portals of both"),
+            ("--link-addresses 192.0.2.11@", "the name of one interface"),
+            ("--link-addresses 192.0.2.11@a,192.0.2.11@b", "the name of one interface"),
+            ("--link 192.0.2.11:3 --link-addresses 192.0.2.11@a", "that of the link"),
+        ] {
+            let told = of(words).unwrap_err();
             assert!(told.contains(why), "{words}: {told}");
         }
     }

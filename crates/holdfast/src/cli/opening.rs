@@ -81,6 +81,7 @@ pub fn open(
             portals: elsewhere.clone(),
             is_symmetric: config.symmetric_access,
             gives_way: turn.gives_way.clone(),
+            addresses: turn.addresses,
         }),
         kept: turn.kept,
         handed: turn.handed,

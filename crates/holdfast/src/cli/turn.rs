@@ -21,8 +21,8 @@ use super::output::{Form, show};
 use super::place::Places;
 use super::serve::of_serving;
 use crate::serve::controllers::{
-    AwaitTurn, Claim, Controller, FollowOptions, Followed, HandedOver, Meeting, OpenBeside,
-    Standby, follow,
+    Addresses, AwaitTurn, Claim, Controller, FollowOptions, Followed, HandedOver, Meeting,
+    OpenBeside, Standby, follow,
 };
 use crate::serve::{Kept, ServeError, tell_ready, thread_count};
 
@@ -46,14 +46,27 @@ pub struct Turn {
     pub fence: Option<Fence>,
     /// Set once it is to leave the pool to the other one.
     pub gives_way: Arc<AtomicBool>,
+    /// Addresses that both have in turn, if there are any.
+    pub addresses: Option<Arc<Addresses>>,
 }
 
 impl Turn {
     fn alone(kept: Kept) -> Self {
         let (own, gives_way) = (Controller::Ct0, Arc::default());
         let (claim, meeting, takes_over, follower) = (None, None, None, None);
-        let (handed, fence) = (None, None);
-        Self { own, claim, meeting, kept, takes_over, follower, handed, fence, gives_way }
+        let (handed, fence, addresses) = (None, None, None);
+        Self {
+            own,
+            claim,
+            meeting,
+            kept,
+            takes_over,
+            follower,
+            handed,
+            fence,
+            gives_way,
+            addresses,
+        }
     }
 
     fn of_two(own: Controller, claim: Claim, meeting: Meeting, kept: Kept) -> Self {
@@ -85,13 +98,14 @@ pub fn take(
     let directory = user_directory();
     let refuse = |error| Failure::of_file("use", &directory, &error);
     private::make_directory(&directory).map_err(refuse)?;
-    let mut meeting = Meeting::new(&directory, pool);
-    if let Some(tunnel) = link::tunnel(options, config, own)? {
-        meeting = meeting.over(tunnel);
-    }
+    let meeting = Meeting::new(&directory, pool).over(link::tunnel(options, config, own)?);
+    let addresses = link::addresses(options, config, own)?;
     let (turn, fence) = match options.fence {
         FenceKind::Claim => match Claim::try_take(&meeting).map_err(refuse)? {
-            Some(claim) => return Ok(Some(Turn::of_two(own, claim, meeting, kept))),
+            Some(claim) => {
+                let turn = Turn::of_two(own, claim, meeting, kept);
+                return Ok(Some(Turn { addresses, ..turn }));
+            }
             None => {
                 let meeting = meeting.clone();
                 let wait: AwaitTurn = Box::new(move |has_turn| Claim::wait(&meeting, has_turn));
@@ -101,7 +115,7 @@ pub fn take(
         FenceKind::Reservations => match Fencing::begin(own, pool, &meeting)?.attempt()? {
             Ok((claim, fence)) => {
                 let turn = Turn::of_two(own, claim, meeting, kept);
-                return Ok(Some(Turn { fence: Some(fence), ..turn }));
+                return Ok(Some(Turn { fence: Some(fence), addresses, ..turn }));
             }
             Err(fencing) => {
                 tracing::info!("{} waits: the pool is another controller's", own.name());
@@ -109,13 +123,19 @@ pub fn take(
             }
         },
     };
-    let own_portals = options.iscsi.iter().filter(|arg| arg.controller == own);
-    let portals: Vec<_> = own_portals.map(|arg| arg.address).collect();
+    let portals = options.portals_of(own);
     let linked = announcement(common.form, own, &portals);
     let threads = thread_count(config.threads);
-    let (connections, meeting_there) = (shares.forwarded, meeting.clone());
-    let following =
-        FollowOptions { own, meeting: meeting_there, portals, kept, connections, threads, turn };
+    let following = FollowOptions {
+        own,
+        meeting: meeting.clone(),
+        portals,
+        kept,
+        connections: shares.forwarded,
+        threads,
+        addresses: addresses.clone(),
+        turn,
+    };
     let standby = standby(options, config, pool)?;
     let followed = follow(following, linked).map_err(of_serving)?;
     let follower = standby.and_then(Standby::end);
@@ -125,7 +145,7 @@ pub fn take(
             tracing::warn!("{} has the pool now", own.name());
             let turn = Turn::of_two(own, claim, meeting, kept);
             let fence = fence.lock().take();
-            Ok(Some(Turn { takes_over, follower, handed, fence, ..turn }))
+            Ok(Some(Turn { takes_over, follower, handed, fence, addresses, ..turn }))
         }
     }
 }

@@ -14,6 +14,8 @@ use mio::{Interest, Registry, Token};
 use parking_lot::Mutex;
 
 use super::ServeError;
+use super::controllers::Addresses;
+use super::controllers::addresses::bind_absent;
 use super::shared::Shared;
 use super::stream::Stream;
 use super::supervisor::{self, Kept};
@@ -43,9 +45,9 @@ impl ConnectionLimits {
 }
 /// How many connections there are from each address.
 #[derive(Default)]
-pub(super) struct Addresses(Mutex<HashMap<IpAddr, u32>>);
+pub(super) struct Neighbours(Mutex<HashMap<IpAddr, u32>>);
 
-impl Addresses {
+impl Neighbours {
     /// One more, if there may be so many.
     pub(super) fn enter(&self, address: IpAddr, most: u32) -> bool {
         let mut all = self.0.lock();
@@ -91,9 +93,11 @@ pub fn check_count(portals: usize) -> Result<(), ServeError> {
 
 /// Binds all portals before anything is started, so that an address in use is reported at once.
 /// Sockets that the supervisor has kept are used again, and new ones are handed to it.
+/// An address that moves may be at another machine.
 pub(super) fn bind(
     portals: &[SocketAddr],
     mut kept: Kept,
+    moving: Option<&Addresses>,
 ) -> Result<Vec<(SocketAddr, StdListener)>, ServeError> {
     check_count(portals.len())?;
     let mut bind_one = |asked: SocketAddr| match kept.take(asked) {
@@ -102,7 +106,10 @@ pub(super) fn bind(
             Ok((listener.local_addr()?, listener))
         }
         None => {
-            let listener = StdListener::from(OwnedFd::from(TcpListener::bind(asked)?));
+            let listener = match moving.is_some_and(|moving| moving.may_move(asked.ip())) {
+                true => bind_absent(asked)?,
+                false => StdListener::from(OwnedFd::from(TcpListener::bind(asked)?)),
+            };
             let local = listener.local_addr()?;
             supervisor::keep(&listener, local);
             Ok((local, listener))
@@ -118,7 +125,8 @@ pub(super) fn bind(
 /// The listening sockets, which one thread has.
 #[derive(Default)]
 pub(super) struct Listeners {
-    listeners: Vec<TcpListener>,
+    /// Each with the place of its portal among all.
+    listeners: Vec<(usize, TcpListener)>,
     /// Whether there may be connections to accept: the poller tells only of new ones.
     pending: bool,
     door: Door,
@@ -135,15 +143,15 @@ pub(super) struct Door {
 impl Listeners {
     /// Listens with one token each, from `first` on.
     pub(super) fn new(
-        bound: Vec<(SocketAddr, StdListener)>,
+        bound: Vec<(usize, StdListener)>,
         registry: &Registry,
         first: usize,
     ) -> io::Result<Self> {
         let mut listeners = Vec::new();
-        for (index, (_, listener)) in bound.into_iter().enumerate() {
+        for (index, (portal_index, listener)) in bound.into_iter().enumerate() {
             let mut listener = TcpListener::from_std(listener);
             registry.register(&mut listener, Token(first + index), Interest::READABLE)?;
-            listeners.push(listener);
+            listeners.push((portal_index, listener));
         }
         Ok(Self { listeners, pending: true, ..Self::default() })
     }
@@ -162,27 +170,22 @@ impl Listeners {
         if let Some(count) = self.failed.end(now) {
             tracing::info!("connections can be accepted again, after {count} failures");
         }
-        for portal_index in 0..self.listeners.len() {
+        for (portal_index, listener) in &self.listeners {
             for turn in 0..=ACCEPTS_PER_TURN {
                 if turn == ACCEPTS_PER_TURN {
                     self.pending = true;
                     break;
                 }
-                match self.listeners[portal_index].accept() {
+                match listener.accept() {
                     Ok((stream, peer)) => {
                         // Answers are sent as whole batches; waiting for more to send only adds
                         // latency.
                         let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr());
+                        let stream = shared.stream(*portal_index, stream);
                         // Or it was closed already.
-                        if let Ok(local) = prepared {
+                        if let (Ok(local), Some(stream)) = (prepared, stream) {
                             let ends = (local, peer);
-                            self.door.hand_out(
-                                shared,
-                                Stream::Host(stream),
-                                portal_index,
-                                ends,
-                                now,
-                            );
+                            self.door.hand_out(shared, stream, *portal_index, ends, now);
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_address_has_its_connections_and_others_have_theirs() {
-        let addresses = Addresses::default();
+        let addresses = Neighbours::default();
         let of = |text: &str| text.parse::<IpAddr>().unwrap();
         let enter = |text: &str| addresses.enter(of(text), 7);
         for _ in 0..7 {

@@ -222,7 +222,8 @@ pub enum ServeError {
 /// See [`ServeError`].
 pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(), ServeError> {
     let addresses: Vec<SocketAddr> = options.portals.iter().map(|p| p.address).collect();
-    let bound = listen::bind(&addresses, std::mem::take(&mut options.kept))?;
+    let moving = options.pair.as_ref().and_then(|pair| pair.addresses.as_deref());
+    let bound = listen::bind(&addresses, std::mem::take(&mut options.kept), moving)?;
     let own: Vec<SocketAddr> = bound.iter().map(|(address, _)| *address).collect();
     let shared = shared::Shared::new(&options, &own).map_err(ServeError::Start)?;
     let portals = shared.ports.iter().map(|port| port.address).collect();
@@ -242,6 +243,8 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     let signals = background::Signals::start(&shared.shutdown).map_err(ServeError::Start)?;
     controllers::take_on(&shared, options.handed.take());
     let link = controllers::listen(&shared, options.pair.as_ref()).map_err(ServeError::Start)?;
+    let bound = bound.into_iter().map(|(_, listener)| listener).enumerate();
+    let bound = bound.chain(controllers::listen_elsewhere(&shared)?).collect();
     let threads = threads::start(&shared, bound).map_err(ServeError::Start)?;
     let watchdog = watchdog::start(&shared).map_err(ServeError::Start)?;
     ready(Running {

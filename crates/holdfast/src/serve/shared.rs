@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use front::transport::iscsi::{self, Iscsi};
 use front::{PortOptions, Wake};
+use mio::net::TcpStream;
 use mio::{Poll, Waker};
 use parking_lot::Mutex;
 use sys::Clock;
@@ -15,9 +16,10 @@ use sys::wall::now_ms;
 use super::background::Shutdown;
 use super::controllers::fence::Lease;
 use super::controllers::{Leaving, Link};
-use super::listen::{Accepted, Addresses, ConnectionLimits};
+use super::listen::{Accepted, ConnectionLimits, Neighbours};
 use super::observer::Troubles;
 use super::runner::WAKER;
+use super::stream::Stream;
 use super::watchdog::Turns;
 use super::{Duties, ServeOptions};
 
@@ -27,7 +29,7 @@ pub(super) struct Shared {
     pub duties: Arc<dyn Duties>,
     pub clock: Clock,
     pub shutdown: Shutdown,
-    pub addresses: Addresses,
+    pub addresses: Neighbours,
     pub connections: ConnectionLimits,
     pub troubles: Troubles,
     pub checkpoint_bell: Arc<Bell>,
@@ -91,7 +93,7 @@ impl Shared {
             front,
             duties: options.duties.clone(),
             clock,
-            addresses: Addresses::default(),
+            addresses: Neighbours::default(),
             connections: options.connections,
             troubles: Troubles::default(),
             checkpoint_bell,
@@ -105,6 +107,16 @@ impl Shared {
             link,
             lease: options.lease.clone(),
         }))
+    }
+}
+
+impl Shared {
+    /// A connection that came in at the port with this place, if it is to be served.
+    pub(super) fn stream(&self, port: usize, stream: TcpStream) -> Option<Stream> {
+        match &self.link {
+            Some(link) => link.stream(port, stream),
+            None => Some(Stream::Host(stream)),
+        }
     }
 }
 

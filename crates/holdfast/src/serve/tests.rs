@@ -387,7 +387,7 @@ fn bytes_that_are_not_iscsi_close_their_connection_and_harm_no_other() {
 fn an_address_that_is_taken_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let error = listen::bind(&[address], Kept::default()).unwrap_err();
+    let error = listen::bind(&[address], Kept::default(), None).unwrap_err();
     assert!(error.to_string().contains(&address.to_string()), "{error}");
-    assert!(matches!(listen::bind(&[], Kept::default()), Err(ServeError::PortalCount(0))));
+    assert!(matches!(listen::bind(&[], Kept::default(), None), Err(ServeError::PortalCount(0))));
 }

@@ -1,7 +1,7 @@
 //! The front-end threads: their start and their end.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -22,11 +22,8 @@ impl Threads {
     }
 }
 
-/// Starts all threads. The first one has the listeners.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    bound: Vec<(SocketAddr, TcpListener)>,
-) -> io::Result<Threads> {
+/// Starts all threads. The first one has the listeners, with the places of their ports.
+pub(super) fn start(shared: &Arc<Shared>, bound: Vec<(usize, TcpListener)>) -> io::Result<Threads> {
     let mut bound = Some(bound);
     let mut threads = Vec::new();
     for index in 0..shared.front.mailboxes.len() {

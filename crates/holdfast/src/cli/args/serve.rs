@@ -61,6 +61,12 @@ pub struct ServeArgs {
     /// The file with the secret of both, which `controller secret` makes.
     #[arg(long, value_name = "FILE")]
     pub link_secret: Option<PathBuf>,
+    /// Addresses that may be at either machine, of portals of both controllers, with the interface
+    /// that gets them here. Each controller puts its own there while it is in contact with the
+    /// other one; when that is gone its addresses come to the one that has the pool. They are to be
+    /// added by nobody else. Takes a link, CAP_NET_ADMIN and CAP_NET_RAW.
+    #[arg(long, value_delimiter = ',', value_name = "ADDR@INTERFACE[,…]")]
+    pub link_addresses: Vec<String>,
     /// Serve in a process of its own, which is started again when it ends without having been asked
     /// to, or hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
     /// same.)
@@ -103,6 +109,12 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
 }
 
 impl ServeArgs {
+    /// The addresses of a controller's portals.
+    pub fn portals_of(&self, controller: Controller) -> Vec<SocketAddr> {
+        let own = self.iscsi.iter().filter(|portal| portal.controller == controller);
+        own.map(|portal| portal.address).collect()
+    }
+
     /// Whether there are two controllers.
     pub fn are_two(&self) -> bool {
         self.iscsi.iter().any(|portal| portal.controller == Controller::Ct1)

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::super::listen::{Addresses, ConnectionLimits};
+use super::super::listen::{ConnectionLimits, Neighbours};
 
 /// All hosts that are forwarded.
 pub(super) struct Guests {
     limits: ConnectionLimits,
     count: AtomicU32,
-    addresses: Addresses,
+    addresses: Neighbours,
 }
 
 /// One of them, until this is dropped.
@@ -23,7 +23,7 @@ pub(super) struct Guest {
 impl Guests {
     /// None, of so many that there may be.
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, count: AtomicU32::new(0), addresses: Addresses::default() })
+        Arc::new(Self { limits, count: AtomicU32::new(0), addresses: Neighbours::default() })
     }
 
     /// One more from this address, if there may be so many.

@@ -6,22 +6,27 @@
 //! the other controller may have been stopped, with commands in its sockets that hosts have
 //! repeated elsewhere since.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use front::PortOptions;
+use mio::net::TcpStream;
 use parking_lot::Mutex;
 use sys::Clock;
 use target::AccessState;
 
+use super::super::ServeError;
 use super::super::listen::Door;
 use super::super::shared::Shared;
 use super::super::stream::Stream;
+use super::addresses::{self, Addresses};
 use super::handing::{self, Handed, HandedOver};
+use super::tunnel::prepare;
 use super::wire::Welcome;
 use super::{BEAT, Controller, Meeting, SILENCE_MAX};
 
@@ -37,6 +42,8 @@ pub struct Pair {
     pub is_symmetric: bool,
     /// Set once the pool is to be left to the other one.
     pub gives_way: Arc<AtomicBool>,
+    /// Addresses that both have in turn.
+    pub addresses: Option<Arc<Addresses>>,
 }
 
 /// What is known of the other controller.
@@ -93,7 +100,7 @@ impl Generation {
         self.until_ms.store(0, Ordering::Release);
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 }
@@ -118,6 +125,7 @@ pub(in crate::serve) struct Link {
     /// last as long as it does.
     pub(super) guests: Mutex<Option<Arc<Generation>>>,
     pub(super) has_ended: AtomicBool,
+    addresses: Option<Arc<Addresses>>,
 }
 
 impl Link {
@@ -138,6 +146,7 @@ impl Link {
             successor: Mutex::default(),
             guests: Mutex::default(),
             has_ended: AtomicBool::new(false),
+            addresses: pair.addresses.clone(),
         })
     }
 
@@ -198,6 +207,48 @@ impl Link {
         }
     }
 
+    /// Has addresses come and go from here on.
+    pub(super) fn keep_addresses(self: &Arc<Self>, shared: &Arc<Shared>) {
+        let Some(addresses) = &self.addresses else { return };
+        let (link, told) = (self.clone(), shared.clone());
+        let when_moved = Box::new(move |have_come| match have_come || link.other().is_some() {
+            true => link.tell_hosts(&told, link.linked),
+            false => link.tell_hosts(&told, AccessState::Unavailable),
+        });
+        addresses.own(shared.lease.clone(), when_moved);
+    }
+
+    /// They are not renewed any more.
+    pub(super) fn leave_addresses(&self) {
+        if let Some(addresses) = &self.addresses {
+            addresses.end();
+        }
+    }
+
+    /// Listens at portals of the other controller whose addresses may come here.
+    pub(super) fn listen_elsewhere(&self) -> Result<Vec<(usize, TcpListener)>, ServeError> {
+        let Some(addresses) = &self.addresses else { return Ok(Vec::new()) };
+        let may_come = |(_, port): &(usize, &PortOptions)| addresses.may_move(port.address.ip());
+        let ports = self.ports.iter().enumerate().filter(may_come);
+        let bound = ports.map(|(at, PortOptions { address, .. })| {
+            let refused = |error| ServeError::Listen { address: *address, error };
+            let listener = addresses::bind_absent(*address).map_err(refused)?;
+            Ok((self.first_port + at, listener))
+        });
+        bound.collect()
+    }
+
+    /// A connection that came in at a port: at one of the other controller, as long as that address
+    /// is here. What its host does not confirm ends it, as the host may have gone on elsewhere.
+    pub(in crate::serve) fn stream(&self, port: usize, stream: TcpStream) -> Option<Stream> {
+        if port < self.first_port {
+            return Some(Stream::Host(stream));
+        }
+        let generation = self.addresses.as_ref()?.guests()?;
+        prepare(&stream).ok()?;
+        Some(Stream::of_handed(stream.into(), VecDeque::new(), generation))
+    }
+
     /// Tells hosts how they reach volumes by the ports of the other controller.
     pub(super) fn tell_hosts(&self, shared: &Shared, state: AccessState) {
         let mut groups: Vec<u16> = self.ports.iter().map(|port| port.group).collect();
@@ -215,6 +266,9 @@ impl Link {
         if let Some((before, _)) = self.current.lock().replace((generation.clone(), other)) {
             before.end();
         }
+        if let Some(addresses) = &self.addresses {
+            addresses.meet(generation.clone());
+        }
         self.tell_hosts(shared, self.linked);
         generation
     }
@@ -227,6 +281,13 @@ impl Link {
             self.end_guests();
             self.tell_hosts(shared, AccessState::Unavailable);
         }
+    }
+
+    /// What is said to a beat that was heard.
+    fn answer(&self, beat: u8) -> u8 {
+        let Some(addresses) = &self.addresses else { return addresses::DOT };
+        addresses.hear();
+        addresses.answer(beat)
     }
 
     /// The generation with this number, if it goes on.
@@ -268,12 +329,15 @@ fn talk(stream: &mut UnixStream, link: &Link, generation: &Generation) -> io::Re
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let welcome = Welcome { generation: generation.number, incarnation: link.incarnation };
     stream.write_all(welcome.to_line().as_bytes())?;
-    let mut said = Instant::now();
+    let (mut said, mut answer) = (Instant::now(), addresses::DOT);
     while !link.has_ended.load(Ordering::Acquire) {
         let mut beats = [0; 64];
         match stream.read(&mut beats) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(_) => generation.hear(),
+            Ok(count) => {
+                generation.hear();
+                answer = link.answer(beats[count - 1]);
+            }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
                 _ => return Err(error),
@@ -285,7 +349,7 @@ fn talk(stream: &mut UnixStream, link: &Link, generation: &Generation) -> io::Re
         }
         if said.elapsed() >= BEAT {
             said = Instant::now();
-            stream.write_all(b".")?;
+            stream.write_all(&[answer])?;
         }
     }
     Ok(())

@@ -50,6 +50,7 @@ pub(in crate::serve) fn start(
     // What was handed over is served.
     let has_guests = link.guests.lock().is_some();
     link.tell_hosts(shared, if has_guests { link.linked } else { AccessState::Unavailable });
+    link.keep_addresses(shared);
     let end = match &meeting.place {
         Place::Socket(path) => listen_here(shared, link, path)?,
         Place::Network(tunnel) => listen_there(shared, link, tunnel)?,
@@ -81,6 +82,7 @@ fn listen_there(shared: &Arc<Shared>, link: &Arc<Link>, tunnel: &Arc<Tunnel>) ->
 impl Drop for Listening {
     fn drop(&mut self) {
         self.link.has_ended.store(true, Ordering::Release);
+        self.link.leave_addresses();
         let Some(End::Local { socket, listener, thread }) = self.end.take() else { return };
         if let Err(error) = std::fs::remove_file(&socket) {
             tracing::warn!("can't remove {}: {error}", socket.display());

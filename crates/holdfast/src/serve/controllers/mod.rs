@@ -9,6 +9,7 @@
 //!   one direction,
 //! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
 //! * [`fence`]: which one has the pool, of two machines: persistent reservations of the devices,
+//! * [`addresses`]: addresses of hosts' portals that two machines have in turn,
 //! * [`guests`]: how many hosts it forwards at the same time,
 //! * [`handing`]: connections that go on at the other controller when it takes over as planned,
 //! * [`wire`]: what is said on the link before the bytes of hosts.
@@ -23,6 +24,7 @@
 //! 4. Nothing of a host is kept here: target state is the owner's alone, and a connection that it
 //!    has is the host's own, byte by byte.
 
+pub(super) mod addresses;
 mod claim;
 pub mod fence;
 mod forward;
@@ -40,6 +42,7 @@ mod wire;
 mod tests;
 
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,9 +50,11 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use super::ServeError;
 use super::shared::Shared;
 use listening::Listening;
 
+pub use addresses::{Addresses, Moving};
 pub use claim::Claim;
 pub use handing::HandedOver;
 pub(super) use handing::Leaving;
@@ -63,6 +68,12 @@ pub use tunnel::{Secret, Tunnel, TunnelOptions};
 pub(super) fn listen(shared: &Arc<Shared>, pair: Option<&Pair>) -> io::Result<Option<Listening>> {
     let link = shared.link.as_ref().zip(pair);
     link.map(|(link, pair)| listening::start(shared, link, &pair.meeting)).transpose()
+}
+
+/// Listens at the portals of the other controller whose addresses may come here: with the place of
+/// each among all ports.
+pub(super) fn listen_elsewhere(shared: &Shared) -> Result<Vec<(usize, TcpListener)>, ServeError> {
+    shared.link.as_ref().map_or(Ok(Vec::new()), |link| link.listen_elsewhere())
 }
 
 /// Goes on with connections of the other controller, before anything is served.
@@ -155,10 +166,11 @@ impl Meeting {
         Self { claim: file("claim"), turn: file("turn"), place }
     }
 
-    /// The same with a link over the network, for a claim and for a fence alike.
+    /// The same with a link over the network, if there is one, for a claim and for a fence alike.
     #[must_use]
-    pub fn over(self, tunnel: Arc<Tunnel>) -> Self {
-        Self { place: Place::Network(tunnel), ..self }
+    pub fn over(self, tunnel: Option<Arc<Tunnel>>) -> Self {
+        let place = tunnel.map_or(self.place, Place::Network);
+        Self { place, ..self }
     }
 
     /// Begins a connection of the link.

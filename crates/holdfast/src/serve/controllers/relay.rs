@@ -21,6 +21,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::super::listen::{self, ConnectionLimits};
 use super::super::supervisor::{Kept, tell_alive, watchdog_limit};
 use super::super::{ServeError, background};
+use super::addresses::{Addresses, Beats};
+use super::fence::now_ms;
 use super::forward::{Forwarder, LISTENERS, Rest, WAKER};
 use super::guests::Guests;
 use super::handing::{self, Arrivals, HandedOver};
@@ -46,6 +48,8 @@ pub struct FollowOptions {
     pub connections: ConnectionLimits,
     /// How many threads.
     pub threads: usize,
+    /// Addresses that both have in turn.
+    pub addresses: Option<Arc<Addresses>>,
     /// What waits for the pool.
     pub turn: AwaitTurn,
 }
@@ -86,6 +90,7 @@ pub(super) struct Relay {
     has_turn: AtomicBool,
     /// What the owner has handed over: nothing is forwarded any more once it is there.
     arrivals: Mutex<Option<Arrivals>>,
+    addresses: Option<Arc<Addresses>>,
     has_ended: AtomicBool,
     wakers: Vec<Waker>,
 }
@@ -126,6 +131,13 @@ impl Relay {
         thread::Builder::new().name("successor".into()).spawn(run).map(drop)
     }
 
+    /// The owner has answered beats.
+    fn hear(&self, said: &Beats, answers: &[u8]) {
+        let Some(addresses) = &self.addresses else { return };
+        let granted = answers.iter().filter_map(|answer| said.granted(*answer));
+        granted.for_each(|sent_ms| addresses.grant(sent_ms));
+    }
+
     fn set_generation(&self, number: u64) {
         self.generation.store(number, Ordering::Release);
         self.wake();
@@ -147,9 +159,10 @@ pub fn follow(
     options: FollowOptions,
     linked: impl FnOnce() + Send + 'static,
 ) -> Result<Followed, ServeError> {
-    let FollowOptions { own, meeting, portals, kept, connections, threads, turn } = options;
+    let FollowOptions { own, meeting, portals, kept, connections, threads, addresses, turn } =
+        options;
     background::note_signals().map_err(ServeError::Start)?;
-    let bound = listen::bind(&portals, kept)?;
+    let bound = listen::bind(&portals, kept, addresses.as_deref())?;
     let (polls, wakers) = pollers(threads.max(1)).map_err(ServeError::Start)?;
     let relay = Arc::new(Relay {
         meeting,
@@ -159,6 +172,7 @@ pub fn follow(
         incarnation: AtomicU64::new(0),
         has_turn: AtomicBool::new(false),
         arrivals: Mutex::default(),
+        addresses,
         has_ended: AtomicBool::new(false),
         wakers,
     });
@@ -303,6 +317,10 @@ fn link_once(
     }
     stream.set_read_timeout(Some(BEAT))?;
     let (mut ran, mut heard) = (Instant::now(), Instant::now());
+    let mut said = Beats::default();
+    if let Some(addresses) = &relay.addresses {
+        addresses.follow();
+    }
     while !relay.has_ended() {
         // The other end counts the same time, and has not heard of this one.
         if ran.elapsed() > SILENCE_MAX {
@@ -312,13 +330,16 @@ fn link_once(
         if heard.elapsed() > SILENCE_MAX {
             return Err(io::Error::other("nothing was heard of the owner for a while"));
         }
-        stream.write_all(b".")?;
+        stream.write_all(&[said.next(now_ms())])?;
         alive.say();
         let mut beats = [0; 64];
         match stream.read(&mut beats) {
             Ok(0) => return Ok(()),
             // As often as beats come, or one's own is due.
-            Ok(_) => heard = Instant::now(),
+            Ok(count) => {
+                heard = Instant::now();
+                relay.hear(&said, &beats[..count]);
+            }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => {}
                 _ => return Err(error),

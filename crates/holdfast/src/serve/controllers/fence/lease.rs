@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The time of the clock, in milliseconds.
-pub(super) fn now_ms() -> u64 {
+pub(in crate::serve::controllers) fn now_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let ms = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);
     u64::try_from(ms).unwrap_or_default()

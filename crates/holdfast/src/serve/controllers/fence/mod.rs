@@ -38,6 +38,7 @@ use sys::Reservable;
 
 pub use guard::Guard;
 pub use lease::Lease;
+pub(super) use lease::now_ms;
 pub use taking::TakeError;
 pub use turn::{Held, Turn};
 

@@ -198,7 +198,7 @@ fn dial(mut from: SocketAddr, to: SocketAddr) -> io::Result<TcpStream> {
 
 /// What is sent goes at once, and what the other end does not confirm for [`SILENCE_MAX`] ends the
 /// connection: later it would be too late.
-fn prepare(socket: impl AsFd) -> io::Result<()> {
+pub(super) fn prepare(socket: impl AsFd) -> io::Result<()> {
     let limit_ms = u32::try_from(SILENCE_MAX.as_millis()).unwrap_or(u32::MAX);
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_tcp_user_timeout(&socket, limit_ms)?;

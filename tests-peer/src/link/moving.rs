@@ -1,0 +1,171 @@
+//! Addresses that two machines have in turn: a host that knows one of them only goes on when its
+//! machine is gone, at the other one, and comes back to it.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use super::nets::moving;
+use super::site::Site;
+use super::{at, connect, stays};
+use crate::Arguments;
+use crate::pair::READY;
+use crate::report::Report;
+use crate::restarts::{Host, go_on};
+use crate::target::Target;
+
+/// How long it may take until all addresses are where they are to be: 9 s, and a busy machine.
+const MOVED: Duration = Duration::from_secs(20);
+
+pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Result<()> {
+    report.check("each controller puts its addresses at its own machine", || {
+        wait(site, [0, 1]).map(|_| String::new())
+    });
+    let targets = [site.volume(1, 0)?, site.volume(2, 1)?];
+    let hosts: Vec<Host> = targets.iter().map(|_| Host::impatient()).collect();
+    thread::scope(|scope| {
+        let pairs = hosts.iter().zip(&targets).zip(arguments.seed..);
+        let working: Vec<_> = pairs
+            .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
+            .collect();
+        report
+            .check("one that forwards is alone: the owner has its addresses, it has none", || {
+                isolated(site, &hosts, &targets)
+            });
+        report.check("the owner's machine dies: the other one has its addresses", || {
+            died(site, &hosts, &targets)
+        });
+        report.check("a switch, and one that is killed, keep theirs", || keep(site, &hosts));
+        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
+        for (number, worker) in (0..).zip(working) {
+            report.check(&format!("the host of ct{number}'s address: every byte right"), || {
+                worker.join().map_err(|_| anyhow!("the host panicked"))?
+            });
+        }
+    });
+    report.check("both end in order, and their addresses with them", || {
+        site.both()?;
+        site.stop(0)?;
+        site.stop(1)?;
+        let begin = Instant::now();
+        while (0..2).map(|number| holders(site, number)).any(|it| !it.is_ok_and(|it| it.is_empty()))
+        {
+            ensure!(begin.elapsed() < MOVED, "an address is left");
+            thread::sleep(Duration::from_millis(100));
+        }
+        site.inspect()?;
+        Ok(String::new())
+    });
+    Ok(())
+}
+
+/// The machines that have an address of a controller, of IPv4 and of IPv6: each is at one, or both.
+fn holders(site: &Site, of: usize) -> Result<Vec<usize>> {
+    let [four, six] = moving(of);
+    let mut all = Vec::new();
+    for number in 0..2 {
+        if site.nets.has(number, &four)? || site.nets.has(number, &six)? {
+            all.push(number);
+        }
+    }
+    Ok(all)
+}
+
+/// Waits until the addresses of each controller are at these machines. Returns how long that took.
+/// An address is never at both meanwhile.
+fn wait(site: &Site, places: [usize; 2]) -> Result<Duration> {
+    let begin = Instant::now();
+    loop {
+        let mut are_there = true;
+        for (of, place) in places.into_iter().enumerate() {
+            // One after the other is asked: an address may have moved between.
+            let found = holders(site, of)?;
+            let again = if found.len() > 1 { holders(site, of)? } else { found };
+            ensure!(again.len() < 2, "the addresses of ct{of} are at both");
+            let [four, six] = moving(of);
+            are_there &=
+                again == [place] && site.nets.has(place, &four)? && site.nets.has(place, &six)?;
+        }
+        if are_there {
+            return Ok(begin.elapsed());
+        }
+        let logs = || [site.log(0), site.log(1)].join("\n--- ct1:\n");
+        ensure!(begin.elapsed() < MOVED, "the addresses are not at {places:?}:\n{}", logs());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A new session at the address of IPv6 of a controller reads.
+fn reads_at_6(targets: &[Target], of: usize) -> Result<()> {
+    let [_, six] = moving(of);
+    let there = Target { portal: format!("[{six}]:3260"), ..targets[0].clone() };
+    let there = at(&there.as_initiator(&crate::target::second(&there.initiator)), &there);
+    connect(&there).with_context(|| format!("at {}", there.portal)).map(drop)
+}
+
+fn isolated(site: &Site, hosts: &[Host], targets: &[Target]) -> Result<String> {
+    let before = site.both()?;
+    let [owner, other] = [before[0].number(), before[1].number()];
+    let mut took = Duration::ZERO;
+    let gone_on = go_on(hosts, || {
+        site.nets.isolate(other)?;
+        took = wait(site, [owner; 2])?;
+        Ok(())
+    });
+    let read = reads_at_6(targets, other);
+    site.nets.rejoin(other)?;
+    let told = gone_on.context("while it was alone")?;
+    read?;
+    let mut back = Duration::ZERO;
+    let gone_on = go_on(hosts, || {
+        back = wait(site, [0, 1])?;
+        Ok(())
+    });
+    gone_on.context("when it had come back")?;
+    stays(site, &before)?;
+    Ok(format!("moved after {} ms, back after {} ms, {told}", took.as_millis(), back.as_millis()))
+}
+
+fn died(site: &mut Site, hosts: &[Host], targets: &[Target]) -> Result<String> {
+    let [owner, other] = site.both()?;
+    let (number, taker) = (owner.number(), other.number());
+    let mut took = Duration::ZERO;
+    let told = go_on(hosts, || {
+        site.nets.isolate(number)?;
+        site.kill(&owner)?;
+        took = wait(site, [taker; 2])?;
+        Ok(())
+    })?;
+    reads_at_6(targets, number)?;
+    site.nets.rejoin(number)?;
+    let gone_on = go_on(hosts, || {
+        site.start(number, "secret")?;
+        wait(site, [0, 1]).map(drop)
+    });
+    gone_on.context("when its machine had come back")?;
+    let [now, _] = site.both()?;
+    ensure!(now.number() == taker, "{} has the pool", now.name);
+    Ok(format!("moved after {} ms, {told}", took.as_millis()))
+}
+
+/// What takes less than the kernel keeps an address moves none.
+fn keep(site: &Site, hosts: &[Host]) -> Result<String> {
+    let switched = super::switched(site, hosts).context("a switch")?;
+    wait(site, [0, 1])?;
+    for is_owner in [false, true] {
+        super::killed(site, hosts, is_owner).context("a kill")?;
+        wait(site, [0, 1])?;
+    }
+    let moved = (0..2)
+        .map(|number| site.whole_log(number).matches("of the other controller is here").count());
+    let moved: usize = moved.sum();
+    // Two of each: of the machine that was alone, and of the one that died.
+    ensure!(moved == 4, "addresses of the other one have come {moved} times");
+    let begin = Instant::now();
+    while site.both().is_err() {
+        ensure!(begin.elapsed() < READY, "the controllers are not ready");
+    }
+    Ok(switched)
+}
