@@ -44,7 +44,7 @@ mod volumes;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use array::Array;
@@ -231,16 +231,11 @@ type Shared = axum::extract::State<Arc<Interface>>;
 struct Description;
 
 /// The whole interface, as a service for one HTTP server. Must run within a tokio runtime.
-///
-/// # Panics
-/// If the description can't be written as JSON, which depends on nothing but the program.
 pub fn router(interface: Arc<Interface>) -> Router {
-    // It is long and never changes: written once, and shared by all responses.
-    let description = serde_json::to_vec(&openapi()).expect("a description is JSON");
-    let description = Bytes::from(description);
+    let described = Arc::<OnceLock<Bytes>>::default();
     let (routes, _) = routes().split_for_parts();
     routes
-        .route("/v1/openapi.json", get(move || async move { ([JSON], description) }))
+        .route("/v1/openapi.json", get(move || describe(described.clone())))
         .fallback(|| async { ApiError::no_such_path().into_response() })
         .method_not_allowed_fallback(|| async { ApiError::no_such_method().into_response() })
         .with_state(interface.clone())
@@ -255,6 +250,17 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut description = routes().split_for_parts().1;
     description.merge(rest::routes().split_for_parts().1);
     described(rest::described(description))
+}
+
+/// The description is long, never changes, and takes tens of milliseconds to be made: not at the
+/// start, when hosts wait, but when it is asked for first.
+async fn describe(described: Arc<OnceLock<Bytes>>) -> Result<impl IntoResponse, ApiError> {
+    let make = || match serde_json::to_vec(&openapi()) {
+        Ok(text) => Bytes::from(text),
+        Err(error) => panic!("what depends on nothing but the program is no JSON: {error}"),
+    };
+    let made = tokio::task::spawn_blocking(move || described.get_or_init(make).clone()).await;
+    made.map(|text| ([JSON], text)).map_err(|_| ApiError::broken())
 }
 
 fn routes() -> OpenApiRouter<Arc<Interface>> {
