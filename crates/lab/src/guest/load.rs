@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::content::{GUEST_BLOCK_BYTES, fill_block};
 use super::disk::GuestDisk;
@@ -66,6 +67,8 @@ pub(super) struct State {
     pub(super) disks: Vec<Target>,
     pub(super) meter: RefCell<Meter>,
     pub(super) stopped: Cell<bool>,
+    /// From the beginning of one request of a worker to that of the next; none: as fast as it goes.
+    pub(super) interval: Cell<Option<Duration>>,
 }
 
 /// A disk, and what is known of it.
@@ -107,14 +110,25 @@ impl Load {
             }),
         });
         let disks = targets.collect();
-        let state = State { plan, disks, meter: RefCell::default(), stopped: Cell::new(false) };
-        let state = Rc::new(state);
+        let state = Rc::new(State {
+            plan,
+            disks,
+            meter: RefCell::default(),
+            stopped: Cell::new(false),
+            interval: Cell::new(None),
+        });
         let count = state.disks.len();
         let workers = (0..count).flat_map(|disk| (0..plan.depth.max(1)).map(move |_| disk));
         let tasks = workers
             .map(|disk| reactor.spawn(worker::run(state.clone(), reactor.clone(), disk)))
             .collect();
         Self { state, tasks }
+    }
+
+    /// Makes so many requests a second from now on, at the most, as evenly as they can be made.
+    pub fn pace(&self, per_second: f64) {
+        let interval = Duration::try_from_secs_f64(self.tasks.len() as f64 / per_second);
+        self.state.interval.set(interval.ok());
     }
 
     /// Measuring begins now.

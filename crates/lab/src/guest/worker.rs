@@ -1,7 +1,7 @@
 //! One request after another: a worker of a load.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::content::{GUEST_BLOCK_BYTES, fill_block};
 use super::load::{Known, LoadPlan, State, Target};
@@ -15,6 +15,7 @@ const CHOICES: usize = 16;
 pub(super) async fn run(state: Rc<State>, reactor: Reactor, index: usize) -> Result<(), DiskError> {
     let target = &state.disks[index];
     let mut buffer = vec![0; state.plan.bytes as usize];
+    let mut due = Instant::now();
     while !state.stopped.get() {
         let Some(request) = target.choose(&state.plan) else {
             reactor.step_back().await;
@@ -25,8 +26,17 @@ pub(super) async fn run(state: Rc<State>, reactor: Reactor, index: usize) -> Res
         target.finish(&request, end.is_ok());
         end?;
         state.meter.borrow_mut().add(state.plan.bytes, started.elapsed());
+        if let Some(interval) = state.interval.get() {
+            due = next(due, interval, Instant::now());
+            reactor.sleep(due.saturating_duration_since(Instant::now())).await;
+        }
     }
     Ok(())
+}
+
+/// When the next request is due: what is late stays late, and no request is made up for.
+fn next(due: Instant, interval: Duration, now: Instant) -> Instant {
+    (due + interval).max(now)
 }
 
 /// A read or a write of some blocks.
@@ -99,5 +109,17 @@ impl Target {
 impl Known {
     fn next_version(&self, block: u64) -> u32 {
         self.versions.get(&block).map_or(1, |version| version + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_even_and_none_is_made_up_for() {
+        let (start, ms) = (Instant::now(), Duration::from_millis);
+        assert_eq!(next(start, ms(10), start + ms(3)), start + ms(10));
+        assert_eq!(next(start, ms(10), start + ms(25)), start + ms(25));
     }
 }
