@@ -161,13 +161,22 @@ fn one_round(array: &Array, hosts: &[Host], signal: &str) -> Result<String> {
 
 /// Whether all hosts go on, whatever happens to the array. Tells how long one had no answer.
 pub fn go_on(hosts: &[Host], happens: impl FnOnce() -> Result<()>) -> Result<String> {
+    go_on_for(100, hosts, happens)
+}
+
+/// The same, for at least so many answers each: the first may be those of a process that has ended
+/// since.
+pub fn go_on_for(
+    least: u64,
+    hosts: &[Host],
+    happens: impl FnOnce() -> Result<()>,
+) -> Result<String> {
     hosts.iter().for_each(|host| host.longest_us.store(0, Ordering::Relaxed));
     happens()?;
     let answers = |host: &Host| host.answers.load(Ordering::Relaxed);
     let before: Vec<u64> = hosts.iter().map(answers).collect();
     let begin = Instant::now();
-    // The first answers may be those of the process that got the signal.
-    while hosts.iter().zip(&before).any(|(host, before)| answers(host) < before + 100) {
+    while hosts.iter().zip(&before).any(|(host, before)| answers(host) < before + least) {
         ensure!(begin.elapsed() < STILL, "a host had no answer for {} s", STILL.as_secs());
         thread::sleep(Duration::from_millis(5));
     }

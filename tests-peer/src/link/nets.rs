@@ -2,9 +2,10 @@
 //! cable between the two controllers, which can be cut, and lose what it carries.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -14,6 +15,9 @@ use crate::command;
 /// Where hosts are, in the network of hosts.
 pub const HOSTS: &str = "10.77.0.254";
 const HOSTS_6: &str = "fd77::fe";
+
+/// What makes the devices of a slow cable.
+pub const TAPS: &str = "/dev/net/tun";
 
 /// The namespaces, until this is dropped.
 pub struct Nets {
@@ -160,21 +164,59 @@ impl Nets {
         Ok(listed.split_whitespace().any(|word| word.split('/').next() == Some(address)))
     }
 
-    /// Delays what both send over the cable; an error where the kernel has no netem.
-    pub fn delay(&self) -> Result<()> {
-        let netem = ["root", "netem", "delay", "40ms", "15ms", "loss", "1%"];
+    /// Both ends of the cable are at one that takes time, until what is returned is given back:
+    /// the delay of each direction, by how much it varies, and how many of a hundred are lost.
+    pub fn slow_down(&self, delay_ms: u32, varies_ms: u32, percent: u32) -> Result<SlowCable> {
+        let ends = [0, 1].map(|number| format!("slow{}{number}", std::process::id()));
+        let [delay, varies, lost] = [delay_ms, varies_ms, percent].map(|it| it.to_string());
+        let mut program = self.command("hosts", Path::new("python3"))?;
+        let mut program = program
+            .args(["-c", include_str!("slow_cable.py"), &ends[0], &ends[1]])
+            .args([&delay, &varies, &lost])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let told = program.stdout.take().context("it says nothing")?;
+        let mut line = String::new();
+        BufReader::new(told).read_line(&mut line)?;
+        let cable = SlowCable { program };
+        ensure!(line.trim() == "ready", "there can be no slow cable here");
+        for (number, end) in ends.iter().enumerate() {
+            self.inside("hosts", &["ip", "link", "set", end, "netns", self.name(part(number))?])?;
+            self.inside(part(number), &["ip", "link", "set", end, "up"])?;
+            self.move_end(number, "eth0", end)?;
+        }
+        Ok(cable)
+    }
+
+    /// The cable is the quick one again.
+    pub fn hurry(&self, cable: SlowCable) -> Result<()> {
+        // Its devices go with it.
+        drop(cable);
         (0..2).try_for_each(|number| {
-            let words = [&["tc", "qdisc", "add", "dev", "eth0"][..], &netem].concat();
-            self.inside(part(number), &words).map(drop)
+            let of = format!("{}/24", link(number));
+            self.inside(part(number), &["ip", "addr", "replace", &of, "dev", "eth0"]).map(drop)
         })
     }
 
-    /// What is sent goes at once again.
-    pub fn hurry(&self) -> Result<()> {
-        (0..2).try_for_each(|number| {
-            let words = ["tc", "qdisc", "del", "dev", "eth0", "root"];
-            self.inside(part(number), &words).map(drop)
-        })
+    fn move_end(&self, number: usize, from: &str, to: &str) -> Result<()> {
+        let of = format!("{}/24", link(number));
+        self.inside(part(number), &["ip", "addr", "del", &of, "dev", from])?;
+        self.inside(part(number), &["ip", "addr", "add", &of, "dev", to]).map(drop)
+    }
+}
+
+/// A cable that takes time: the program that carries its frames.
+pub struct SlowCable {
+    program: Child,
+}
+
+impl Drop for SlowCable {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.program.stdin.take());
+        // There is nobody to tell.
+        let _ = self.program.wait();
     }
 }
 
