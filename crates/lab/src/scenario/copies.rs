@@ -43,7 +43,7 @@ async fn copy(
 }
 
 /// The same in turns: for what is compared with each other. All copies of the first round are
-/// verified, later one of each; then they are deleted.
+/// verified, of every fourth one after that one of each; then they are deleted.
 async fn take_turns(
     found: &mut Found,
     bench: &Bench,
@@ -52,7 +52,7 @@ async fn take_turns(
     jobs: &[Copy<'_>],
     limits: Limits,
 ) -> Result<(), ScenarioError> {
-    let mut rounds = Rounds::new(jobs.len(), limits);
+    let mut rounds = Rounds::new(jobs.len(), limits.divided(bench.plan().count_scale));
     while let Some(turn) = rounds.begin() {
         let job = &jobs[turn];
         let template = templates[job.of];
@@ -64,7 +64,10 @@ async fn take_turns(
             (1..=bench.counted(job.count)).map(|number| format!("copy{number}")).collect();
         let copies = names.iter().map(|name| template.vm.deploy(&mover, to, name, None));
         let (measure, vms) = bench.measure(all(copies)).await?;
-        let verified = if rounds.is_first() { vms.len() } else { 1 };
+        let verified = match rounds.is_first() {
+            true => vms.len(),
+            false => usize::from(rounds.is_verified()),
+        };
         rounds.add(measure);
         for (index, vm) in vms.into_iter().enumerate() {
             if index < verified {

@@ -22,10 +22,22 @@ pub struct Limits {
     pub budget: Duration,
 }
 
+impl Limits {
+    /// Where numbers of machines are divided by this, for tests, rounds are as well.
+    pub fn divided(self, count_scale: u64) -> Self {
+        let most = self.most / usize::try_from(count_scale).unwrap_or(usize::MAX).max(1);
+        Self { most: most.max(self.least), ..self }
+    }
+}
+
 /// For single measurements.
 pub const ALONE: Limits = Limits { least: 1, most: 5, budget: Duration::from_secs(5) };
-/// For what is compared with each other: one try is a seventh more or less than the next.
-pub const ALIKE: Limits = Limits { least: 3, most: 15, budget: Duration::from_secs(30) };
+/// For what is compared with each other: one try is a seventh more or less than the next, so that
+/// the middle one of sixty is a fiftieth off.
+pub const ALIKE: Limits = Limits { least: 3, most: 61, budget: Duration::from_secs(30) };
+/// After the first round, what one round in so many has made is verified: it takes longer than what
+/// is measured.
+const VERIFIED_EVERY: usize = 4;
 
 /// Measurements that are taken in turns, round by round: an odd number of rounds, so that there is
 /// one in the middle.
@@ -69,6 +81,11 @@ impl Rounds {
     /// Whether this is the first round, in which all that was made is verified.
     pub fn is_first(&self) -> bool {
         self.done() == 0
+    }
+
+    /// Whether something of what this round has made is verified.
+    pub fn is_verified(&self) -> bool {
+        self.done().is_multiple_of(VERIFIED_EVERY)
     }
 
     /// What the one that was next has cost. What was done since it was next counts to the time
@@ -168,10 +185,16 @@ mod tests {
     }
 
     #[test]
+    fn tests_take_fewer_rounds() {
+        let most = |scale| ALIKE.divided(scale).most;
+        assert_eq!((most(0), most(1), most(16), most(u64::MAX)), (61, 61, 3, 3));
+    }
+
+    #[test]
     fn what_is_compared_takes_turns() {
         assert_eq!(turns(&[2.0, 2.0], ALIKE), [0, 1, 0, 1, 0, 1]);
         assert_eq!(turns(&[0.1, 2.0], ALIKE), [0, 1].repeat(7));
-        assert_eq!(turns(&[0.1, 0.1], ALIKE), [0, 1].repeat(15));
+        assert_eq!(turns(&[0.1, 0.1], ALIKE), [0, 1].repeat(61));
         // A round takes 40 s: there is no time for another.
         assert_eq!(turns(&[10.0, 10.0], ALIKE), [0, 1]);
     }

@@ -65,7 +65,7 @@ async fn side(
 ) -> Result<(), ScenarioError> {
     let place = bench.fresh(bench.host(), 0).await?;
     bench.set(side.settings(settings));
-    let mut rounds = Rounds::new(cases.len(), limits);
+    let mut rounds = Rounds::new(cases.len(), limits.divided(bench.plan().count_scale));
     while let Some(turn) = rounds.begin() {
         let case = &cases[turn];
         let (bytes, count) = (bench.scaled(case.bytes), bench.counted(case.count) as u64);
