@@ -117,6 +117,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
   ["settings-network", "/settings/network", "Domain of names without a dot"],
   ["settings-users", "/settings/users", "laptop"],
+  ["settings-directory", "/settings/directory", "Attribute of logins"],
   ["settings-about", "/settings/about", "iSCSI name"],
 ];
 

@@ -79,6 +79,44 @@ test("time servers are set, asked and removed", async () => {
   expect(await settings()).toMatchObject({ ntp_servers: [] });
 });
 
+test("a directory service is set, tested, given roles and enabled", async () => {
+  await desk.section("Directory");
+  await desk.perform("Servers", "Change", async (dialog) => {
+    await dialog.getByLabel("Servers").fill("ldap://127.0.0.1:9");
+    await dialog.getByLabel("Base DN").fill("dc=x");
+    await dialog.getByLabel("User to bind as").fill("cn=array");
+    await dialog.getByLabel("Its password").fill("horse");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast directory set --uri ldap://127.0.0.1:9 --base-dn dc=x --bind-user cn=array " +
+        "--bind-password-file - --user-login none --user-class none",
+    ]);
+  });
+  await desk.perform("Roles", "Change", async (dialog) => {
+    await dialog.getByLabel("Role").selectOption("readonly");
+    await dialog.getByLabel("Group").fill("ops");
+    await dialog.getByLabel("Below").fill("ou=groups");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast directory role readonly --group ops --base ou=groups",
+    ]);
+  });
+  await desk.page.getByText("ops below ou=groups", { exact: true }).waitFor();
+  await desk.button("Test").click();
+  const dialog = desk.page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Test", exact: true }).click();
+  await dialog.getByText("ldap://127.0.0.1:9: ").waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await desk.perform("Enable", "Enable");
+  await desk.page.getByText("May log in", { exact: true }).waitFor();
+  expect(await desk.array.ask("GET", "/v1/directory")).toMatchObject({
+    enabled: true,
+    uris: ["ldap://127.0.0.1:9"],
+    has_bind_password: true,
+    roles: [{ role: "readonly", group: "ops", group_base: "ou=groups" }],
+  });
+  await desk.perform("Disable", "Disable");
+  await desk.page.getByText("May not log in", { exact: true }).waitFor();
+});
+
 test("users and tokens come and go; a role sees only what it may do", async () => {
   await desk.section("Users and tokens");
   await desk.perform("New user", "Make user", async (dialog) => {

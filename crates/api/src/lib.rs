@@ -16,6 +16,7 @@ mod counters;
 mod described;
 mod device_changes;
 mod devices;
+mod directory;
 mod endings;
 mod error;
 mod groups;
@@ -63,6 +64,7 @@ use utoipa_axum::routes;
 
 pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamples};
 pub use access::audit::{Audit, AuditEntry};
+pub use access::directory::{DirectoryLogin, TellLogin};
 pub use access::login::{LoggedIn, LoggedInItems, OwnPassword, PasswordLogin, Session};
 pub use access::users::{
     ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, UserPassword,
@@ -82,6 +84,9 @@ pub use device_changes::{
 pub use devices::{
     CatchingUp, Device, DeviceCalls, DeviceHealth, DeviceParts, DeviceState, DeviceTransfers,
     Devices,
+};
+pub use directory::{
+    DirectoryRole, DirectoryServer, DirectoryServers, DirectorySettings, DirectorySettingsChange,
 };
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
@@ -212,6 +217,17 @@ pub trait Watch: Send + Sync {
         Vec::new()
     }
 
+    /// Asks the directory service whether somebody with this password may log in, and tells what it
+    /// says from another thread. Does not wait.
+    fn log_in_by_directory(&self, _user: String, _password: String, tell: TellLogin) {
+        tell(DirectoryLogin::Refused);
+    }
+
+    /// Tests the servers of the directory service, and waits for what comes of it.
+    fn test_directory(&self) -> Vec<DirectoryServer> {
+        Vec::new()
+    }
+
     /// Sends one test event to each destination whose name is wanted, and waits for the results.
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest>;
 }
@@ -310,6 +326,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(alerts::test))
         .routes(routes!(time_servers::list))
         .routes(routes!(time_servers::test))
+        .routes(routes!(directory::show, directory::change))
+        .routes(routes!(directory::test))
         .routes(routes!(lab::list))
         .routes(routes!(lab::show, lab::keep, lab::delete))
         .routes(routes!(connections::list, connections::connect))

@@ -14,6 +14,7 @@ mod access;
 mod alerts;
 mod controllers;
 mod devices;
+mod directory;
 mod dns;
 mod growing;
 mod history;

@@ -58,6 +58,9 @@ pub use objects::alerts::{Alert, AlertCode, AlertState, Condition, Seen, Severit
 pub use objects::audit::{AuditEntry, Deed};
 pub use objects::connections::{CONNECTIONS_SHOWN_MAX, LUN_MAX, LUN_MIN};
 pub use objects::containers::{CONTAINER_VOLUMES_MAX, CONTAINERS_MAX};
+pub use objects::directory::{
+    DIRECTORY_URIS_MAX, Directory, DirectoryChange, DirectoryGroup, DirectoryUri,
+};
 pub use objects::groups::{GROUP_MEMBERS_MAX, GROUPS_MAX};
 pub use objects::host_groups::HOST_GROUPS_MAX;
 pub use objects::hosts::{HOSTS_MAX, INITIATORS_PER_HOST_MAX};
@@ -92,6 +95,7 @@ pub use values::name::{
     TokenName, UserName, VolumeName,
 };
 pub use values::ntp::{TIME_SERVERS_MAX, TimeServers};
+pub use values::password::KeptPassword;
 pub use values::personality::Personality;
 pub use values::receivers::{MailAddress, SyslogProtocol, SyslogUri};
 pub use values::reduction::{Reduction, ReductionChange};

@@ -1,5 +1,5 @@
-//! Receivers of alerts by mail and syslog, name servers and time servers: as many as there may be.
-//! Nobody listens there.
+//! Receivers of alerts by mail and syslog, name servers, time servers and a directory service: as
+//! many as there may be. Nobody listens there.
 
 use serde_json::json;
 
@@ -13,6 +13,9 @@ const SERVERS: usize = 8;
 /// The most name servers, and the most time servers.
 const NAME_SERVERS: usize = 3;
 const TIME_SERVERS: usize = 4;
+/// The most servers of a directory service, and nearly the longest certificate.
+const DIRECTORY_URIS: usize = 3;
+const CERTIFICATE_BYTES: usize = 16_000;
 const TIMES: usize = 16;
 
 fn rest(method: &'static str, path: &str) -> Request {
@@ -68,4 +71,44 @@ fn servers(report: &mut Report, world: &World) {
     let list = Request::new("GET", "/v1/time-servers");
     world.row(report, "GET /v1/time-servers", &vec![list; TIMES]);
     world.row(report, "PATCH arrays without", &[named(&[])]);
+    directory(report, world);
+}
+
+/// A directory service with all that there may be of it.
+fn directory(report: &mut Report, world: &World) {
+    let certificate = format!(
+        "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+        "A".repeat(CERTIFICATE_BYTES)
+    );
+    let uris =
+        |port: usize| (0..DIRECTORY_URIS).map(move |n| format!("ldap://127.0.0.1:{}", port + n));
+    let long = |what: &str| format!("{what}={}", "x".repeat(240));
+    let set = |n: usize| {
+        let uris: Vec<String> = uris(9 + n % 2).collect();
+        let body = json!({
+            "uris": uris, "base_dn": long("dc"), "bind_user": long("cn"), "bind_password": "x",
+            "ca_certificate": certificate, "enabled": true,
+        });
+        rest("PATCH", "directory-services").json(&body).gives(1)
+    };
+    world.row(report, "PATCH directory-services", &(0..TIMES).map(set).collect::<Vec<_>>());
+    let role = |n: usize| {
+        let body = json!({"group": long("cn"), "group_base": format!("{}{n}", long("ou"))});
+        let role = ["array_admin", "storage_admin", "readonly"][n % 3];
+        rest("PATCH", &format!("directory-services/roles?names={role}")).json(&body).gives(1)
+    };
+    world.row(report, "PATCH roles of groups", &(0..TIMES).map(role).collect::<Vec<_>>());
+    let test = rest("GET", "directory-services/test").gives(DIRECTORY_URIS);
+    world.row(report, "GET directory-services/test", &vec![test; TIMES]);
+    let test = Request::new("POST", "/v1/directory/test");
+    world.row(report, "POST /v1/directory/test", &vec![test; TIMES]);
+    let show = Request::new("GET", "/v1/directory");
+    world.row(report, "GET /v1/directory", &vec![show; TIMES]);
+    let role = |role: &str| json!({"role": role, "group": ""});
+    let none = json!({
+        "enabled": false, "uris": [], "base_dn": "", "bind_user": "", "ca_certificate": "",
+        "roles": [role("array_admin"), role("storage_admin"), role("readonly")],
+    });
+    let none = Request::new("PATCH", "/v1/directory").json(&none);
+    world.row(report, "PATCH /v1/directory", &vec![none; TIMES]);
 }

@@ -222,6 +222,43 @@ export const user = {
   delete: (name: string) => line("user", "delete", name),
 };
 
+/** What a dialog changes of the directory service; a password and certificates are in files. */
+export interface DirectoryChange {
+  enabled?: boolean;
+  uris?: string[];
+  baseDn?: string;
+  bindUser?: string;
+  hasPassword?: boolean;
+  certificate?: "given" | "none";
+  userLogin?: string;
+  userClass?: string;
+}
+
+const orNone = (option: string, text: string | undefined) =>
+  text === undefined ? [] : [option, text === "" ? "none" : text];
+
+export const directory = {
+  set: (change: DirectoryChange) =>
+    line(
+      "directory",
+      "set",
+      ...(change.enabled === undefined ? [] : ["--enabled", onOff(change.enabled)]),
+      ...orNone("--uri", change.uris?.join(",")),
+      ...orNone("--base-dn", change.baseDn),
+      ...orNone("--bind-user", change.bindUser),
+      ...(change.hasPassword === true ? ["--bind-password-file", "-"] : []),
+      ...(change.certificate === undefined
+        ? []
+        : ["--ca-certificate", change.certificate === "given" ? "FILE" : "none"]),
+      ...orNone("--user-login", change.userLogin),
+      ...orNone("--user-class", change.userClass),
+    ),
+  role: (role: string, group: string, base: string) =>
+    group === ""
+      ? line("directory", "role", role, "--none")
+      : line("directory", "role", role, "--group", group, ...(base === "" ? [] : ["--base", base])),
+};
+
 export const alert = {
   close: (number: string) => line("alert", "close", number),
 };

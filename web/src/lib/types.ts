@@ -304,6 +304,31 @@ export interface ArraySettings {
   ntp_servers: string[];
 }
 
+/** Which group has a role. */
+export interface DirectoryRole {
+  role: string;
+  group: string;
+  group_base: string;
+}
+
+/** The directory service whose users may log in. */
+export interface DirectorySettings {
+  enabled: boolean;
+  uris: string[];
+  base_dn: string;
+  bind_user: string;
+  has_bind_password: boolean;
+  ca_certificate: string;
+  user_login: string;
+  user_class: string;
+  roles: DirectoryRole[];
+}
+
+/** What tests of its servers came to. */
+export interface DirectoryServers {
+  servers: { uri: string; found: string | null; error: string | null }[];
+}
+
 export interface TimeServers {
   time_servers: { server: string; offset_s: number | null; error: string | null }[];
 }

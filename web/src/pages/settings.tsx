@@ -20,6 +20,7 @@ import {
   RenameArray,
 } from "../tasks/settings";
 import { to } from "../routes";
+import { DirectoryCard } from "./directory";
 import { NetworkCard } from "./network";
 import { UsersCard } from "./users";
 
@@ -29,6 +30,7 @@ const SECTIONS = [
   ["offloads", "Offloads"],
   ["network", "Network"],
   ["users", "Users and tokens"],
+  ["directory", "Directory"],
   ["about", "About"],
 ] as const;
 
@@ -57,6 +59,8 @@ function Section({ section }: { section: string }) {
   switch (section) {
     case "users":
       return <UsersCard />;
+    case "directory":
+      return <DirectoryCard />;
     case "about":
       return <About />;
     case "array":

@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("array", &["block", "format", "store"]),
     ("front", &["array", "block", "format", "iscsi", "scsi", "segments", "store", "target"]),
     ("history", &[]),
-    ("network", &["array"]),
+    ("network", &["array", "sys", "trust"]),
     ("trust", &[]),
     ("api", &["array", "block", "history"]),
     (
@@ -84,7 +84,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("array", &["sys"]),
     ("api", &["store", "sys"]),
     ("initiator", &["block", "iscsi"]),
-    ("network", &["store", "sys"]),
+    ("network", &["store"]),
     ("iscsi", &["scsi"]),
     ("parity", &["sys"]),
     ("torture", &["block", "sys"]),

@@ -18,10 +18,13 @@ use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
-const NAMING: [&str; 22] = [
+const NAMING: [&str; 26] = [
     "add",
+    "base_dn",
+    "bind_user",
     "domain",
     "group",
+    "group_base",
     "host",
     "iqns",
     "lun",
@@ -37,6 +40,7 @@ const NAMING: [&str; 22] = [
     "source",
     "state",
     "suffix",
+    "uris",
     "user",
     "username",
     "volume",

@@ -30,6 +30,8 @@ pub(crate) enum Denied {
     },
     /// Not this user, or not this password.
     WrongPassword,
+    /// Neither the array nor its directory service lets in, whichever reason that has.
+    NotKnown,
     /// The old password is wrong.
     OldPassword,
     /// A new password that is too short or too long.
@@ -47,7 +49,9 @@ pub(crate) enum Denied {
 impl Denied {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::NoSession | Self::WrongToken | Self::WrongPassword => StatusCode::UNAUTHORIZED,
+            Self::NoSession | Self::WrongToken | Self::WrongPassword | Self::NotKnown => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::OldPassword | Self::BadPassword => StatusCode::BAD_REQUEST,
             Self::Role(_) => StatusCode::FORBIDDEN,
             Self::TooManyFailures { .. } | Self::TooManyRequests { .. } | Self::Busy => {
@@ -60,7 +64,9 @@ impl Denied {
 
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::NoSession | Self::WrongToken | Self::WrongPassword => "unauthorized",
+            Self::NoSession | Self::WrongToken | Self::WrongPassword | Self::NotKnown => {
+                "unauthorized"
+            }
             Self::OldPassword => "wrong_password",
             Self::BadPassword => "invalid_password",
             Self::Role(_) => "forbidden",
@@ -82,6 +88,9 @@ impl Denied {
                                  admin makes another: `holdfast token create`."
                 .into(),
             Self::WrongPassword => "The user or the password is wrong.".into(),
+            Self::NotKnown => "The user or the password is wrong, the user has no role, or the \
+                               directory service does not answer."
+                .into(),
             Self::OldPassword => "The old password is wrong.".into(),
             Self::BadPassword => {
                 "A password has 8 to 128 characters, and no control characters.".into()
@@ -118,7 +127,7 @@ impl Denied {
             Self::Busy => {
                 headers.insert(RETRY_AFTER, HeaderValue::from(1));
             }
-            Self::NoSession | Self::WrongToken | Self::WrongPassword => {
+            Self::NoSession | Self::WrongToken | Self::WrongPassword | Self::NotKnown => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             _ => {}

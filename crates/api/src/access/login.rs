@@ -190,6 +190,10 @@ pub(crate) async fn change_own_password(
 ) -> Result<StatusCode, ApiError> {
     let origin = origin.map_or(Origin::NOWHERE, |Extension(origin)| origin);
     let Json(OwnPassword { old_password, password }) = body?;
+    if !interface.is_own(&caller.user) {
+        let text = "The password of a user of the directory service is changed there.";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "directory_user", text));
+    }
     interface.check_old_password(&caller.user, old_password, origin).await?;
     let hash = interface.password_hash(password).await?;
     let kept = session_of(&headers);

@@ -7,6 +7,7 @@
 //! it notes the caller, and everything that [`run`] then does is entered into the audit log.
 //!
 //! * [`token`]: secrets and their forms, [`password`]: those that people choose,
+//! * [`directory`]: users of a directory service,
 //! * [`session`]: what a login gives,
 //! * [`role`]: what each role allows,
 //! * [`limit`]: how often somebody may ask,
@@ -19,6 +20,7 @@
 pub(crate) mod audit;
 mod deed;
 pub(crate) mod denied;
+pub(crate) mod directory;
 mod limit;
 pub(crate) mod login;
 mod password;
@@ -97,6 +99,7 @@ pub struct Access {
     failures: Mutex<Buckets<IpAddr>>,
     requests: Mutex<Buckets<TokenHash>>,
     passwords: password::Turns,
+    directory: directory::Turns,
     /// Permits for read-only requests: see [`READS_MAX`].
     pub(crate) reads: Arc<Semaphore>,
 }
@@ -110,6 +113,8 @@ pub(crate) enum Credential {
     Token(TokenHash),
     /// A password of a user: see [`array::PasswordHash::credential`].
     Password(TokenHash),
+    /// A login of a user of the directory service, by these settings of it.
+    Directory { user: TokenHash, role: Role, revision: u64 },
 }
 
 impl Access {
@@ -122,6 +127,7 @@ impl Access {
             failures: Mutex::new(Buckets::new(FAILED_LOGINS)),
             requests: Mutex::new(Buckets::new(REQUESTS)),
             passwords: password::Turns::default(),
+            directory: directory::Turns::default(),
             reads: Arc::new(Semaphore::new(READS_MAX)),
         }
     }
@@ -133,12 +139,18 @@ impl Access {
 }
 
 impl Interface {
-    /// The caller that a credential stands for now; `None` if it was withdrawn.
-    fn caller(&self, credential: Credential) -> Option<Caller> {
+    /// The caller that a credential stands for now; `None` if it was withdrawn. The name is that of
+    /// the user of the directory service, if it is one.
+    fn caller(&self, credential: Credential, name: &str) -> Option<Caller> {
         let (user, role) = match credential {
             Credential::Local => (BUILT_IN_USER.to_owned(), Role::ArrayAdmin),
             Credential::Token(hash) => self.array.authenticate(&hash, (self.now_ms)())?,
             Credential::Password(hash) => self.array.has_password(&hash)?,
+            Credential::Directory { role, revision, .. } => {
+                let directory = self.array.directory();
+                let is_good = directory.is_enabled && directory.revision() == revision;
+                (is_good && !self.is_own(name)).then(|| (name.to_owned(), role))?
+            }
         };
         Some(Caller { user, role })
     }
@@ -156,7 +168,7 @@ impl Interface {
             checked.map_err(|seconds| Denied::TooManyFailures { seconds })?;
             Credential::Token(TokenHash::of(token))
         };
-        let Some(caller) = self.caller(credential) else {
+        let Some(caller) = self.caller(credential, "") else {
             access.failures.lock().spend(from, now_ms);
             access.sessions.lock().fail(origin.0, (self.now_ms)());
             tracing::warn!("an unknown API token came from {}", origin.0);
@@ -170,8 +182,8 @@ impl Interface {
         let access = &self.access;
         if let Some(session) = headers.get(SESSION_HEADER) {
             let hash = TokenHash::of(session.as_bytes());
-            let credential = access.sessions.lock().use_one(&hash, (access.sources.uptime_ms)());
-            let found = credential.and_then(|it| Some((self.caller(it)?, it)));
+            let used = access.sessions.lock().use_one(&hash, (access.sources.uptime_ms)());
+            let found = used.and_then(|(it, name)| Some((self.caller(it, &name)?, it)));
             return found.ok_or(Denied::NoSession);
         }
         let header = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
@@ -183,8 +195,10 @@ impl Interface {
 
     /// Counts a request. The owner of the process is not counted.
     fn count(&self, credential: Credential) -> Result<(), Denied> {
-        let (Credential::Token(hash) | Credential::Password(hash)) = credential else {
-            return Ok(());
+        let hash = match credential {
+            Credential::Local => return Ok(()),
+            Credential::Token(hash) | Credential::Password(hash) => hash,
+            Credential::Directory { user, .. } => user,
         };
         let now_ms = (self.access.sources.uptime_ms)();
         let mut requests = self.access.requests.lock();

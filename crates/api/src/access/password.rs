@@ -14,6 +14,7 @@ use array::{PasswordHash, TokenHash};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::denied::Denied;
+use super::directory::wait_for_a_step;
 use super::limit::neighbourhood;
 use super::session::{Begun, Method};
 use super::{Caller, Credential, Origin, Token};
@@ -101,14 +102,43 @@ impl Interface {
         tokio::task::spawn_blocking(work).await.ok().flatten().ok_or(Denied::Broken)
     }
 
-    /// Checks a user's password; a wrong one counts against the address that it came from. Returns
-    /// what a session with it depends on.
+    /// Checks the password of a user of the array; a wrong one counts against the address that it
+    /// came from. Returns what a session with it depends on.
     pub(crate) async fn check_password(
         &self,
         user: &str,
         password: String,
         origin: Origin,
     ) -> Result<Credential, Denied> {
+        match self.compare(user, password, origin).await? {
+            Some(credential) => {
+                self.was_right(origin);
+                Ok(credential)
+            }
+            None => Err(self.was_wrong(origin)),
+        }
+    }
+
+    /// Takes back that a login from there has failed.
+    fn was_right(&self, origin: Origin) {
+        self.access.failures.lock().give_back(&neighbourhood(origin.0));
+    }
+
+    /// Notes a login that has failed.
+    fn was_wrong(&self, origin: Origin) -> Denied {
+        self.access.sessions.lock().fail(origin.0, (self.now_ms)());
+        tracing::warn!("a wrong password came from {}", origin.0);
+        Denied::WrongPassword
+    }
+
+    /// Compares a password with that of a user of the array. It counts as a failure from the
+    /// beginning, until that is taken back.
+    async fn compare(
+        &self,
+        user: &str,
+        password: String,
+        origin: Origin,
+    ) -> Result<Option<Credential>, Denied> {
         let access = &self.access;
         let place = access.passwords.waiting.clone().try_acquire_owned();
         let place = place.map_err(|_| Denied::Busy)?;
@@ -127,29 +157,55 @@ impl Interface {
             is_right(&password, stored.as_ref())
         };
         let is_right = tokio::task::spawn_blocking(work).await.map_err(|_| Denied::Broken)?;
-        match credential.filter(|_| is_right) {
-            Some(credential) => {
-                access.failures.lock().give_back(&from);
-                Ok(Credential::Password(credential))
-            }
-            None => {
-                access.sessions.lock().fail(origin.0, (self.now_ms)());
-                tracing::warn!("a wrong password came from {}", origin.0);
-                Err(Denied::WrongPassword)
-            }
-        }
+        Ok(credential.filter(|_| is_right).map(Credential::Password))
     }
 
-    /// Begins a session for a user with a password.
+    /// Begins a session for a user with a password: of the array, or of its directory service.
     pub(super) async fn log_in_by_password(
         &self,
         user: &str,
         password: String,
         origin: Origin,
     ) -> Result<(Token, Caller), Denied> {
-        let credential = self.check_password(user, password, origin).await?;
-        let caller = self.caller(credential).ok_or(Denied::WrongPassword)?;
+        if !self.has_directory() {
+            let credential = self.check_password(user, password, origin).await?;
+            let caller = self.caller(credential, "").ok_or(Denied::WrongPassword)?;
+            return self.begin(caller, credential, Method::Password, origin);
+        }
+        let uptime_ms = &self.access.sources.uptime_ms;
+        let begun_ms = uptime_ms();
+        let Some((caller, credential)) = self.known_anywhere(user, password, origin).await? else {
+            self.was_wrong(origin);
+            wait_for_a_step(uptime_ms().saturating_sub(begun_ms)).await;
+            return Err(Denied::NotKnown);
+        };
+        self.was_right(origin);
         self.begin(caller, credential, Method::Password, origin)
+    }
+
+    /// Whose password this is, of the array or of its directory service.
+    async fn known_anywhere(
+        &self,
+        user: &str,
+        password: String,
+        origin: Origin,
+    ) -> Result<Option<(Caller, Credential)>, Denied> {
+        if let Some(credential) = self.compare(user, password.clone(), origin).await? {
+            return Ok(self.caller(credential, "").map(|caller| (caller, credential)));
+        }
+        // Of a user of the array nothing is asked there. Somebody whom nobody knows is, so that
+        // the answer takes as long.
+        let is_own = self.is_own(user);
+        let nobody = Token::of_api(&self.access.random().ok_or(Denied::NoEntropy)?);
+        let (user, password) = match is_own {
+            true => (nobody.expose(), nobody.expose().to_owned()),
+            false => (user, password),
+        };
+        let found = self.ask_directory(user, password).await.filter(|_| !is_own);
+        Ok(found.map(|caller| {
+            let credential = self.directory_credential(&caller);
+            (caller, credential)
+        }))
     }
 
     /// Begins a session.

@@ -49,12 +49,12 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
     }
 }
 
-/// Whether a request only looks. A test of a receiver or a time server does not: it has something
+/// Whether a request only looks. A test of others (receivers, servers) does not: it has something
 /// sent, which takes as long as the other end takes.
 pub(super) fn changes_nothing(method: &Method, path: &str) -> bool {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let tests = match resource(path) {
-        "alert-watchers" | "syslog-servers" => path.ends_with("/test"),
+        "alert-watchers" | "directory-services" | "syslog-servers" => path.ends_with("/test"),
         "arrays" => path.ends_with("/ntp-test"),
         _ => false,
     };
@@ -105,6 +105,12 @@ mod tests {
             ("GET", "/api/2.4/alert-watchers/test", ArrayAdmin),
             ("HEAD", "/api/2.4/syslog-servers/test", ArrayAdmin),
             ("GET", "/api/2.4/arrays/ntp-test", ArrayAdmin),
+            ("GET", "/api/2.36/directory-services/roles", ReadOnly),
+            ("PATCH", "/api/2.36/directory-services/roles", ArrayAdmin),
+            ("GET", "/api/2.36/directory-services/test", ArrayAdmin),
+            ("GET", "/v1/directory", ReadOnly),
+            ("PATCH", "/v1/directory", ArrayAdmin),
+            ("POST", "/v1/directory/test", ArrayAdmin),
             ("GET", "/v1/time-servers", ReadOnly),
             ("POST", "/v1/time-servers/test", ArrayAdmin),
             ("POST", "/api/2.4/syslog-servers", ArrayAdmin),

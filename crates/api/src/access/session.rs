@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use array::TokenHash;
 
 use super::Credential;
+use super::directory::LIFE_MS;
 
 /// How long a session may be idle before it ends.
 pub(super) const IDLE_MS: u64 = 30 * 60 * 1000;
@@ -23,6 +24,7 @@ struct Session {
     /// The credential it began with. It is checked again at each request: a session never outlives
     /// its token, nor a role that was taken away.
     credential: Credential,
+    began_ms: u64,
     used_ms: u64,
 }
 
@@ -94,7 +96,7 @@ impl Sessions {
         }
         self.count += 1;
         let begun = Begun { number: self.count, ..login };
-        self.by_hash.insert(hash, Session { begun, credential, used_ms: now_ms });
+        self.by_hash.insert(hash, Session { begun, credential, began_ms: now_ms, used_ms: now_ms });
     }
 
     fn end_idlest(&mut self, among: impl Fn(&Session) -> bool) {
@@ -105,15 +107,20 @@ impl Sessions {
         }
     }
 
-    /// The credential that a session began with. The session counts as in use again.
-    pub(super) fn use_one(&mut self, hash: &TokenHash, now_ms: u64) -> Option<Credential> {
+    /// The credential that a session began with, and the user's name. The session counts as in use
+    /// again.
+    pub(super) fn use_one(
+        &mut self,
+        hash: &TokenHash,
+        now_ms: u64,
+    ) -> Option<(Credential, String)> {
         let session = self.by_hash.get_mut(hash)?;
         if session.is_over(now_ms) {
             self.by_hash.remove(hash);
             return None;
         }
         session.used_ms = now_ms;
-        Some(session.credential)
+        Some((session.credential, session.begun.user.clone()))
     }
 
     /// Ends the sessions of a user, but for `kept`; if that one began with a password, it depends
@@ -175,7 +182,9 @@ impl Sessions {
 
 impl Session {
     fn is_over(&self, now_ms: u64) -> bool {
+        let is_of_directory = matches!(self.credential, Credential::Directory { .. });
         now_ms.saturating_sub(self.used_ms) >= IDLE_MS
+            || is_of_directory && now_ms.saturating_sub(self.began_ms) >= LIFE_MS
     }
 }
 
@@ -232,9 +241,10 @@ mod tests {
     #[test]
     fn a_session_ends_when_it_was_idle_for_half_an_hour() {
         let mut sessions = Sessions::default();
+        let local = || Some((Credential::Local, String::new()));
         sessions.begin(hash(1), Credential::Local, login(""), 0);
-        assert_eq!(sessions.use_one(&hash(1), IDLE_MS - 1), Some(Credential::Local));
-        assert_eq!(sessions.use_one(&hash(1), 2 * IDLE_MS - 2), Some(Credential::Local));
+        assert_eq!(sessions.use_one(&hash(1), IDLE_MS - 1), local());
+        assert_eq!(sessions.use_one(&hash(1), 2 * IDLE_MS - 2), local());
         assert_eq!(sessions.use_one(&hash(1), 3 * IDLE_MS - 2), None);
         assert_eq!(sessions.use_one(&hash(1), 0), None, "it came back");
         sessions.begin(hash(2), Credential::Local, login(""), 0);
@@ -243,6 +253,21 @@ mod tests {
         sessions.begin(hash(3), Credential::Local, login(""), 0);
         sessions.begin(hash(4), Credential::Local, login(""), IDLE_MS);
         assert_eq!(sessions.by_hash.len(), 1, "what has ended takes room");
+    }
+
+    #[test]
+    fn a_session_of_a_directory_s_user_ends_however_busy_it_is() {
+        let mut sessions = Sessions::default();
+        let credential =
+            Credential::Directory { user: hash(7), role: array::Role::ReadOnly, revision: 1 };
+        sessions.begin(hash(1), credential, login("anna"), 0);
+        let mut now_ms = 0;
+        while now_ms + IDLE_MS / 2 < LIFE_MS {
+            now_ms += IDLE_MS / 2;
+            let used = sessions.use_one(&hash(1), now_ms);
+            assert_eq!(used, Some((credential, "anna".into())), "{now_ms}");
+        }
+        assert_eq!(sessions.use_one(&hash(1), LIFE_MS), None);
     }
 
     #[test]

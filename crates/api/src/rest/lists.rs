@@ -34,8 +34,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("directories/space", "Directories", false),
     ("directory-exports", "Directory exports", true),
     ("directory-quotas", "Directory quotas", true),
-    ("directory-services", "Directory services", true),
-    ("directory-services/roles", "Directory services", true),
     ("directory-snapshots", "Directory snapshots", true),
     ("file-systems", "File systems", true),
     ("fleets", "Fleets of arrays", true),

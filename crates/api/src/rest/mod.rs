@@ -46,6 +46,8 @@ mod arrays;
 mod audits;
 mod connections;
 mod containers;
+mod directory_roles;
+mod directory_services;
 mod dns;
 pub mod filter;
 mod hardware;
@@ -208,11 +210,14 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
         .merge(lists::routes())
 }
 
-/// The routes of receivers of alerts, and of how their names are looked up.
+/// The routes of others on the network: receivers of alerts, name servers, directory services.
 fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
-    use {alert_watchers as watchers, syslog_servers as servers};
+    use {alert_watchers as watchers, directory_roles as roles, syslog_servers as servers};
     OpenApiRouter::new()
         .routes(routes!(smtp::list, smtp::change))
+        .routes(routes!(directory_services::list, directory_services::change))
+        .routes(routes!(directory_services::try_out))
+        .routes(routes!(roles::list, roles::create, roles::change, roles::delete))
         .routes(routes!(dns::list, dns::create, dns::change, dns::delete))
         .routes(routes!(watchers::list, watchers::create, watchers::change, watchers::delete))
         .routes(routes!(watchers::try_out))

@@ -33,7 +33,8 @@ pub struct RestTestResult {
 
 impl Listed for RestTestResult {
     fn key(&self) -> String {
-        self.resource.name.clone()
+        // A directory service has several servers.
+        format!("{} {}", self.resource.name, self.destination)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Users and their roles, API tokens, sessions, limits, and the audit log.
 
 mod audit;
+mod directory;
 mod passwords;
 
 use std::net::IpAddr;

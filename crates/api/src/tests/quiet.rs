@@ -46,6 +46,16 @@ impl Watch for Quiet {
         self.time_servers()
     }
 
+    fn test_directory(&self) -> Vec<DirectoryServer> {
+        let one = |uri: &str, found: Option<&str>, error: Option<&str>| DirectoryServer {
+            uri: uri.into(),
+            found: found.map(str::to_owned),
+            error: error.map(str::to_owned),
+        };
+        let good = one("ldaps://a", Some("It answers."), None);
+        vec![good, one("ldaps://b", None, Some("it is silent"))]
+    }
+
     fn sessions(&self) -> Vec<HostSession> {
         let on = |portal, commands| HostSession {
             initiator: "iqn.2026-11.com.example:h".into(),

@@ -5,6 +5,7 @@
 //! the store.
 
 mod alerts;
+mod directory;
 mod lab_reports;
 mod notifications;
 mod settings;

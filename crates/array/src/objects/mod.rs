@@ -7,6 +7,7 @@ pub mod alerts;
 pub mod audit;
 pub(crate) mod connections;
 pub(crate) mod containers;
+pub(crate) mod directory;
 pub(crate) mod groups;
 pub(crate) mod host_groups;
 pub(crate) mod hosts;

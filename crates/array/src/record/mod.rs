@@ -20,6 +20,7 @@
 //! 'L' report's name in lower case         report of the lab
 //! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
 //! 'P' pod id (8)                          pod; so do those of its volumes
+//! 'D'                                     directory service, with the array's password there
 //! 'N'                                     who is told of alerts, with the relay's password
 //! 'p' relative target port id (2)         port, with its address
 //! 'k'                                     array time, and the time of the day then
@@ -31,6 +32,7 @@
 mod alerts;
 mod audit;
 mod containers;
+mod directory;
 mod groups;
 mod host_groups;
 mod hosts;
@@ -54,6 +56,7 @@ use format::target_state::TARGET_STATE_KEY;
 pub(crate) use alerts::{alert, alert_key};
 pub(crate) use audit::{audit, audit_key};
 pub(crate) use containers::{container, container_key};
+pub(crate) use directory::{directory, directory_key};
 pub(crate) use groups::{group, group_key};
 pub(crate) use host_groups::{host_group, host_group_key, shared_connection_key};
 pub(crate) use hosts::{connection, connection_key, host, host_key};
@@ -74,6 +77,7 @@ use crate::error::Error;
 use crate::objects::alerts::Alert;
 use crate::objects::audit::AuditEntry;
 use crate::objects::containers::{Container, ContainerId};
+use crate::objects::directory::Directory;
 use crate::objects::groups::{Group, GroupId};
 use crate::objects::host_groups::{HostGroup, HostGroupId};
 use crate::objects::hosts::{Host, HostId};
@@ -111,6 +115,7 @@ pub(crate) enum Stored {
     Alert(Alert),
     LabReport(LabReport),
     Notifications(Notifications),
+    Directory(Directory),
     Port(PortPlace, u16),
     Time(TimeRecord),
 }
@@ -195,6 +200,7 @@ fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         [b'L', ..] => {
             lab_reports::decode_lab_report(key, parse(key, value)?).map(Stored::LabReport)
         }
+        [b'D'] => directory::decode_directory(key, parse(key, value)?).map(Stored::Directory),
         [b'N'] => {
             notifications::decode_notifications(key, parse(key, value)?).map(Stored::Notifications)
         }

@@ -45,6 +45,7 @@ impl State {
                 Stored::Audit(entry) => state.audit.add(entry),
                 Stored::Alert(alert) => state.alerts.load(alert),
                 Stored::LabReport(report) => state.lab_reports.replace(report.into()),
+                Stored::Directory(one) => state.directory = one.into(),
                 Stored::Notifications(all) => state.notifications = all.into(),
                 Stored::Port(place, id) => drop(state.ports.insert(place, id)),
                 Stored::Time(time) => state.time.load(time),

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use block::VolumeId;
 
 use crate::error::Error;
+use crate::objects::directory::Directory;
 use crate::objects::groups::{Group, GroupId};
 use crate::objects::hosts::HostId;
 use crate::objects::notifications::Notifications;
@@ -92,6 +93,7 @@ pub(crate) struct State {
     pub(crate) tags: Tags,
     pub(crate) lab_reports: LabReports,
     pub(crate) notifications: Arc<Notifications>,
+    pub(crate) directory: Arc<Directory>,
     pub(crate) ports: Ports,
     pub(crate) time: ArrayTime,
     /// The array's own volume, unless the pool has none yet.
@@ -134,6 +136,7 @@ impl State {
             tags: Tags::default(),
             lab_reports: LabReports::default(),
             notifications: Arc::default(),
+            directory: Arc::default(),
             ports: Ports::new(),
             time: ArrayTime::default(),
             token_volume: None,

@@ -251,7 +251,8 @@ fn every_code_has_a_number_and_a_name_of_its_own() {
         assert_eq!(AlertCode::of_number(code.number()), Some(code));
         let told = code.summary("zz");
         assert!(told.ends_with('.') && !told.contains('\n') && !code.advice().is_empty());
-        let is_one = matches!(code.component_type(), "pool" | "certificate" | "clock");
+        let is_one =
+            matches!(code.component_type(), "pool" | "certificate" | "clock" | "directory");
         assert_eq!(told.contains("zz"), !is_one);
     }
     let page = include_str!("../../../../docs/alerts.md");

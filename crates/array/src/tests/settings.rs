@@ -2,6 +2,8 @@
 
 use block::{Offload, Offloads, SectorCount, VolumeId};
 
+mod directory;
+
 use super::*;
 
 #[test]

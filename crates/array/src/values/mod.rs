@@ -10,6 +10,7 @@ pub mod limits;
 pub mod name;
 pub(crate) mod naming;
 pub(crate) mod ntp;
+pub(crate) mod password;
 pub mod personality;
 pub mod receivers;
 pub(crate) mod reduction;

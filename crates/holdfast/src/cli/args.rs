@@ -4,6 +4,7 @@ mod access;
 mod alert;
 mod array;
 mod common;
+mod directory;
 mod group;
 mod lab;
 mod pod;
@@ -25,6 +26,7 @@ pub use access::{AuditArgs, TokenVerb, UserVerb};
 pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Listed, Thresholds};
 pub use common::Common;
+pub use directory::DirectoryVerb;
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use lab::LabVerb;
 pub use pod::PodVerb;
@@ -117,6 +119,9 @@ pub enum Verb {
     /// Make and withdraw API tokens, by which users are known.
     #[command(subcommand, after_help = EXIT_CODES)]
     Token(TokenVerb),
+    /// Have the users of a directory service log in (LDAP).
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Directory(DirectoryVerb),
     /// Show who changed what, the newest first.
     #[command(after_help = EXIT_CODES)]
     Audit(AuditArgs),

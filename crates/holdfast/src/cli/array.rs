@@ -67,7 +67,7 @@ fn thresholds(percents: &[u8]) -> String {
     or_else(each.join(", "), "none")
 }
 
-fn or_else(text: String, if_empty: &str) -> String {
+pub(super) fn or_else(text: String, if_empty: &str) -> String {
     if text.is_empty() { if_empty.to_owned() } else { text }
 }
 

@@ -34,6 +34,7 @@ mod controller;
 mod creation;
 mod descriptors;
 mod device;
+mod directory;
 mod discover;
 mod door;
 mod failure;
@@ -171,6 +172,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Controller(verb) => controller::run(common, verb)?,
         Verb::User(verb) => user::run(common, verb)?,
         Verb::Token(verb) => token::run(common, verb)?,
+        Verb::Directory(verb) => directory::run(common, verb)?,
         Verb::Audit(options) => audit::run(common, options)?,
         Verb::Status => status::run(common)?,
         Verb::Top(options) => top::run(common, options)?,

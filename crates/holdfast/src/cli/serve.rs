@@ -14,7 +14,7 @@ use management::history::Sampler;
 use management::http::{Bound, Server};
 use management::notify::Notifier;
 use management::{health, web};
-use network::{Names, Timekeeper};
+use network::{Directories, Names, Timekeeper};
 use serde_json::json;
 use sys::attendant::Attendant;
 use sys::wall::now_ms;
@@ -158,6 +158,7 @@ struct Manager<'a> {
 struct Watching {
     notifier: Arc<Notifier>,
     time: Arc<Timekeeper>,
+    directories: Arc<Directories>,
     watcher: Watcher,
     health: Attendant,
 }
@@ -189,7 +190,7 @@ impl Manager<'_> {
             is_second: self.opened.own == Controller::Ct1,
             elsewhere: self.opened.elsewhere,
         };
-        let Watching { notifier, time, watcher, health } = self.watch(&running)?;
+        let Watching { notifier, time, directories, watcher, health } = self.watch(&running)?;
         let (array, counters) = (self.opened.array.clone(), running.counters.clone());
         let sampler = Sampler::start(self.directory.as_deref(), array, counters).map_err(failed)?;
         let interface = Arc::new(Interface {
@@ -207,6 +208,7 @@ impl Manager<'_> {
                 observer: running.observer.clone(),
                 notifier,
                 time,
+                directories,
                 array: self.opened.array.clone(),
                 shutdown: running.shutdown.clone(),
                 gives_way: self.opened.gives_way.clone(),
@@ -259,6 +261,7 @@ impl Manager<'_> {
         let array = self.opened.array.clone();
         let names = Names::of(&array);
         let time = Timekeeper::start(&array, names.clone()).map_err(failed)?;
+        let directories = Directories::start(&array, names.clone()).map_err(failed)?;
         let source = Box::new(move || array.notifications());
         let notifier = Notifier::start(destinations, source, names).map_err(failed)?;
         let notifier = Arc::new(notifier);
@@ -283,12 +286,13 @@ impl Manager<'_> {
             health: self.opened.members.health().clone(),
             certificate: Box::new(certificate),
             time: time.clone(),
+            directories: directories.clone(),
         };
         let watcher = Watcher::start(sources, notifier.clone()).map_err(failed)?;
         let members = self.opened.members.clone();
         let names = move || members.statuses().into_iter().map(|device| device.name).collect();
         let health = health::start(self.opened.members.health().clone(), names).map_err(failed)?;
-        Ok(Watching { notifier, time, watcher, health })
+        Ok(Watching { notifier, time, directories, watcher, health })
     }
 
     /// Prints one line when hosts and verbs can connect. An output that takes nothing (a full file

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::{
-    CommandCounters, Copied, Device, DeviceTransfers, Devices, HostSession, LatencyBucket,
-    MemoryCounters, NotificationTest, OtherController, PathCounters, PortCounters, RefusedLogin,
-    SessionTerms, Telemetry, TimeServer, Watch, WireCounters,
+    CommandCounters, Copied, Device, DeviceTransfers, Devices, DirectoryLogin, DirectoryServer,
+    HostSession, LatencyBucket, MemoryCounters, NotificationTest, OtherController, PathCounters,
+    PortCounters, RefusedLogin, SessionTerms, Telemetry, TellLogin, TimeServer, Watch,
+    WireCounters,
 };
 use array::Array;
 use front::counters::{
@@ -17,7 +18,7 @@ use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot, LATENCY_BOUNDS_US, TransferSnapshot};
 use management::alerts::Observed;
 use management::notify::{Event, News, Notifier};
-use network::{TimeAnswer, Timekeeper};
+use network::{Directories, DirectoryTest, TimeAnswer, Timekeeper};
 use store::Store;
 use sys::wall::now_ms;
 
@@ -132,6 +133,7 @@ pub struct Watched {
     pub observer: Observer,
     pub notifier: Arc<Notifier>,
     pub time: Arc<Timekeeper>,
+    pub directories: Arc<Directories>,
     pub array: Arc<Array>,
     /// Ends the process.
     pub shutdown: Shutdown,
@@ -194,6 +196,28 @@ impl Watch for Watched {
         self.time.ask().into_iter().map(time_server).collect()
     }
 
+    fn log_in_by_directory(&self, user: String, password: String, tell: TellLogin) {
+        self.directories.log_in(user, password, |login| {
+            tell(match login {
+                network::DirectoryLogin::Known { name, role } => {
+                    DirectoryLogin::Known { name, role }
+                }
+                network::DirectoryLogin::Refused(why) => {
+                    tracing::info!("the directory service lets nobody in: {why}");
+                    DirectoryLogin::Refused
+                }
+                network::DirectoryLogin::Unreachable(why) => {
+                    tracing::warn!("the directory service can't be asked: {why}");
+                    DirectoryLogin::Unreachable
+                }
+            });
+        });
+    }
+
+    fn test_directory(&self) -> Vec<DirectoryServer> {
+        self.directories.test().into_iter().map(directory_server).collect()
+    }
+
     fn test_notifications(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<NotificationTest> {
         let array = self.array.name();
         let event = Event { news: News::Test, time_ms: now_ms(), array };
@@ -202,6 +226,14 @@ impl Watch for Watched {
             .map(|(destination, sent)| NotificationTest { destination, error: sent.err() })
             .collect()
     }
+}
+
+fn directory_server(tested: DirectoryTest) -> DirectoryServer {
+    let (found, error) = match tested.result {
+        Ok(found) => (Some(found), None),
+        Err(error) => (None, Some(error)),
+    };
+    DirectoryServer { uri: tested.uri, found, error }
 }
 
 fn time_server(answer: TimeAnswer) -> TimeServer {

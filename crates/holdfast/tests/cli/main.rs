@@ -13,6 +13,7 @@ mod alerts;
 mod clock;
 mod descriptors;
 mod devices;
+mod directory;
 mod first;
 mod lab;
 mod log;

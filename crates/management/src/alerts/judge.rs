@@ -8,7 +8,7 @@ use super::device::Device;
 use super::health::Health;
 use super::hosts::Hosts;
 use super::look::Look;
-use super::{members, time};
+use super::{directory, members, time};
 
 pub(super) const MINUTE_MS: u64 = 60_000;
 pub(super) const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -94,6 +94,7 @@ impl Judge {
         }
         seen.extend(look.clock_jump_ms.map(clock));
         seen.extend(time::judge(&look.clock));
+        seen.extend(directory::judge(look.directory.as_ref()));
         seen.extend(self.refused(look));
         seen.extend(certificate(look));
         for (name, trouble) in &look.notifications {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::{CatchingUp, DeviceHealth};
 use array::Array;
@@ -9,7 +10,7 @@ use block::Offload;
 use front::counters::{Class, ClassSnapshot, PathSnapshot};
 use front::sessions::{Refused, SessionSnapshot};
 use front::{Counters, DeviceSnapshot};
-use network::{ClockState, Timekeeper};
+use network::{ClockState, Directories, Timekeeper};
 use segments::DeviceStatus;
 use store::Store;
 
@@ -81,6 +82,8 @@ pub struct Sources {
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
     /// Who is asked how far the clock is off.
     pub time: Arc<Timekeeper>,
+    /// Who is asked whether its users may log in.
+    pub directories: Arc<Directories>,
 }
 
 /// What a look saw.
@@ -120,6 +123,8 @@ pub(super) struct Look {
     pub clock_jump_ms: Option<i64>,
     /// What time servers say of the clock.
     pub clock: ClockState,
+    /// For how long no server of the directory service could be asked, and why, if so.
+    pub directory: Option<(Duration, String)>,
     pub portals: usize,
     pub hosts: Vec<HostLook>,
     pub refused: BTreeMap<String, Refused>,
@@ -218,6 +223,7 @@ impl Sources {
             snapshots: self.array.last_snapshots(),
             clock_jump_ms: self.array.clock_jump_ms(),
             clock: self.time.clock(),
+            directory: self.directories.trouble(),
             portals: self.portals,
             hosts: self.hosts(now_ms),
             refused: self.observed.refused(),

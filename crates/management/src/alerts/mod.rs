@@ -3,9 +3,10 @@
 //!
 //! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
 //! [`Look`] is a function of that and of the looks before ([`judge`], [`device`], [`members`],
-//! [`health`], [`hosts`], [`time`]), and can be tested without a clock.
+//! [`health`], [`hosts`], [`time`], [`directory`]), and can be tested without a clock.
 
 mod device;
+mod directory;
 mod health;
 mod hosts;
 mod judge;

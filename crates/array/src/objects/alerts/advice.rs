@@ -132,6 +132,10 @@ impl AlertCode {
             Self::NotificationFailed => {
                 "The actual value says why. Try it again with `holdfast alert test`."
             }
+            Self::DirectoryUnreachable => {
+                "The actual value says why, and `holdfast directory test` what it is now. Users of \
+                 the array log in as before."
+            }
         }
     }
 

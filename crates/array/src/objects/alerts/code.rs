@@ -63,6 +63,8 @@ pub enum AlertCode {
     CertificateEnds,
     /// Notifications can't be sent.
     NotificationFailed,
+    /// No server of the directory service can be asked.
+    DirectoryUnreachable,
 }
 
 /// The category of an alert.
@@ -89,7 +91,7 @@ impl Category {
 
 impl AlertCode {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::PoolSpace,
         Self::PoolFull,
         Self::PoolFullSoon,
@@ -120,6 +122,7 @@ impl AlertCode {
         Self::ZerosByHost,
         Self::CertificateEnds,
         Self::NotificationFailed,
+        Self::DirectoryUnreachable,
     ];
 
     /// Its number, for programs.
@@ -155,6 +158,7 @@ impl AlertCode {
             Self::ZerosByHost => 416,
             Self::CertificateEnds => 501,
             Self::NotificationFailed => 502,
+            Self::DirectoryUnreachable => 503,
         }
     }
 
@@ -196,6 +200,7 @@ impl AlertCode {
             Self::ZerosByHost => "zeros-by-host",
             Self::CertificateEnds => "certificate-ends",
             Self::NotificationFailed => "notification-failed",
+            Self::DirectoryUnreachable => "directory-unreachable",
         }
     }
 
@@ -214,7 +219,8 @@ impl AlertCode {
             Self::StoreFailed
             | Self::BackgroundFailed
             | Self::CertificateEnds
-            | Self::NotificationFailed => Category::Software,
+            | Self::NotificationFailed
+            | Self::DirectoryUnreachable => Category::Software,
             _ => Category::Array,
         }
     }
@@ -233,6 +239,7 @@ impl AlertCode {
             Self::LoginRefused => "initiator",
             Self::CertificateEnds => "certificate",
             Self::NotificationFailed => "notification",
+            Self::DirectoryUnreachable => "directory",
             Self::HostOnePath
             | Self::HostGone
             | Self::OffloadRefused
@@ -281,6 +288,7 @@ impl AlertCode {
             Self::ZerosByHost => format!("Host {component} sends zeros as data."),
             Self::CertificateEnds => "The certificate of management ends.".into(),
             Self::NotificationFailed => format!("Notifications to {component} can't be sent."),
+            Self::DirectoryUnreachable => "No server of the directory service can be asked.".into(),
         }
     }
 }

@@ -66,7 +66,7 @@ fn parse_delay(text: &str) -> Result<Duration, String> {
 #[derive(Clone, Debug)]
 pub struct Listed(pub Vec<String>);
 
-fn parse_listed(text: &str) -> Result<Listed, String> {
+pub(super) fn parse_listed(text: &str) -> Result<Listed, String> {
     Ok(Listed(match text {
         "none" => Vec::new(),
         listed => listed.split(',').map(|one| one.trim().to_owned()).collect(),
