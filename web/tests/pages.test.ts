@@ -116,6 +116,7 @@ const PLACES: [name: string, path: string, shown: string][] = [
   ["settings", "/settings/array", "Company identifier of NAA names"],
   ["settings-offloads", "/settings/offloads", "Offloads of all volumes"],
   ["settings-network", "/settings/network", "Domain of names without a dot"],
+  ["settings-notifications", "/settings/notifications", "None: no mail is sent"],
   ["settings-users", "/settings/users", "laptop"],
   ["settings-directory", "/settings/directory", "Attribute of logins"],
   ["settings-about", "/settings/about", "iSCSI name"],

@@ -79,6 +79,48 @@ test("time servers are set, asked and removed", async () => {
   expect(await settings()).toMatchObject({ ntp_servers: [] });
 });
 
+test("who is told of alerts is set, tested and removed", async () => {
+  await desk.section("Notifications");
+  await desk.perform("Relay", "Change", async (dialog) => {
+    await dialog.getByLabel("Server").fill("127.0.0.1:9");
+    await dialog.getByLabel("Domain of the sender").fill("example.com");
+    await dialog.getByLabel("Before each subject").fill("LAB");
+    expect(await linesOf(dialog)).toEqual([
+      "holdfast notify mail --relay 127.0.0.1:9 --sender-domain example.com --sender none " +
+        "--encryption none --user none --subject-prefix LAB --body-prefix none",
+    ]);
+  });
+  await desk.perform("New address", "Add", async (dialog) => {
+    await dialog.getByLabel("Addresses").fill("anna@example.com");
+    expect(await linesOf(dialog)).toEqual(["holdfast notify watcher add anna@example.com"]);
+  });
+  await desk.choose("anna@example.com");
+  await desk.perform("Switch off", "Send none");
+  await desk.perform("New server", "Add", async (dialog) => {
+    await dialog.getByLabel("Name").fill("log");
+    await dialog.getByLabel("Place").fill("udp://127.0.0.1:9");
+    expect(await linesOf(dialog)).toEqual(["holdfast notify syslog add log udp://127.0.0.1:9"]);
+  });
+  await desk.choose("log");
+  await desk.perform("Place", "Change", (dialog) =>
+    dialog.getByLabel("Place").fill("udp://127.0.0.1:10"),
+  );
+  await desk.choose("log");
+  await desk.perform("Test syslog", "Send");
+  const items = async (path: string) =>
+    (await desk.array.ask<{ items: object[] }>("GET", `/api/2.26/${path}`)).items;
+  expect(await items("alert-watchers")).toMatchObject([
+    { name: "anna@example.com", enabled: false },
+  ]);
+  expect(await items("syslog-servers")).toMatchObject([{ name: "log", uri: "udp://127.0.0.1:10" }]);
+  expect(await items("smtp-servers")).toMatchObject([{ subject_prefix: "LAB" }]);
+  await desk.choose("log");
+  await desk.perform("Remove servers", "Remove");
+  await desk.choose("anna@example.com");
+  await desk.perform("Remove addresses", "Remove");
+  await desk.page.getByText("Nobody gets mail.", { exact: true }).waitFor();
+});
+
 test("a directory service is set, tested, given roles and enabled", async () => {
   await desk.section("Directory");
   await desk.perform("Servers", "Change", async (dialog) => {

@@ -4,7 +4,7 @@
  */
 import { durationArgument } from "./format";
 import { sizeArgument } from "./size";
-import type { OffloadChange } from "./types";
+import type { OffloadChange, RestRelay } from "./types";
 
 /** What stands for a name that was not typed yet. */
 export function or(text: string, placeholder: string): string {
@@ -257,6 +257,29 @@ export const directory = {
     group === ""
       ? line("directory", "role", role, "--none")
       : line("directory", "role", role, "--group", group, ...(base === "" ? [] : ["--base", base])),
+};
+
+export const notify = {
+  mail: (relay: RestRelay, hasPassword: boolean) =>
+    line(
+      "notify",
+      "mail",
+      ...orNone("--relay", relay.relay_host),
+      ...orNone("--sender-domain", relay.sender_domain),
+      ...orNone("--sender", relay.sender_username),
+      ...orNone("--encryption", relay.encryption_mode),
+      ...orNone("--user", relay.user_name),
+      ...(hasPassword ? ["--password-file", "-"] : []),
+      ...orNone("--subject-prefix", relay.subject_prefix),
+      ...orNone("--body-prefix", relay.body_prefix),
+    ),
+  watcher: (verb: "add" | "enable" | "disable", addresses: string[]) =>
+    line("notify", "watcher", verb, ...(addresses.length > 0 ? addresses : ["ADDRESS"])),
+  syslog: (verb: "add" | "set", name: string, uri: string) =>
+    line("notify", "syslog", verb, or(name, "NAME"), or(uri, "URI")),
+  remove: (kind: "watcher" | "syslog", names: string[]) =>
+    line("notify", kind, "remove", ...names),
+  test: (names: string[]) => line("notify", "test", ...names),
 };
 
 export const alert = {

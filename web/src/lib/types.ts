@@ -1,6 +1,7 @@
 /** What the interface answers, as far as the page reads it. */
 
 export type * from "./measures";
+export type * from "./outside";
 
 /** A page of a list of REST 2.x. */
 export interface Items<T> {
@@ -302,31 +303,6 @@ export interface ArraySettings {
   name_servers: string[];
   domain: string;
   ntp_servers: string[];
-}
-
-/** Which group has a role. */
-export interface DirectoryRole {
-  role: string;
-  group: string;
-  group_base: string;
-}
-
-/** The directory service whose users may log in. */
-export interface DirectorySettings {
-  enabled: boolean;
-  uris: string[];
-  base_dn: string;
-  bind_user: string;
-  has_bind_password: boolean;
-  ca_certificate: string;
-  user_login: string;
-  user_class: string;
-  roles: DirectoryRole[];
-}
-
-/** What tests of its servers came to. */
-export interface DirectoryServers {
-  servers: { uri: string; found: string | null; error: string | null }[];
 }
 
 export interface TimeServers {

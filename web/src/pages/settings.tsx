@@ -22,6 +22,7 @@ import {
 import { to } from "../routes";
 import { DirectoryCard } from "./directory";
 import { NetworkCard } from "./network";
+import { NotificationCards } from "./notifications";
 import { UsersCard } from "./users";
 
 /** The sections, by the second part of their address. */
@@ -29,6 +30,7 @@ const SECTIONS = [
   ["array", "Array"],
   ["offloads", "Offloads"],
   ["network", "Network"],
+  ["notifications", "Notifications"],
   ["users", "Users and tokens"],
   ["directory", "Directory"],
   ["about", "About"],
@@ -59,6 +61,8 @@ function Section({ section }: { section: string }) {
   switch (section) {
     case "users":
       return <UsersCard />;
+    case "notifications":
+      return <NotificationCards />;
     case "directory":
       return <DirectoryCard />;
     case "about":

@@ -7,6 +7,7 @@ mod common;
 mod directory;
 mod group;
 mod lab;
+mod notify;
 mod pod;
 mod pool;
 mod reach;
@@ -29,6 +30,7 @@ pub use common::Common;
 pub use directory::DirectoryVerb;
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use lab::LabVerb;
+pub use notify::{NotifyVerb, SyslogVerb, WatcherVerb};
 pub use pod::PodVerb;
 pub use pool::{PassVerb, PoolVerb};
 pub use reach::{
@@ -101,6 +103,9 @@ pub enum Verb {
     /// Show what is wrong, and what to do about it.
     #[command(subcommand, after_help = EXIT_CODES)]
     Alert(AlertVerb),
+    /// Say who is told of alerts, by mail and syslog.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Notify(NotifyVerb),
     /// Show who may reach what.
     #[command(subcommand, after_help = EXIT_CODES)]
     Connection(ConnectionVerb),

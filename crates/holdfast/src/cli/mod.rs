@@ -62,6 +62,7 @@ mod manual;
 mod medium;
 mod members;
 mod mounting;
+mod notify;
 mod offload;
 mod opening;
 mod optimize;
@@ -172,6 +173,7 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Controller(verb) => controller::run(common, verb)?,
         Verb::User(verb) => user::run(common, verb)?,
         Verb::Token(verb) => token::run(common, verb)?,
+        Verb::Notify(verb) => notify::run(common, verb)?,
         Verb::Directory(verb) => directory::run(common, verb)?,
         Verb::Audit(options) => audit::run(common, options)?,
         Verb::Status => status::run(common)?,

@@ -18,6 +18,7 @@ mod first;
 mod lab;
 mod log;
 mod network;
+mod notify;
 mod objects;
 mod operations;
 mod salvage;

@@ -29,6 +29,6 @@ pub enum AlertVerb {
         /// Its number.
         number: u64,
     },
-    /// Send a test event by each [[notify]] of the configuration.
+    /// Send a test event to all who are told: in the configuration ([[notify]]) and in the pool.
     Test,
 }

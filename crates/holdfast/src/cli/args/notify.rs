@@ -1,0 +1,107 @@
+//! The verbs of who is told of alerts, as the pool keeps it.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Subcommand};
+
+/// `notify …`.
+#[derive(Debug, Subcommand)]
+pub enum NotifyVerb {
+    /// Show the relay of mail, who gets mail, and the syslog servers.
+    Show,
+    /// Set the server that mail is sent by. It is in force at once.
+    #[command(group = ArgGroup::new("what").required(true).multiple(true))]
+    Mail {
+        /// Send mail by this server (25 is the port without one); or none.
+        #[arg(long, group = "what", value_name = "HOST[:PORT]|none")]
+        relay: Option<String>,
+        /// The domain of the sender's address, which mail needs; or none.
+        #[arg(long, group = "what", value_name = "DOMAIN|none")]
+        sender_domain: Option<String>,
+        /// What stands before the @ of the sender's address; or none: the name of the array.
+        #[arg(long, group = "what", value_name = "NAME|none")]
+        sender: Option<String>,
+        /// How the connection is encrypted; or none, and no password is sent.
+        #[arg(long, group = "what", value_name = "starttls|tls|none")]
+        #[arg(value_parser = ["starttls", "tls", "none"])]
+        encryption: Option<String>,
+        /// The user of the array at the server; or none.
+        #[arg(long, group = "what", value_name = "USER|none")]
+        user: Option<String>,
+        /// The file with its password; `-` reads the standard input. It has to be given again with
+        /// another server or user.
+        #[arg(long, group = "what", value_name = "FILE")]
+        password_file: Option<PathBuf>,
+        /// What stands before each subject; or none.
+        #[arg(long, group = "what", value_name = "TEXT|none")]
+        subject_prefix: Option<String>,
+        /// What stands before each text; or none.
+        #[arg(long, group = "what", value_name = "TEXT|none")]
+        body_prefix: Option<String>,
+    },
+    /// Say who gets mail about alerts.
+    #[command(subcommand)]
+    Watcher(WatcherVerb),
+    /// Say which syslog servers are told of alerts and changes.
+    #[command(subcommand)]
+    Syslog(SyslogVerb),
+    /// Send a test to all of them, or to those that are named, and say what came of it.
+    Test {
+        /// Addresses of watchers and names of syslog servers.
+        name: Vec<String>,
+    },
+}
+
+/// `notify watcher …`.
+#[derive(Debug, Subcommand)]
+pub enum WatcherVerb {
+    /// Send mail to these addresses, about alerts from warning on.
+    Add {
+        /// NAME@DOMAIN.
+        #[arg(required = true)]
+        address: Vec<String>,
+    },
+    /// Send mail to these again.
+    Enable {
+        /// As in `add`.
+        #[arg(required = true)]
+        address: Vec<String>,
+    },
+    /// Send no mail to these for now.
+    Disable {
+        /// As in `add`.
+        #[arg(required = true)]
+        address: Vec<String>,
+    },
+    /// Forget these.
+    Remove {
+        /// As in `add`.
+        #[arg(required = true)]
+        address: Vec<String>,
+    },
+}
+
+/// `notify syslog …`.
+#[derive(Debug, Subcommand)]
+pub enum SyslogVerb {
+    /// Tell a syslog server, too.
+    Add {
+        /// 1 to 63 of A-Z a-z 0-9 - _.
+        name: String,
+        /// udp://HOST[:PORT], tcp://HOST[:PORT] or tls://HOST[:PORT].
+        uri: String,
+    },
+    /// Give a syslog server another place.
+    Set {
+        /// The server's name.
+        name: String,
+        /// As in `add`.
+        uri: String,
+    },
+    /// Tell these no more.
+    Remove {
+        /// The servers' names.
+        #[arg(required = true)]
+        name: Vec<String>,
+    },
+}

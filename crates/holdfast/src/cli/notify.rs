@@ -1,0 +1,212 @@
+//! `notify …`: who is told of alerts, as the pool keeps it.
+
+use hyper::Method;
+use management::private::read_secret;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::args::{Common, NotifyVerb, SyslogVerb, WatcherVerb};
+use super::array::or_else;
+use super::client::Client;
+use super::failure::Failure;
+use super::output::{Align, Form, facts, show, table};
+use super::rest::{first, named, names};
+
+const RELAY: &str = "smtp-servers";
+const WATCHERS: &str = "alert-watchers";
+const SERVERS: &str = "syslog-servers";
+/// What clears a setting.
+const NONE: &str = "none";
+
+/// The server that mail is sent by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Relay {
+    relay_host: String,
+    sender_domain: String,
+    sender_username: String,
+    encryption_mode: String,
+    user_name: String,
+    subject_prefix: String,
+    body_prefix: String,
+}
+
+/// Somebody who gets mail.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Watcher {
+    name: String,
+    enabled: bool,
+}
+
+/// A syslog server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Server {
+    name: String,
+    uri: String,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+struct Told {
+    relay: Relay,
+    watchers: Vec<Watcher>,
+    syslog_servers: Vec<Server>,
+}
+
+/// What a test came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Tested {
+    destination: String,
+    success: bool,
+    result_details: String,
+}
+
+/// Runs a verb.
+pub fn run(common: &Common, verb: &NotifyVerb) -> Result<(), Failure> {
+    let (client, form) = (Client::find(common)?, common.form);
+    match verb {
+        NotifyVerb::Show => show_all(&client, form),
+        NotifyVerb::Mail { .. } => {
+            let changed = client.change(Method::PATCH, RELAY, "", &relay_change(verb)?)?;
+            let relay: Relay = first(changed)?;
+            show(form, &relay, || facts(&relay_facts(&relay)))
+        }
+        NotifyVerb::Watcher(verb) => watcher(&client, form, verb),
+        NotifyVerb::Syslog(verb) => syslog(&client, form, verb),
+        NotifyVerb::Test { name } => test(&client, form, name),
+    }
+}
+
+fn relay_change(verb: &NotifyVerb) -> Result<Value, Failure> {
+    let NotifyVerb::Mail {
+        relay,
+        sender_domain,
+        sender,
+        encryption,
+        user,
+        password_file,
+        subject_prefix,
+        body_prefix,
+    } = verb
+    else {
+        return Ok(json!({}));
+    };
+    let mut change = Map::new();
+    for (field, value) in [
+        ("relay_host", relay),
+        ("sender_domain", sender_domain),
+        ("sender_username", sender),
+        ("encryption_mode", encryption),
+        ("user_name", user),
+        ("subject_prefix", subject_prefix),
+        ("body_prefix", body_prefix),
+    ] {
+        if let Some(text) = value {
+            change.insert(field.into(), json!(if text == NONE { "" } else { text }));
+        }
+    }
+    if let Some(path) = password_file {
+        change.insert("password".into(), json!(read_secret(path)?));
+    }
+    Ok(change.into())
+}
+
+fn relay_facts(relay: &Relay) -> Vec<(&'static str, String)> {
+    let given = |text: &String| or_else(text.clone(), NONE);
+    vec![
+        ("Relay of mail", given(&relay.relay_host)),
+        ("Domain of the sender", given(&relay.sender_domain)),
+        ("Sender", or_else(relay.sender_username.clone(), "the name of the array")),
+        ("Encryption", given(&relay.encryption_mode)),
+        ("User there", given(&relay.user_name)),
+        ("Before each subject", given(&relay.subject_prefix)),
+        ("Before each text", given(&relay.body_prefix)),
+    ]
+}
+
+fn show_all(client: &Client, form: Form) -> Result<(), Failure> {
+    let told = Told {
+        relay: client.item(RELAY, "")?,
+        watchers: client.items(WATCHERS, "")?,
+        syslog_servers: client.items(SERVERS, "")?,
+    };
+    show(form, &told, || {
+        let watchers = told.watchers.iter().map(|one| match one.enabled {
+            true => one.name.clone(),
+            false => format!("{} (off)", one.name),
+        });
+        let servers = told.syslog_servers.iter().map(|one| format!("{}: {}", one.name, one.uri));
+        let joined = |all: Vec<String>| or_else(all.join(", "), NONE);
+        let mut all = relay_facts(&told.relay);
+        all.push(("Who gets mail", joined(watchers.collect())));
+        all.push(("Syslog servers", joined(servers.collect())));
+        facts(&all)
+    })
+}
+
+fn watcher(client: &Client, form: Form, verb: &WatcherVerb) -> Result<(), Failure> {
+    let (method, address, enabled, what) = match verb {
+        WatcherVerb::Add { address } => (Method::POST, address, true, "gets mail about alerts"),
+        WatcherVerb::Enable { address } => (Method::PATCH, address, true, "gets mail again"),
+        WatcherVerb::Disable { address } => (Method::PATCH, address, false, "gets no mail"),
+        WatcherVerb::Remove { address } => {
+            return remove(client, form, WATCHERS, address);
+        }
+    };
+    let query = format!("names={}", names(address)?);
+    let changed: Vec<Watcher> =
+        client.change(method, WATCHERS, &query, &json!({ "enabled": enabled }))?;
+    show(form, &changed, || changed.iter().map(|one| format!("{} {what}.\n", one.name)).collect())
+}
+
+fn syslog(client: &Client, form: Form, verb: &SyslogVerb) -> Result<(), Failure> {
+    let (method, name, uri) = match verb {
+        SyslogVerb::Add { name, uri } => (Method::POST, name, uri),
+        SyslogVerb::Set { name, uri } => (Method::PATCH, name, uri),
+        SyslogVerb::Remove { name } => return remove(client, form, SERVERS, name),
+    };
+    let query = named("names", name)?;
+    let server: Server = first(client.change(method, SERVERS, &query, &json!({ "uri": uri }))?)?;
+    show(form, &server, || {
+        format!("Syslog server {} at {} is told of alerts and changes.\n", server.name, server.uri)
+    })
+}
+
+fn remove(client: &Client, form: Form, resource: &str, removed: &[String]) -> Result<(), Failure> {
+    let query = format!("names={}", names(removed)?);
+    client.order(Method::DELETE, resource, &query)?;
+    show(form, &json!({ "deleted": removed }), || {
+        format!("Told no more: {}.\n", removed.join(", "))
+    })
+}
+
+/// Tests what is named, or all; fails if something can't be sent.
+fn test(client: &Client, form: Form, wanted: &[String]) -> Result<(), Failure> {
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
+    let mut known = Vec::new();
+    let mut tested: Vec<Tested> = Vec::new();
+    for resource in [WATCHERS, SERVERS] {
+        let all: Vec<super::rest::Named> = client.items(resource, "")?;
+        let mut all: Vec<String> = all.into_iter().filter_map(|one| one.name).collect();
+        all.retain(|name| is_wanted(name));
+        if !all.is_empty() {
+            let query = format!("names={}", names(&all)?);
+            tested.extend(client.items::<Tested>(&format!("{resource}/test"), &query)?);
+        }
+        known.extend(all);
+    }
+    if let Some(missing) = wanted.iter().find(|name| !known.contains(name)) {
+        return Err(Failure::Refused(format!("{missing:?} is no watcher and no syslog server")));
+    }
+    let row = |one: &Tested| {
+        let outcome = if one.success { "sent" } else { &one.result_details };
+        vec![one.destination.clone(), outcome.to_owned()]
+    };
+    let rows: Vec<_> = tested.iter().map(row).collect();
+    let columns = [("DESTINATION", Align::Left), ("OUTCOME", Align::Left)];
+    let nothing = "Nobody is named in the pool: holdfast notify watcher add names somebody.";
+    show(form, &tested, || table(&columns, &rows, nothing))?;
+    match tested.iter().filter(|one| !one.success).count() {
+        0 => Ok(()),
+        failed => Err(Failure::Refused(format!("{failed} could not be sent"))),
+    }
+}

@@ -1,0 +1,71 @@
+//! Who is told of alerts: what verbs set is kept, sent to, and removed.
+
+use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn who_is_told_is_set_tested_kept_and_removed() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    assert!(world.text(&["notify", "test"]).contains("Nobody is named"));
+    let secret = world.directory.path().join("password");
+    std::fs::write(&secret, "horse\n").unwrap();
+    let secret = secret.to_str().unwrap();
+    // It takes connections and says nothing, so no mail is sent: it is to be refused in time.
+    let mail = TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = mail.local_addr().unwrap().to_string();
+    drop(mail);
+    let set = ["notify", "mail", "--relay", &relay, "--sender-domain", "example.com"];
+    let told = world.text(&[&set[..], &["--subject-prefix", "LAB"]].concat());
+    assert!(told.contains(&relay) && told.contains("LAB"), "{told}");
+    let login = ["notify", "mail", "--user", "array", "--password-file", secret];
+    let error = world.refusal(1, &login);
+    assert!(error.contains("not sent without encryption"), "{error}");
+    let told = world.text(&[&login[..], &["--encryption", "starttls"]].concat());
+    assert!(told.contains("starttls") && !told.contains("horse"), "{told}");
+    let error = world.refusal(1, &["notify", "mail", "--relay", "other.example.com"]);
+    assert!(error.contains("give the password again"), "{error}");
+    world.text(&["notify", "watcher", "add", "anna@example.com", "otto@example.com"]);
+    world.text(&["notify", "watcher", "disable", "otto@example.com"]);
+    let error = world.refusal(1, &["notify", "watcher", "add", "nobody"]);
+    assert!(error.contains("is not an address of mail"), "{error}");
+    let syslog = UdpSocket::bind("127.0.0.1:0").unwrap();
+    syslog.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let uri = format!("udp://{}", syslog.local_addr().unwrap());
+    world.text(&["notify", "syslog", "add", "log", "udp://127.0.0.1:9"]);
+    world.text(&["notify", "syslog", "set", "log", &uri]);
+    assert!(world.text(&["notify", "test", "log"]).contains("sent"));
+    let mut line = [0; 4096];
+    let sent = loop {
+        let read = syslog.recv(&mut line).unwrap();
+        let text = String::from_utf8_lossy(&line[..read]).into_owned();
+        if text.contains("this is a test of notifications") {
+            break text;
+        }
+    };
+    assert!(sent.starts_with('<'), "{sent}");
+    let tested = world.output(&["notify", "test"]);
+    let told = String::from_utf8(tested.stdout).unwrap();
+    assert_eq!(tested.status.code(), Some(1), "{told}");
+    assert!(told.contains("anna@example.com") && told.contains("It is not enabled"), "{told}");
+    let error = world.refusal(1, &["notify", "test", "nobody"]);
+    assert!(error.contains("is no watcher"), "{error}");
+    array.kill();
+    let array = world.serve(&[]);
+    let kept = world.json(&["notify", "show"]);
+    assert_eq!(kept["relay"]["relay_host"], json!(relay));
+    assert_eq!(kept["watchers"][1], json!({"name": "otto@example.com", "enabled": false}));
+    assert_eq!(kept["syslog_servers"], json!([{"name": "log", "uri": uri}]));
+    assert!(!kept.to_string().contains("horse"));
+    world.text(&["notify", "watcher", "remove", "anna@example.com", "otto@example.com"]);
+    world.text(&["notify", "syslog", "remove", "log"]);
+    let none = ["--relay", "none", "--user", "none", "--encryption", "none"];
+    let others = ["--sender-domain", "none", "--subject-prefix", "none"];
+    world.text(&[&["notify", "mail"][..], &none[..], &others[..]].concat());
+    let told = world.text(&["notify", "show"]);
+    assert!(!told.contains("example.com") && !told.contains("LAB"), "{told}");
+    array.stop();
+}

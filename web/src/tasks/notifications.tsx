@@ -1,0 +1,241 @@
+/** Setting who is told of alerts. */
+import { useState } from "react";
+
+import { request, rest } from "../lib/api";
+import * as cli from "../lib/cli";
+import { words } from "../lib/format";
+import type { Items, RestRelay, RestSyslogServer, RestTested } from "../lib/types";
+import { ChoiceField, TextField } from "../parts/fields";
+import { Task } from "../parts/task";
+
+interface Closing {
+  close: () => void;
+}
+
+/** Lists of those who are told. */
+type Resource = "alert-watchers" | "syslog-servers";
+
+const ENCRYPTIONS = [
+  ["", "None: no password is sent"],
+  ["starttls", "STARTTLS"],
+  ["tls", "TLS"],
+] as const;
+
+export function EditRelay({ relay, close }: Closing & { relay: RestRelay }) {
+  const [host, setHost] = useState(relay.relay_host);
+  const [domain, setDomain] = useState(relay.sender_domain);
+  const [sender, setSender] = useState(relay.sender_username);
+  const [encryption, setEncryption] = useState(relay.encryption_mode);
+  const [user, setUser] = useState(relay.user_name);
+  const [password, setPassword] = useState("");
+  const [subject, setSubject] = useState(relay.subject_prefix);
+  const [body, setBody] = useState(relay.body_prefix);
+  const wanted = {
+    relay_host: host.trim(),
+    sender_domain: domain.trim(),
+    sender_username: sender.trim(),
+    encryption_mode: encryption,
+    user_name: user.trim(),
+    subject_prefix: subject.trim(),
+    body_prefix: body.trim(),
+  };
+  const isWhole = wanted.relay_host === "" || wanted.sender_domain !== "";
+  const run = async () => {
+    const change = password === "" ? wanted : { ...wanted, password };
+    await request("PATCH", rest("smtp-servers"), change);
+    return wanted.relay_host === "" ? "No mail is sent." : `Mail is sent by ${wanted.relay_host}.`;
+  };
+  return (
+    <Task
+      title="Relay of mail"
+      submit="Change"
+      cli={[cli.notify.mail(wanted, password !== "")]}
+      ready={isWhole}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Server"
+        hint="HOST or HOST:PORT; empty: no mail is sent."
+        value={host}
+        set={setHost}
+      />
+      <TextField
+        label="Domain of the sender"
+        hint="Mail needs it."
+        value={domain}
+        set={setDomain}
+        invalid={!isWhole}
+      />
+      <TextField
+        label="Sender"
+        hint="What stands before the @; empty: the name of the array."
+        value={sender}
+        set={setSender}
+      />
+      <ChoiceField
+        label="Encryption"
+        value={encryption}
+        set={setEncryption}
+        choices={[...ENCRYPTIONS]}
+      />
+      <TextField label="User there" hint="Empty for none." value={user} set={setUser} />
+      <TextField
+        label="Its password"
+        hint="It is kept, and never shown. With another server or user it is needed again."
+        value={password}
+        set={setPassword}
+        secret
+        complete="new-password"
+      />
+      <TextField label="Before each subject" value={subject} set={setSubject} />
+      <TextField label="Before each text" value={body} set={setBody} />
+    </Task>
+  );
+}
+
+export function AddWatcher({ close }: Closing) {
+  const [text, setText] = useState("");
+  const names = words(text);
+  const run = async () => {
+    await request("POST", rest("alert-watchers", { names }), {});
+    return `${names.join(", ")} gets mail about alerts.`;
+  };
+  return (
+    <Task
+      title="Who gets mail"
+      submit="Add"
+      cli={[cli.notify.watcher("add", names)]}
+      ready={names.length > 0}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Addresses"
+        hint="One or several. They get mail about alerts from warning on."
+        value={text}
+        set={setText}
+      />
+    </Task>
+  );
+}
+
+export function EnableWatchers(props: Closing & { names: string[]; enabled: boolean }) {
+  const { names, enabled, close } = props;
+  const run = async () => {
+    await request("PATCH", rest("alert-watchers", { names }), { enabled });
+    return `${names.join(", ")} gets ${enabled ? "mail again" : "no mail"}.`;
+  };
+  return (
+    <Task
+      title={enabled ? "Send mail again" : "Send no mail"}
+      submit={enabled ? "Send" : "Send none"}
+      cli={[cli.notify.watcher(enabled ? "enable" : "disable", names)]}
+      run={run}
+      close={close}
+    >
+      <p>{names.join(", ")}</p>
+    </Task>
+  );
+}
+
+export function AddSyslogServer({ close }: Closing) {
+  const [name, setName] = useState("");
+  const [uri, setUri] = useState("");
+  const run = async () => {
+    await request("POST", rest("syslog-servers", { names: [name.trim()] }), { uri: uri.trim() });
+    return `${name.trim()} is told of alerts and changes.`;
+  };
+  return (
+    <Task
+      title="New syslog server"
+      submit="Add"
+      cli={[cli.notify.syslog("add", name, uri)]}
+      ready={name.trim() !== "" && uri.trim() !== ""}
+      run={run}
+      close={close}
+    >
+      <TextField
+        label="Name"
+        hint="1 to 63 letters, digits, - and _."
+        value={name}
+        set={setName}
+      />
+      <UriField uri={uri} set={setUri} />
+    </Task>
+  );
+}
+
+function UriField({ uri, set }: { uri: string; set: (uri: string) => void }) {
+  const hint = "udp://HOST, tcp://HOST or tls://HOST, with a port if it is not the usual one.";
+  return <TextField label="Place" hint={hint} value={uri} set={set} />;
+}
+
+export function MoveSyslogServer({ server, close }: Closing & { server: RestSyslogServer }) {
+  const [uri, setUri] = useState(server.uri);
+  const run = async () => {
+    await request("PATCH", rest("syslog-servers", { names: [server.name] }), { uri: uri.trim() });
+    return `${server.name} is told at ${uri.trim()}.`;
+  };
+  return (
+    <Task
+      title={`Place of ${server.name}`}
+      submit="Change"
+      cli={[cli.notify.syslog("set", server.name, uri)]}
+      ready={uri.trim() !== ""}
+      run={run}
+      close={close}
+    >
+      <UriField uri={uri} set={setUri} />
+    </Task>
+  );
+}
+
+interface Named extends Closing {
+  resource: Resource;
+  names: string[];
+}
+
+const KINDS = { "alert-watchers": "watcher", "syslog-servers": "syslog" } as const;
+
+export function RemoveReceivers({ resource, names, close }: Named) {
+  const run = async () => {
+    await request("DELETE", rest(resource, { names }));
+    return `${names.join(", ")} is told no more.`;
+  };
+  return (
+    <Task
+      title="Tell no more"
+      submit="Remove"
+      cli={[cli.notify.remove(KINDS[resource], names)]}
+      danger
+      run={run}
+      close={close}
+    >
+      <p>{names.join(", ")}</p>
+    </Task>
+  );
+}
+
+export function TestReceivers({ resource, names, close }: Named) {
+  const run = async () => {
+    const path = rest(`${resource}/test`, { names });
+    const { items } = await request<Items<RestTested>>("GET", path);
+    const failed = items.filter((one) => !one.success);
+    if (failed.length > 0) {
+      throw new Error(failed.map((one) => `${one.destination}: ${one.result_details}`).join("; "));
+    }
+    return `A test was sent to ${names.join(", ")}.`;
+  };
+  return (
+    <Task
+      title="Test of notifications"
+      submit="Send"
+      cli={[cli.notify.test(names)]}
+      run={run}
+      close={close}
+    >
+      <p>{names.join(", ")}</p>
+    </Task>
+  );
+}
