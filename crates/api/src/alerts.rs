@@ -102,6 +102,9 @@ pub const WATCHERS: &str = "alert-watchers/";
 /// How the names of destinations begin that are syslog servers of the pool.
 pub const SYSLOG_SERVERS: &str = "syslog-servers/";
 
+/// How the names of destinations begin that are SNMP managers of the pool.
+pub const SNMP_MANAGERS: &str = "snmp-managers/";
+
 /// The name of an alert watcher among the destinations.
 pub fn watcher_destination(address: &str) -> String {
     format!("{WATCHERS}{address}")
@@ -110,6 +113,11 @@ pub fn watcher_destination(address: &str) -> String {
 /// The name of a syslog server of the pool among the destinations.
 pub fn syslog_destination(name: &str) -> String {
     format!("{SYSLOG_SERVERS}{name}")
+}
+
+/// The name of an SNMP manager of the pool among the destinations.
+pub fn snmp_destination(name: &str) -> String {
+    format!("{SNMP_MANAGERS}{name}")
 }
 
 /// Which alerts to list.

@@ -72,7 +72,8 @@ pub use access::users::{
 };
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
-pub use alerts::{SYSLOG_SERVERS, WATCHERS, syslog_destination, watcher_destination};
+pub use alerts::{SNMP_MANAGERS, SYSLOG_SERVERS, WATCHERS};
+pub use alerts::{snmp_destination, syslog_destination, watcher_destination};
 pub use controllers::{Controller, Controllers, OtherController};
 pub use counters::{
     CommandCounters, Copied, Counters, MemoryCounters, PathCounters, PortCounters, WireCounters,

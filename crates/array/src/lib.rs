@@ -71,6 +71,9 @@ pub use objects::notifications::{
 pub use objects::ports::PORTS_MAX;
 pub use objects::settings::{ERADICATION_DELAY_S, Settings, SettingsChange};
 pub use objects::snapshots::SNAPSHOTS_MAX;
+pub use objects::snmp::{
+    SNMP_MANAGERS_MAX, SnmpAuth, SnmpManager, SnmpManagerChange, SnmpSecurity,
+};
 pub use objects::tags::{TAGS_MAX, Tag, TagFilter, Tagged};
 pub use objects::users::{
     NewToken, PasswordHash, Role, TokenHash, TokenInfo, UserInfo, UserUpdate,
@@ -91,8 +94,8 @@ pub use values::dns::{Dns, DnsChange, NAME_SERVERS_MAX, NameServer};
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
-    GroupName, HostGroupName, HostName, InitiatorName, LabReportName, Suffix, SyslogServerName,
-    TokenName, UserName, VolumeName,
+    GroupName, HostGroupName, HostName, InitiatorName, LabReportName, SnmpManagerName, Suffix,
+    SyslogServerName, TokenName, UserName, VolumeName,
 };
 pub use values::ntp::{TIME_SERVERS_MAX, TimeServers};
 pub use values::password::KeptPassword;

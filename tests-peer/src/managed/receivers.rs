@@ -7,9 +7,10 @@ use super::World;
 use super::http::Request;
 use crate::report::Report;
 
-/// The most watchers, and the most syslog servers.
+/// The most watchers, syslog servers and SNMP managers.
 const WATCHERS: usize = 20;
 const SERVERS: usize = 8;
+const MANAGERS: usize = 8;
 /// The most name servers, and the most time servers.
 const NAME_SERVERS: usize = 3;
 const TIME_SERVERS: usize = 4;
@@ -48,7 +49,31 @@ pub fn all(report: &mut Report, world: &World) {
     world.row(report, "PATCH syslog-servers", &changes);
     let end = rest("DELETE", &format!("syslog-servers?names={names}"));
     world.row(report, "DELETE syslog-servers", &[end]);
+    snmp_managers(report, world);
     servers(report, world);
+}
+
+fn snmp_managers(report: &mut Report, world: &World) {
+    let names = (0..MANAGERS).map(|n| format!("manager-{n}")).collect::<Vec<_>>().join(",");
+    let body = |port: usize| {
+        json!({
+            "host": format!("127.0.0.1:{port}"), "version": "v3", "notification": "inform",
+            "v3": {
+                "user": "array", "auth_protocol": "SHA", "auth_passphrase": "x".repeat(63),
+                "privacy_protocol": "AES", "privacy_passphrase": "y".repeat(63),
+            },
+        })
+    };
+    let make = rest("POST", &format!("snmp-managers?names={names}")).json(&body(9));
+    world.row(report, "POST snmp-managers", &[make.gives(MANAGERS)]);
+    let change = |n: usize| {
+        let change = rest("PATCH", &format!("snmp-managers?names={names}"));
+        change.json(&body(9 + n % 2)).gives(MANAGERS)
+    };
+    let changes: Vec<_> = (0..TIMES).map(change).collect();
+    world.row(report, "PATCH snmp-managers", &changes);
+    let end = rest("DELETE", &format!("snmp-managers?names={names}"));
+    world.row(report, "DELETE snmp-managers", &[end]);
 }
 
 /// Those that the array asks.

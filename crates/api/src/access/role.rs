@@ -54,7 +54,9 @@ pub(super) fn may(role: Role, method: &Method, path: &str) -> bool {
 pub(super) fn changes_nothing(method: &Method, path: &str) -> bool {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let tests = match resource(path) {
-        "alert-watchers" | "directory-services" | "syslog-servers" => path.ends_with("/test"),
+        "alert-watchers" | "directory-services" | "snmp-managers" | "syslog-servers" => {
+            path.ends_with("/test")
+        }
         "arrays" => path.ends_with("/ntp-test"),
         _ => false,
     };
@@ -104,6 +106,8 @@ mod tests {
             ("GET", "/api/2.4/alert-watchers", ReadOnly),
             ("GET", "/api/2.4/alert-watchers/test", ArrayAdmin),
             ("HEAD", "/api/2.4/syslog-servers/test", ArrayAdmin),
+            ("GET", "/api/2.4/snmp-managers/test", ArrayAdmin),
+            ("GET", "/api/2.4/snmp-managers", ReadOnly),
             ("GET", "/api/2.4/arrays/ntp-test", ArrayAdmin),
             ("GET", "/api/2.36/directory-services/roles", ReadOnly),
             ("PATCH", "/api/2.36/directory-services/roles", ArrayAdmin),

@@ -84,7 +84,6 @@ const NONE: &[(&str, &str, bool)] = &[
     ("remote-volume-snapshots/transfer", "Replication", false),
     ("resource-accesses", "Access of other arrays", true),
     ("resource-accesses/status", "Access of other arrays", false),
-    ("snmp-managers", "SNMP managers", true),
     ("software", "Software to install", true),
     ("software-patches", "Software to install", false),
     ("software-versions", "Software to install", false),
@@ -108,8 +107,7 @@ const REFUSED: &[(&str, &[HttpMethod], &str)] = &[
 
 /// Objects of which there is exactly one, which says that the feature is off: path, name, and the
 /// object. Clients try to set it up.
-fn single() -> [(&'static str, &'static str, Value); 7] {
-    let none = json!({});
+fn single() -> [(&'static str, &'static str, Value); 6] {
     [
         (
             "admins/settings",
@@ -123,11 +121,6 @@ fn single() -> [(&'static str, &'static str, Value); 7] {
             json!({"connection_key": ""}),
         ),
         ("smi-s", "SMI-S", json!({"slp_enabled": false, "wbem_https_enabled": false})),
-        (
-            "snmp-agents",
-            "SNMP",
-            json!({"name": "none", "engine_id": "", "version": "v2c", "v2c": none, "v3": none}),
-        ),
         // Clients take the first of this list without a look.
         (
             "syslog-servers/settings",

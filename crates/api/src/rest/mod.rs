@@ -79,6 +79,7 @@ mod refused;
 mod selection;
 mod sessions;
 mod smtp;
+mod snmp_managers;
 mod space;
 mod strict;
 mod syslog_servers;
@@ -212,7 +213,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Interface>> {
 
 /// The routes of others on the network: receivers of alerts, name servers, directory services.
 fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
-    use {alert_watchers as watchers, directory_roles as roles, syslog_servers as servers};
+    use {alert_watchers as watchers, directory_roles as roles};
+    use {snmp_managers as snmp, syslog_servers as servers};
     OpenApiRouter::new()
         .routes(routes!(smtp::list, smtp::change))
         .routes(routes!(directory_services::list, directory_services::change))
@@ -223,6 +225,9 @@ fn notification_routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(watchers::try_out))
         .routes(routes!(servers::list, servers::create, servers::change, servers::delete))
         .routes(routes!(servers::try_out))
+        .routes(routes!(snmp::list, snmp::create, snmp::change, snmp::delete))
+        .routes(routes!(snmp::try_out))
+        .routes(routes!(snmp::list_agents, snmp::change_agents))
 }
 
 /// The routes of volume groups and pods.

@@ -158,3 +158,53 @@ async fn syslog_servers_are_added_moved_and_removed() {
     assert_eq!(world.ask("DELETE", &log, None).await.0, 200);
     assert_eq!(items(&world.ask("GET", SERVERS, None).await.1).len(), 0);
 }
+
+#[tokio::test]
+async fn snmp_managers_come_change_and_go_and_their_secrets_are_never_shown() {
+    let world = World::new();
+    let managers = "/api/2.42/snmp-managers";
+    let v2c = json!({"host": "snmp.example.com", "version": "v2c", "notification": "trap",
+        "v2c": {"community": "horse"}});
+    let (status, made) = world.ask("POST", &format!("{managers}?names=one"), Some(v2c)).await;
+    assert_eq!((status, &made["items"][0]["v2c"]), (200, &json!({"community": "****"})));
+    let v3 = json!({"host": "127.0.0.1:1162", "version": "v3", "notification": "inform",
+        "v3": {"user": "array", "auth_protocol": "SHA", "auth_passphrase": "correct horse",
+            "privacy_protocol": "AES", "privacy_passphrase": "battery horse"}});
+    let (status, made) = world.ask("POST", &format!("{managers}?names=two"), Some(v3)).await;
+    assert_eq!((status, &made["items"][0]["notification"]), (200, &json!("inform")), "{made}");
+    let (_, all) = world.ask("GET", managers, None).await;
+    assert_eq!(items(&all).len(), 2);
+    assert!(!all.to_string().contains("horse"), "{all}");
+    for (method, query, body) in [
+        ("POST", "names=one", json!({"host": "a", "version": "v2c", "v2c": {"community": "c"}})),
+        ("POST", "names=three", json!({"host": "a", "version": "v1", "v2c": {"community": "c"}})),
+        ("POST", "names=three", json!({"host": "a", "version": "v2c"})),
+        ("POST", "", json!({"host": "a", "version": "v2c", "v2c": {"community": "c"}})),
+        ("PATCH", "names=one", json!({"host": "elsewhere"})),
+        ("PATCH", "names=one", json!({"version": "v3"})),
+        ("PATCH", "names=one", json!({"notification": "horse"})),
+        ("PATCH", "names=two", json!({"v3": {"privacy_protocol": "DES"}})),
+        ("PATCH", "names=two", json!({"v3": {"auth_protocol": "horse"}})),
+        ("PATCH", "names=two", json!({"v3": {"auth_protocol": ""}})),
+        ("PATCH", "names=two", json!({"v3": {"auth_passphrase": "short"}})),
+        ("PATCH", "names=three", json!({"host": "a"})),
+        ("DELETE", "names=three", json!({})),
+    ] {
+        let path = format!("{managers}?{query}");
+        let (status, refused) = world.ask(method, &path, Some(body)).await;
+        assert_eq!(status, 400, "{method} {query}: {refused}");
+    }
+    let plain = json!({"v3": {"privacy_protocol": "", "auth_protocol": ""}});
+    let (_, plain) = world.ask("PATCH", &format!("{managers}?names=two"), Some(plain)).await;
+    assert_eq!(plain["items"][0]["v3"], json!({"user": "array"}));
+    let (_, agents) = world.ask("GET", "/api/2.42/snmp-agents", None).await;
+    let id = agents["items"][0]["engine_id"].as_str().unwrap();
+    assert!(id.starts_with("80001F8805") && id.len() == 42, "{id}");
+    assert_eq!(world.ask("PATCH", "/api/2.42/snmp-agents", Some(json!({}))).await.0, 400);
+    let (status, tested) = world.ask("GET", &format!("{managers}/test?names=one"), None).await;
+    assert_eq!((status, items(&tested).len()), (200, 1));
+    let (status, _) = world.ask("DELETE", &format!("{managers}?names=one,two"), None).await;
+    assert_eq!(status, 200);
+    let (_, log) = world.ask("GET", "/v1/audit", None).await;
+    assert!(!log.to_string().contains("horse"), "{log}");
+}

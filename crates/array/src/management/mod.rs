@@ -9,5 +9,6 @@ mod directory;
 mod lab_reports;
 mod notifications;
 mod settings;
+mod snmp;
 mod tags;
 mod users;

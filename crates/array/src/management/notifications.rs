@@ -145,7 +145,7 @@ impl Array {
     }
 
     /// Commits a change to a copy of all of them. If nothing changes, nothing is written.
-    fn change_notifications(
+    pub(super) fn change_notifications(
         &self,
         change: impl FnOnce(&mut Notifications) -> Result<(), Error>,
     ) -> Result<Arc<Notifications>, Error> {
@@ -168,10 +168,10 @@ impl Array {
 }
 
 /// Names in lower case, each once.
-fn keys(names: &[String]) -> BTreeSet<String> {
+pub(super) fn keys(names: &[String]) -> BTreeSet<String> {
     names.iter().map(|name| name.to_ascii_lowercase()).collect()
 }
 
-fn missing(what: &'static str, name: &str) -> Error {
+pub(super) fn missing(what: &'static str, name: &str) -> Error {
     Error::NoSuchReceiver { what, name: shown(name) }
 }

@@ -16,6 +16,7 @@ pub mod notifications;
 pub(crate) mod ports;
 pub mod settings;
 pub(crate) mod snapshots;
+pub mod snmp;
 pub mod tags;
 pub(crate) mod time;
 pub mod users;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::snmp::SnmpManager;
 use crate::error::Error;
 use crate::values::name::SyslogServerName;
 use crate::values::receivers::{
@@ -220,6 +221,10 @@ pub struct Notifications {
     pub(crate) watchers: BTreeMap<String, Watcher>,
     /// The syslog servers, by name in lower case.
     pub(crate) servers: BTreeMap<String, SyslogServer>,
+    /// The SNMP managers, by name in lower case.
+    pub(crate) managers: BTreeMap<String, SnmpManager>,
+    /// How often the engine of SNMP has started.
+    pub(crate) snmp_boots: u32,
 }
 
 impl Notifications {
@@ -231,5 +236,10 @@ impl Notifications {
     /// The syslog servers, in the order of names.
     pub fn servers(&self) -> impl Iterator<Item = &SyslogServer> {
         self.servers.values()
+    }
+
+    /// The SNMP managers, in the order of names.
+    pub fn managers(&self) -> impl Iterator<Item = &SnmpManager> {
+        self.managers.values()
     }
 }

@@ -43,6 +43,7 @@ mod reservations;
 mod row;
 mod settings;
 mod snapshots;
+mod snmp;
 mod tags;
 mod time;
 mod token_volume;

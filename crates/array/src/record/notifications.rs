@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::row::{VERSION, damaged, encode};
+use super::snmp::SnmpManagerRow;
 use crate::error::Error;
 use crate::objects::notifications::{
     Encryption, Notifications, Relay, RelayPassword, SYSLOG_SERVERS_MAX, SyslogServer,
     WATCHERS_MAX, Watcher,
 };
+use crate::objects::snmp::SNMP_MANAGERS_MAX;
 use crate::values::name::SyslogServerName;
 use crate::values::receivers::{MailAddress, SyslogUri};
 
@@ -22,6 +24,10 @@ pub(super) struct NotificationsRow {
     watchers: Vec<WatcherRow>,
     #[serde(default)]
     syslog_servers: Vec<SyslogServerRow>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    snmp_managers: Vec<SnmpManagerRow>,
+    #[serde(default)]
+    snmp_boots: u32,
 }
 
 /// What is empty is left out.
@@ -88,6 +94,8 @@ pub(crate) fn notifications(all: &Notifications) -> Result<Vec<u8>, Error> {
         },
         watchers: all.watchers().map(watcher).collect(),
         syslog_servers: all.servers().map(server).collect(),
+        snmp_managers: all.managers().map(SnmpManagerRow::from).collect(),
+        snmp_boots: all.snmp_boots,
     })
 }
 
@@ -120,9 +128,19 @@ pub(super) fn decode_notifications(
     let watchers = watchers.collect::<Result<BTreeMap<_, _>, Error>>()?;
     let servers = row.syslog_servers.into_iter().map(server);
     let servers = servers.collect::<Result<BTreeMap<_, _>, Error>>()?;
-    let is_whole = (watchers.len(), servers.len()) == (watcher_count, server_count);
-    if !is_whole || watcher_count > WATCHERS_MAX || server_count > SYSLOG_SERVERS_MAX {
+    let manager_count = row.snmp_managers.len();
+    let managers = row.snmp_managers.into_iter().map(|row| {
+        let manager = row.manager()?;
+        Ok((manager.name.key(), manager))
+    });
+    let managers = managers.collect::<Result<BTreeMap<_, _>, Error>>()?;
+    let found = (watchers.len(), servers.len(), managers.len());
+    let is_whole = found == (watcher_count, server_count, manager_count);
+    let is_bounded = watcher_count <= WATCHERS_MAX
+        && server_count <= SYSLOG_SERVERS_MAX
+        && manager_count <= SNMP_MANAGERS_MAX;
+    if !is_whole || !is_bounded {
         return Err(damaged(key, "there are too many receivers, or one is there twice"));
     }
-    Ok(Notifications { relay, watchers, servers })
+    Ok(Notifications { relay, watchers, servers, managers, snmp_boots: row.snmp_boots })
 }

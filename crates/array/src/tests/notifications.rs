@@ -118,3 +118,69 @@ fn a_record_that_contradicts_itself_is_refused() {
     store.kept.lock().0.insert(b"N".to_vec(), br#"{"v":1,"later":7}"#.to_vec());
     assert_eq!(*Array::open(store, false).unwrap().notifications(), Notifications::default());
 }
+
+#[test]
+fn snmp_managers_are_set_checked_changed_and_kept_with_their_secrets() {
+    let (store, array) = new_array();
+    let v2c = |host: &str, community: &str| SnmpManagerChange {
+        host: Some(host.into()),
+        version: Some("v2c".into()),
+        community: Some(KeptPassword::new(community)),
+        ..SnmpManagerChange::default()
+    };
+    let v3 = |auth: &str, privacy: &str| SnmpManagerChange {
+        host: Some("snmp.example.com:1162".into()),
+        version: Some("v3".into()),
+        user: Some("array".into()),
+        auth: Some((!auth.is_empty()).then_some(SnmpAuth::Sha)),
+        auth_passphrase: Some(KeptPassword::new(auth)),
+        privacy: Some(!privacy.is_empty()),
+        privacy_passphrase: Some(KeptPassword::new(privacy)),
+        ..SnmpManagerChange::default()
+    };
+    let code = |name: &str, set: SnmpManagerChange| {
+        array.create_snmp_managers(&names(&[name]), &set).unwrap_err().code()
+    };
+    assert_eq!(code("a b", v2c("snmp", "horse")), "invalid_name");
+    for wrong in [
+        v2c("snmp example", "horse"),
+        v2c("snmp", ""),
+        v2c("snmp", &"x".repeat(33)),
+        v3("short", ""),
+        v3("", "battery staple"),
+        SnmpManagerChange { version: None, ..v2c("snmp", "horse") },
+        SnmpManagerChange { user: Some(String::new()), ..v3("", "") },
+    ] {
+        assert_eq!(code("one", wrong), "invalid_snmp_manager");
+    }
+    array.create_snmp_managers(&names(&["one"]), &v2c("snmp", "horse")).unwrap();
+    array.create_snmp_managers(&names(&["two"]), &v3("correct horse", "battery staple")).unwrap();
+    assert_eq!(code("ONE", v2c("snmp", "horse")), "receiver_exists");
+    let change = |name: &str, change: SnmpManagerChange| {
+        array.change_snmp_managers(&names(&[name]), &change)
+    };
+    // A community goes nowhere else unless it is given again; of version 3 nothing is sent.
+    let moved = || SnmpManagerChange { host: Some("other".into()), ..Default::default() };
+    assert_eq!(change("one", moved()).unwrap_err().code(), "invalid_snmp_manager");
+    change("one", v2c("other", "horse")).unwrap();
+    change("two", moved()).unwrap();
+    let other = SnmpManagerChange { version: Some("v2c".into()), ..Default::default() };
+    assert_eq!(change("two", other).unwrap_err().code(), "invalid_snmp_manager");
+    change("two", SnmpManagerChange { is_inform: Some(true), ..Default::default() }).unwrap();
+    assert!(!format!("{:?}", array.notifications()).contains("horse"));
+    assert_eq!((array.next_snmp_boots().unwrap(), array.next_snmp_boots().unwrap()), (1, 2));
+    let again = Array::open(store.clone(), false).unwrap();
+    assert_eq!(*again.notifications(), *array.notifications());
+    assert_eq!(again.next_snmp_boots().unwrap(), 3);
+    let kept = again.notifications();
+    let [one, two] = kept.managers().collect::<Vec<_>>()[..] else { panic!("{kept:?}") };
+    assert_eq!((one.place(), one.is_inform), (Some(("other".into(), 162)), false));
+    assert_eq!((two.security.version(), two.is_inform), ("v3", true));
+    let id = again.snmp_engine_id();
+    assert_eq!((&id[..5], id.len()), (&[0x80, 0, 0x1f, 0x88, 5][..], 21));
+    again.delete_snmp_managers(&names(&["one", "TWO"])).unwrap();
+    let gone = again.delete_snmp_managers(&names(&["one"])).unwrap_err();
+    assert_eq!(gone.code(), "no_such_receiver");
+    let stored = store.kept.lock().0[b"N".as_slice()].clone();
+    assert!(!String::from_utf8(stored).unwrap().contains("horse"));
+}

@@ -30,7 +30,7 @@ pub use common::Common;
 pub use directory::DirectoryVerb;
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
 pub use lab::LabVerb;
-pub use notify::{NotifyVerb, SyslogVerb, WatcherVerb};
+pub use notify::{NotifyVerb, SnmpVerb, SyslogVerb, WatcherVerb};
 pub use pod::PodVerb;
 pub use pool::{PassVerb, PoolVerb};
 pub use reach::{
@@ -103,7 +103,7 @@ pub enum Verb {
     /// Show what is wrong, and what to do about it.
     #[command(subcommand, after_help = EXIT_CODES)]
     Alert(AlertVerb),
-    /// Say who is told of alerts, by mail and syslog.
+    /// Say who is told of alerts, by mail, syslog and SNMP.
     #[command(subcommand, after_help = EXIT_CODES)]
     Notify(NotifyVerb),
     /// Show who may reach what.

@@ -5,7 +5,7 @@ use management::private::read_secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::args::{Common, NotifyVerb, SyslogVerb, WatcherVerb};
+use super::args::{Common, NotifyVerb, SnmpVerb, SyslogVerb, WatcherVerb};
 use super::array::or_else;
 use super::client::Client;
 use super::failure::Failure;
@@ -15,6 +15,7 @@ use super::rest::{first, named, names};
 const RELAY: &str = "smtp-servers";
 const WATCHERS: &str = "alert-watchers";
 const SERVERS: &str = "syslog-servers";
+const MANAGERS: &str = "snmp-managers";
 /// What clears a setting.
 const NONE: &str = "none";
 
@@ -44,12 +45,22 @@ struct Server {
     uri: String,
 }
 
+/// An SNMP manager, without what is secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Manager {
+    name: String,
+    host: String,
+    version: String,
+    notification: String,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
 struct Told {
     relay: Relay,
     watchers: Vec<Watcher>,
     syslog_servers: Vec<Server>,
+    snmp_managers: Vec<Manager>,
 }
 
 /// What a test came to.
@@ -72,6 +83,7 @@ pub fn run(common: &Common, verb: &NotifyVerb) -> Result<(), Failure> {
         }
         NotifyVerb::Watcher(verb) => watcher(&client, form, verb),
         NotifyVerb::Syslog(verb) => syslog(&client, form, verb),
+        NotifyVerb::Snmp(verb) => snmp(&client, form, verb),
         NotifyVerb::Test { name } => test(&client, form, name),
     }
 }
@@ -128,6 +140,7 @@ fn show_all(client: &Client, form: Form) -> Result<(), Failure> {
         relay: client.item(RELAY, "")?,
         watchers: client.items(WATCHERS, "")?,
         syslog_servers: client.items(SERVERS, "")?,
+        snmp_managers: client.items(MANAGERS, "")?,
     };
     show(form, &told, || {
         let watchers = told.watchers.iter().map(|one| match one.enabled {
@@ -139,6 +152,11 @@ fn show_all(client: &Client, form: Form) -> Result<(), Failure> {
         let mut all = relay_facts(&told.relay);
         all.push(("Who gets mail", joined(watchers.collect())));
         all.push(("Syslog servers", joined(servers.collect())));
+        let managers = told.snmp_managers.iter().map(|one| {
+            let Manager { name, host, version, notification } = one;
+            format!("{name}: {host}, {version}, {notification}")
+        });
+        all.push(("SNMP managers", joined(managers.collect())));
         facts(&all)
     })
 }
@@ -171,6 +189,46 @@ fn syslog(client: &Client, form: Form, verb: &SyslogVerb) -> Result<(), Failure>
     })
 }
 
+fn snmp(client: &Client, form: Form, verb: &SnmpVerb) -> Result<(), Failure> {
+    let SnmpVerb::Add {
+        name,
+        host,
+        community_file,
+        user,
+        auth,
+        auth_passphrase_file,
+        privacy_passphrase_file,
+        inform,
+    } = verb
+    else {
+        let SnmpVerb::Remove { name } = verb else { return Ok(()) };
+        return remove(client, form, MANAGERS, name);
+    };
+    let notification = if *inform { "inform" } else { "trap" };
+    let mut body = json!({ "host": host, "notification": notification });
+    if let Some(path) = community_file {
+        body["version"] = json!("v2c");
+        body["v2c"] = json!({ "community": read_secret(path)? });
+    } else {
+        body["version"] = json!("v3");
+        body["v3"] = json!({ "user": user });
+        if let Some(path) = auth_passphrase_file {
+            body["v3"]["auth_protocol"] = json!(auth);
+            body["v3"]["auth_passphrase"] = json!(read_secret(path)?);
+        }
+        if let Some(path) = privacy_passphrase_file {
+            body["v3"]["privacy_protocol"] = json!("AES");
+            body["v3"]["privacy_passphrase"] = json!(read_secret(path)?);
+        }
+    }
+    let query = named("names", name)?;
+    let manager: Manager = first(client.change(Method::POST, MANAGERS, &query, &body)?)?;
+    show(form, &manager, || {
+        let Manager { name, host, version, .. } = &manager;
+        format!("SNMP manager {name} at {host} is told of alerts by {version}.\n")
+    })
+}
+
 fn remove(client: &Client, form: Form, resource: &str, removed: &[String]) -> Result<(), Failure> {
     let query = format!("names={}", names(removed)?);
     client.order(Method::DELETE, resource, &query)?;
@@ -184,7 +242,7 @@ fn test(client: &Client, form: Form, wanted: &[String]) -> Result<(), Failure> {
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
     let mut known = Vec::new();
     let mut tested: Vec<Tested> = Vec::new();
-    for resource in [WATCHERS, SERVERS] {
+    for resource in [WATCHERS, SERVERS, MANAGERS] {
         let all: Vec<super::rest::Named> = client.items(resource, "")?;
         let mut all: Vec<String> = all.into_iter().filter_map(|one| one.name).collect();
         all.retain(|name| is_wanted(name));
@@ -195,7 +253,9 @@ fn test(client: &Client, form: Form, wanted: &[String]) -> Result<(), Failure> {
         known.extend(all);
     }
     if let Some(missing) = wanted.iter().find(|name| !known.contains(name)) {
-        return Err(Failure::Refused(format!("{missing:?} is no watcher and no syslog server")));
+        return Err(Failure::Refused(format!(
+            "{missing:?} is no watcher, syslog server or SNMP manager"
+        )));
     }
     let row = |one: &Tested| {
         let outcome = if one.success { "sent" } else { &one.result_details };

@@ -12,7 +12,7 @@ use management::alerts::{self, Certificate, Watcher};
 use management::certificate::{Credentials, Renewer, ServerIdentity};
 use management::history::Sampler;
 use management::http::{Bound, Server};
-use management::notify::Notifier;
+use management::notify::{Notifier, Source};
 use management::{health, web};
 use network::{Directories, Names, Timekeeper};
 use serde_json::json;
@@ -262,8 +262,7 @@ impl Manager<'_> {
         let names = Names::of(&array);
         let time = Timekeeper::start(&array, names.clone()).map_err(failed)?;
         let directories = Directories::start(&array, names.clone()).map_err(failed)?;
-        let source = Box::new(move || array.notifications());
-        let notifier = Notifier::start(destinations, source, names).map_err(failed)?;
+        let notifier = Notifier::start(destinations, Source::of(&array), names).map_err(failed)?;
         let notifier = Arc::new(notifier);
         let credentials = self.credentials();
         let certificate = move || {

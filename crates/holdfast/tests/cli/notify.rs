@@ -69,3 +69,41 @@ fn who_is_told_is_set_tested_kept_and_removed() {
     assert!(!told.contains("example.com") && !told.contains("LAB"), "{told}");
     array.stop();
 }
+
+#[test]
+fn snmp_managers_are_added_sent_to_kept_and_removed() {
+    let world = World::new();
+    world.make_pool();
+    let array = world.serve(&[]);
+    let secret = world.directory.path().join("community");
+    std::fs::write(&secret, "horse\n").unwrap();
+    let secret = secret.to_str().unwrap();
+    let snmp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    snmp.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let manager = snmp.local_addr().unwrap().to_string();
+    let add = ["notify", "snmp", "add", "nms", &manager, "--community-file", secret];
+    assert!(world.text(&add).contains("is told of alerts by v2c"));
+    let v3 = ["notify", "snmp", "add", "nms3", &manager, "--user", "array"];
+    let error = world.refusal(1, &[&v3[..], &["--auth-passphrase-file", secret]].concat());
+    assert!(error.contains("passphrase"), "{error}");
+    world.text(&v3);
+    assert!(world.text(&["notify", "test", "nms", "nms3"]).contains("sent"));
+    let mut line = [0; 4096];
+    let traps: Vec<String> = (0..2)
+        .map(|_| {
+            let read = snmp.recv(&mut line).unwrap();
+            String::from_utf8_lossy(&line[..read]).into_owned()
+        })
+        .collect();
+    for part in ["this is a test of notifications", "horse"] {
+        assert!(traps.iter().any(|trap| trap.contains(part)), "{part}: {traps:?}");
+    }
+    array.kill();
+    let array = world.serve(&[]);
+    let kept = world.json(&["notify", "show"]);
+    assert_eq!(kept["snmp_managers"][0]["name"], "nms");
+    assert!(!kept.to_string().contains("horse"));
+    world.text(&["notify", "snmp", "remove", "nms", "nms3"]);
+    assert_eq!(world.json(&["notify", "show"])["snmp_managers"], json!([]));
+    array.stop();
+}

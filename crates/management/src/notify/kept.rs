@@ -1,23 +1,43 @@
-//! The destinations that the pool names: alert watchers, who get mail by its relay, and syslog
-//! servers. They are looked at before each use, so that a change is in force at once; what waits
-//! for one that stays is kept.
+//! The destinations that the pool names: alert watchers, who get mail by its relay, syslog servers
+//! and SNMP managers. They are looked at before each use, so that a change is in force at once;
+//! what waits for one that stays is kept.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use array::{
-    Encryption, MailAddress, Notifications, Relay, Severity, SyslogProtocol, SyslogServer,
+    Array, Encryption, MailAddress, Notifications, Relay, Severity, SnmpManager, SyslogProtocol,
+    SyslogServer,
 };
 use lettre::address::Address;
 use network::Names;
 use parking_lot::Mutex;
 
+use super::snmp::{self, Engine};
 use super::{
     Destination, Event, Mail, MailSecurity, Sender, Syslog, Transport, Worker, client_config,
 };
 
-/// What the pool names now. The same allocation as long as nothing has changed.
-pub type Source = Box<dyn Fn() -> Arc<Notifications> + Send + Sync>;
+/// What the pool says of notifications.
+pub struct Source {
+    /// Whom it names now. The same allocation as long as nothing has changed.
+    pub named: Box<dyn Fn() -> Arc<Notifications> + Send + Sync>,
+    /// Who the array is for SNMP managers.
+    pub engine: Arc<Engine>,
+}
+
+impl Source {
+    /// What the pool of an array says.
+    pub fn of(array: &Arc<Array>) -> Self {
+        let (named, counting) = (array.clone(), Arc::downgrade(array));
+        let boots = move || {
+            let array = counting.upgrade().ok_or("the array has ended")?;
+            array.next_snmp_boots().map_err(|error| error.to_string())
+        };
+        let engine = Engine::new(array.snmp_engine_id(), Box::new(boots));
+        Self { named: Box::new(move || named.notifications()), engine }
+    }
+}
 
 /// A destination of the pool. Two that are equal send in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +46,19 @@ enum Receiver {
     Watcher(Relay, MailAddress),
     /// A syslog server.
     Server(SyslogServer),
+    /// An SNMP manager, and who the array is for it.
+    Manager(SnmpManager, Arc<Engine>),
 }
 
 impl Receiver {
     /// All that are told.
-    fn all(named: &Notifications) -> Vec<Self> {
+    fn all(named: &Notifications, engine: &Arc<Engine>) -> Vec<Self> {
         let has_relay = named.relay.place().is_some();
         let watchers = named.watchers().filter(|watcher| has_relay && watcher.is_enabled);
         let watchers = watchers.map(|it| Self::Watcher(named.relay.clone(), it.address.clone()));
-        watchers.chain(named.servers().cloned().map(Self::Server)).collect()
+        let managers = named.managers().cloned();
+        let managers = managers.map(|it| Self::Manager(it, engine.clone()));
+        watchers.chain(named.servers().cloned().map(Self::Server)).chain(managers).collect()
     }
 
     /// Its name, which begins with the path of its list.
@@ -42,6 +66,7 @@ impl Receiver {
         match self {
             Self::Watcher(_, address) => api::watcher_destination(address.as_str()),
             Self::Server(server) => api::syslog_destination(server.name.as_str()),
+            Self::Manager(manager, _) => api::snmp_destination(manager.name.as_str()),
         }
     }
 
@@ -49,6 +74,7 @@ impl Receiver {
         let (severity, audit) = match self {
             Self::Watcher(..) => (Severity::Warning, false),
             Self::Server(_) => (Severity::Info, true),
+            Self::Manager(..) => (Severity::Info, false),
         };
         Destination { name: self.name(), severity, audit, sender: Arc::new(self.clone()) }
     }
@@ -59,6 +85,7 @@ impl Sender for Receiver {
         match self {
             Self::Watcher(relay, address) => mail(relay, address, &event.array)?.send(event, names),
             Self::Server(server) => syslog(server)?.send(event, names),
+            Self::Manager(manager, engine) => snmp::send(manager, engine, event, names),
         }
     }
 }
@@ -124,9 +151,9 @@ impl Kept {
 
     /// Those that the pool names now.
     pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
-        let (named, mut state) = ((self.source)(), self.state.lock());
+        let (named, mut state) = ((self.source.named)(), self.state.lock());
         if !state.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &named)) {
-            let is_whole = state.follow(&named, &self.names, self.pause);
+            let is_whole = state.follow(&named, self);
             state.of = is_whole.then_some(named);
         }
         state.all()
@@ -144,10 +171,10 @@ impl Started {
     }
 
     /// Starts, changes and stops threads. Returns whether all could be started.
-    fn follow(&mut self, named: &Notifications, names: &Arc<Names>, pause: Duration) -> bool {
+    fn follow(&mut self, named: &Notifications, kept: &Kept) -> bool {
         let mut old = std::mem::take(&mut self.workers);
         let mut is_whole = true;
-        for receiver in Receiver::all(named) {
+        for receiver in Receiver::all(named, &kept.source.engine) {
             let name = receiver.name();
             let found = old.iter().position(|(before, _)| before.name() == name);
             let worker = match found.map(|at| old.swap_remove(at)) {
@@ -157,7 +184,7 @@ impl Started {
                     }
                     worker
                 }
-                None => match Worker::start(receiver.destination(), names, pause) {
+                None => match Worker::start(receiver.destination(), &kept.names, kept.pause) {
                     Ok(worker) => worker,
                     Err(error) => {
                         tracing::error!("notifications to {name} can't be sent: {error}");

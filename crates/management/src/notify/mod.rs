@@ -1,4 +1,5 @@
-//! Telling others: alerts and, where it is wanted, the audit log, to syslog, webhooks and mail.
+//! Telling others: alerts and, where it is wanted, the audit log, to syslog, webhooks, mail and
+//! SNMP.
 //!
 //! Each destination has a thread and a bounded queue. Whoever has something to tell puts it there
 //! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and
@@ -6,12 +7,13 @@
 //!
 //! * [`event`]: what is sent, [`config`]: the receivers in the configuration, [`kept`]: those in
 //!   the pool,
-//! * [`syslog`], [`webhook`], [`mail`]: how, [`tls`]: whom they trust.
+//! * [`syslog`], [`webhook`], [`mail`], [`snmp`]: how, [`tls`]: whom they trust.
 
 pub mod config;
 mod event;
 mod kept;
 mod mail;
+pub mod snmp;
 mod syslog;
 mod tls;
 mod webhook;

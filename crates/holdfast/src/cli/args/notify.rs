@@ -7,7 +7,7 @@ use clap::{ArgGroup, Subcommand};
 /// `notify …`.
 #[derive(Debug, Subcommand)]
 pub enum NotifyVerb {
-    /// Show the relay of mail, who gets mail, and the syslog servers.
+    /// Show the relay of mail, who gets mail, the syslog servers and the SNMP managers.
     Show,
     /// Set the server that mail is sent by. It is in force at once.
     #[command(group = ArgGroup::new("what").required(true).multiple(true))]
@@ -45,9 +45,12 @@ pub enum NotifyVerb {
     /// Say which syslog servers are told of alerts and changes.
     #[command(subcommand)]
     Syslog(SyslogVerb),
+    /// Say which SNMP managers are told of alerts.
+    #[command(subcommand)]
+    Snmp(SnmpVerb),
     /// Send a test to all of them, or to those that are named, and say what came of it.
     Test {
-        /// Addresses of watchers and names of syslog servers.
+        /// Addresses of watchers, and names of syslog servers and SNMP managers.
         name: Vec<String>,
     },
 }
@@ -101,6 +104,44 @@ pub enum SyslogVerb {
     /// Tell these no more.
     Remove {
         /// The servers' names.
+        #[arg(required = true)]
+        name: Vec<String>,
+    },
+}
+
+/// `notify snmp …`.
+#[derive(Debug, Subcommand)]
+pub enum SnmpVerb {
+    /// Tell an SNMP manager, too: by version 2c with a community, or by version 3 with a user.
+    #[command(group = ArgGroup::new("who").required(true).args(["community_file", "user"]))]
+    Add {
+        /// 1 to 63 of A-Z a-z 0-9 - _.
+        name: String,
+        /// HOST or HOST:PORT; 162 is the port without one.
+        host: String,
+        /// The file with the community; `-` reads the standard input.
+        #[arg(long, value_name = "FILE")]
+        community_file: Option<PathBuf>,
+        /// The user of version 3.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+        /// How messages are authenticated.
+        #[arg(long, value_name = "SHA|MD5", value_parser = ["SHA", "MD5"], default_value = "SHA")]
+        auth: String,
+        /// The file with the passphrase of that, 8 to 63 characters; without one they are not.
+        #[arg(long, value_name = "FILE", requires = "user")]
+        auth_passphrase_file: Option<PathBuf>,
+        /// The file with the passphrase by which messages are encrypted (AES); without one they are
+        /// not.
+        #[arg(long, value_name = "FILE", requires = "auth_passphrase_file")]
+        privacy_passphrase_file: Option<PathBuf>,
+        /// Have the manager confirm what it gets.
+        #[arg(long)]
+        inform: bool,
+    },
+    /// Tell these no more.
+    Remove {
+        /// The managers' names.
         #[arg(required = true)]
         name: Vec<String>,
     },

@@ -1,6 +1,6 @@
 //! Destinations of the pool: what is set is in force at once, and what waits is not lost.
 
-use array::{Array, DnsChange, NameServer, Notifications, RelayChange, SettingsChange, SyslogUri};
+use array::{Array, DnsChange, NameServer, RelayChange, SettingsChange, SyslogUri};
 
 use super::*;
 
@@ -11,8 +11,7 @@ fn world(pause: Duration) -> (tempfile::TempDir, Arc<Array>, Notifier) {
     store::Store::create(&disk, &[7; 64]).unwrap();
     let store = store::Store::open(Arc::new(disk), store::OpenOptions::default()).unwrap();
     let array = Arc::new(Array::open(Arc::new(store), false).unwrap());
-    let named = array.clone();
-    let source: Source = Box::new(move || -> Arc<Notifications> { named.notifications() });
+    let source = Source::of(&array);
     let notifier = Notifier::with_pause(Vec::new(), source, Names::of(&array), pause).unwrap();
     (directory, array, notifier)
 }
