@@ -25,7 +25,6 @@ mod host_check;
 mod hosts;
 mod initiators;
 mod integrity;
-mod lab;
 mod latency;
 mod metrics;
 mod offloads;
@@ -95,10 +94,6 @@ pub use host_check::{HostCheck, HostCheckRow, Verdict};
 pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use initiators::{Initiator, Initiators, RefusedLogin};
 pub use integrity::{DamageEntry, DamageList, Scrub};
-pub use lab::{
-    LabAim, LabCase, LabMachine, LabMeasured, LabPublished, LabRatio, LabReport, LabReportLine,
-    LabReports, LabScenario, LabSettings, LabState,
-};
 pub use latency::LatencyBucket;
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
@@ -329,8 +324,6 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(time_servers::test))
         .routes(routes!(directory::show, directory::change))
         .routes(routes!(directory::test))
-        .routes(routes!(lab::list))
-        .routes(routes!(lab::show, lab::keep, lab::delete))
         .routes(routes!(connections::list, connections::connect))
         .routes(routes!(connections::disconnect))
         .routes(routes!(access::login::session, access::login::begin_session))

@@ -20,7 +20,6 @@ mod growing;
 mod history;
 mod initiators;
 mod kept;
-mod lab;
 mod largest;
 mod memory;
 mod metrics;

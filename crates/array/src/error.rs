@@ -173,9 +173,6 @@ pub enum Error {
     /// No alert has this number.
     #[error("Alert does not exist: {0}. The list of alerts shows their numbers.")]
     NoSuchAlert(String),
-    /// No report of the lab has this name.
-    #[error("Lab report does not exist: {0}. The list of lab reports shows their names.")]
-    NoSuchLabReport(String),
     /// An alert watcher or a syslog server has this name.
     #[error("{what} already exists: {name}.")]
     ReceiverExists {

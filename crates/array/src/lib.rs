@@ -64,7 +64,6 @@ pub use objects::directory::{
 pub use objects::groups::{GROUP_MEMBERS_MAX, GROUPS_MAX};
 pub use objects::host_groups::HOST_GROUPS_MAX;
 pub use objects::hosts::{HOSTS_MAX, INITIATORS_PER_HOST_MAX};
-pub use objects::lab_reports::{LabMeasured, LabReport};
 pub use objects::notifications::{
     Encryption, Notifications, Relay, RelayChange, RelayPassword, SyslogServer, Watcher,
 };
@@ -79,7 +78,7 @@ pub use objects::users::{
     NewToken, PasswordHash, Role, TokenHash, TokenInfo, UserInfo, UserUpdate,
 };
 pub use objects::volumes::VOLUMES_MAX;
-pub use objects::{alerts, audit, lab_reports, settings, tags, users};
+pub use objects::{alerts, audit, settings, tags, users};
 pub use pool::{
     AccountedSpace, Damage, DamageReport, DamagedBlocks, ObjectSpace, PoolFigures, PoolSpace,
     SpaceSums, VolumesSpace,
@@ -94,7 +93,7 @@ pub use values::dns::{Dns, DnsChange, NAME_SERVERS_MAX, NameServer};
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
-    GroupName, HostGroupName, HostName, InitiatorName, LabReportName, SnmpManagerName, Suffix,
+    GroupName, HostGroupName, HostName, InitiatorName, SnmpManagerName, Suffix,
     SyslogServerName, TokenName, UserName, VolumeName,
 };
 pub use values::ntp::{TIME_SERVERS_MAX, TimeServers};

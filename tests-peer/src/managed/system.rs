@@ -1,11 +1,11 @@
-//! The array itself: settings, alerts, the pool and its background work, and reports of the lab.
+//! The array itself: settings, alerts, the pool and its background work.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use libiscsi::Session;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::World;
 use super::http::Request;
@@ -15,8 +15,6 @@ use crate::target::STRANGER;
 
 /// Destinations of notifications: as many as there may be.
 const DESTINATIONS: usize = 16;
-/// The most reports that are kept.
-const REPORTS: usize = 32;
 /// The capacity that the pool grows to.
 const CAPACITY_BYTES: u64 = 7 << 30;
 /// Initiators that are told of in alerts, and how often each has to be refused for that.
@@ -107,7 +105,6 @@ pub fn all(report: &mut Report, world: &World) {
         let change = Request::new("PATCH", "/v1/settings").json(&body);
         world.row(report, &format!("PATCH /v1/settings, offloads {on}"), &vec![change; 4]);
     }
-    reports(report, world);
     pool(report, world);
     devices(report, world);
     controllers(report, world);
@@ -148,36 +145,4 @@ fn pool(report: &mut Report, world: &World) {
         let stop = Request::new("DELETE", path);
         world.row(report, &format!("DELETE {path}"), &vec![stop; 8]);
     }
-}
-
-/// A report as long as it may be.
-fn measured() -> Value {
-    let text = "x".repeat(500);
-    let case = json!({"case": "c", "off": 1.5, "on": 0.5, "ratio": 3.0,
-        "too_fast": false, "in_software": false});
-    let aim = json!({"what": "w", "goal": "g", "measured": "m", "met": true});
-    let scenario = |n| {
-        let cases = vec![&case; if n == 0 { 64 } else { 3 }];
-        json!({"id": format!("P-{n}"), "title": text, "state": "done", "quantity": "time",
-            "unit": "s", "ratio_of": "off_by_on", "cases": cases, "aims": [aim], "notes": ["n"]})
-    };
-    json!({
-        "measured_ms": 1, "lab_version": "0.1.0", "array": text, "array_name": text,
-        "durability": text,
-        "settings": {"scale": 1, "count_scale": 1, "load_ms": 1, "hosts": 1, "portals": 1},
-        "machine": {"processor": text, "processors": 1, "memory_bytes": 1, "system": text},
-        "scenarios": (0..48).map(scenario).collect::<Vec<_>>(),
-    })
-}
-
-fn reports(report: &mut Report, world: &World) {
-    let one = |n| format!("/v1/lab/reports/{}", name("lab", n));
-    let each = |make: &dyn Fn(usize) -> Request| (0..REPORTS).map(make).collect::<Vec<_>>();
-    let body = measured();
-    let keep = |n| Request::new("PUT", one(n)).json(&body);
-    world.row(report, "PUT /v1/lab/reports/{name}", &each(&keep));
-    world.row(report, "GET /v1/lab/reports", &vec![get("/v1/lab/reports"); 32]);
-    world.row(report, "GET /v1/lab/reports/{name}", &each(&|n| get(&one(n))));
-    let end = |n| Request::new("DELETE", one(n)).ends(204);
-    world.row(report, "DELETE /v1/lab/reports/{name}", &each(&end)[1..]);
 }

@@ -13,7 +13,7 @@ use axum::http::Method;
 
 /// The resources that a storage admin may change, as they are named after `/v1/` or `/api/2.N/`;
 /// also everything below them.
-const OF_STORAGE: [&str; 20] = [
+const OF_STORAGE: [&str; 19] = [
     "alerts",
     "clones",
     "connections",
@@ -21,7 +21,6 @@ const OF_STORAGE: [&str; 20] = [
     "groups",
     "host-groups",
     "hosts",
-    "lab",
     "pods",
     "protection-group-snapshots",
     "protection-groups",
@@ -92,9 +91,6 @@ mod tests {
             ("PUT", "/api/2.26/volumes/tags/batch", StorageAdmin),
             ("PATCH", "/api/2.4/hosts", StorageAdmin),
             ("BREW", "/api/2.4/hosts", StorageAdmin),
-            ("GET", "/v1/lab/reports", ReadOnly),
-            ("PUT", "/v1/lab/reports/weekly", StorageAdmin),
-            ("DELETE", "/v1/lab/reports/weekly", StorageAdmin),
             ("POST", "/api/2.4/admins/api-tokens", ArrayAdmin),
             ("PATCH", "/api/2.4/arrays", ArrayAdmin),
             ("PATCH", "/v1/settings", ArrayAdmin),

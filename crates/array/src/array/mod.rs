@@ -178,14 +178,19 @@ impl Array {
     ) -> Result<R, Error> {
         let _turn = self.turn.lock();
         let (mut change, planned) = plan(&self.state.read())?;
-        let (mut entry, mut time) = (None, None);
+        let (mut entry, mut time, mut is_stored) = (None, None, false);
         if !change.volumes.is_empty() || !change.config.is_empty() {
             entry = deed::account(&self.state.read().audit, &mut change)?;
             time = self.state.read().time.due_record();
             change.config.extend(time.map(record::time_row).transpose()?);
+            change.config.extend(self.state.read().retired.iter().map(|key| (key.clone(), None)));
             self.backing.change(change)?;
+            is_stored = true;
         }
         let mut state = self.state.write();
+        if is_stored {
+            state.retired = Vec::new();
+        }
         if let Some(time) = time {
             state.time.stored(time);
         }

@@ -48,7 +48,6 @@ impl Error {
             Self::TokenExists { .. } => "token_exists",
             Self::NoSuchToken { .. } => "no_such_token",
             Self::NoSuchAlert(_) => "no_such_alert",
-            Self::NoSuchLabReport(_) => "no_such_lab_report",
             Self::ReceiverExists { .. } => "receiver_exists",
             Self::NoSuchReceiver { .. } => "no_such_receiver",
             Self::InitiatorInUse { .. } => "initiator_in_use",
@@ -85,7 +84,6 @@ impl Error {
             | Self::NoSuchUser(_)
             | Self::NoSuchToken { .. }
             | Self::NoSuchAlert(_)
-            | Self::NoSuchLabReport(_)
             | Self::NoSuchReceiver { .. }
             | Self::NoSuchConnection { .. } => Kind::NotFound,
             Self::VolumeExists(_)

@@ -11,7 +11,6 @@ pub(crate) mod directory;
 pub(crate) mod groups;
 pub(crate) mod host_groups;
 pub(crate) mod hosts;
-pub mod lab_reports;
 pub mod notifications;
 pub(crate) mod ports;
 pub mod settings;

@@ -17,7 +17,7 @@
 //! 'u' user's name in lower case           user, with the hashes of its tokens and password
 //! 'a' number modulo 4096 (8)              entry of the audit log
 //! 'A' number (8)                          alert
-//! 'L' report's name in lower case         report of the lab
+//! 'L' …                                   report of the lab, of earlier versions: dropped
 //! 'V' volume group id (8)                 volume group; its volumes' names begin with its own
 //! 'P' pod id (8)                          pod; so do those of its volumes
 //! 'D'                                     directory service, with the array's password there
@@ -36,7 +36,6 @@ mod directory;
 mod groups;
 mod host_groups;
 mod hosts;
-mod lab_reports;
 mod notifications;
 mod ports;
 mod reservations;
@@ -61,7 +60,6 @@ pub(crate) use directory::{directory, directory_key};
 pub(crate) use groups::{group, group_key};
 pub(crate) use host_groups::{host_group, host_group_key, shared_connection_key};
 pub(crate) use hosts::{connection, connection_key, host, host_key};
-pub(crate) use lab_reports::{lab_report, lab_report_key};
 pub(crate) use notifications::{notifications, notifications_key};
 pub(crate) use ports::{port, port_key};
 pub(crate) use reservations::{ReservationPart, reservation_key};
@@ -82,7 +80,6 @@ use crate::objects::directory::Directory;
 use crate::objects::groups::{Group, GroupId};
 use crate::objects::host_groups::{HostGroup, HostGroupId};
 use crate::objects::hosts::{Host, HostId};
-use crate::objects::lab_reports::LabReport;
 use crate::objects::notifications::Notifications;
 use crate::objects::ports::PortPlace;
 use crate::objects::settings::Settings;
@@ -114,7 +111,8 @@ pub(crate) enum Stored {
     User(User),
     Audit(AuditEntry),
     Alert(Alert),
-    LabReport(LabReport),
+    /// What this version keeps no more, whatever is in it: it goes with the next change.
+    Retired,
     Notifications(Notifications),
     Directory(Directory),
     Port(PortPlace, u16),
@@ -198,10 +196,8 @@ fn decode_managed(key: &[u8], value: &[u8]) -> Result<Stored, Error> {
         [b'u', ..] => users::decode_user(key, parse(key, value)?).map(Stored::User),
         [b'a', ..] => audit::decode_audit(key, parse(key, value)?).map(Stored::Audit),
         [b'A', ..] => alerts::decode_alert(key, parse(key, value)?).map(Stored::Alert),
-        [b'L', ..] => {
-            lab_reports::decode_lab_report(key, parse(key, value)?).map(Stored::LabReport)
-        }
         [b'D'] => directory::decode_directory(key, parse(key, value)?).map(Stored::Directory),
+        [b'L', ..] => Ok(Stored::Retired),
         [b'N'] => {
             notifications::decode_notifications(key, parse(key, value)?).map(Stored::Notifications)
         }

@@ -47,7 +47,6 @@ use crate::tables::containers::Containers;
 use crate::tables::host_groups::HostGroups;
 use crate::tables::host_states::HostStates;
 use crate::tables::hosts::HostEntry;
-use crate::tables::lab_reports::LabReports;
 use crate::tables::moments::Moment;
 use crate::tables::tags::Tags;
 use crate::tables::time::ArrayTime;
@@ -91,7 +90,8 @@ pub(crate) struct State {
     connection_count: usize,
     pub(crate) containers: Containers,
     pub(crate) tags: Tags,
-    pub(crate) lab_reports: LabReports,
+    /// The keys of records that this version keeps no more: the next change takes them out.
+    pub(crate) retired: Vec<Vec<u8>>,
     pub(crate) notifications: Arc<Notifications>,
     pub(crate) directory: Arc<Directory>,
     pub(crate) ports: Ports,
@@ -134,7 +134,7 @@ impl State {
             connection_count: 0,
             containers: Containers::default(),
             tags: Tags::default(),
-            lab_reports: LabReports::default(),
+            retired: Vec::new(),
             notifications: Arc::default(),
             directory: Arc::default(),
             ports: Ports::new(),

@@ -10,7 +10,6 @@ pub(crate) mod containers;
 pub(crate) mod host_groups;
 pub(crate) mod host_states;
 pub(crate) mod hosts;
-pub(crate) mod lab_reports;
 pub(crate) mod moments;
 pub(crate) mod tags;
 pub(crate) mod time;

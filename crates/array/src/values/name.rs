@@ -66,10 +66,6 @@ name_type!(
     TokenName
 );
 name_type!(
-    /// The name of a report of the lab: as a volume's.
-    LabReportName
-);
-name_type!(
     /// The name of a syslog server: as a volume's.
     SyslogServerName
 );
@@ -226,22 +222,6 @@ impl TokenName {
     /// `invalid_name`.
     pub fn new(text: &str) -> Result<Self, Error> {
         check("token", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl LabReportName {
-    /// In lower case, for comparison.
-    pub(crate) fn key(&self) -> String {
-        self.0.to_ascii_lowercase()
-    }
-
-    /// Checks a name.
-    ///
-    /// # Errors
-    /// `invalid_name`.
-    pub fn new(text: &str) -> Result<Self, Error> {
-        check("lab report", text, "A-Z a-z 0-9 - _", |c| c == '-' || c == '_')?;
         Ok(Self(text.to_owned()))
     }
 }

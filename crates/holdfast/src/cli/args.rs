@@ -6,7 +6,6 @@ mod array;
 mod common;
 mod directory;
 mod group;
-mod lab;
 mod notify;
 mod pod;
 mod pool;
@@ -29,7 +28,6 @@ pub use array::{ArrayVerb, Listed, Thresholds};
 pub use common::Common;
 pub use directory::DirectoryVerb;
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
-pub use lab::LabVerb;
 pub use notify::{NotifyVerb, SnmpVerb, SyslogVerb, WatcherVerb};
 pub use pod::PodVerb;
 pub use pool::{PassVerb, PoolVerb};
@@ -136,9 +134,6 @@ pub enum Verb {
     /// Show what hosts do to volumes now: live, or as CSV.
     #[command(after_help = EXIT_CODES)]
     Top(TopArgs),
-    /// Keep what the lab has measured on this array, and show it.
-    #[command(subcommand, after_help = EXIT_CODES)]
-    Lab(LabVerb),
     /// Send any request of the interface, and print the answer.
     #[command(after_help = EXIT_CODES)]
     Api(ApiArgs),

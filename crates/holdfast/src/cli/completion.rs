@@ -32,7 +32,6 @@ enum Kind {
     VolumeGroup,
     Pod,
     User,
-    LabReport,
 }
 
 /// Completes for a shell, if one called; returns whether it did.
@@ -92,7 +91,6 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
     match (&verbs[..], argument) {
         (["user", _], "name") if !is_new => Some(Kind::User),
         (["token" | "user" | "provision", ..], "name" | "volume") => None,
-        (["lab", _], "name") => Some(Kind::LabReport),
         (["volume", _], "source" | "from" | "snapshot") => Some(Kind::Snapshot),
         (["volume", _], "name" | "names") if !is_new => Some(Kind::Volume),
         (["snapshot", "show" | "rename" | "destroy"], "name" | "names") => Some(Kind::Snapshot),
@@ -114,7 +112,7 @@ fn kind(verbs: &[String], argument: &str) -> Option<Kind> {
 /// A page of a list, by what lists are called.
 #[derive(Deserialize)]
 struct Page {
-    #[serde(alias = "users", alias = "reports")]
+    #[serde(alias = "users")]
     items: Vec<Named>,
 }
 
@@ -132,7 +130,6 @@ fn matching(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::VolumeGroup => vec![rest("volume-groups")],
         Kind::Pod => vec![rest("pods")],
         Kind::User => vec!["/v1/users".to_owned()],
-        Kind::LabReport => vec!["/v1/lab/reports".to_owned()],
     };
     let found = lists.iter().filter_map(|list| first_page(list).ok()).flatten();
     let names = found.filter_map(|named| named.name);
@@ -182,7 +179,6 @@ mod tests {
         assert_eq!(kind("user create", "name"), None);
         assert_eq!(kind("token create", "user"), Some(Kind::User));
         assert_eq!(kind("token delete", "name"), None);
-        assert_eq!(kind("lab show", "name"), Some(Kind::LabReport));
         assert_eq!(kind("provision", "volume"), None);
     }
 

@@ -10,7 +10,7 @@
 //!   [`group`], [`protection`], [`tag`], [`host`], [`host_group`], [`volume_group`], [`pod`] and
 //!   what these two share ([`container`]), [`connection`], [`device`],
 //!   [`provision`], [`user`], [`token`], [`alert`], [`host_check`], [`audit`], [`status`], [`top`],
-//!   [`lab`], [`raw`], [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
+//!   [`raw`], [`completion`], [`manual`], [`inspect`], [`salvage`]: the verbs,
 //! * [`serve`]: the array itself, with its [`config`], what a [`first`] start does, its
 //!   [`identity`] and where it is managed ([`door`]), the [`log`], the shares of [`descriptors`]
 //!   and the small parts ([`access`], [`telemetry`]) that join crates which don't know each other;
@@ -53,7 +53,6 @@ mod initiator;
 mod inspect;
 mod integrity;
 mod interval;
-mod lab;
 mod limits;
 mod link;
 mod listing;
@@ -166,7 +165,6 @@ fn perform(cli: &Cli) -> Result<ExitCode, Failure> {
         Verb::Connect(options) => connection::connect(common, options)?,
         Verb::Disconnect(options) => connection::disconnect(common, options)?,
         Verb::Alert(verb) => alert::run(common, verb)?,
-        Verb::Lab(verb) => lab::run(common, verb)?,
         Verb::Connection(verb) => connection::run(common, verb)?,
         Verb::Port(verb) => connection::ports(common, verb)?,
         Verb::Device(verb) => device::run(common, verb)?,

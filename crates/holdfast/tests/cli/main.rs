@@ -15,7 +15,6 @@ mod descriptors;
 mod devices;
 mod directory;
 mod first;
-mod lab;
 mod log;
 mod network;
 mod notify;

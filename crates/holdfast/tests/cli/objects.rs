@@ -291,9 +291,6 @@ fn shells_complete_verbs_and_names() {
     assert_eq!(asked(&["connect", "v", ""])[..2], ["a", "b"]);
     assert_eq!(asked(&["connect", "it's"]), [""; 0]);
     assert_eq!(asked(&["user", "set", "ad"]), ["admin"]);
-    let sample = access::file(&world, "sample.json", lab::SAMPLE);
-    world.text(&["lab", "keep", "weekly", &sample]);
-    assert_eq!(asked(&["lab", "show", "w"]), ["weekly"]);
     for shell in ["bash", "zsh", "fish"] {
         let script = world.text(&["completion", shell]);
         assert!(script.contains("HOLDFAST_COMPLETE"), "{script}");

@@ -12,7 +12,6 @@ use crate::engine::Engine;
 use crate::figures;
 use crate::host::Host;
 use crate::outcome::{About, Machine, Parameters, Progress, Status, Store};
-use crate::report::write_json;
 use crate::sheet::{self, ReportArgs};
 use crate::target::{self, ConnectArgs};
 use crate::top;
@@ -82,9 +81,6 @@ pub struct RunArgs {
     /// Write JSON, which `compare` reads.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Keep the report on the array by this name, beside writing it: `holdfast lab show` shows it.
-    #[arg(long, value_name = "NAME", requires = "holdfast", value_parser = report_name)]
-    pub keep: Option<String>,
     /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
@@ -108,7 +104,6 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
         return Ok(());
     }
     let wanted = wanted(args)?;
-    let kept = Kept::prepare(args)?;
     let plan = plan(args)?;
     let parameters = Parameters {
         target: plan.config.target.clone(),
@@ -155,60 +150,9 @@ pub fn run(args: &RunArgs) -> Result<(), String> {
         markdown: args.markdown.clone(),
         json: args.json.clone(),
     })?;
-    let mut errors = Vec::new();
-    if !failed.is_empty() {
-        errors.push(format!("{} failed:\n{}", failed.len(), failed.join("\n")));
-    }
-    errors.extend(kept.and_then(|kept| kept.keep(&store).err()));
-    if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
-}
-
-/// A name that arrays accept for a report: checked before hours of a run, not after them.
-fn report_name(text: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric();
-    let fits = (1..=63).contains(&text.len())
-        && text.chars().all(|c| is_plain(c) || c == '-' || c == '_')
-        && text.starts_with(is_plain)
-        && text.ends_with(is_plain)
-        && !text.chars().all(|c| c.is_ascii_digit());
-    match fits {
-        true => Ok(text.to_owned()),
-        false => {
-            Err("a report's name is 1 to 63 of A-Z a-z 0-9 - _, with a letter or a mark, and \
-                      begins and ends with a letter or digit"
-                .into())
-        }
-    }
-}
-
-/// What the array is to keep of a run.
-struct Kept {
-    array: Array,
-    name: String,
-    /// The file that it is handed in.
-    json: PathBuf,
-}
-
-impl Kept {
-    /// Finds out whether the array will take it: what is run may take hours.
-    fn prepare(args: &RunArgs) -> Result<Option<Self>, String> {
-        let Some((array, name)) = args.array().zip(args.keep.clone()) else { return Ok(None) };
-        let taken = array.run(&["lab", "list"]);
-        taken.map_err(|error| format!("the array can't keep a report: {error}"))?;
-        Ok(Some(Self { array, name, json: args.results.join("report.json") }))
-    }
-
-    /// Hands it to the array.
-    fn keep(&self, store: &Store) -> Result<(), String> {
-        let Self { array, name, json } = self;
-        let path = json.display().to_string();
-        let found = store.report().map_err(|error| error.to_string())?;
-        write_json(json, &sheet::json(&found.report))?;
-        array.run(&["lab", "keep", name, &path]).map_err(|error| {
-            format!("the report is not kept on the array: {error}\nIt is in {path}.")
-        })?;
-        eprintln!("holdfast-lab: the array keeps the report as {name}");
-        Ok(())
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{} failed:\n{}", failed.len(), failed.join("\n"))),
     }
 }
 
@@ -298,20 +242,4 @@ fn about(
         portals: parameters.portals.clone(),
         hosts: parameters.hosts,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_has_a_name_that_arrays_take() {
-        let longest = "a".repeat(63);
-        for name in ["weekly", "A-1_b", &longest] {
-            assert_eq!(report_name(name).as_deref(), Ok(name));
-        }
-        for name in ["", "a b", "a/b", "ä", "-a", "a_", "2026", &"a".repeat(64)] {
-            assert!(report_name(name).is_err(), "{name}");
-        }
-    }
 }

@@ -240,12 +240,3 @@ fn so_are_those_of_lists_times_and_help() {
     let help = Cli::read(["holdfast", "help", "volume", "create"]).unwrap_err();
     assert!(help.exit_code() == 0 && help.to_string().contains("--block-size"));
 }
-
-#[test]
-fn reports_of_the_lab_have_verbs() {
-    for line in ["lab list --json", "lab show r --csv", "lab keep r f.json", "lab delete r"] {
-        let words = std::iter::once("holdfast").chain(line.split(' '));
-        assert!(Cli::read(words).is_ok(), "{line}");
-    }
-    assert!(Cli::read(["holdfast", "lab", "keep", "r"]).is_err());
-}

@@ -1,0 +1,31 @@
+//! Records that this version keeps no more.
+
+use super::*;
+
+/// What an earlier version kept of the lab's reports, and something that none could read.
+fn with_reports() -> (Arc<MemoryStore>, Vec<Vec<u8>>) {
+    let (store, _) = new_array();
+    let keys = [b"Lweekly".to_vec(), b"Lother".to_vec()];
+    let values = [br#"{"v":1,"name":"weekly","measured":{}}"#.to_vec(), b"\xff".to_vec()];
+    store.kept.lock().0.extend(keys.iter().cloned().zip(values));
+    (store, keys.to_vec())
+}
+
+#[test]
+fn reports_of_the_lab_are_dropped_by_the_first_change() {
+    let (store, keys) = with_reports();
+    let are_kept = || keys.iter().all(|key| store.kept.lock().0.contains_key(key));
+    let changes = store.changes.lock().len();
+    let array = Array::open(store.clone(), false).unwrap();
+    assert_eq!((store.changes.lock().len(), are_kept()), (changes, true), "opening writes nothing");
+    store.refuses.store(true, Ordering::Relaxed);
+    assert!(array.create_volume(new_volume("a", 4096)).is_err());
+    store.refuses.store(false, Ordering::Relaxed);
+    assert!(are_kept());
+    array.create_volume(new_volume("a", 4096)).unwrap();
+    assert!(keys.iter().all(|key| !store.kept.lock().0.contains_key(key)));
+    // They are taken out once: the store in memory refuses to take out what is not there.
+    array.create_volume(new_volume("b", 4096)).unwrap();
+    let array = Array::open(store, false).unwrap();
+    assert_eq!(array.counts().volumes, 2);
+}
