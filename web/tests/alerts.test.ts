@@ -2,15 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk } from "./browser";
+import type { RestAlert } from "../src/lib/types";
 
 /** That it is said at all, on a machine however busy: `lib/reach.test.ts` adds up how soon. */
 const WITHIN_MS = 30_000;
-
-interface Alert {
-  name: string;
-  severity: string;
-  summary: string;
-}
 
 let desk: Desk;
 beforeAll(async () => {
@@ -21,7 +16,7 @@ afterAll(async () => {
   await desk.close();
 });
 
-const openAlerts = () => desk.array.items<Alert>("alerts", "filter=state='open'");
+const openAlerts = () => desk.array.items<RestAlert>("alerts", "filter=state='open'");
 const counted = () => desk.page.locator(".bar").getByRole("link");
 const away = () => desk.page.getByText("The array can’t be reached.");
 

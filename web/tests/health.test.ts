@@ -1,20 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk } from "./browser";
-
-interface Alert {
-  name: string;
-  state: string;
-  flagged: boolean;
-  summary: string;
-}
-
-interface Check {
-  good: number;
-  improve: number;
-  unseen: number;
-  rows: { check: string; verdict: string; seen: string; best: string; unreported: boolean }[];
-}
+import type { HostCheck, RestAlert } from "../src/lib/types";
 
 let desk: Desk;
 beforeAll(async () => {
@@ -29,7 +16,7 @@ afterAll(async () => {
   await desk.close();
 });
 
-const alerts = (state: string) => desk.array.items<Alert>("alerts", `filter=state='${state}'`);
+const alerts = (state: string) => desk.array.items<RestAlert>("alerts", `filter=state='${state}'`);
 
 /** The cells of a table on the page, row by row. */
 async function cellsOf(caption: string): Promise<string[][]> {
@@ -125,12 +112,12 @@ test("a host is checked, and what is seen stands beside what is best", async () 
   await desk.go("Hosts");
   await desk.page.getByRole("link", { name: "esx-1" }).click();
   await desk.heading("esx-1");
-  const check = await desk.array.ask<Check>("GET", "/v1/hosts/esx-1/check");
+  const check = await desk.array.ask<HostCheck>("GET", "/v1/hosts/esx-1/check");
   const cells = await cellsOf("Check of the host");
   const names = { good: "Good", improve: "Improve", unseen: "Not seen yet" };
   const wanted = check.rows.map((row) => [
     row.check.replaceAll("_", " "),
-    row.unreported ? "Look there" : names[row.verdict as keyof typeof names],
+    row.unreported ? "Look there" : names[row.verdict],
     row.seen,
     row.best,
   ]);

@@ -2,12 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk, linesOf } from "./browser";
 import { knock } from "./load";
-
-interface Host {
-  name: string;
-  iqns: string[];
-  chap: { host_user: string | null };
-}
+import type { RestHost } from "../src/lib/types";
 
 let desk: Desk;
 beforeAll(async () => {
@@ -21,7 +16,7 @@ afterAll(async () => {
   await desk.close();
 });
 
-const hosts = (query = "") => desk.array.items<Host>("hosts", query);
+const hosts = (query = "") => desk.array.items<RestHost>("hosts", query);
 const connections = async () => {
   const found = await desk.array.items<{
     host: { name: string };

@@ -1,15 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { Desk, linesOf } from "./browser";
+import type { RestVolume } from "../src/lib/types";
 
 const GIB = 1024 ** 3;
-
-interface Volume {
-  name: string;
-  provisioned: number;
-  destroyed: boolean;
-  connection_count: number;
-}
 
 let desk: Desk;
 beforeAll(async () => {
@@ -19,7 +13,7 @@ afterAll(async () => {
   await desk.close();
 });
 
-const volumes = (query = "destroyed=false") => desk.array.items<Volume>("volumes", query);
+const volumes = (query = "destroyed=false") => desk.array.items<RestVolume>("volumes", query);
 const names = async (resource: string, query = "") =>
   (await desk.array.items<{ name: string }>(resource, query)).map((one) => one.name);
 

@@ -27,8 +27,10 @@ pub struct Alert {
     /// `array`, `hardware` or `software`.
     pub category: String,
     /// `info`, `warning` or `critical`.
+    #[schema(value_type = crate::words::AlertSeverity)]
     pub severity: String,
     /// `open`, `closing` or `closed`.
+    #[schema(value_type = crate::words::AlertState)]
     pub state: String,
     /// The type of the component.
     #[schema(example = "host")]
@@ -50,8 +52,10 @@ pub struct Alert {
     /// When it last changed, in milliseconds since 1970.
     pub updated_ms: u64,
     /// When it was closed, in milliseconds since 1970.
+    #[schema(required = true)]
     pub closed_ms: Option<u64>,
     /// When a notification of it was last sent, in milliseconds since 1970; `null` if none was.
+    #[schema(required = true)]
     pub told_ms: Option<u64>,
     /// Whether somebody still has to look at it.
     pub flagged: bool,
@@ -152,6 +156,7 @@ pub struct NotificationTest {
     /// `syslog-servers/` and a name, if the pool keeps it.
     pub destination: String,
     /// Why it could not be sent; `null` if it was sent.
+    #[schema(required = true)]
     pub error: Option<String>,
 }
 

@@ -26,10 +26,12 @@ pub struct Controller {
     pub name: String,
     /// `primary`: the one that has the pool, and answers this. `secondary`: it forwards what its
     /// hosts send, and takes over when the other one ends.
+    #[schema(value_type = crate::words::ControllerMode)]
     pub mode: String,
     /// `ready`; `not ready`: it does not run, or the other one has not heard of it for long;
     /// `stopped`: it is kept down until somebody has it started.
     #[serde(default)]
+    #[schema(value_type = crate::words::ControllerStatus, required = true)]
     pub status: String,
     /// The version of its program; empty if it is not known.
     pub version: String,
@@ -38,6 +40,7 @@ pub struct Controller {
     pub started_ms: u64,
     /// Its process; 0 if it is not ready.
     #[serde(default)]
+    #[schema(required = true)]
     pub pid: u32,
     /// The portals at which hosts reach it, as `ADDR:PORT`.
     pub portals: Vec<String>,
@@ -94,7 +97,7 @@ impl Controller {
 }
 
 /// What a controller that runs is.
-const READY: &str = "ready";
+pub(crate) const READY: &str = "ready";
 /// What one is that does not, as clients of REST 2.x know it.
 pub(crate) const NOT_THERE: &str = "not ready";
 /// What one is that is kept down.

@@ -17,6 +17,7 @@ pub struct Counters {
     pub memory: MemoryCounters,
     /// Bytes written to the pool.
     #[serde(default)]
+    #[schema(required = true)]
     pub written: Written,
     /// The commands of all initiators to all volumes, by class.
     pub totals: BTreeMap<String, CommandCounters>,
@@ -24,15 +25,19 @@ pub struct Counters {
     pub paths: Vec<PathCounters>,
     /// The same for each port of the target, over all initiators and volumes.
     #[serde(default)]
+    #[schema(required = true)]
     pub ports: Vec<PortCounters>,
     /// Which objects the pool's bytes are stored for.
     #[serde(default)]
+    #[schema(required = true)]
     pub space: PoolSpace,
     /// Scrubbing.
     #[serde(default)]
+    #[schema(required = true)]
     pub integrity: Scrub,
     /// The background pass of reduction.
     #[serde(default)]
+    #[schema(required = true)]
     pub optimize: Optimize,
 }
 
@@ -60,6 +65,7 @@ pub struct Written {
     pub checkpoint_bytes: u64,
     /// Write amplification: bytes of log and checkpoints for each byte that hosts write. Below 1 if
     /// reduction saves more than everything else costs; `null` before the first write.
+    #[schema(required = true)]
     pub amplification: Option<f64>,
 }
 
@@ -120,6 +126,7 @@ pub struct CommandCounters {
     pub failed_latency_us: u64,
     /// The bytes of the longest successful one.
     #[serde(default)]
+    #[schema(required = true)]
     pub largest_bytes: u64,
     /// How many of the successful ones took how long: a histogram, from the shortest latencies to
     /// the longest; without empty buckets, but for the totals.
@@ -170,22 +177,28 @@ pub struct PathCounters {
     pub initiator: String,
     /// The id of the volume; `null` for commands to a LUN without one, and for everything done to
     /// volumes that no longer exist.
+    #[schema(required = true)]
     pub volume_id: Option<u64>,
     /// The name of the volume, if it still exists.
+    #[schema(required = true)]
     pub volume: Option<String>,
     /// By class of command; only classes that occurred.
     pub commands: BTreeMap<String, CommandCounters>,
     /// Commands that locked the whole volume (RESERVE).
     #[serde(default)]
+    #[schema(required = true)]
     pub reserves: u64,
     /// Bytes of zeros in writes of 64 KiB and more, for which one WRITE SAME would have done.
     #[serde(default)]
+    #[schema(required = true)]
     pub zeros_written_bytes: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
     #[serde(default)]
+    #[schema(required = true)]
     pub copied_from: Copied,
     /// Copies that wrote it.
     #[serde(default)]
+    #[schema(required = true)]
     pub copied_to: Copied,
 }
 
@@ -203,6 +216,7 @@ pub struct Copied {
 pub struct PortCounters {
     /// Its number, as in sessions of hosts and in the history: from 1.
     #[serde(default)]
+    #[schema(required = true)]
     pub id: u16,
     /// Where it listens, as `ADDR:PORT`.
     pub portal: String,

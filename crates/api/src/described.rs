@@ -44,3 +44,29 @@ fn refusal(why: &str) -> Response {
     let content = ContentBuilder::new().schema(Some(schema)).build();
     ResponseBuilder::new().description(why).content("application/json", content).build()
 }
+
+/// The types of a description, without its requests: what the types of the web page are made of.
+/// Pages of lists repeat their items, and are left out.
+pub(crate) fn types_only(mut description: OpenApi) -> OpenApi {
+    description.paths.paths.clear();
+    let components = description.components.get_or_insert_default();
+    components.schemas.retain(|name, _| !name.starts_with("ItemsOf_"));
+    description
+}
+
+#[cfg(test)]
+mod tests {
+    /// The page's types are made of this file when it is built, without this program.
+    #[test]
+    fn the_page_is_built_with_the_types_of_this_interface() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let kept = std::fs::read_to_string(root.join("web/openapi.json")).unwrap();
+        let now = serde_json::to_string_pretty(&crate::types_for_the_page()).unwrap() + "\n";
+        let first = kept.lines().zip(now.lines()).find(|(kept, now)| kept != now);
+        assert!(
+            kept == now,
+            "web/openapi.json is stale, first at {first:?}. Write it anew: cargo run -p api \
+             --example openapi > web/openapi.json"
+        );
+    }
+}

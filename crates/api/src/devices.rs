@@ -17,6 +17,7 @@ pub struct Devices {
     /// Of a pool on several devices: what hosts' commands asked of all of them together, under the
     /// name `pool`. Null if there is one, which says so itself.
     #[serde(default)]
+    #[schema(required = true)]
     pub together: Option<Device>,
 }
 
@@ -66,6 +67,7 @@ pub struct CatchingUp {
     pub all_bytes: u64,
     /// How many seconds it takes yet, by the rate of the last minute; null while that is not known.
     #[serde(default)]
+    #[schema(required = true)]
     pub left_s: Option<u64>,
 }
 
@@ -103,6 +105,7 @@ pub struct DeviceParts {
     /// Of one that is emptied, out or missing: how many seconds it takes yet until others have all
     /// that is in use of it, by the rate of the last minute; null while that is not known.
     #[serde(default)]
+    #[schema(required = true)]
     pub left_s: Option<u64>,
 }
 
@@ -121,36 +124,46 @@ pub struct Device {
     pub name: String,
     /// Its number in the pool, from 0 on.
     #[serde(default)]
+    #[schema(required = true)]
     pub number: u16,
     /// Its id, which never changes and is never given again: 32 hex digits.
     #[serde(default)]
+    #[schema(required = true)]
     pub id: String,
     /// What it does in the pool.
     #[serde(default)]
+    #[schema(required = true)]
     pub state: DeviceState,
     /// Why it is out, in one sentence; null if it is not.
     #[serde(default)]
+    #[schema(required = true)]
     pub why_out: Option<String>,
     /// How far it has come, if it is catching up and that is known.
     #[serde(default)]
+    #[schema(required = true)]
     pub catching_up: Option<CatchingUp>,
     /// How many parts of it the pool has, in stripes; null otherwise.
     #[serde(default)]
+    #[schema(required = true)]
     pub parts: Option<DeviceParts>,
     /// How long it is, in bytes; 0 if it is missing.
     #[serde(default)]
+    #[schema(required = true)]
     pub len_bytes: u64,
     /// Reads of it that failed since the start; what was to be read was read from another one. Of a
     /// pool on several devices only.
     #[serde(default)]
+    #[schema(required = true)]
     pub read_errors: u64,
     /// Writes to it and flushes of it that failed since the start. Of a pool on several devices
     /// only.
     #[serde(default)]
+    #[schema(required = true)]
     pub write_errors: u64,
     /// Places on it that had something else than what was written, and were written anew from
     /// another device, since the start.
     #[serde(default)]
+    #[schema(required = true)]
     pub mended: u64,
     /// Bytes of the pool that it holds.
     pub capacity_bytes: u64,
@@ -173,9 +186,11 @@ pub struct Device {
     pub commits: DeviceTransfers,
     /// What this device was asked by whomever since the start; of all together it is nothing.
     #[serde(default)]
+    #[schema(required = true)]
     pub calls: DeviceCalls,
     /// What a block device says of its own health; null of a file, and before it was asked.
     #[serde(default)]
+    #[schema(required = true)]
     pub health: Option<DeviceHealth>,
 }
 
@@ -183,18 +198,25 @@ pub struct Device {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeviceHealth {
     /// Whether it takes itself for sound; false: it says that it fails, or soon will.
+    #[schema(required = true)]
     pub passed: Option<bool>,
     /// How many percent of what it should endure are used; may be more than 100.
+    #[schema(required = true)]
     pub wear_percent: Option<u64>,
     /// How warm it is, in degrees Celsius.
+    #[schema(required = true)]
     pub temperature_c: Option<i64>,
     /// Errors of the medium that it could not correct.
+    #[schema(required = true)]
     pub media_errors: Option<u64>,
     /// Hours that it was on.
+    #[schema(required = true)]
     pub power_on_hours: Option<u64>,
     /// When it said so, in milliseconds since 1970; null if it never did.
+    #[schema(required = true)]
     pub told_ms: Option<u64>,
     /// Why it did not say anything the last time, in one sentence.
+    #[schema(required = true)]
     pub trouble: Option<String>,
 }
 
@@ -228,10 +250,12 @@ pub struct DeviceTransfers {
     pub ok_latency_us: u64,
     /// The longest of these latencies, in microseconds.
     #[serde(default)]
+    #[schema(required = true)]
     pub ok_latency_us_max: u64,
     /// How many of the successful ones took how long: a histogram, from the shortest latencies to
     /// the longest.
     #[serde(default)]
+    #[schema(required = true)]
     pub latencies: Vec<LatencyBucket>,
 }
 

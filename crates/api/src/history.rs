@@ -83,14 +83,17 @@ pub struct CommandRates {
     /// Bytes per second that the successful ones read, wrote, copied, zeroed or unmapped.
     pub bytes_per_s: f64,
     /// The mean latency of the successful ones; `null` if there were none.
+    #[schema(required = true)]
     pub latency_us: Option<f64>,
     /// A latency that half of the successful ones took at most, in steps of a histogram; at least
     /// 10 s if it says 10000000. Of reads and writes; `null` for others, and for times before it
     /// was kept.
     #[serde(default)]
+    #[schema(required = true)]
     pub latency_us_p50: Option<u64>,
     /// The same for 99 percent.
     #[serde(default)]
+    #[schema(required = true)]
     pub latency_us_p99: Option<u64>,
     /// The most commands in a second.
     pub per_s_max: u64,
@@ -104,28 +107,40 @@ pub struct CommandRates {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CapacitySample {
     /// The capacity of the pool.
+    #[schema(required = true)]
     pub capacity_bytes: Option<u64>,
     /// What is in use.
+    #[schema(required = true)]
     pub used_bytes: Option<u64>,
     /// The peak of what was in use.
+    #[schema(required = true)]
     pub used_bytes_max: Option<u64>,
     /// Stored data of volumes and snapshots, after reduction.
+    #[schema(required = true)]
     pub data_bytes: Option<u64>,
     /// What volumes are provisioned with.
+    #[schema(required = true)]
     pub provisioned_bytes: Option<u64>,
     /// What hosts have written and not unmapped.
+    #[schema(required = true)]
     pub mapped_bytes: Option<u64>,
     /// Stored bytes that are unique to volumes, as the last pass of accounting found.
+    #[schema(required = true)]
     pub unique_bytes: Option<u64>,
     /// Stored bytes that a volume shares with another volume or a snapshot.
+    #[schema(required = true)]
     pub shared_bytes: Option<u64>,
     /// Stored bytes that only snapshots refer to.
+    #[schema(required = true)]
     pub snapshots_bytes: Option<u64>,
     /// Stored bytes of the array itself.
+    #[schema(required = true)]
     pub system_bytes: Option<u64>,
     /// `mapped_bytes` divided by `data_bytes`.
+    #[schema(required = true)]
     pub data_reduction: Option<f64>,
     /// `provisioned_bytes` divided by `data_bytes`.
+    #[schema(required = true)]
     pub total_reduction: Option<f64>,
 }
 

@@ -48,9 +48,11 @@ pub struct HostCheckRow {
     pub linux: String,
     /// How to set it on Windows; empty where nothing is known of that.
     #[serde(default)]
+    #[schema(required = true)]
     pub windows: String,
     /// Hosts do not report it, so the array can never see it: check the host itself.
     #[serde(default)]
+    #[schema(required = true)]
     pub unreported: bool,
 }
 

@@ -20,8 +20,10 @@ pub struct Host {
     /// Its iSCSI names.
     pub iqns: Vec<String>,
     /// The user it logs in with, if it must.
+    #[schema(required = true)]
     pub chap_user: Option<String>,
     /// The user that the target answers with, in mutual CHAP.
+    #[schema(required = true)]
     pub chap_target_user: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,

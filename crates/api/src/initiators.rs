@@ -33,11 +33,13 @@ pub struct Initiator {
     /// Its iSCSI name, as it said.
     pub name: String,
     /// Its host; `null` if it belongs to none.
+    #[schema(required = true)]
     pub host: Option<String>,
     /// How many sessions it has now. Those of an initiator without a host were there before its
     /// host was deleted.
     pub sessions: u64,
     /// The last login that was refused, if any was since the array was started.
+    #[schema(required = true)]
     pub refused: Option<RefusedLogin>,
 }
 

@@ -60,10 +60,13 @@ pub struct DamageEntry {
     pub what: String,
     /// The volume or snapshot whose blocks can't be read; `null` if no host's block depends on it,
     /// or if the volume has no name (any more).
+    #[schema(required = true)]
     pub volume: Option<String>,
     /// Its id, if blocks of a volume depend on it.
+    #[schema(required = true)]
     pub volume_id: Option<u64>,
     /// The first logical block that can't be read.
+    #[schema(required = true)]
     pub first_lba: Option<u64>,
     /// How many blocks can't be read from there on.
     pub blocks: u64,

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LatencyBucket {
     /// The longest latency, in microseconds; null in the last bucket, which has no end.
+    #[schema(required = true)]
     pub up_to_us: Option<u64>,
     /// How many.
     pub count: u64,

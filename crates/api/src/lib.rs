@@ -40,6 +40,7 @@ mod time_servers;
 mod together;
 mod types;
 mod volumes;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -273,6 +274,11 @@ async fn describe(described: Arc<OnceLock<Bytes>>) -> Result<impl IntoResponse, 
     };
     let made = tokio::task::spawn_blocking(move || described.get_or_init(make).clone()).await;
     made.map(|text| ([JSON], text)).map_err(|_| ApiError::broken())
+}
+
+/// The types of [`openapi`], without the requests: what `web/openapi.json` holds.
+pub fn types_for_the_page() -> utoipa::openapi::OpenApi {
+    described::types_only(openapi())
 }
 
 fn routes() -> OpenApiRouter<Arc<Interface>> {

@@ -13,6 +13,7 @@ pub struct HostSession {
     /// The iSCSI name of the initiator.
     pub initiator: String,
     /// Its host; `null` if the host was deleted meanwhile.
+    #[schema(required = true)]
     pub host: Option<String>,
     /// The initiator's part of the session's name, in hex.
     pub isid: String,

@@ -29,18 +29,20 @@ pub struct ArraySettings {
     pub eradication_delay_s: u64,
     /// Whether hosts without CHAP are refused at login.
     #[serde(default)]
+    #[schema(required = true)]
     pub chap_required: bool,
     /// The name servers that the array asks for names of others, each `ADDRESS` or `ADDRESS:PORT`,
     /// in this order; without one, the system looks names up.
     #[serde(default)]
-    #[schema(example = json!(["192.0.2.53"]))]
+    #[schema(example = json!(["192.0.2.53"]), required = true)]
     pub name_servers: Vec<String>,
     /// The domain in which names without a dot are looked up; empty for none.
     #[serde(default)]
+    #[schema(required = true)]
     pub domain: String,
     /// The time servers that are asked how far the clock is off, each `HOST` or `HOST:PORT`.
     #[serde(default)]
-    #[schema(example = json!(["ntp.example.com"]))]
+    #[schema(example = json!(["ntp.example.com"]), required = true)]
     pub ntp_servers: Vec<String>,
 }
 

@@ -33,6 +33,7 @@ pub struct Snapshot {
     /// Bytes of it that hosts had written and not unmapped.
     pub mapped_bytes: u64,
     /// Its stored data; `null` until a pass of accounting has covered it.
+    #[schema(required = true)]
     pub space: Option<Space>,
     /// If it is destroyed: when it is eradicated, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]

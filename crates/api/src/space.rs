@@ -21,11 +21,14 @@ pub struct Space {
     pub share_bytes: u64,
     /// What hosts have written to it, including zeros and patterns, divided by that share; `null`
     /// if the share is 0.
+    #[schema(required = true)]
     pub data_reduction: Option<f64>,
     /// The same without zeros and patterns.
     #[serde(default)]
+    #[schema(required = true)]
     pub reduction_without_zeros: Option<f64>,
     /// Its size divided by that share: with thin provisioning.
+    #[schema(required = true)]
     pub total_reduction: Option<f64>,
 }
 
@@ -53,6 +56,7 @@ pub(crate) fn ratio(bytes: u64, stored_bytes: u64) -> Option<f64> {
 pub struct PoolSpace {
     /// The figures of the last pass of accounting; `null` until the first pass since the start
     /// ends.
+    #[schema(required = true)]
     pub figures: Option<SpaceFigures>,
     /// Whether nothing has changed since, so that the figures are still exact.
     pub current: bool,
@@ -71,6 +75,7 @@ pub struct SpaceFigures {
     pub mapped_bytes: u64,
     /// The part of those that is data: neither zeros nor a pattern of 32 bits.
     #[serde(default)]
+    #[schema(required = true)]
     pub mapped_data_bytes: u64,
     /// Stored bytes that are unique to volumes: the sum of theirs.
     pub unique_bytes: u64,
@@ -85,11 +90,14 @@ pub struct SpaceFigures {
     pub live_bytes: u64,
     /// What hosts have written to volumes, including zeros and patterns, divided by what volumes
     /// and snapshots store; `null` if they store nothing.
+    #[schema(required = true)]
     pub data_reduction: Option<f64>,
     /// The same without zeros and patterns.
     #[serde(default)]
+    #[schema(required = true)]
     pub reduction_without_zeros: Option<f64>,
     /// What volumes are provisioned with divided by the same: with thin provisioning.
+    #[schema(required = true)]
     pub total_reduction: Option<f64>,
 }
 

@@ -14,8 +14,10 @@ pub struct TimeServer {
     pub server: String,
     /// By how many seconds the clock of the machine is behind that of the server; negative if it is
     /// ahead. `null` if the server did not answer.
+    #[schema(required = true)]
     pub offset_s: Option<f64>,
     /// Why there is no offset; `null` if there is one.
+    #[schema(required = true)]
     pub error: Option<String>,
 }
 

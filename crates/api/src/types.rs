@@ -71,18 +71,23 @@ pub struct Pool {
     /// The part of `mapped_bytes` that is data: neither zeros nor a pattern of 32 bits, which take
     /// no block.
     #[serde(default)]
+    #[schema(required = true)]
     pub mapped_data_bytes: u64,
     /// `mapped_bytes`, including zeros and patterns, divided by `data_bytes`: what vendors call
     /// data reduction; `null` if no data is stored.
+    #[schema(required = true)]
     pub data_reduction: Option<f64>,
     /// `mapped_data_bytes` divided by `data_bytes`: without zeros and patterns.
     #[serde(default)]
+    #[schema(required = true)]
     pub reduction_without_zeros: Option<f64>,
     /// `mapped_data_bytes` divided by `allocated_bytes`: what the medium holds for it now,
     /// including metadata, log, and dead blocks that are not reclaimed yet.
     #[serde(default)]
+    #[schema(required = true)]
     pub reduction_to_allocated: Option<f64>,
     /// `provisioned_bytes` divided by `data_bytes`: with thin provisioning.
+    #[schema(required = true)]
     pub total_reduction: Option<f64>,
     /// Bytes of log that a recovery would replay.
     pub log_bytes: u64,
@@ -92,19 +97,24 @@ pub struct Pool {
     pub checkpoint_count: u64,
     /// Bytes written since the start.
     #[serde(default)]
+    #[schema(required = true)]
     pub written: Written,
     /// The version of the format on the device.
     #[serde(default)]
+    #[schema(required = true)]
     pub format_version: u32,
     /// The latest version that this array knows.
     #[serde(default)]
+    #[schema(required = true)]
     pub latest_format_version: u32,
     /// Whether the pool has all that this array gives one: else it can be upgraded.
     #[serde(default)]
+    #[schema(required = true)]
     pub format_is_latest: bool,
     /// Bytes of metadata that are still as before the last upgrade. They are written anew in the
     /// background.
     #[serde(default)]
+    #[schema(required = true)]
     pub upgrade_left_bytes: u64,
 }
 
@@ -166,6 +176,7 @@ pub struct Volume {
     /// The part of them that is stored data, not zeros or a pattern, before sharing.
     pub data_bytes: u64,
     /// Its stored data; `null` until a pass of accounting has covered it.
+    #[schema(required = true)]
     pub space: Option<Space>,
     /// The offloads that are on in the volume's own setting.
     pub offloads: OffloadSettings,

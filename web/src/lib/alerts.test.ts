@@ -3,17 +3,10 @@ import { expect, test } from "vitest";
 import { alertsText, byWeight } from "./alerts";
 import type { RestAlert } from "./types";
 
-const alert = (severity: RestAlert["severity"], created: number): RestAlert => ({
+const alert = (severity: RestAlert["severity"], created: number) => ({
   name: String(created),
   severity,
-  state: "open",
-  summary: "",
-  description: "",
-  actual: null,
-  expected: null,
   created,
-  flagged: true,
-  component_name: "",
 });
 
 test("the worst alerts come first, and of those the newest", () => {

@@ -1,15 +1,10 @@
 /** What a device does in its pool, in words. */
 import { duration } from "./format";
 import { bytes } from "./size";
+import type { Device } from "./types";
 
 /** How a device stands in its pool. */
-export interface DeviceStanding {
-  state: "in" | "catching_up" | "out" | "missing";
-  why_out: string | null;
-  catching_up: { done_bytes: number; all_bytes: number; left_s: number | null } | null;
-  /** Of a pool in stripes. */
-  parts: { all: number; used: number; is_emptied: boolean; left_s: number | null } | null;
-}
+export type DeviceStanding = Pick<Device, "state" | "why_out" | "catching_up" | "parts">;
 
 const STATES = { in: "In", catching_up: "Catching up", out: "Out", missing: "Missing" };
 

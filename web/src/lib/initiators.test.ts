@@ -6,7 +6,7 @@ const came = (name: string, time_ms: number, host: string | null = null) => ({
   name,
   host,
   sessions: 0,
-  refused: { count: 1, time_ms, address: "192.0.2.7", why: "it is no host" },
+  refused: { count: 1, time_ms, address: "192.0.2.7", status: 0x0203, why: "it is no host" },
 });
 
 test("who has no host is offered, the last that came first", () => {

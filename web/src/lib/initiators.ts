@@ -1,17 +1,6 @@
 /** Who came to log in: names for new hosts. */
 import { plural, time, words } from "./format";
-
-/** An initiator that has no host, or whose login was refused. */
-export interface Initiator {
-  name: string;
-  host: string | null;
-  sessions: number;
-  refused: { count: number; time_ms: number; address: string; why: string } | null;
-}
-
-export interface Initiators {
-  initiators: Initiator[];
-}
+import type { Initiator } from "./types";
 
 /** Those without a host, who came last first. */
 export function strangers(all: Initiator[]): Initiator[] {

@@ -1,10 +1,5 @@
 /** Percentiles of latencies, of how many commands took how long. */
-
-/** So many took longer than in the bucket before, and no longer than this; null has no end. */
-export interface Bucket {
-  up_to_us: number | null;
-  count: number;
-}
+import type { Bucket } from "./types";
 
 /** What was counted between two times. */
 export function since(before: Bucket[], after: Bucket[]): Bucket[] {

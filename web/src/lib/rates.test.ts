@@ -10,11 +10,7 @@ const counters = (ok: number, bytes = 0, latency = 0, failed = 0): CommandCounte
   ok_latency_us: latency,
 });
 
-const all = (totals: Counters["totals"], paths: PathCounters[] = []): Counters => ({
-  wire: { received_bytes: 0, sent_bytes: 0, connections: 0 },
-  totals,
-  paths,
-});
+const all = (totals: Counters["totals"], paths: PathCounters[] = []) => ({ totals, paths });
 
 test("rates are differences by the second, latencies are means", () => {
   const rate = classRate(counters(10, 4096, 1000, 1), counters(30, 12_288, 5000, 2), 2);

@@ -61,8 +61,8 @@ function percentiles(before: CommandCounters, after: CommandCounters) {
 
 /** What all classes did; undefined where the counters began anew. */
 export function sampleOf(
-  before: Counters,
-  after: Counters,
+  before: Pick<Counters, "totals">,
+  after: Pick<Counters, "totals">,
   seconds: number,
   time: number,
 ): Sample | undefined {
@@ -92,8 +92,8 @@ export const pathKey = (path: PathCounters) => `${path.initiator} ${path.volume_
 
 /** What each path did between two samples, by its key; those that are new began at nothing. */
 export function pathRates(
-  before: Counters,
-  after: Counters,
+  before: Pick<Counters, "paths">,
+  after: Pick<Counters, "paths">,
   seconds: number,
 ): Map<string, ClassRate> {
   const known = new Map(before.paths.map((path) => [pathKey(path), sumOf(path.commands)]));

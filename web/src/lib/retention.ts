@@ -13,15 +13,16 @@ export interface Policy {
   everyS: number | null;
 }
 
-/** The policy of a group; undefined if it has none. */
-export function policyOf(group: RestGroup): Policy | undefined {
+/** The policy of a group. */
+export function policyOf(
+  group: Pick<RestGroup, "snapshot_schedule" | "source_retention">,
+): Policy {
   const { snapshot_schedule: schedule, source_retention: kept } = group;
-  if (!kept) return undefined;
   const every = schedule.enabled && schedule.frequency ? schedule.frequency / 1000 : null;
   return {
-    allForS: kept.all_for_sec ?? 0,
-    perDay: kept.per_day ?? 0,
-    days: kept.days ?? 0,
+    allForS: kept.all_for_sec,
+    perDay: kept.per_day,
+    days: kept.days,
     everyS: every,
   };
 }

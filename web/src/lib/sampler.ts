@@ -67,7 +67,7 @@ async function sample(): Promise<void> {
     if (hasPaths && last.hasPaths) rates = pathRates(last.counters, counters, seconds);
   }
   last = { counters, atMs, hasPaths };
-  const { paths, ports = [], wire } = counters;
+  const { paths, ports, wire } = counters;
   const { connections } = wire;
   publish({ samples, paths, hasPaths, ports, pathRates: rates, connections, error: "" });
 }

@@ -30,7 +30,7 @@ export function isOfDays(seconds: number | undefined): boolean {
 export function scheduleText(schedule: RestSchedule): string {
   const { enabled, frequency, at } = schedule;
   if (!enabled || !frequency) return "By hand";
-  const when = typeof at === "number" ? ` at ${timeOfDay(at)} UTC` : "";
+  const when = at !== null ? ` at ${timeOfDay(at)} UTC` : "";
   return `Every ${duration(frequency / 1000)}${when}`;
 }
 

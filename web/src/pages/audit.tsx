@@ -4,7 +4,7 @@ import { useState } from "react";
 import { own } from "../lib/api";
 import { time } from "../lib/format";
 import { useGet } from "../lib/query";
-import type { Audit, AuditEntry, User } from "../lib/types";
+import type { Audit, AuditEntry, Users } from "../lib/types";
 import { ChoiceField, TextField } from "../parts/fields";
 import { Pager, type Paged } from "../parts/list";
 import { Loaded } from "../parts/notice";
@@ -88,7 +88,7 @@ export function AuditLog() {
 
 function Filters(props: { filter: Filter; change: (part: Partial<Filter>) => void }) {
   const { filter, change } = props;
-  const users = useGet<{ users: User[] }>(own("users"));
+  const users = useGet<Users>(own("users"));
   return (
     <div className="filters" role="search" aria-label="Filter of the audit log">
       <TextField

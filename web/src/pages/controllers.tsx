@@ -2,21 +2,13 @@
 import { own } from "../lib/api";
 import { time } from "../lib/format";
 import { useGet } from "../lib/query";
+import type { Controller, Controllers } from "../lib/types";
 import { Loaded } from "../parts/notice";
 import { Card } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 
 /** How often they are asked for, in milliseconds. */
 const LOOK_MS = 5000;
-
-interface Controller {
-  name: string;
-  mode: "primary" | "secondary";
-  status: "ready" | "not ready" | "stopped";
-  version: string;
-  started_ms: number;
-  portals: string[];
-}
 
 /** A secondary one that is not there forwards nothing, and takes over from nobody. */
 function stateOf({ mode, status }: Controller) {
@@ -38,7 +30,7 @@ const COLUMNS: Column<Controller>[] = [
 ];
 
 export function Controllers() {
-  const controllers = useGet<{ controllers: Controller[] }>(own("controllers"), LOOK_MS);
+  const controllers = useGet<Controllers>(own("controllers"), LOOK_MS);
   return (
     <Card title="Controllers">
       <Loaded query={controllers} what="the controllers">

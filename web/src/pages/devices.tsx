@@ -1,62 +1,16 @@
 /** The devices of the pool, what they do in it, and how long hosts wait for them. */
 import { own } from "../lib/api";
-import { type DeviceStanding, stateText } from "../lib/devices";
+import { stateText } from "../lib/devices";
 import { count, latency } from "../lib/format";
 import { useGet } from "../lib/query";
 import { bytes } from "../lib/size";
+import type { Device, Devices, DeviceTransfers } from "../lib/types";
 import { Loaded } from "../parts/notice";
 import { Card } from "../parts/page";
 import { type Column, Table } from "../parts/table";
 
 /** How often they are asked for, in milliseconds. */
 const LOOK_MS = 5000;
-
-/** Transfers since the start. */
-interface DeviceTransfers {
-  under_way: number;
-  ok: number;
-  failed: number;
-  bytes: number;
-  ok_latency_us: number;
-  ok_latency_us_max: number;
-}
-
-/** What a device was asked by whomever since the start. */
-interface DeviceCalls {
-  reads: DeviceTransfers;
-  writes: DeviceTransfers;
-  flushes: DeviceTransfers;
-  reads_elsewhere: number;
-}
-
-/** What a block device says of its own health; null is what it does not tell. */
-interface DeviceHealth {
-  passed: boolean | null;
-  wear_percent: number | null;
-  temperature_c: number | null;
-  media_errors: number | null;
-  power_on_hours: number | null;
-  trouble: string | null;
-}
-
-interface Device extends DeviceStanding {
-  name: string;
-  number: number;
-  len_bytes: number;
-  read_errors: number;
-  write_errors: number;
-  mended: number;
-  reads: DeviceTransfers;
-  commits: DeviceTransfers;
-  calls: DeviceCalls;
-  health: DeviceHealth | null;
-}
-
-interface Found {
-  devices: Device[];
-  /** Of several devices: what hosts asked of all of them. */
-  together: Device | null;
-}
 
 interface Row {
   device: Device;
@@ -166,7 +120,7 @@ function callsOf(devices: Device[]): Row[] {
 }
 
 export function Devices() {
-  const devices = useGet<Found>(own("devices"), LOOK_MS);
+  const devices = useGet<Devices>(own("devices"), LOOK_MS);
   return (
     <Card title="Devices">
       <Loaded query={devices} what="the devices">

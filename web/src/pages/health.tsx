@@ -5,7 +5,7 @@ import { count, percent, plural, time } from "../lib/format";
 import { useGet } from "../lib/query";
 import { mayAdminister, useSession } from "../lib/session";
 import { bytes } from "../lib/size";
-import type { DamageEntry, Optimize, Pool, PoolSpace, Scrub } from "../lib/types";
+import type { DamageEntry, DamageList, Optimize, Pool, PoolSpace, Scrub } from "../lib/types";
 import { Actions } from "../parts/actions";
 import { Loaded, Notice } from "../parts/notice";
 import { Card, Facts, Page } from "../parts/page";
@@ -176,7 +176,7 @@ const DAMAGE: Column<DamageEntry>[] = [
 
 function DamageCard() {
   const path = own(["pool", "damage"]);
-  const damage = useGet<{ damage: DamageEntry[]; more: number; unfreeable: number }>(path);
+  const damage = useGet<DamageList>(path);
   return (
     <Card title="Damage">
       <Loaded query={damage} what="what is damaged">

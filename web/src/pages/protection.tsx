@@ -26,10 +26,7 @@ import { GroupSnapshots } from "./group-snapshots";
 
 const madeText = (group: RestGroup) => scheduleText(group.snapshot_schedule);
 
-function keptText(group: RestGroup): string {
-  const policy = policyOf(group);
-  return policy ? retentionText(policy) : "Until they are destroyed";
-}
+const keptText = (group: RestGroup) => retentionText(policyOf(group));
 
 const COLUMNS: Column<RestGroup>[] = [
   {
@@ -173,9 +170,6 @@ export function GroupPage({ name }: { name: string }) {
                     ["Kept", keptText(found)],
                   ]}
                 />
-                {found.snapshot_schedule.frequency === undefined && (
-                  <p className="muted">This array does not offer schedules yet.</p>
-                )}
               </Card>
               <Card title="Volumes">
                 <Members group={found.name} />

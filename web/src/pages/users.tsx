@@ -6,7 +6,7 @@ import { count, time } from "../lib/format";
 import { useGet } from "../lib/query";
 import { useSelection } from "../lib/selection";
 import { mayAdminister, useSession } from "../lib/session";
-import type { ApiToken, User } from "../lib/types";
+import type { ApiToken, ApiTokens, User, Users } from "../lib/types";
 import { Actions } from "../parts/actions";
 import { Loaded, Notice } from "../parts/notice";
 import { Card } from "../parts/page";
@@ -41,8 +41,8 @@ const TOKENS: Column<ApiToken>[] = [
 ];
 
 export function UsersCard() {
-  const users = useGet<{ users: User[] }>(own("users"));
-  const tokens = useGet<{ tokens: ApiToken[] }>(own("tokens"));
+  const users = useGet<Users>(own("users"));
+  const tokens = useGet<ApiTokens>(own("tokens"));
   const [secret, setSecret] = useState("");
   return (
     <>

@@ -4,9 +4,9 @@ import { useState } from "react";
 import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { words } from "../lib/format";
-import { cameText, type Initiators, strangers, toggled } from "../lib/initiators";
+import { cameText, strangers, toggled } from "../lib/initiators";
 import { useGet } from "../lib/query";
-import type { RestHost } from "../lib/types";
+import type { Initiators, RestHost } from "../lib/types";
 import { AreaField, CheckField, TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 

@@ -13,7 +13,7 @@ const shown = (limit: number, none: number, show: (value: number) => string) =>
   limit < none ? show(limit) : "";
 
 export function EditLimits({ volume, close }: { volume: RestVolume; close: () => void }) {
-  const before = volume.qos ?? NO_LIMITS;
+  const before = volume.qos;
   const [bandwidth, setBandwidth] = useState(
     shown(before.bandwidth_limit, NO_LIMITS.bandwidth_limit, sizeArgument),
   );

@@ -28,9 +28,9 @@ function useTyped({ snapshot_schedule: schedule, source_retention: kept }: RestG
   const [enabled, setEnabled] = useState(schedule.enabled);
   const [every, setEvery] = useState(seconds(schedule.frequency, 3600));
   const [time, setTime] = useState(typeof old === "number" ? timeOfDay(old) : "");
-  const [allFor, setAllFor] = useState(durationArgument(kept?.all_for_sec ?? 86_400));
-  const [perDay, setPerDay] = useState(String(kept?.per_day ?? 4));
-  const [days, setDays] = useState(String(kept?.days ?? 7));
+  const [allFor, setAllFor] = useState(durationArgument(kept.all_for_sec));
+  const [perDay, setPerDay] = useState(String(kept.per_day));
+  const [days, setDays] = useState(String(kept.days));
   const everyS = parseDuration(every);
   const asked: AskedTime = { everyS, text: time, old };
   return {

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { own, request } from "../lib/api";
 import * as cli from "../lib/cli";
 import { parseDuration } from "../lib/format";
-import type { ApiToken, Role, User } from "../lib/types";
+import type { ApiToken, ApiTokenMade, Role, User } from "../lib/types";
 import { ChoiceField, TextField } from "../parts/fields";
 import { Task } from "../parts/task";
 
@@ -128,7 +128,7 @@ export function CreateToken(props: Closing & { user: string; made: (token: strin
   const isValid = lifetime.trim() === "" || (seconds !== undefined && seconds > 0);
   const run = async () => {
     const body = { name: name.trim(), user, lifetime_s: seconds };
-    const answer = await request<{ token: string }>("POST", own("tokens"), body);
+    const answer = await request<ApiTokenMade>("POST", own("tokens"), body);
     made(answer.token);
     return `API token ${name.trim()} of ${user} was made.`;
   };

@@ -81,7 +81,7 @@ const HOSTS: &[&str] = &[
 
 /// Files that are written by hand, and so must follow the style.
 fn is_written_by_hand(path: &str) -> bool {
-    let made = [".lock", ".svg", "package-lock.json", "grafana/holdfast.json"];
+    let made = [".lock", ".svg", "package-lock.json", "grafana/holdfast.json", "web/openapi.json"];
     let is_made =
         made.iter().any(|end| path.ends_with(end)) || path.contains("/proptest-regressions/");
     !is_made && !path.starts_with("LICENSE")

@@ -60,6 +60,7 @@ pub struct Audit {
     pub more: bool,
     /// How many entries are kept that the filter wants, whatever `before` and `limit` are.
     #[serde(default)]
+    #[schema(required = true)]
     pub total: u64,
 }
 

@@ -23,6 +23,7 @@ pub struct Session {
     /// The user.
     pub user: String,
     /// What it may do: `array_admin`, `storage_admin` or `readonly`.
+    #[schema(value_type = crate::words::Role)]
     pub role: String,
 }
 

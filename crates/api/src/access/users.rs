@@ -18,10 +18,12 @@ pub struct User {
     /// The user's name, which is unique.
     pub name: String,
     /// What it may do: `array_admin`, `storage_admin` or `readonly`.
+    #[schema(value_type = crate::words::Role)]
     pub role: String,
     /// Whether it is the built-in user, which always exists.
     pub built_in: bool,
     /// When it was made, in milliseconds since 1970; `null` for the built-in one.
+    #[schema(required = true)]
     pub created_ms: Option<u64>,
     /// How many API tokens it has.
     pub tokens: usize,
@@ -79,8 +81,10 @@ pub struct ApiToken {
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
     /// When it expires, in milliseconds since 1970; `null` if it does not.
+    #[schema(required = true)]
     pub expires_ms: Option<u64>,
     /// When it was used last since the array was started, in milliseconds since 1970.
+    #[schema(required = true)]
     pub last_used_ms: Option<u64>,
 }
 

@@ -26,6 +26,7 @@ pub struct RestAlert {
     /// `array`, `hardware` or `software`.
     pub category: String,
     /// When it was closed, in milliseconds since 1970; `null` until then.
+    #[schema(required = true)]
     pub closed: Option<u64>,
     /// What kind of alert it is: a number that does not change.
     pub code: u32,
@@ -46,10 +47,13 @@ pub struct RestAlert {
     /// The document of the program that describes it.
     pub knowledge_base_url: String,
     /// When a notification of it was last sent, in milliseconds since 1970; `null` until then.
+    #[schema(required = true)]
     pub notified: Option<u64>,
     /// `info`, `warning` or `critical`.
+    #[schema(value_type = crate::words::AlertSeverity)]
     pub severity: String,
     /// `open`, `closing` or `closed`.
+    #[schema(value_type = crate::words::AlertState)]
     pub state: String,
     /// What is wrong, on one line.
     pub summary: String,

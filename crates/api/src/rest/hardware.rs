@@ -69,8 +69,10 @@ pub struct RestDrive {
     pub capacity: u64,
     /// Where it is: its path; and why it is out, or how far it is that catches up, and how long
     /// that takes yet.
+    #[schema(required = true)]
     pub details: Option<String>,
     /// How it is attached: `null`, the array does not know.
+    #[schema(required = true)]
     pub protocol: Option<String>,
     /// `healthy`; `unhealthy`, which says of itself that it fails; `recovering`, which is catching
     /// up; `failed`, which is out; `missing`.
@@ -143,6 +145,7 @@ pub struct RestHardware {
     /// The component's name.
     pub name: String,
     /// More about its state.
+    #[schema(required = true)]
     pub details: Option<String>,
     /// Whether its locator light is on; it has none.
     pub identify_enabled: bool,
@@ -189,14 +192,19 @@ pub struct RestPort {
     /// `CT0.ETH` or `CT1.ETH` and a number.
     pub name: String,
     /// The iSCSI name of the target.
+    #[schema(required = true)]
     pub iqn: Option<String>,
     /// Its NVMe name: `null`.
+    #[schema(required = true)]
     pub nqn: Option<String>,
     /// Where it listens, as `ADDRESS:PORT`.
+    #[schema(required = true)]
     pub portal: Option<String>,
     /// Its Fibre Channel name: `null`.
+    #[schema(required = true)]
     pub wwn: Option<String>,
     /// The port that it stands in for: `null`.
+    #[schema(required = true)]
     pub failover: Option<String>,
 }
 
@@ -259,6 +267,7 @@ pub struct RestInterface {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestEthernet {
     /// The address, without its port.
+    #[schema(required = true)]
     pub address: Option<String>,
     /// `physical`.
     pub subtype: String,

@@ -36,6 +36,7 @@ pub struct RestHost {
     /// Whether it belongs to this array: always.
     pub is_local: bool,
     /// Its operating system, as it was set. It does not change how the host is served.
+    #[schema(required = true)]
     pub personality: Option<String>,
     /// The arrays whose paths it prefers: not supported.
     pub preferred_arrays: Vec<Named>,
@@ -78,12 +79,16 @@ impl Paths {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestChap {
     /// The user that the host logs in with.
+    #[schema(required = true)]
     pub host_user: Option<String>,
     /// `****` where there is one.
+    #[schema(required = true)]
     pub host_password: Option<String>,
     /// The user that the target answers with.
+    #[schema(required = true)]
     pub target_user: Option<String>,
     /// `****` where there is one.
+    #[schema(required = true)]
     pub target_password: Option<String>,
 }
 

@@ -29,6 +29,7 @@ pub struct RestHostSpace {
     /// The stored data of the volumes that are connected to it.
     pub space: RestJointSpace,
     /// The time of the figures, in milliseconds since 1970; `null` if there are none yet.
+    #[schema(required = true)]
     pub time: Option<u64>,
 }
 
@@ -42,6 +43,7 @@ pub struct RestProtectionGroupSpace {
     /// The stored data of its volumes; `snapshots` are its own.
     pub space: RestJointSpace,
     /// The time of the figures, in milliseconds since 1970; `null` if there are none yet.
+    #[schema(required = true)]
     pub time: Option<u64>,
 }
 

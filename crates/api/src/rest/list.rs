@@ -12,8 +12,7 @@ mod sums;
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, HashMap};
 
 use array::Looked;
 use serde::Serialize;
@@ -37,8 +36,7 @@ pub(crate) const LIMIT_MAX: usize = 1000;
 const OFFSET_MAX: u64 = 100_000;
 /// How many items are read at once.
 const PIECE: usize = 250;
-/// The most items that one request reads: twice the most snapshots, or tags, of an array. There may
-/// be more connections.
+/// What one request reads at most: twice all snapshots, or tags; there may be more connections.
 const LOOKED_MAX: usize = 200_000;
 
 /// An item of a list.
@@ -64,8 +62,10 @@ pub struct Items {
     /// Whether there are more after the last one.
     pub more_items_remaining: bool,
     /// Where to continue, if there are more.
+    #[schema(required = true)]
     pub continuation_token: Option<String>,
     /// How many items there are on all pages, if requested.
+    #[schema(required = true)]
     pub total_item_count: Option<usize>,
     /// Sums over all items, if only they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -36,6 +36,7 @@ pub struct RestPerformance {
     /// Delay by limits: 0, as `usec_per_write_op` includes all waiting of writes.
     pub qos_rate_limit_usec_per_write_op: u64,
     /// Commands in flight: not measured.
+    #[schema(required = true)]
     pub queue_depth: Option<u64>,
     /// Time of mirrored writes in queues: 0, not supported.
     pub queue_usec_per_mirrored_write_op: u64,
@@ -58,6 +59,7 @@ pub struct RestPerformance {
     /// Time in the array itself: the same as `usec_per_read_op`.
     pub service_usec_per_read_op: u64,
     /// How much of it the cache saves: not measured.
+    #[schema(required = true)]
     pub service_usec_per_read_op_cache_reduction: Option<u64>,
     /// Time in the array itself: the same as `usec_per_write_op`.
     pub service_usec_per_write_op: u64,

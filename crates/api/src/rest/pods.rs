@@ -79,6 +79,7 @@ pub struct RestPod {
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    #[schema(required = true)]
     pub time_remaining: Option<u64>,
     /// Which array goes on alone: always empty, there is one.
     #[schema(value_type = Vec<Object>)]

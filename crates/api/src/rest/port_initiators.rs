@@ -25,12 +25,16 @@ pub struct RestPortInitiator {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestInitiator {
     /// Its iSCSI name.
+    #[schema(required = true)]
     pub iqn: Option<String>,
     /// Its NVMe name: `null`.
+    #[schema(required = true)]
     pub nqn: Option<String>,
     /// From where it is logged in, or was at last, as `ADDRESS:PORT`.
+    #[schema(required = true)]
     pub portal: Option<String>,
     /// Its Fibre Channel name: `null`.
+    #[schema(required = true)]
     pub wwn: Option<String>,
 }
 

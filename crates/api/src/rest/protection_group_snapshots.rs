@@ -22,6 +22,7 @@ pub struct RestGroupSnapshot {
     /// Whether it is destroyed, with all of its snapshots.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    #[schema(required = true)]
     pub time_remaining: Option<u64>,
     /// Its group.
     pub source: Named,

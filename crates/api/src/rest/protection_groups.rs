@@ -26,6 +26,7 @@ pub struct RestProtectionGroup {
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    #[schema(required = true)]
     pub time_remaining: Option<u64>,
     /// The stored data of its snapshots.
     pub space: RestSnapshotsSpace,
@@ -70,6 +71,7 @@ pub struct RestSchedule {
     /// The interval, in milliseconds.
     pub frequency: u64,
     /// The time of day (UTC), in milliseconds from midnight.
+    #[schema(required = true)]
     pub at: Option<u64>,
 }
 

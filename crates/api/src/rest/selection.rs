@@ -123,5 +123,6 @@ pub struct Named {
 pub struct MaybeNamed {
     /// Its name, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub name: Option<String>,
 }

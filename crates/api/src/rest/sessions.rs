@@ -30,8 +30,10 @@ pub struct RestSession {
     /// When it began, in milliseconds since 1970.
     pub start_time: u64,
     /// When the last login failed. Listed sessions have not ended.
+    #[schema(required = true)]
     pub end_time: Option<u64>,
     /// The user; `null` if the login failed.
+    #[schema(required = true)]
     pub user: Option<String>,
     /// Always `REST`.
     pub user_interface: String,

@@ -17,13 +17,16 @@ pub struct RestSpace {
     pub data_reduction: f64,
     /// Stored bytes for replication: 0, not supported. Only for the array, where clients add it to
     /// `system` without checking whether it is there.
+    #[schema(required = true)]
     pub replication: Option<u64>,
     /// Stored bytes that a volume shares with another volume or a snapshot. Only for the array.
+    #[schema(required = true)]
     pub shared: Option<u64>,
     /// Stored bytes that only snapshots refer to: for a volume, those of any one of its snapshots
     /// alone; for a snapshot, those that only it refers to.
     pub snapshots: u64,
     /// Stored bytes of the array itself. Only for the array.
+    #[schema(required = true)]
     pub system: Option<u64>,
     /// The part of the provisioned bytes that hosts have not written: 0 to 1.
     pub thin_provisioning: f64,
@@ -102,6 +105,7 @@ pub struct RestJointSpace {
     /// The part of the provisioned bytes that hosts have not written: 0 to 1.
     pub thin_provisioning: f64,
     /// The same as `unique`.
+    #[schema(required = true)]
     pub total_physical: Option<u64>,
     /// Provisioned bytes.
     pub total_provisioned: u64,
@@ -112,6 +116,7 @@ pub struct RestJointSpace {
     /// Stored bytes that destroying and eradicating all of the volumes would free; `null` if that
     /// is not known: one of them shares data, which may be with another of them, or is not
     /// accounted for yet.
+    #[schema(required = true)]
     pub unique: Option<u64>,
     /// Bytes that hosts have written and not unmapped.
     pub r#virtual: u64,

@@ -33,6 +33,7 @@ pub struct RestVolumeGroup {
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    #[schema(required = true)]
     pub time_remaining: Option<u64>,
     /// Its pod; always `{}` (not supported).
     pub pod: MaybeNamed,

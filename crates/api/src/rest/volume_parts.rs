@@ -8,9 +8,11 @@ use utoipa::ToSchema;
 pub struct RestSource {
     /// Its id; the object may be gone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub id: Option<String>,
     /// Its name; if the object is gone, the name that it had then.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub name: Option<String>,
 }
 

@@ -29,6 +29,7 @@ pub struct RestSnapshot {
     /// Whether it is destroyed, by itself or with its volume.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    #[schema(required = true)]
     pub time_remaining: Option<u64>,
     /// The size of the volume when it was made, in bytes.
     pub provisioned: u64,

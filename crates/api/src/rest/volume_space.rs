@@ -23,6 +23,7 @@ pub struct RestVolumeSpace {
     /// Its stored data.
     pub space: RestSpace,
     /// The time of the figures, in milliseconds since 1970; `null` if there are none yet.
+    #[schema(required = true)]
     pub time: Option<u64>,
 }
 

@@ -31,6 +31,7 @@ pub struct RestVolume {
     /// Whether it is destroyed. It can be recovered until it is eradicated.
     pub destroyed: bool,
     /// How much longer it can be recovered, in milliseconds, if it is destroyed.
+    #[schema(required = true)]
     pub time_remaining: Option<u64>,
     /// Its size in bytes.
     pub provisioned: u64,
