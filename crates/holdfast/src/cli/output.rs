@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
+use time::OffsetDateTime;
 
 use super::failure::Failure;
 use super::flat;
@@ -98,30 +99,12 @@ pub fn facts(rows: &[(&str, String)]) -> String {
     lines.collect()
 }
 
-/// `2026-11-21 22:05:09 UTC`.
+/// `2026-11-21 22:05:09 UTC`; a time beyond the year 9999 as milliseconds.
 pub fn time(ms: u64) -> String {
-    let seconds = ms / 1000;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date_of(days);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// The date of a number of days after 1970-01-01, in the proleptic Gregorian calendar. Years are
-/// counted from March, so that a leap day is the last of its year.
-fn date_of(days: u64) -> (u64, u64, u64) {
-    let since_march_0 = days + 719_468;
-    let era = since_march_0 / 146_097;
-    let day_of_era = since_march_0 % 146_097;
-    let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
-    let year_of_era = (day_of_era - leap_days.min(day_of_era)) / 365;
-    let before_year = 365 * year_of_era + year_of_era / 4 - year_of_era / 100;
-    let day_of_year = day_of_era - before_year;
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
+    let at = OffsetDateTime::from_unix_timestamp((ms / 1000).cast_signed());
+    let Ok(at) = at else { return format!("{ms} ms") };
+    let (hour, minute, second) = at.to_hms();
+    format!("{} {hour:02}:{minute:02}:{second:02} UTC", at.date())
 }
 
 #[cfg(test)]
@@ -148,5 +131,8 @@ mod tests {
         ] {
             assert_eq!(time(seconds * 1000), text);
         }
+        assert_eq!(time(253_402_300_799_999), "9999-12-31 23:59:59 UTC");
+        assert_eq!(time(253_402_300_800_000), "253402300800000 ms");
+        assert_eq!(time(u64::MAX), "18446744073709551615 ms");
     }
 }
