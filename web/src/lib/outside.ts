@@ -3,8 +3,8 @@ import type { components } from "./openapi";
 
 type Schemas = components["schemas"];
 
-/** The server that mail is sent by. */
-export type RestRelay = Schemas["RestSmtpServer"];
+/** The server that mail is sent by; there is one, so its name does not matter. */
+export type RestRelay = Omit<Schemas["RestSmtpServer"], "name">;
 /** Somebody who gets mail about alerts. */
 export type RestWatcher = Schemas["RestAlertWatcher"];
 export type RestSyslogServer = Schemas["RestSyslogServer"];
