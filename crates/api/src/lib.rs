@@ -10,7 +10,6 @@
 
 pub mod access;
 mod alerts;
-mod connections;
 mod controllers;
 mod counters;
 mod described;
@@ -98,7 +97,7 @@ pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use latency::LatencyBucket;
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
-pub use page::{ConnectionFilter, Ending, Page, VolumeFilter};
+pub use page::{Ending, Page, VolumeFilter};
 pub use sessions::{HostSession, HostSessions, SessionTerms};
 pub use settings::{ArraySettings, ArraySettingsChange};
 pub use snapshots::{
@@ -330,8 +329,6 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(time_servers::test))
         .routes(routes!(directory::show, directory::change))
         .routes(routes!(directory::test))
-        .routes(routes!(connections::list, connections::connect))
-        .routes(routes!(connections::disconnect))
         .routes(routes!(access::login::session, access::login::begin_session))
         .routes(routes!(access::login::change_own_password))
         .routes(routes!(access::users::list, access::users::create))

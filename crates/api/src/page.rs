@@ -27,17 +27,6 @@ impl Page {
     }
 }
 
-/// Which connections to list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ConnectionFilter {
-    /// Only those of this volume.
-    pub volume: Option<String>,
-    /// Only those of this host.
-    pub host: Option<String>,
-}
-
 /// Which volumes to list.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

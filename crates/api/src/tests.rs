@@ -181,9 +181,9 @@ async fn a_volume_lives_and_dies() {
     assert_eq!(world.ask("GET", "/v1/volumes/DB1", None).await, (200, made.clone()));
     let host = json!({"name": "esx1", "iqns": ["iqn.2026-11.com.example:1"]});
     assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
-    let pair = json!({"volume": "db1", "host": "esx1"});
-    let (status, connection) = world.ask("POST", "/v1/connections", Some(pair)).await;
-    assert_eq!((status, &connection["lun"]), (201, &json!(1)));
+    let pair = "/api/2.26/connections?volume_names=db1&host_names=esx1";
+    let (status, made_one) = world.ask("POST", pair, Some(json!({}))).await;
+    assert_eq!((status, &made_one["items"][0]["lun"]), (200, &json!(1)));
     let (status, refused) = world.ask("DELETE", "/v1/volumes/db1", None).await;
     assert_eq!((status, &refused["code"]), (409, &json!("existing_connections")));
     let (status, totals) = world.ask("GET", "/v1/counters?paths=false", None).await;
@@ -198,7 +198,7 @@ async fn a_volume_lives_and_dies() {
     let change = json!({"size_bytes": 4096, "name": "db2", "truncate": true});
     let (status, changed) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
     assert_eq!((status, &changed["serial"]), (200, &made["serial"]));
-    assert_eq!(world.ask("DELETE", "/v1/connections/db2/esx1", None).await.0, 204);
+    assert_eq!(world.ask("DELETE", &pair.replace("db1", "db2"), None).await.0, 200);
     assert_eq!(world.ask("DELETE", "/v1/volumes/db2?eradicate=true", None).await.0, 204);
     assert_eq!(world.ask("GET", "/v1/volumes/db2", None).await.0, 404);
     let (_, status) = world.ask("GET", "/v1/status", None).await;
@@ -311,9 +311,6 @@ async fn bad_requests_get_clear_answers() {
         ("GET", "/v1/volumes?color=red", None, 400),
         ("GET", "/v1/volumes/%ff", None, 400),
         ("GET", "/v1/volumes/none", None, 404),
-        ("GET", "/v1/connections?host=none", None, 404),
-        ("DELETE", "/v1/connections/none/none", None, 404),
-        ("POST", "/v1/connections", Some(json!({"volume": "a", "host": "b", "lun": 65536})), 400),
         ("PATCH", "/v1/settings", Some(json!({"company_id": "xyz"})), 400),
         ("PATCH", "/v1/settings", Some(json!({"offloads": {"teleport": false}})), 400),
         ("PATCH", "/v1/settings", Some(json!({"offloads": {"unmap": "off"}})), 400),

@@ -1,6 +1,6 @@
 //! The types that are sent and returned. The command line uses the same types.
 
-use array::{ConnectionInfo, VolumeInfo};
+use array::VolumeInfo;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -284,45 +284,4 @@ pub struct VolumeChange {
     /// See [`Volume::compression`]; for data written from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<bool>,
-}
-
-/// A volume that a host may reach.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Connection {
-    /// The volume.
-    pub volume: String,
-    /// The host.
-    pub host: String,
-    /// The host group through which it is connected, if it is not the host's own connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_group: Option<String>,
-    /// The LUN under which the host sees it.
-    pub lun: u16,
-}
-
-impl From<ConnectionInfo> for Connection {
-    fn from(connection: ConnectionInfo) -> Self {
-        let ConnectionInfo { volume, host, host_group, lun } = connection;
-        Self { volume, host, host_group, lun }
-    }
-}
-
-/// A page of connections, in the order of the hosts' names and the LUNs.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Connections {
-    /// The connections.
-    pub connections: Vec<Connection>,
-}
-
-/// A connection to make.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConnectionCreate {
-    /// The volume.
-    pub volume: String,
-    /// The host.
-    pub host: String,
-    /// 1 to 16383; by default the lowest free one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lun: Option<u16>,
 }

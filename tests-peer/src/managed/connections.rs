@@ -25,6 +25,11 @@ fn of_host(n: usize) -> String {
     format!("host_names={}&volume_names={}", name("one", n), listed("v", n % BATCHES))
 }
 
+/// One host and one volume, at a LUN of its own.
+fn of_two(n: usize) -> String {
+    format!("host_names={}&volume_names={}", name("one", n), name("x", 0))
+}
+
 /// One volume and the hosts of a batch.
 fn of_volume(n: usize) -> String {
     format!("host_names={}&volume_names={}", listed("host", n), name("w", n))
@@ -72,17 +77,14 @@ pub fn made(report: &mut Report, world: &World) {
     world.row(report, "DELETE host-groups/hosts with 500 volumes", &[leave]);
     let make = rest("POST", &of_groups());
     world.row(report, "POST connections of 500 groups", &[make]);
-    let new = |n| json!({"volume": name("x", 0), "host": name("one", n), "lun": 16_383});
-    let make = |n| Request::new("POST", "/v1/connections").json(&new(n)).ends(201);
-    world.row(report, "POST /v1/connections", &(0..SINGLE).map(make).collect::<Vec<_>>());
+    let make = |n| rest("POST", &of_two(n)).json(&json!({"lun": 16_383})).gives(1);
+    world.row(report, "POST connections of two", &(0..SINGLE).map(make).collect::<Vec<_>>());
 }
 
 /// All but the first of each.
 pub fn ended(report: &mut Report, world: &World) {
-    let one = |n| format!("/v1/connections/{}/{}", name("x", 0), name("one", n));
-    let end = |n| Request::new("DELETE", one(n)).ends(204);
-    let requests: Vec<_> = (1..SINGLE).map(end).collect();
-    world.row(report, "DELETE /v1/connections/{volume}/{host}", &requests);
+    let requests: Vec<_> = (1..SINGLE).map(|n| rest("DELETE", &of_two(n))).collect();
+    world.row(report, "DELETE connections of two", &requests);
     let end = |n| rest("DELETE", &of_host(n));
     let requests: Vec<_> = (1..2 * BATCHES).map(end).collect();
     world.row(report, "DELETE connections of one host", &requests);

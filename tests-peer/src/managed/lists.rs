@@ -132,7 +132,7 @@ fn whole(report: &mut Report, world: &World) {
         "/v1/snapshots?limit=10000",
         "/v1/groups?limit=10000",
         "/v1/hosts?limit=10000",
-        "/v1/connections?host=peer",
+        "/api/2.26/connections?host_names=peer",
         "/v1/users?limit=10000",
         "/v1/tokens",
         "/v1/audit?limit=10000",

@@ -111,8 +111,9 @@ pub fn ended(report: &mut Report, world: &World) {
     world.row(report, "POST /v1/snapshots/{name}/eradicate", &each(eradicate));
     // With all of its other snapshots. A host has it: it must be disconnected first.
     let volume = On::Snapshots.volume();
-    let leave = Request::new("DELETE", format!("/v1/connections/{volume}/bounded")).ends(204);
+    let pair = format!("host_names=bounded&volume_names={volume}");
+    let leave = Request::new("DELETE", format!("/api/2.26/connections?{pair}"));
     let destroy = Request::new("DELETE", format!("/v1/volumes/{volume}?eradicate=true")).ends(204);
-    world.row(report, "DELETE /v1/connections/{volume}/{host}", &[leave]);
+    world.row(report, "DELETE connections of two, again", &[leave]);
     world.row(report, "DELETE /v1/volumes/{name} with its snapshots", &[destroy]);
 }

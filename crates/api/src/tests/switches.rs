@@ -113,8 +113,9 @@ async fn a_volume_is_made_with_its_connections_or_not_at_all() {
     }
     let (status, made) = make("v", json!({"hosts": ["x"], "host_groups": ["g"]})).await;
     assert_eq!((status, &made["connections"]), (201, &json!(2)));
-    let (_, of) = world.ask("GET", "/v1/connections?volume=v", None).await;
-    let of = of["connections"].as_array().unwrap().iter();
-    let of: Vec<_> = of.map(|one| (one["host"].clone(), one["lun"].clone())).collect();
+    let of = "/api/2.26/connections?volume_names=v&sort=host.name";
+    let (_, of) = world.ask("GET", of, None).await;
+    let of = of["items"].as_array().unwrap().iter();
+    let of: Vec<_> = of.map(|one| (one["host"]["name"].clone(), one["lun"].clone())).collect();
     assert_eq!(of, [(json!("x"), json!(1)), (json!("y"), json!(254))]);
 }

@@ -1,13 +1,12 @@
 //! `connect`, `disconnect`, `connection …` and `port …`: which hosts reach which volumes, and
 //! where.
 
-use api::{Connection, ConnectionCreate};
 use hyper::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::args::{Common, ConnectArgs, ConnectionVerb, DisconnectArgs, PortVerb, WithHost};
-use super::client::{Client, part, path_of};
+use super::client::Client;
 use super::failure::Failure;
 use super::output::{Align, Form, show, table};
 use super::rest::{Named, first, named};
@@ -34,6 +33,14 @@ pub struct Line {
     pub lun: u16,
 }
 
+impl Line {
+    /// Who sees the volume, and where: `esx1 (LUN 3)`. A host group without hosts is named itself.
+    pub fn side(&self) -> String {
+        let name = self.host.as_ref().or(self.host_group.as_ref());
+        format!("{} (LUN {})", name.map_or("-", String::as_str), self.lun)
+    }
+}
+
 impl From<Item> for Line {
     fn from(item: Item) -> Self {
         let Item { host, host_group, lun, volume } = item;
@@ -52,20 +59,18 @@ pub fn connect(common: &Common, options: &ConnectArgs) -> Result<(), Failure> {
     let ConnectArgs { volume, with, lun } = options;
     let client = Client::find(common)?;
     if let Some(group) = &with.host_group {
-        let body = lun.map_or_else(|| json!({}), |lun| json!({ "lun": lun }));
-        let query = pair(volume, "host_group_names", group)?;
-        let made: Vec<Item> = client.change(Method::POST, RESOURCE, &query, &body)?;
-        let made: Vec<Line> = made.into_iter().map(Line::from).collect();
+        let made = make(&client, &pair(volume, "host_group_names", group)?, *lun)?;
         let lun = first(made.clone())?.lun;
         return show(common.form, &made, || {
             format!("The hosts of {group} see volume {volume} as LUN {lun} now.\n")
         });
     }
     let host = host(with)?;
-    let new = ConnectionCreate { volume: volume.clone(), host: host.clone(), lun: *lun };
-    let made: Connection = client.post("/v1/connections", &new)?;
+    let made = with_host(&client, volume, host, *lun)?;
     show(common.form, &made, || {
-        format!("Host {} sees volume {} as LUN {} now.\n", made.host, made.volume, made.lun)
+        let Line { volume, host, lun, .. } = &made;
+        let host = host.as_deref().unwrap_or_default();
+        format!("Host {host} sees volume {volume} as LUN {lun} now.\n")
     })
 }
 
@@ -81,13 +86,26 @@ pub fn disconnect(common: &Common, options: &DisconnectArgs) -> Result<(), Failu
         });
     }
     let host = host(with)?;
-    if host.is_empty() {
-        return Err(Failure::Usage("a name must not be empty".into()));
-    }
-    let path = format!("{}/{}", path_of("connections", volume)?, part(host));
-    Client::find(common)?.delete(&path)?;
+    let query = pair(volume, "host_names", host)?;
+    Client::find(common)?.order(Method::DELETE, RESOURCE, &query)?;
     let gone = json!({ "disconnected": { "volume": volume, "host": host } });
     show(common.form, &gone, || format!("Host {host} no longer sees volume {volume}.\n"))
+}
+
+/// Connects a volume to a host; without a LUN, under the lowest free one.
+pub fn with_host(
+    client: &Client,
+    volume: &str,
+    host: &str,
+    lun: Option<u16>,
+) -> Result<Line, Failure> {
+    first(make(client, &pair(volume, "host_names", host)?, lun)?)
+}
+
+fn make(client: &Client, query: &str, lun: Option<u16>) -> Result<Vec<Line>, Failure> {
+    let body = lun.map_or_else(|| json!({}), |lun| json!({ "lun": lun }));
+    let made: Vec<Item> = client.change(Method::POST, RESOURCE, query, &body)?;
+    Ok(made.into_iter().map(Line::from).collect())
 }
 
 fn pair(volume: &str, parameter: &str, name: &str) -> Result<String, Failure> {

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use api::{ChapSetting, Connection, Connections, Credentials, Host, HostChange, HostCreate, Hosts};
+use api::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 use hyper::Method;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::args::{ChapArgs, Common, HostVerb};
-use super::client::{Client, part, path_of};
+use super::client::{Client, path_of};
+use super::connection;
 use super::failure::Failure;
 use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
@@ -20,7 +21,7 @@ use super::rest;
 struct Shown {
     #[serde(flatten)]
     host: Host,
-    connected_to: Vec<Connection>,
+    connected_to: Vec<connection::Line>,
 }
 
 /// Runs a verb.
@@ -118,8 +119,8 @@ fn chap_text(host: &Host) -> &'static str {
 
 fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     let host: Host = client.get(&path_of("hosts", name)?)?;
-    let found: Connections = client.get(&format!("/v1/connections?host={}", part(name)))?;
-    let shown = Shown { host, connected_to: found.connections };
+    let connected_to = connection::lines(client, &rest::named("host_names", name)?)?;
+    let shown = Shown { host, connected_to };
     show(form, &shown, || {
         let host = &shown.host;
         let mut rows = vec![

@@ -5,11 +5,12 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use api::{Connection, ConnectionCreate, Host, HostCreate, Hosts, Status, Volume, VolumeCreate};
+use api::{Host, HostCreate, Hosts, Status, Volume, VolumeCreate};
 use serde::Serialize;
 
 use super::args::{Common, ProvisionArgs};
 use super::client::{Client, path_of};
+use super::connection;
 use super::failure::Failure;
 use super::mounting;
 use super::output::{complain, show};
@@ -51,7 +52,8 @@ pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
             take_back(&client, "hosts", &host.name, "");
         }
     })?;
-    let connected = connect(&client, &volume, &host, options.lun).inspect_err(|_| {
+    let connected = connection::with_host(&client, &volume.name, &host.name, options.lun);
+    let connected = connected.inspect_err(|_| {
         take_back(&client, "volumes", &volume.name, "?eradicate=true");
         if is_new {
             take_back(&client, "hosts", &host.name, "");
@@ -87,16 +89,6 @@ fn volume(client: &Client, options: &ProvisionArgs) -> Result<Volume, Failure> {
         connect: None,
     };
     client.post("/v1/volumes", &new)
-}
-
-fn connect(
-    client: &Client,
-    volume: &Volume,
-    host: &Host,
-    lun: Option<u16>,
-) -> Result<Connection, Failure> {
-    let new = ConnectionCreate { volume: volume.name.clone(), host: host.name.clone(), lun };
-    client.post("/v1/connections", &new)
 }
 
 /// Undoes what an earlier request did. The failure of the later one is reported.

@@ -1,19 +1,18 @@
 //! `volume …`.
 
-use api::{
-    Connection, Connections, Volume, VolumeChange, VolumeClone, VolumeConnect, VolumeCreate,
-    VolumeSource, Volumes,
-};
+use api::{Volume, VolumeChange, VolumeClone, VolumeConnect, VolumeCreate, VolumeSource, Volumes};
 use serde::Serialize;
 use serde_json::json;
 
 use super::args::{Common, VolumeVerb};
-use super::client::{Client, part, path_of};
+use super::client::{Client, path_of};
+use super::connection;
 use super::failure::Failure;
 use super::limits::{self, Limited, Limits};
 use super::listing::Listing;
 use super::offload;
 use super::output::{Align, Form, facts, show, table, time};
+use super::rest::named;
 use super::size::human;
 use super::space;
 
@@ -23,7 +22,7 @@ struct Shown {
     #[serde(flatten)]
     volume: Volume,
     limits: Limits,
-    connected_to: Vec<Connection>,
+    connected_to: Vec<connection::Line>,
 }
 
 /// Runs a verb.
@@ -245,12 +244,16 @@ pub fn doom(eradicate_ms: Option<u64>) -> String {
 
 fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
     let volume: Volume = client.get(&path_of("volumes", name)?)?;
-    let found: Connections = client.get(&format!("/v1/connections?volume={}", part(name)))?;
+    let connected_to = match volume.eradicate_ms {
+        // A destroyed one has none, and is not named to REST 2.x.
+        Some(_) => Vec::new(),
+        None => connection::lines(client, &named("volume_names", name)?)?,
+    };
     let limits = limits::of(client, name)?;
-    let shown = Shown { volume, limits, connected_to: found.connections };
+    let shown = Shown { volume, limits, connected_to };
     show(form, &shown, || {
         let volume = &shown.volume;
-        let hosts = shown.connected_to.iter().map(|c| format!("{} (LUN {})", c.host, c.lun));
+        let hosts = shown.connected_to.iter().map(connection::Line::side);
         let hosts = hosts.collect::<Vec<_>>().join(", ");
         let [unique, share, data_reduction, total_reduction] = space::lines(volume.space.as_ref());
         facts(&[
