@@ -93,8 +93,8 @@ pub use values::dns::{Dns, DnsChange, NAME_SERVERS_MAX, NameServer};
 pub use values::identity::CompanyId;
 pub use values::limits::LimitsChange;
 pub use values::name::{
-    GroupName, HostGroupName, HostName, InitiatorName, SnmpManagerName, Suffix,
-    SyslogServerName, TokenName, UserName, VolumeName,
+    GroupName, HostGroupName, HostName, InitiatorName, SnmpManagerName, Suffix, SyslogServerName,
+    TokenName, UserName, VolumeName,
 };
 pub use values::ntp::{TIME_SERVERS_MAX, TimeServers};
 pub use values::password::KeptPassword;
