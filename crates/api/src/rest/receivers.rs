@@ -1,7 +1,8 @@
-//! What `alert-watchers` and `syslog-servers` have in common: tests of them.
+//! What `alert-watchers`, `syslog-servers` and `snmp-managers` have in common.
 
 use std::sync::Arc;
 
+use array::Array;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -93,6 +94,21 @@ fn result(sender: &str, tested: Tested, results: &[NotificationTest]) -> RestTes
         result_details: error.unwrap_or_default(),
         test_type: "sending".into(),
     }
+}
+
+/// Removes those that the query names, all or none.
+pub(super) async fn removed(
+    interface: Arc<Interface>,
+    mut query: Query,
+    remove: impl FnOnce(&Array, &[String]) -> Result<(), array::Error> + Send + 'static,
+) -> Answer {
+    let names = query.required("names")?;
+    query.end()?;
+    answer(interface, move |interface| {
+        remove(&interface.array, &names)?;
+        Items::of::<RestTestResult>([])
+    })
+    .await
 }
 
 /// Those of a list that are named, as the response to a change of them.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::arrays::{listed_by_name, short};
-use super::receivers::{RestTestResult, Tested, named, tested};
+use super::receivers::{RestTestResult, Tested, named, removed, tested};
 use super::{
-    Answer, Body, Items, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
+    Answer, Body, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
 };
 use crate::{Interface, Shared, snmp_destination};
 
@@ -238,14 +238,8 @@ pub(super) async fn change(
     params(NameParams),
     responses((status = 200, description = "They are gone."), Refusals)
 )]
-pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
-    let names = query.required("names")?;
-    query.end()?;
-    answer(interface, move |interface| {
-        interface.array.delete_snmp_managers(&names)?;
-        Items::of::<RestSnmpManager>([])
-    })
-    .await
+pub(super) async fn delete(State(interface): Shared, query: Query) -> Answer {
+    removed(interface, query, |array, names| array.delete_snmp_managers(names)).await
 }
 
 /// Sends a test notification to all managers, or to some, and returns the results. Array admins

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::arrays::{listed_by_name, short};
-use super::receivers::{RestTestResult, Tested, named, tested};
+use super::receivers::{RestTestResult, Tested, named, removed, tested};
 use super::{
-    Answer, Body, Items, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
+    Answer, Body, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
 };
 use crate::{Interface, Shared, syslog_destination};
 
@@ -149,14 +149,8 @@ pub(super) async fn change(
     params(NameParams),
     responses((status = 200, description = "They are gone."), Refusals)
 )]
-pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
-    let names = query.required("names")?;
-    query.end()?;
-    answer(interface, move |interface| {
-        interface.array.delete_syslog_servers(&names)?;
-        Items::of::<RestSyslogServer>([])
-    })
-    .await
+pub(super) async fn delete(State(interface): Shared, query: Query) -> Answer {
+    removed(interface, query, |array, names| array.delete_syslog_servers(names)).await
 }
 
 /// Sends a test notification to all servers, or to some, and returns the results. Array admins
