@@ -55,6 +55,8 @@ pub(crate) struct LogReader<'a> {
     window_blocks: usize,
     /// What is read before it is asked for, if anything.
     ahead: Option<Ahead>,
+    /// The one of several copies that is read; none: whichever is there.
+    copy: Option<u32>,
     /// A segment that the log may go on in, and what stands where its first record can be.
     next: Option<(u32, Vec<Entrance>)>,
 }
@@ -72,7 +74,8 @@ impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium) -> Self {
         let (window, window_place) = (Vec::new(), Place::NONE);
         let window_blocks = WINDOW_BLOCKS as usize;
-        Self { medium, window, window_place, window_blocks, ahead: None, next: None }
+        let (ahead, copy, next) = (None, None, None);
+        Self { medium, window, window_place, window_blocks, ahead, copy, next }
     }
 
     /// A reader of headers and entries only, in small reads, which leaves the device to others.
@@ -153,10 +156,18 @@ impl<'a> LogReader<'a> {
     ) -> Result<Vec<FrameMut>, StoreError> {
         let blocks = window_blocks(self.medium, place).min(self.window_blocks);
         window.resize_with(blocks, FrameMut::stale);
-        if self.medium.disk.read(place, &mut window).is_err() {
+        let disk = &self.medium.disk;
+        let read = match self.copy {
+            Some(copy) => disk.read_copy(place, copy, &mut window),
+            None => disk.read(place, &mut window),
+        };
+        if read.is_err() {
             // A bad block must not stand for its neighbours.
             window.truncate(1);
-            self.medium.disk.read_patiently(place, &mut window)?;
+            match self.copy {
+                Some(copy) => disk.read_copy(place, copy, &mut window)?,
+                None => disk.read_patiently(place, &mut window)?,
+            }
         }
         Ok(window)
     }
@@ -280,8 +291,33 @@ impl<'a> LogReader<'a> {
     /// the next one has a copy of. That follows it, or begins the next segment. Where there are
     /// several, the one of the latest epoch.
     ///
+    /// The next one may be at some devices only: of mirrors each is looked at, so that the log has
+    /// one end, whichever of them are there.
+    ///
     /// Not found is the only record of a segment that had to be left for a bad place.
     pub(crate) fn record_by_copy(
+        &mut self,
+        at: &LogPosition,
+        names_next: bool,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let mut best = self.record_by_next(at, names_next)?;
+        let copies = self.medium.disk.copies();
+        if copies <= 1 || self.medium.geometry().has_stripes() {
+            return Ok(best);
+        }
+        for copy in 0..copies {
+            let mut reader = LogReader { copy: Some(copy), ..Self::new(self.medium) };
+            let found = reader.record_by_next(at, names_next)?;
+            let epoch = |of: &Option<ReadRecord>| of.as_ref().map(|it| it.header.epoch);
+            if epoch(&found) > epoch(&best) {
+                best = found;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The same, as the device has it that is read.
+    fn record_by_next(
         &mut self,
         at: &LogPosition,
         names_next: bool,

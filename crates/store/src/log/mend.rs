@@ -31,7 +31,7 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     for brought in record.entries.iter().flat_map(Entry::brought) {
         mend_copies(medium, &Wanted::of_brought(record.places, &brought));
     }
-    mend_header(medium, record);
+    mend_header_as(medium, record, before);
 }
 
 /// Writes a record once more, with its parity: what was on its way in a crash may have reached some
@@ -116,20 +116,24 @@ fn are_alike(medium: &Medium, record: &Found) -> bool {
 
 /// As [`mend_record`], of its header and its entries: their blocks are of no other record.
 pub(crate) fn mend_header(medium: &Medium, record: &Found) -> u64 {
+    mend_header_as(medium, record, &[])
+}
+
+/// The same of one that may be known by its successor only, which not every device has.
+fn mend_header_as(medium: &Medium, record: &Found, before: &[u8]) -> u64 {
     let copies = medium.disk.copies();
     if copies <= 1 {
         return 0;
     }
     let held: Vec<Option<Vec<u8>>> =
         (0..copies).map(|copy| held_header(medium, record, copy)).collect();
-    // It may be known by its successor only.
-    let Some(right) = held.iter().flatten().next() else { return 0 };
+    let Some(right) = right_header(medium, record, before) else { return 0 };
     if !medium.mends.are_allowed() {
         return 0;
     }
     let blocks = right.chunks_exact(BLOCK_BYTES as usize);
     let frames: Vec<Frame> = blocks.map(|block| FrameMut::from_bytes(block).freeze()).collect();
-    let wrong = (0..).zip(&held).filter(|(_, held)| held.as_ref() != Some(right));
+    let wrong = (0..).zip(&held).filter(|(_, held)| held.as_ref() != Some(&right));
     let mend = |copy| medium.disk.mend(place_of(record), copy, &frames).is_ok();
     let mended = wrong.filter(|(copy, _)| mend(*copy)).count();
     (0..mended).for_each(|_| medium.mends.mended());
