@@ -56,7 +56,7 @@ pub(crate) struct LogReader<'a> {
     /// What is read before it is asked for, if anything.
     ahead: Option<Ahead>,
     /// The one of several copies that is read; none: whichever is there.
-    copy: Option<u32>,
+    pub(super) copy: Option<u32>,
     /// A segment that the log may go on in, and what stands where its first record can be.
     next: Option<(u32, Vec<Entrance>)>,
 }
@@ -287,57 +287,6 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    /// The record at a position, if it is the one that must be there and its header is bad: by what
-    /// the next one has a copy of. That follows it, or begins the next segment. Where there are
-    /// several, the one of the latest epoch.
-    ///
-    /// The next one may be at some devices only: of mirrors each is looked at, so that the log has
-    /// one end, whichever of them are there.
-    ///
-    /// Not found is the only record of a segment that had to be left for a bad place.
-    pub(crate) fn record_by_copy(
-        &mut self,
-        at: &LogPosition,
-        names_next: bool,
-    ) -> Result<Option<ReadRecord>, StoreError> {
-        let mut best = self.record_by_next(at, names_next)?;
-        let copies = self.medium.disk.copies();
-        if copies <= 1 || self.medium.geometry().has_stripes() {
-            return Ok(best);
-        }
-        for copy in 0..copies {
-            let mut reader = LogReader { copy: Some(copy), ..Self::new(self.medium) };
-            let found = reader.record_by_next(at, names_next)?;
-            let epoch = |of: &Option<ReadRecord>| of.as_ref().map(|it| it.header.epoch);
-            if epoch(&found) > epoch(&best) {
-                best = found;
-            }
-        }
-        Ok(best)
-    }
-
-    /// The same, as the device has it that is read.
-    fn record_by_next(
-        &mut self,
-        at: &LogPosition,
-        names_next: bool,
-    ) -> Result<Option<ReadRecord>, StoreError> {
-        let mut best: Option<ReadRecord> = None;
-        let here = self.blocks_behind(at.segment, at.block).map(|block| (at.segment, block));
-        let entries = entry_blocks(self.medium.geometry().rows());
-        let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
-        for place in here.chain(next) {
-            let found = self.record_before(at.block, at.segment, place)?;
-            let Some(found) = found else { continue };
-            let least = best.as_ref().map_or(0, |best| best.header.epoch);
-            let RecordHeader { lsn, previous, epoch, .. } = found.header;
-            if lsn == at.lsn && previous == at.previous && epoch >= least {
-                best = Some(found);
-            }
-        }
-        Ok(best)
-    }
-
     /// Any record of this pool that begins at a block, by its header or by what the next one behind
     /// it has a copy of.
     pub(crate) fn record_or_copy_at(
@@ -361,7 +310,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Where the record behind one that begins at `block` can be in the same segment.
-    fn blocks_behind(&self, segment: u32, block: u32) -> std::ops::Range<u32> {
+    pub(super) fn blocks_behind(&self, segment: u32, block: u32) -> std::ops::Range<u32> {
         let geometry = self.medium.geometry_of(segment);
         let (most, end) = (self.medium.tuning.record_rows_max(geometry), geometry.rows());
         block.saturating_add(1)..end.min(block.saturating_add(most).saturating_add(1))
@@ -369,7 +318,7 @@ impl<'a> LogReader<'a> {
 
     /// The record that begins at a block of a segment, as the one at another place has it, if that
     /// is the next one.
-    fn record_before(
+    pub(super) fn record_before(
         &mut self,
         block: u32,
         segment: u32,

@@ -15,6 +15,7 @@
 //! 3. No segment that recovery would read is free.
 
 pub(crate) mod ahead;
+mod by_successor;
 pub(crate) mod checkpointer;
 pub(crate) mod columns;
 pub(crate) mod copied_header;

@@ -1,0 +1,61 @@
+//! A record whose header is bad, by what the next one has a copy of.
+
+use format::RecordHeader;
+use format::log::LogPosition;
+
+use crate::StoreError;
+use crate::log::log_reader::{LogReader, ReadRecord, entry_blocks};
+
+impl LogReader<'_> {
+    /// The record at a position, if it is the one that must be there and its header is bad: by what
+    /// the next one has a copy of. That follows it, or begins the next segment. Where there are
+    /// several, the one of the latest epoch.
+    ///
+    /// The next one may be at some devices only: of mirrors each is looked at, so that the log has
+    /// one end, whichever of them are there.
+    ///
+    /// Not found is the only record of a segment that had to be left for a bad place.
+    pub(crate) fn record_by_copy(
+        &mut self,
+        at: &LogPosition,
+        names_next: bool,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let mut best = self.record_by_next(at, names_next)?;
+        let copies = self.medium.disk.copies();
+        if copies <= 1 || self.medium.geometry().has_stripes() {
+            return Ok(best);
+        }
+        for copy in 0..copies {
+            let mut reader = LogReader::new(self.medium);
+            reader.copy = Some(copy);
+            let found = reader.record_by_next(at, names_next)?;
+            let epoch = |of: &Option<ReadRecord>| of.as_ref().map(|it| it.header.epoch);
+            if epoch(&found) > epoch(&best) {
+                best = found;
+            }
+        }
+        Ok(best)
+    }
+
+    /// The same, as the device has it that is read.
+    fn record_by_next(
+        &mut self,
+        at: &LogPosition,
+        names_next: bool,
+    ) -> Result<Option<ReadRecord>, StoreError> {
+        let mut best: Option<ReadRecord> = None;
+        let here = self.blocks_behind(at.segment, at.block).map(|block| (at.segment, block));
+        let entries = entry_blocks(self.medium.geometry().rows());
+        let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
+        for place in here.chain(next) {
+            let found = self.record_before(at.block, at.segment, place)?;
+            let Some(found) = found else { continue };
+            let least = best.as_ref().map_or(0, |best| best.header.epoch);
+            let RecordHeader { lsn, previous, epoch, .. } = found.header;
+            if lsn == at.lsn && previous == at.previous && epoch >= least {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+}
