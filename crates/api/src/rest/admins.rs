@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query, Refusals,
-    Refused, answer, each,
+    Answer, Body, HIDDEN, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query,
+    Refusals, Refused, answer, each,
 };
 use crate::access::login::session_of;
 use crate::access::{Origin, Token};
@@ -19,9 +19,6 @@ use crate::{Interface, Shared};
 
 /// The name of a token that is made here.
 const TOKEN_NAME: &str = "rest";
-/// Shown in place of a token: only its hash is kept.
-const HIDDEN: &str = "****";
-
 /// A user.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestAdmin {

@@ -157,7 +157,7 @@ pub(super) async fn short<T: Listed + Clone>(
         let all = all(interface);
         let is_there = |name: &&String| all.iter().any(|one| one.key().eq_ignore_ascii_case(name));
         if let Some(missing) = names.iter().find(|name| !is_there(name)) {
-            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+            return Err(Refused::missing(missing));
         }
         let is_named = |one: &&T| names.iter().any(|name| one.key().eq_ignore_ascii_case(name));
         let wanted = all.iter().filter(|one| names.is_empty() || is_named(one));

@@ -104,8 +104,7 @@ pub(super) async fn change(
 ) -> Answer {
     let names = query.required("names")?;
     query.end()?;
-    let missing = |name: &String| Refused::bad(name, format!("{name} does not exist."));
-    let role = |name: &String| Role::parse(name).map_err(|_| missing(name));
+    let role = |name: &String| Role::parse(name).map_err(|_| Refused::missing(name));
     let roles = names.iter().map(role).collect::<Result<Vec<_>, _>>()?;
     let policies = asked.management_access_policies.into_iter().flatten().chain(asked.role);
     if policies.into_iter().any(|policy| names.iter().any(|name| *name != policy.name)) {

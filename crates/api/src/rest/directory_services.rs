@@ -9,17 +9,14 @@ use utoipa::ToSchema;
 use super::arrays::{listed_by_name, short};
 use super::receivers::RestTestResult;
 use super::{
-    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query, Refusals,
-    Refused, answer,
+    Answer, Body, HIDDEN, Items, ItemsOf, ListParams, Listed, Listing, NameParams, Named, Query,
+    Refusals, Refused, answer,
 };
 use crate::directory::uris;
 use crate::{DirectoryServer, Shared};
 
 /// The name of the one, and what it is for.
-pub(super) const NAME: &str = "management";
-/// Shown in place of a password.
-const HIDDEN: &str = "****";
-
+const NAME: &str = "management";
 /// A directory service.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RestDirectoryService {
@@ -159,14 +156,6 @@ impl DirectoryServicePatch {
     }
 }
 
-/// Refuses names that do not exist.
-fn check_named(names: &[String]) -> Result<(), Refused> {
-    match names.iter().find(|name| *name != NAME) {
-        Some(other) => Err(Refused::bad(other, format!("{other} does not exist."))),
-        None => Ok(()),
-    }
-}
-
 /// Changes the directory service. It is in force at once: the sessions of its users end.
 #[utoipa::path(
     patch,
@@ -183,7 +172,7 @@ pub(super) async fn change(
 ) -> Answer {
     let names = query.list("names")?;
     query.end()?;
-    check_named(&names)?;
+    Refused::unless_only(NAME, &names)?;
     let change = asked.change()?;
     answer(interface, move |interface| {
         let changed = interface.array.change_directory(change)?;
@@ -204,7 +193,7 @@ pub(super) async fn change(
 pub(super) async fn try_out(State(interface): Shared, mut query: Query) -> Answer {
     let (names, listing) = (query.list("names")?, Listing::take(&mut query)?);
     query.end()?;
-    check_named(&names)?;
+    Refused::unless_only(NAME, &names)?;
     answer(interface, move |interface| {
         let (sender, enabled) =
             (interface.facts.controller(), interface.array.directory().is_enabled);

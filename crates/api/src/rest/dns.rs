@@ -143,14 +143,6 @@ pub(super) async fn create(
     .await
 }
 
-/// Refuses names that do not exist.
-fn check_named(names: &[String]) -> Result<(), Refused> {
-    match names.iter().find(|name| *name != NAME) {
-        Some(other) => Err(Refused::bad(other, format!("{other} does not exist."))),
-        None => Ok(()),
-    }
-}
-
 /// Changes how names are looked up. It is in force at once.
 #[utoipa::path(
     patch,
@@ -167,7 +159,7 @@ pub(super) async fn change(
 ) -> Answer {
     let names = query.list("names")?;
     query.end()?;
-    check_named(&names)?;
+    Refused::unless_only(NAME, &names)?;
     let change = asked.change()?;
     answer(interface, move |interface| set(interface, change)).await
 }
@@ -183,7 +175,7 @@ pub(super) async fn change(
 pub(super) async fn delete(State(interface): Shared, mut query: Query) -> Answer {
     let names = query.required("names")?;
     query.end()?;
-    check_named(&names)?;
+    Refused::unless_only(NAME, &names)?;
     answer(interface, move |interface| {
         let dns = DnsChange { servers: Some(Vec::new()), domain: Some(String::new()) };
         set(interface, SettingsChange { dns, ..SettingsChange::default() })?;

@@ -8,13 +8,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    Answer, Body, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, NameParams, Named,
-    Query, Refusals, Refused, answer, each,
+    Answer, Body, HIDDEN, Items, ItemsOf, ListParams, Listed, Listing, MaybeNamed, NameParams,
+    Named, Query, Refusals, Refused, answer, each,
 };
 use crate::{Interface, Shared, sessions};
-
-/// Shown in place of a secret that is set.
-const HIDDEN: &str = "****";
 
 /// A host.
 #[derive(Clone, Debug, Serialize, ToSchema)]

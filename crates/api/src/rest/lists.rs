@@ -196,7 +196,7 @@ async fn list(interface: Arc<Interface>, mut query: Query, items: Vec<Plain>) ->
     let listing = Listing::take(&mut query)?;
     query.end()?;
     if let Some(name) = named.first() {
-        return Err(Refused::bad(name, format!("{name} does not exist.")));
+        return Err(Refused::missing(name));
     }
     answer(interface, move |_| listing.all(&items)).await
 }

@@ -117,6 +117,9 @@ pub use refused::{RestFault, RestRefusal};
 pub(crate) use selection::{DestroyedParam, NameParams, Selection, SelectionParams, each};
 pub use selection::{MaybeNamed, Named};
 
+/// Shown in place of a secret.
+const HIDDEN: &str = "****";
+
 /// The last minor version of REST 2.x that is supported; the first is 0.
 pub const MINOR_MAX: u32 = 42;
 

@@ -188,7 +188,7 @@ pub(super) async fn of_arrays(State(interface): Shared, mut query: Query) -> Ans
         let array = &interface.array;
         let name = array.name();
         if let Some(missing) = names.iter().find(|one| !one.eq_ignore_ascii_case(&name)) {
-            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+            return Err(Refused::missing(missing));
         }
         let id = Ids::of(array).id(Kind::Array, 0);
         let item = |time, performance| {

@@ -63,7 +63,7 @@ pub(super) async fn list(State(interface): Shared, mut query: Query) -> Answer {
         let is_there =
             |name: &&String| ports.iter().any(|(_, port)| port.name.eq_ignore_ascii_case(name));
         if let Some(missing) = names.iter().find(|name| !is_there(name)) {
-            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+            return Err(Refused::missing(missing));
         }
         let is_named = |port: &RestPort| names.iter().any(|it| it.eq_ignore_ascii_case(&port.name));
         ports.retain(|(_, port)| names.is_empty() || is_named(port));

@@ -63,7 +63,7 @@ pub(super) async fn tested(
         let mut all = all(interface);
         let is_there = |name: &&String| all.iter().any(|one| one.name.eq_ignore_ascii_case(name));
         if let Some(missing) = names.iter().find(|name| !is_there(name)) {
-            return Err(Refused::bad(missing, format!("{missing} does not exist.")));
+            return Err(Refused::missing(missing));
         }
         let is_named = |one: &Tested| names.iter().any(|name| one.name.eq_ignore_ascii_case(name));
         all.retain(|one| names.is_empty() || is_named(one));

@@ -64,6 +64,16 @@ impl Refused {
         Self::new(StatusCode::BAD_REQUEST, context, message)
     }
 
+    /// There is nothing of this name.
+    pub(crate) fn missing(name: &str) -> Self {
+        Self::bad(name, format!("{name} does not exist."))
+    }
+
+    /// Refuses names other than that of the only one there is.
+    pub(crate) fn unless_only(name: &str, names: &[String]) -> Result<(), Self> {
+        names.iter().find(|other| *other != name).map_or(Ok(()), |other| Err(Self::missing(other)))
+    }
+
     /// A feature that is not supported: refused, never ignored.
     pub(crate) fn unsupported(context: &str, what: &str) -> Self {
         let refused = Self::bad(context, format!("{what}: not supported by this array."));

@@ -12,12 +12,9 @@ use utoipa::ToSchema;
 use super::arrays::{listed_by_name, short};
 use super::receivers::{RestTestResult, Tested, named, removed, tested};
 use super::{
-    Answer, Body, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
+    Answer, Body, HIDDEN, ItemsOf, ListParams, Listed, NameParams, Query, Refusals, Refused, answer,
 };
 use crate::{Interface, Shared, snmp_destination};
-
-/// Shown in place of a secret.
-const HIDDEN: &str = "****";
 
 /// An SNMP manager.
 #[derive(Clone, Debug, Serialize, ToSchema)]
