@@ -26,9 +26,9 @@ pub use access::{AuditArgs, TokenVerb, UserVerb};
 pub use alert::AlertVerb;
 pub use array::{ArrayVerb, Listed, Thresholds};
 pub use common::Common;
-pub use directory::DirectoryVerb;
+pub use directory::{DirectoryArgs, DirectoryVerb};
 pub use group::{GroupVerb, Members, ScheduleArgs, TagVerb};
-pub use notify::{NotifyVerb, SnmpVerb, SyslogVerb, WatcherVerb};
+pub use notify::{MailArgs, NotifyVerb, SnmpManagerArgs, SnmpVerb, SyslogVerb, WatcherVerb};
 pub use pod::PodVerb;
 pub use pool::{PassVerb, PoolVerb};
 pub use reach::{

@@ -10,6 +10,8 @@ use super::offload;
 use super::output::{Align, facts, show, table};
 
 const PATH: &str = "/v1/settings";
+/// What clears a setting, and stands for one that is not set.
+pub(super) const NONE: &str = "none";
 
 /// Runs a verb.
 pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
@@ -36,9 +38,7 @@ pub fn run(common: &Common, verb: &ArrayVerb) -> Result<(), Failure> {
                 chap_required: *chap_required,
                 ntp_servers: ntp_servers.clone().map(|Listed(servers)| servers),
                 name_servers: name_servers.clone().map(|Listed(servers)| servers),
-                domain: domain
-                    .clone()
-                    .map(|name| if name == "none" { String::new() } else { name }),
+                domain: domain.clone().map(|name| cleared(&name).to_owned()),
                 ..ArraySettingsChange::default()
             };
             client.patch(PATH, &change)?
@@ -56,15 +56,20 @@ fn text(settings: &ArraySettings) -> String {
         ("Space thresholds", thresholds(&settings.space_thresholds)),
         ("Eradication delay", interval::text(settings.eradication_delay_s)),
         ("Name servers", or_else(settings.name_servers.join(", "), "none: the system's")),
-        ("Domain", or_else(settings.domain.clone(), "none")),
-        ("Time servers", or_else(settings.ntp_servers.join(", "), "none")),
+        ("Domain", or_else(settings.domain.clone(), NONE)),
+        ("Time servers", or_else(settings.ntp_servers.join(", "), NONE)),
         ("CHAP required", if settings.chap_required { "yes" } else { "no" }.to_owned()),
     ])
 }
 
 fn thresholds(percents: &[u8]) -> String {
     let each: Vec<String> = percents.iter().map(|percent| format!("{percent}%")).collect();
-    or_else(each.join(", "), "none")
+    or_else(each.join(", "), NONE)
+}
+
+/// What a setting is to be: nothing, if that is said.
+pub(super) fn cleared(text: &str) -> &str {
+    if text == NONE { "" } else { text }
 }
 
 pub(super) fn or_else(text: String, if_empty: &str) -> String {

@@ -5,15 +5,13 @@ use api::{
 };
 use management::private::read_secret;
 
-use super::args::{Common, DirectoryVerb, Listed};
-use super::array::or_else;
+use super::args::{Common, DirectoryArgs, DirectoryVerb, Listed};
+use super::array::{NONE, cleared, or_else};
 use super::client::Client;
 use super::failure::Failure;
 use super::output::{Align, facts, show, table};
 
 const PATH: &str = "/v1/directory";
-/// What clears a setting.
-const NONE: &str = "none";
 
 /// Runs a verb.
 pub fn run(common: &Common, verb: &DirectoryVerb) -> Result<(), Failure> {
@@ -21,7 +19,7 @@ pub fn run(common: &Common, verb: &DirectoryVerb) -> Result<(), Failure> {
     let settings: DirectorySettings = match verb {
         DirectoryVerb::Show => client.get(PATH)?,
         DirectoryVerb::Test => return test(common, client.post("/v1/directory/test", &())?),
-        DirectoryVerb::Set { .. } => client.patch(PATH, &change(verb)?)?,
+        DirectoryVerb::Set(asked) => client.patch(PATH, &change(asked)?)?,
         DirectoryVerb::Role { role, group, base, .. } => {
             let role = DirectoryRole {
                 role: role.clone(),
@@ -35,8 +33,8 @@ pub fn run(common: &Common, verb: &DirectoryVerb) -> Result<(), Failure> {
     show(common.form, &settings, || text(&settings))
 }
 
-fn change(verb: &DirectoryVerb) -> Result<DirectorySettingsChange, Failure> {
-    let DirectoryVerb::Set {
+fn change(asked: &DirectoryArgs) -> Result<DirectorySettingsChange, Failure> {
+    let DirectoryArgs {
         enabled,
         uri,
         base_dn,
@@ -45,11 +43,8 @@ fn change(verb: &DirectoryVerb) -> Result<DirectorySettingsChange, Failure> {
         ca_certificate,
         user_login,
         user_class,
-    } = verb
-    else {
-        return Ok(DirectorySettingsChange::default());
-    };
-    let given = |text: &String| if text == NONE { String::new() } else { text.clone() };
+    } = asked;
+    let given = |text: &String| cleared(text).to_owned();
     let certificate =
         match ca_certificate {
             Some(path) if path.as_os_str() == NONE => Some(String::new()),

@@ -5,8 +5,10 @@ use management::private::read_secret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::args::{Common, NotifyVerb, SnmpVerb, SyslogVerb, WatcherVerb};
-use super::array::or_else;
+use super::args::{
+    Common, MailArgs, NotifyVerb, SnmpManagerArgs, SnmpVerb, SyslogVerb, WatcherVerb,
+};
+use super::array::{NONE, cleared, or_else};
 use super::client::Client;
 use super::failure::Failure;
 use super::output::{Align, Form, facts, show, table};
@@ -16,8 +18,6 @@ const RELAY: &str = "smtp-servers";
 const WATCHERS: &str = "alert-watchers";
 const SERVERS: &str = "syslog-servers";
 const MANAGERS: &str = "snmp-managers";
-/// What clears a setting.
-const NONE: &str = "none";
 
 /// The server that mail is sent by.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,20 +76,21 @@ pub fn run(common: &Common, verb: &NotifyVerb) -> Result<(), Failure> {
     let (client, form) = (Client::find(common)?, common.form);
     match verb {
         NotifyVerb::Show => show_all(&client, form),
-        NotifyVerb::Mail { .. } => {
-            let changed = client.change(Method::PATCH, RELAY, "", &relay_change(verb)?)?;
+        NotifyVerb::Mail(change) => {
+            let changed = client.change(Method::PATCH, RELAY, "", &relay_change(change)?)?;
             let relay: Relay = first(changed)?;
             show(form, &relay, || facts(&relay_facts(&relay)))
         }
         NotifyVerb::Watcher(verb) => watcher(&client, form, verb),
         NotifyVerb::Syslog(verb) => syslog(&client, form, verb),
-        NotifyVerb::Snmp(verb) => snmp(&client, form, verb),
+        NotifyVerb::Snmp(SnmpVerb::Add(manager)) => add_manager(&client, form, manager),
+        NotifyVerb::Snmp(SnmpVerb::Remove { name }) => remove(&client, form, MANAGERS, name),
         NotifyVerb::Test { name } => test(&client, form, name),
     }
 }
 
-fn relay_change(verb: &NotifyVerb) -> Result<Value, Failure> {
-    let NotifyVerb::Mail {
+fn relay_change(asked: &MailArgs) -> Result<Value, Failure> {
+    let MailArgs {
         relay,
         sender_domain,
         sender,
@@ -98,10 +99,7 @@ fn relay_change(verb: &NotifyVerb) -> Result<Value, Failure> {
         password_file,
         subject_prefix,
         body_prefix,
-    } = verb
-    else {
-        return Ok(json!({}));
-    };
+    } = asked;
     let mut change = Map::new();
     for (field, value) in [
         ("relay_host", relay),
@@ -113,7 +111,7 @@ fn relay_change(verb: &NotifyVerb) -> Result<Value, Failure> {
         ("body_prefix", body_prefix),
     ] {
         if let Some(text) = value {
-            change.insert(field.into(), json!(if text == NONE { "" } else { text }));
+            change.insert(field.into(), json!(cleared(text)));
         }
     }
     if let Some(path) = password_file {
@@ -189,8 +187,8 @@ fn syslog(client: &Client, form: Form, verb: &SyslogVerb) -> Result<(), Failure>
     })
 }
 
-fn snmp(client: &Client, form: Form, verb: &SnmpVerb) -> Result<(), Failure> {
-    let SnmpVerb::Add {
+fn add_manager(client: &Client, form: Form, asked: &SnmpManagerArgs) -> Result<(), Failure> {
+    let SnmpManagerArgs {
         name,
         host,
         community_file,
@@ -199,11 +197,7 @@ fn snmp(client: &Client, form: Form, verb: &SnmpVerb) -> Result<(), Failure> {
         auth_passphrase_file,
         privacy_passphrase_file,
         inform,
-    } = verb
-    else {
-        let SnmpVerb::Remove { name } = verb else { return Ok(()) };
-        return remove(client, form, MANAGERS, name);
-    };
+    } = asked;
     let notification = if *inform { "inform" } else { "trap" };
     let mut body = json!({ "host": host, "notification": notification });
     if let Some(path) = community_file {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 /// `notify …`.
 #[derive(Debug, Subcommand)]
@@ -10,35 +10,7 @@ pub enum NotifyVerb {
     /// Show the relay of mail, who gets mail, the syslog servers and the SNMP managers.
     Show,
     /// Set the server that mail is sent by. It is in force at once.
-    #[command(group = ArgGroup::new("what").required(true).multiple(true))]
-    Mail {
-        /// Send mail by this server (25 is the port without one); or none.
-        #[arg(long, group = "what", value_name = "HOST[:PORT]|none")]
-        relay: Option<String>,
-        /// The domain of the sender's address, which mail needs; or none.
-        #[arg(long, group = "what", value_name = "DOMAIN|none")]
-        sender_domain: Option<String>,
-        /// What stands before the @ of the sender's address; or none: the name of the array.
-        #[arg(long, group = "what", value_name = "NAME|none")]
-        sender: Option<String>,
-        /// How the connection is encrypted; or none, and no password is sent.
-        #[arg(long, group = "what", value_name = "starttls|tls|none")]
-        #[arg(value_parser = ["starttls", "tls", "none"])]
-        encryption: Option<String>,
-        /// The user of the array at the server; or none.
-        #[arg(long, group = "what", value_name = "USER|none")]
-        user: Option<String>,
-        /// The file with its password; `-` reads the standard input. It has to be given again with
-        /// another server or user.
-        #[arg(long, group = "what", value_name = "FILE")]
-        password_file: Option<PathBuf>,
-        /// What stands before each subject; or none.
-        #[arg(long, group = "what", value_name = "TEXT|none")]
-        subject_prefix: Option<String>,
-        /// What stands before each text; or none.
-        #[arg(long, group = "what", value_name = "TEXT|none")]
-        body_prefix: Option<String>,
-    },
+    Mail(MailArgs),
     /// Say who gets mail about alerts.
     #[command(subcommand)]
     Watcher(WatcherVerb),
@@ -113,36 +85,72 @@ pub enum SyslogVerb {
 #[derive(Debug, Subcommand)]
 pub enum SnmpVerb {
     /// Tell an SNMP manager, too: by version 2c with a community, or by version 3 with a user.
-    #[command(group = ArgGroup::new("who").required(true).args(["community_file", "user"]))]
-    Add {
-        /// 1 to 63 of A-Z a-z 0-9 - _.
-        name: String,
-        /// HOST or HOST:PORT; 162 is the port without one.
-        host: String,
-        /// The file with the community; `-` reads the standard input.
-        #[arg(long, value_name = "FILE")]
-        community_file: Option<PathBuf>,
-        /// The user of version 3.
-        #[arg(long, value_name = "USER")]
-        user: Option<String>,
-        /// How messages are authenticated.
-        #[arg(long, value_name = "SHA|MD5", value_parser = ["SHA", "MD5"], default_value = "SHA")]
-        auth: String,
-        /// The file with the passphrase of that, 8 to 63 characters; without one they are not.
-        #[arg(long, value_name = "FILE", requires = "user")]
-        auth_passphrase_file: Option<PathBuf>,
-        /// The file with the passphrase by which messages are encrypted (AES); without one they are
-        /// not.
-        #[arg(long, value_name = "FILE", requires = "auth_passphrase_file")]
-        privacy_passphrase_file: Option<PathBuf>,
-        /// Have the manager confirm what it gets.
-        #[arg(long)]
-        inform: bool,
-    },
+    Add(SnmpManagerArgs),
     /// Tell these no more.
     Remove {
         /// The managers' names.
         #[arg(required = true)]
         name: Vec<String>,
     },
+}
+
+/// `notify mail`: what is changed of the server that mail is sent by.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(true))]
+pub struct MailArgs {
+    /// Send mail by this server (25 is the port without one); or none.
+    #[arg(long, group = "what", value_name = "HOST[:PORT]|none")]
+    pub relay: Option<String>,
+    /// The domain of the sender's address, which mail needs; or none.
+    #[arg(long, group = "what", value_name = "DOMAIN|none")]
+    pub sender_domain: Option<String>,
+    /// What stands before the @ of the sender's address; or none: the name of the array.
+    #[arg(long, group = "what", value_name = "NAME|none")]
+    pub sender: Option<String>,
+    /// How the connection is encrypted; or none, and no password is sent.
+    #[arg(long, group = "what", value_name = "starttls|tls|none")]
+    #[arg(value_parser = ["starttls", "tls", "none"])]
+    pub encryption: Option<String>,
+    /// The user of the array at the server; or none.
+    #[arg(long, group = "what", value_name = "USER|none")]
+    pub user: Option<String>,
+    /// The file with its password; `-` reads the standard input. It has to be given again with
+    /// another server or user.
+    #[arg(long, group = "what", value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// What stands before each subject; or none.
+    #[arg(long, group = "what", value_name = "TEXT|none")]
+    pub subject_prefix: Option<String>,
+    /// What stands before each text; or none.
+    #[arg(long, group = "what", value_name = "TEXT|none")]
+    pub body_prefix: Option<String>,
+}
+
+/// `notify snmp add`: a new SNMP manager.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("who").required(true).args(["community_file", "user"]))]
+pub struct SnmpManagerArgs {
+    /// 1 to 63 of A-Z a-z 0-9 - _.
+    pub name: String,
+    /// HOST or HOST:PORT; 162 is the port without one.
+    pub host: String,
+    /// The file with the community; `-` reads the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub community_file: Option<PathBuf>,
+    /// The user of version 3.
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// How messages are authenticated.
+    #[arg(long, value_name = "SHA|MD5", value_parser = ["SHA", "MD5"], default_value = "SHA")]
+    pub auth: String,
+    /// The file with the passphrase of that, 8 to 63 characters; without one they are not.
+    #[arg(long, value_name = "FILE", requires = "user")]
+    pub auth_passphrase_file: Option<PathBuf>,
+    /// The file with the passphrase by which messages are encrypted (AES); without one they are
+    /// not.
+    #[arg(long, value_name = "FILE", requires = "auth_passphrase_file")]
+    pub privacy_passphrase_file: Option<PathBuf>,
+    /// Have the manager confirm what it gets.
+    #[arg(long)]
+    pub inform: bool,
 }
