@@ -11,7 +11,6 @@ use super::nets::moving;
 use super::site::Site;
 use super::{at, connect, stays};
 use crate::Arguments;
-use crate::pair::READY;
 use crate::report::Report;
 use crate::restarts::{Host, go_on};
 use crate::target::Target;
@@ -163,9 +162,6 @@ fn keep(site: &Site, hosts: &[Host]) -> Result<String> {
     let moved: usize = moved.sum();
     // Two of each: of the machine that was alone, and of the one that died.
     ensure!(moved == 4, "addresses of the other one have come {moved} times");
-    let begin = Instant::now();
-    while site.both().is_err() {
-        ensure!(begin.elapsed() < READY, "the controllers are not ready");
-    }
+    site.both()?;
     Ok(switched)
 }

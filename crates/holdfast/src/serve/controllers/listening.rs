@@ -20,12 +20,10 @@ use super::super::stream::Stream;
 use super::link::{Link, Other, control};
 use super::tunnel::{Doors, Tunnel};
 use super::wire::{Purpose, read_line};
-use super::{Meeting, Place};
+use super::{BACKLOG, Meeting, Place};
 
 /// The other end says what a connection is for as soon as it has made it.
 const LINE_WITHIN: Duration = Duration::from_secs(1);
-/// Connections that wait to be accepted: one for each session of hosts, which all come at once.
-const BACKLOG: i32 = 1024;
 /// How often the threads of the link look whether it has ended.
 const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 

@@ -95,6 +95,8 @@ pub(super) fn hand_over(shared: &Shared) {
 
 /// How long the other end of the link may say nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// Connections that wait to be accepted: one for each session of hosts, which all come at once.
+const BACKLOG: i32 = 1024;
 /// How often each end says something.
 const BEAT: Duration = Duration::from_millis(250);
 

@@ -36,6 +36,7 @@ use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use sys::Clock;
 
+use super::BACKLOG;
 use super::fence::{Lease, now_ms};
 use super::link::Generation;
 use keeper::{Keeper, Moved};
@@ -44,8 +45,6 @@ use plan::{Plan, Whose};
 
 /// How often it is looked what is to be done.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 1024;
 /// A beat of the other controller is a number below this, in turn.
 const BEATS: u8 = 0x80;
 /// What the owner says where it grants nothing.
@@ -99,7 +98,8 @@ impl Addresses {
             other: Mutex::default(),
             guests: Mutex::default(),
             when_moved: Mutex::default(),
-            has_none: AtomicBool::new(true),
+            // A process before may have left some.
+            has_none: AtomicBool::new(false),
             clock: Clock::start(),
             has_ended: AtomicBool::new(false),
         });
