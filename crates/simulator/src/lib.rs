@@ -39,3 +39,16 @@ pub mod synthetic;
 
 pub use history::run;
 pub use plan::{Failure, Plan, Summary};
+
+/// The seeds of `seeds.txt` of worlds of this kind (`array`, `devices`), which failed once.
+///
+/// # Panics
+/// If a line of it names no seed.
+pub fn seeds_that_failed_once(kind: &str) -> Vec<u64> {
+    let of_kind = include_str!("../seeds.txt").lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(kind))
+            .then(|| (line, words.next().and_then(|word| word.parse().ok())))
+    });
+    of_kind.map(|(line, seed)| seed.unwrap_or_else(|| panic!("{line:?} names no seed"))).collect()
+}

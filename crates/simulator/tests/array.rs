@@ -2,6 +2,7 @@
 
 use simulator::array::summary::Summary;
 use simulator::array::{STEPS, run};
+use simulator::seeds_that_failed_once;
 
 /// Runs the worlds of some seeds.
 fn all(seeds: std::ops::Range<u64>) -> Summary {
@@ -37,10 +38,7 @@ fn a_seed_gives_the_same_world() {
 /// Those that have found something.
 #[test]
 fn what_has_failed_once_passes() {
-    for line in include_str!("../seeds.txt").lines() {
-        let Some(seed) = line.strip_prefix("array ") else { continue };
-        let seed = seed.split_whitespace().next().and_then(|word| word.parse().ok());
-        let seed = seed.unwrap_or_else(|| panic!("{line:?} names no seed"));
+    for seed in seeds_that_failed_once("array") {
         if let Err((step, reason)) = run(seed, STEPS) {
             panic!("seed {seed}, step {step}: {reason}");
         }

@@ -1,0 +1,13 @@
+//! Pools on several devices, from seeds that have found something. More are run by the program.
+
+use simulator::devices::{STEPS, With, run};
+use simulator::seeds_that_failed_once;
+
+#[test]
+fn what_has_failed_once_passes() {
+    for seed in seeds_that_failed_once("devices") {
+        if let Err((step, reason, _)) = run(seed, STEPS, With { follows: false, log: false }) {
+            panic!("seed {seed}, step {step}: {reason}");
+        }
+    }
+}
