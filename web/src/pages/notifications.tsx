@@ -1,9 +1,9 @@
-/** Who is told of alerts, as the pool keeps it. */
+/** The recipients of alerts that the pool keeps. */
 import { useAll } from "../lib/query";
 import { useSelection } from "../lib/selection";
 import { mayAdminister, useSession } from "../lib/session";
-import type { RestRelay, RestSyslogServer, RestWatcher } from "../lib/types";
-import { Actions } from "../parts/actions";
+import type { Named, RestRelay, RestSyslogServer, RestWatcher } from "../lib/types";
+import { type Action, Actions } from "../parts/actions";
 import { Loaded } from "../parts/notice";
 import { Card, Facts } from "../parts/page";
 import { type Column, Table } from "../parts/table";
@@ -77,52 +77,28 @@ const WATCHERS: Column<RestWatcher>[] = [
 ];
 
 function Watchers({ watchers }: { watchers: RestWatcher[] }) {
-  const { role } = useSession();
-  const may = mayAdminister(role);
-  const selection = useSelection(watchers.map((one) => one.name));
-  const chosen = watchers.filter((one) => selection.isChosen(one.name));
-  const names = chosen.map((one) => one.name);
-  const on = chosen.length > 0;
-  const enabled = chosen.every((one) => one.enabled);
   return (
-    <>
-      {may && (
-        <Actions
-          label="Who gets mail"
-          actions={[
-            { label: "New address", primary: true, task: (close) => <AddWatcher close={close} /> },
-            {
-              label: on && enabled ? "Switch off" : "Switch on",
-              on,
-              task: (close) => <EnableWatchers names={names} enabled={!enabled} close={close} />,
-            },
-            {
-              label: "Test mail",
-              on,
-              task: (close) => (
-                <TestReceivers resource="alert-watchers" names={names} close={close} />
-              ),
-            },
-            {
-              label: "Remove addresses",
-              on,
-              task: (close) => (
-                <RemoveReceivers resource="alert-watchers" names={names} close={close} />
-              ),
-            },
-          ]}
-        />
-      )}
-      <Table
-        caption="Who gets mail"
-        areAll
-        rows={watchers}
-        columns={WATCHERS}
-        name={(row) => row.name}
-        empty="Nobody gets mail."
-        {...(may ? { selection } : {})}
-      />
-    </>
+    <Receivers
+      resource="alert-watchers"
+      caption="Who gets mail"
+      rows={watchers}
+      columns={WATCHERS}
+      empty="Nobody gets mail."
+      test="Test mail"
+      remove="Remove addresses"
+      actions={(chosen, names) => {
+        const enabled = chosen.every((one) => one.enabled);
+        const on = chosen.length > 0;
+        return [
+          { label: "New address", primary: true, task: (close) => <AddWatcher close={close} /> },
+          {
+            label: on && enabled ? "Switch off" : "Switch on",
+            on,
+            task: (close) => <EnableWatchers names={names} enabled={!enabled} close={close} />,
+          },
+        ];
+      }}
+    />
   );
 }
 
@@ -132,53 +108,83 @@ const SERVERS: Column<RestSyslogServer>[] = [
 ];
 
 function Servers({ servers }: { servers: RestSyslogServer[] }) {
+  return (
+    <Receivers
+      resource="syslog-servers"
+      caption="Syslog servers"
+      rows={servers}
+      columns={SERVERS}
+      empty="No syslog server is told."
+      test="Test syslog"
+      remove="Remove servers"
+      actions={(chosen) => {
+        const [server] = chosen.length === 1 ? chosen : [];
+        return [
+          {
+            label: "New server",
+            primary: true,
+            task: (close) => <AddSyslogServer close={close} />,
+          },
+          {
+            label: "Place",
+            on: server !== undefined,
+            task: (close) => server && <MoveSyslogServer server={server} close={close} />,
+          },
+        ];
+      }}
+    />
+  );
+}
+
+interface ReceiversProps<T extends Named> {
+  resource: "alert-watchers" | "syslog-servers";
+  caption: string;
+  rows: T[];
+  columns: Column<T>[];
+  empty: string;
+  /** The labels of what can be done with any of them. */
+  test: string;
+  remove: string;
+  /** What else can be done with those that are chosen. */
+  actions: (chosen: T[], names: string[]) => Action[];
+}
+
+/** A list of those that the array notifies, with what can be done with them. */
+function Receivers<T extends Named>(props: ReceiversProps<T>) {
+  const { resource, caption, rows, columns, empty, test, remove, actions } = props;
   const { role } = useSession();
   const may = mayAdminister(role);
-  const selection = useSelection(servers.map((one) => one.name));
-  const chosen = servers.filter((one) => selection.isChosen(one.name));
+  const selection = useSelection(rows.map((one) => one.name));
+  const chosen = rows.filter((one) => selection.isChosen(one.name));
   const names = chosen.map((one) => one.name);
   const on = chosen.length > 0;
-  const [server] = chosen.length === 1 ? chosen : [];
   return (
     <>
       {may && (
         <Actions
-          label="Syslog servers"
+          label={caption}
           actions={[
+            ...actions(chosen, names),
             {
-              label: "New server",
-              primary: true,
-              task: (close) => <AddSyslogServer close={close} />,
-            },
-            {
-              label: "Place",
-              on: server !== undefined,
-              task: (close) => server && <MoveSyslogServer server={server} close={close} />,
-            },
-            {
-              label: "Test syslog",
+              label: test,
               on,
-              task: (close) => (
-                <TestReceivers resource="syslog-servers" names={names} close={close} />
-              ),
+              task: (close) => <TestReceivers resource={resource} names={names} close={close} />,
             },
             {
-              label: "Remove servers",
+              label: remove,
               on,
-              task: (close) => (
-                <RemoveReceivers resource="syslog-servers" names={names} close={close} />
-              ),
+              task: (close) => <RemoveReceivers resource={resource} names={names} close={close} />,
             },
           ]}
         />
       )}
       <Table
-        caption="Syslog servers"
+        caption={caption}
         areAll
-        rows={servers}
-        columns={SERVERS}
+        rows={rows}
+        columns={columns}
         name={(row) => row.name}
-        empty="No syslog server is told."
+        empty={empty}
         {...(may ? { selection } : {})}
       />
     </>

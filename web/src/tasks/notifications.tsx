@@ -1,4 +1,4 @@
-/** Setting who is told of alerts. */
+/** Configuring the recipients of alerts. */
 import { useState } from "react";
 
 import { request, rest } from "../lib/api";
