@@ -213,8 +213,8 @@ pub trait Watch: Send + Sync {
         Vec::new()
     }
 
-    /// Asks the directory service whether somebody with this password may log in, and tells what it
-    /// says from another thread. Does not wait.
+    /// Begins a login at the directory service. Does not wait: `tell` gets the outcome, on another
+    /// thread.
     fn log_in_by_directory(&self, _user: String, _password: String, tell: TellLogin) {
         tell(DirectoryLogin::Refused);
     }

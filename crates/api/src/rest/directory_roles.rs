@@ -83,7 +83,7 @@ pub struct DirectoryRolePatch {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryRoleName {
-    /// Its name.
+    /// The name of the role.
     pub name: String,
 }
 

@@ -1,6 +1,6 @@
-//! `snmp-managers`: who is told of alerts by SNMP, and `snmp-agents`: who the array is for them.
-//! They are kept in the pool, and secrets are never shown. The array sends; it answers no questions
-//! of SNMP.
+//! `snmp-managers`: the recipients of alerts by SNMP, and `snmp-agents`: the engine id of the
+//! array. They are kept in the pool, and secrets are never shown. The array sends; it answers no
+//! questions of SNMP.
 
 use std::sync::Arc;
 
@@ -266,7 +266,7 @@ pub(super) async fn try_out(State(interface): Shared, query: Query) -> Answer {
 pub struct RestSnmpAgent {
     /// `localhost`.
     pub name: String,
-    /// By what version 3 tells it from others, in hexadecimal digits.
+    /// The engine id (`SnmpEngineID`, RFC 3411), in hexadecimal digits.
     pub engine_id: String,
     /// `v2c`, which nobody is let in by.
     pub version: String,

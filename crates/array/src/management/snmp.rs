@@ -1,4 +1,4 @@
-//! Setting which SNMP managers are told of alerts.
+//! Configuring the SNMP managers that receive alerts.
 
 use std::sync::Arc;
 

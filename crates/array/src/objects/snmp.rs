@@ -1,4 +1,4 @@
-//! SNMP managers, which are told of alerts by traps or informs.
+//! SNMP managers, which receive alerts as traps or informs.
 
 use crate::error::Error;
 use crate::values::name::SnmpManagerName;

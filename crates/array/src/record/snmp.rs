@@ -1,4 +1,4 @@
-//! SNMP managers in the record of who is told of alerts.
+//! SNMP managers in the record of the recipients of alerts.
 
 use serde::{Deserialize, Serialize};
 

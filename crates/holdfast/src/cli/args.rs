@@ -101,7 +101,7 @@ pub enum Verb {
     /// Show what is wrong, and what to do about it.
     #[command(subcommand, after_help = EXIT_CODES)]
     Alert(AlertVerb),
-    /// Say who is told of alerts, by mail, syslog and SNMP.
+    /// Configure the recipients of alerts by mail, syslog and SNMP.
     #[command(subcommand, after_help = EXIT_CODES)]
     Notify(NotifyVerb),
     /// Show who may reach what.

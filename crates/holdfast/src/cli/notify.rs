@@ -1,4 +1,4 @@
-//! `notify …`: who is told of alerts, as the pool keeps it.
+//! `notify …`: the recipients of alerts that the pool keeps.
 
 use hyper::Method;
 use management::private::read_secret;
@@ -31,7 +31,7 @@ struct Relay {
     body_prefix: String,
 }
 
-/// Somebody who gets mail.
+/// A recipient of mail.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Watcher {
     name: String,

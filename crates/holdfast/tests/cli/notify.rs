@@ -1,4 +1,4 @@
-//! Who is told of alerts: what verbs set is kept, sent to, and removed.
+//! Recipients of alerts: what verbs set is kept, sent to, and removed.
 
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;

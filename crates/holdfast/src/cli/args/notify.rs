@@ -1,4 +1,4 @@
-//! The verbs of who is told of alerts, as the pool keeps it.
+//! The verbs for the recipients of alerts that the pool keeps.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,17 @@ use clap::{ArgGroup, Args, Subcommand};
 /// `notify …`.
 #[derive(Debug, Subcommand)]
 pub enum NotifyVerb {
-    /// Show the relay of mail, who gets mail, the syslog servers and the SNMP managers.
+    /// Show the mail relay, the recipients of mail, the syslog servers and the SNMP managers.
     Show,
     /// Set the server that mail is sent by. It is in force at once.
     Mail(MailArgs),
-    /// Say who gets mail about alerts.
+    /// Configure the recipients of mail about alerts.
     #[command(subcommand)]
     Watcher(WatcherVerb),
-    /// Say which syslog servers are told of alerts and changes.
+    /// Configure the syslog servers that receive alerts and changes.
     #[command(subcommand)]
     Syslog(SyslogVerb),
-    /// Say which SNMP managers are told of alerts.
+    /// Configure the SNMP managers that receive alerts.
     #[command(subcommand)]
     Snmp(SnmpVerb),
     /// Send a test to all of them, or to those that are named, and say what came of it.
@@ -59,7 +59,7 @@ pub enum WatcherVerb {
 /// `notify syslog …`.
 #[derive(Debug, Subcommand)]
 pub enum SyslogVerb {
-    /// Tell a syslog server, too.
+    /// Add a syslog server.
     Add {
         /// 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
@@ -73,7 +73,7 @@ pub enum SyslogVerb {
         /// As in `add`.
         uri: String,
     },
-    /// Tell these no more.
+    /// Remove these.
     Remove {
         /// The servers' names.
         #[arg(required = true)]
@@ -84,9 +84,9 @@ pub enum SyslogVerb {
 /// `notify snmp …`.
 #[derive(Debug, Subcommand)]
 pub enum SnmpVerb {
-    /// Tell an SNMP manager, too: by version 2c with a community, or by version 3 with a user.
+    /// Add an SNMP manager: of version 2c with a community, or of version 3 with a user.
     Add(SnmpManagerArgs),
-    /// Tell these no more.
+    /// Remove these.
     Remove {
         /// The managers' names.
         #[arg(required = true)]
