@@ -20,11 +20,11 @@ impl LogReader<'_> {
         at: &LogPosition,
         names_next: bool,
     ) -> Result<Option<ReadRecord>, StoreError> {
-        let mut best = self.record_by_next(at, names_next)?;
         let copies = self.medium.disk.copies();
         if copies <= 1 || self.medium.geometry().has_stripes() {
-            return Ok(best);
+            return self.record_by_next(at, names_next);
         }
+        let mut best = None;
         for copy in 0..copies {
             let mut reader = LogReader::new(self.medium);
             reader.copy = Some(copy);
