@@ -31,7 +31,7 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     for brought in record.entries.iter().flat_map(Entry::brought) {
         mend_copies(medium, &Wanted::of_brought(record.places, &brought));
     }
-    mend_header_as(medium, record, before);
+    mend_header_as(medium, record, Some(before));
 }
 
 /// Writes a record once more, with its parity: what was on its way in a crash may have reached some
@@ -116,18 +116,21 @@ fn are_alike(medium: &Medium, record: &Found) -> bool {
 
 /// As [`mend_record`], of its header and its entries: their blocks are of no other record.
 pub(crate) fn mend_header(medium: &Medium, record: &Found) -> u64 {
-    mend_header_as(medium, record, &[])
+    mend_header_as(medium, record, None)
 }
 
-/// The same of one that may be known by its successor only, which not every device has.
-fn mend_header_as(medium: &Medium, record: &Found, before: &[u8]) -> u64 {
+/// The same of one that may be known by its successor only, which not every device has. `before` is
+/// what the record has a copy of, if the header may be put together from that.
+fn mend_header_as(medium: &Medium, record: &Found, before: Option<&[u8]>) -> u64 {
     let copies = medium.disk.copies();
     if copies <= 1 {
         return 0;
     }
     let held: Vec<Option<Vec<u8>>> =
         (0..copies).map(|copy| held_header(medium, record, copy)).collect();
-    let Some(right) = right_header(medium, record, before) else { return 0 };
+    let first = held.iter().flatten().next().cloned();
+    let right = first.or_else(|| right_header(medium, record, before?));
+    let Some(right) = right else { return 0 };
     if !medium.mends.are_allowed() {
         return 0;
     }
