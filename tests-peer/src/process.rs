@@ -61,6 +61,11 @@ mod tests {
     fn a_child_is_found_until_it_ends() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(children(std::process::id()).contains(&child.id()));
+        // The kernel lets the parent go on before the new program has its arguments.
+        while words(child.id()).len() < 2 {
+            assert!(!has_ended(child.id()));
+            std::thread::yield_now();
+        }
         assert_eq!(words(child.id())[..2], ["sleep", "60"]);
         assert!(!has_ended(child.id()));
         child.kill().unwrap();
