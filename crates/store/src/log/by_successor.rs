@@ -1,5 +1,7 @@
 //! A record whose header is bad, by what the next one has a copy of.
 
+use std::ops::Range;
+
 use format::RecordHeader;
 use format::log::LogPosition;
 
@@ -11,8 +13,9 @@ impl LogReader<'_> {
     /// the next one has a copy of. That follows it, or begins the next segment. Where there are
     /// several, the one of the latest epoch.
     ///
-    /// The next one may be at some devices only: of mirrors each is looked at, so that the log has
-    /// one end, whichever of them are there.
+    /// The next one may be at some devices only: of mirrors each is looked at, and of rows in
+    /// stripes all that can be made of them, so that the log has one end, whichever of them are
+    /// there.
     ///
     /// Not found is the only record of a segment that had to be left for a bad place.
     pub(crate) fn record_by_copy(
@@ -21,7 +24,7 @@ impl LogReader<'_> {
         names_next: bool,
     ) -> Result<Option<ReadRecord>, StoreError> {
         let copies = self.medium.disk.copies();
-        if copies <= 1 || self.medium.geometry().has_stripes() {
+        if copies <= 1 || self.is_one_in_all_ways(at, names_next) {
             return self.record_by_next(at, names_next);
         }
         let mut best = None;
@@ -35,6 +38,23 @@ impl LogReader<'_> {
             }
         }
         Ok(best)
+    }
+
+    /// Whether rows in which the next record can begin are stripes of one time: then all that can
+    /// be made of them says the same.
+    fn is_one_in_all_ways(&self, at: &LogPosition, names_next: bool) -> bool {
+        let medium = self.medium;
+        let are_one = |segment, rows: Range<u32>| {
+            rows.is_empty() || matches!(medium.disk.verify_rows(segment, rows), Ok(true))
+        };
+        let rows = medium.geometry().rows();
+        let header_rows = medium.tuning.header_blocks_max();
+        let header_at = |block: u32| block..rows.min(block.saturating_add(header_rows));
+        medium.geometry().has_stripes()
+            && are_one(at.segment, self.blocks_behind(at.segment, at.block))
+            && entry_blocks(rows)
+                .filter(|_| names_next)
+                .all(|block| are_one(at.next_segment, header_at(block)))
     }
 
     /// The same, as the device has it that is read.

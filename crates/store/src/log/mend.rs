@@ -1,10 +1,13 @@
 //! Records that one device has and another lacks: they were on their way in a crash, or a device
 //! has lost them since.
 
-use block::{BLOCK_BYTES, FRAME_BYTES, Frame, FrameMut};
-use format::{Brought, Entry, PLACE_UNIT_BYTES, Place};
+use std::sync::Arc;
+
+use block::{FRAME_BYTES, Frame, FrameMut};
+use format::{Brought, Entry, PLACE_UNIT_BYTES, Place, RecordHeader, Seal};
 use sys::Persist;
 
+use crate::StoreError;
 use crate::chunks::copies::{Wanted, mend_copies};
 use crate::chunks::medium::Medium;
 use crate::log::copied_header::header_in_copy;
@@ -22,7 +25,9 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     if medium.geometry().has_stripes() {
         // All at once: rows on their way have pieces of two times, and one piece that is right now
         // may be what another can no longer be computed with.
-        encode_anew(medium, record, before);
+        // A header that nobody has is in the next record.
+        let header = right_header(medium, record, before);
+        write_anew(medium, record, header.as_deref());
         return;
     }
     if are_alike(medium, record) {
@@ -41,14 +46,54 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
 /// What is written is looked at before: parity of what a device has said for once would make that
 /// the content.
 pub(crate) fn encode_anew(medium: &Medium, record: &Found, before: &[u8]) -> bool {
-    let Some(bytes) = right_bytes(medium, record, before) else { return false };
-    let blocks = bytes.chunks_exact(FRAME_BYTES);
-    let frames: Vec<Frame> = blocks.map(|block| FrameMut::from_bytes(block).freeze()).collect();
-    medium.disk.append_as(place_of(record), &frames, Persist::Itself).is_ok()
+    let header = right_header(medium, record, before);
+    header.is_some_and(|header| write_anew(medium, record, Some(&header)))
 }
 
-/// All rows of a record, with header and brought blocks from copies that are right.
-fn right_bytes(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>> {
+/// The same, with these blocks of its header, or with what stands there.
+fn write_anew(medium: &Medium, record: &Found, header: Option<&[u8]>) -> bool {
+    right_bytes(medium, record, header).is_some_and(|bytes| {
+        let frames = frames_of(&bytes);
+        medium.disk.append_as(place_of(record), &frames, Persist::Itself).is_ok()
+    })
+}
+
+fn frames_of(bytes: &[u8]) -> Vec<Frame> {
+    bytes.chunks_exact(FRAME_BYTES).map(|block| FrameMut::from_bytes(block).freeze()).collect()
+}
+
+/// Gives the last record of the log a header of its own, if only the next one has what stood there:
+/// that one was on its way in the crash, is none of the log, and goes. What the record had of the
+/// one before it is left out, so that it has another seal: that, and what the next record has a
+/// copy of. Nothing was written behind it yet.
+///
+/// # Errors
+/// If it can't be written: what stands there is not known then.
+pub(crate) fn seal_again(
+    medium: &Medium,
+    record: &Found,
+) -> Result<Option<(Seal, Arc<[u8]>)>, StoreError> {
+    let mut held = (0..medium.disk.copies()).map(|copy| held_header(medium, record, copy));
+    if medium.disk.copies() <= 1 || held.any(|header| header.is_some()) {
+        return Ok(None);
+    }
+    let mut bytes = record.own.to_vec();
+    bytes.resize(usize::from(record.header.header_blocks) * FRAME_BYTES, 0);
+    let seal = RecordHeader { copied_bytes: 0, ..record.header }.seal(&mut bytes, &medium.keys);
+    let own: Arc<[u8]> = bytes[..record.own.len()].into();
+    let all = match medium.geometry().has_stripes() {
+        true => right_bytes(medium, record, Some(&bytes)),
+        false => Some(bytes),
+    };
+    // It was intact when it was applied.
+    let all = all.ok_or_else(|| StoreError::Damaged("the last record is gone".into()))?;
+    medium.disk.append_as(place_of(record), &frames_of(&all), Persist::Itself)?;
+    Ok(Some((seal, own)))
+}
+
+/// All rows of a record, with brought blocks from copies that are right, and these blocks of its
+/// header.
+fn right_bytes(medium: &Medium, record: &Found, header: Option<&[u8]>) -> Option<Vec<u8>> {
     let blocks = record.places.rows() * u32::from(medium.geometry_of(record.at.segment).columns);
     let mut bytes = Vec::with_capacity(blocks as usize * FRAME_BYTES);
     for number in 0..blocks {
@@ -57,8 +102,8 @@ fn right_bytes(medium: &Medium, record: &Found, before: &[u8]) -> Option<Vec<u8>
         // It may be had in another way, and if not, nobody needs it.
         bytes.extend_from_slice(if read.is_ok() { &frame[0][..] } else { &[0; FRAME_BYTES] });
     }
-    let header = right_header(medium, record, before)?;
-    bytes[..header.len()].copy_from_slice(&header);
+    let header = header.unwrap_or_default();
+    bytes[..header.len()].copy_from_slice(header);
     let payload_at = usize::from(record.header.header_blocks) * FRAME_BYTES;
     let range = |brought: &Brought| {
         let start = payload_at + units_bytes(brought.payload_units);
@@ -134,8 +179,7 @@ fn mend_header_as(medium: &Medium, record: &Found, before: Option<&[u8]>) -> u64
     if !medium.mends.are_allowed() {
         return 0;
     }
-    let blocks = right.chunks_exact(BLOCK_BYTES as usize);
-    let frames: Vec<Frame> = blocks.map(|block| FrameMut::from_bytes(block).freeze()).collect();
+    let frames = frames_of(&right);
     let wrong = (0..).zip(&held).filter(|(_, held)| held.as_ref() != Some(&right));
     let mend = |copy| medium.disk.mend(place_of(record), copy, &frames).is_ok();
     let mended = wrong.filter(|(copy, _)| mend(*copy)).count();

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use block::BLOCK_BYTES;
-use format::{Geometry, LogPosition, record_places};
+use format::{Geometry, LogPosition, Seal, record_places};
 
 use segments::Shared;
 
@@ -106,6 +106,13 @@ impl Tail {
         self.ends_with_entries = true;
         self.flushed_lsn = position.lsn - 1;
         self.since_checkpoint.bytes += self.bytes_of(position.segment, rows);
+    }
+
+    /// The last record that recovery has applied has another seal, and the next one another copy.
+    pub(crate) fn sealed_again(&mut self, seal: Seal, own: Arc<[u8]>) {
+        assert_eq!(self.position, self.end, "nothing was written yet");
+        (self.position.previous, self.end.previous) = (seal, seal);
+        (self.position_own, self.end_own) = (own.clone(), own);
     }
 
     /// What a record is stamped with: the epoch, and the last record that is durable.

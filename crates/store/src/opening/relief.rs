@@ -69,6 +69,12 @@ impl<'a> Relief<'a> {
         self.checkpointer.is_some()
     }
 
+    /// Whether something may be written, and the newest checkpoint is of before this record.
+    pub(crate) fn needs(&self, lsn: u64) -> bool {
+        let checkpointer = self.checkpointer.as_ref();
+        checkpointer.is_some_and(|it| it.superblock().log.lsn <= lsn)
+    }
+
     /// A record was applied: writes a checkpoint if what has changed takes much of what is free.
     /// Where it does not fit, recovery goes on without.
     pub(crate) fn relieve(&mut self, world: &World, writer: &mut Writer) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::apply::apply_all;
 use crate::apply::bring::Payload;
 use crate::log::log_reader::LogReader;
-use crate::log::mend::mend_record;
+use crate::log::mend::{mend_record, seal_again};
 use crate::log::plausible::{check_log_segments, payload_is_intact};
 use crate::log::replay::{Found, next_record, next_record_in_use, no_record_is_lost};
 use crate::opening::fetching::Fetching;
@@ -36,6 +36,7 @@ pub(super) fn replay(
     let mut reader = LogReader::reading_ahead(&world.medium);
     let mut fetching = Fetching::new(world);
     let mut position = writer.log.position();
+    let mut applied = None;
     open_segments(writer, &position, epoch)?;
     loop {
         // Records whose payload may be torn: they wait until a later one says that it was flushed.
@@ -51,19 +52,36 @@ pub(super) fn replay(
             fetching.go_on(world);
             if unsure.len() >= RECORDS_TOGETHER {
                 let sure = take_sure(&mut unsure, flushed);
-                apply_before(world, writer, sure, (&mut fetching, relief))?;
+                let before = apply_before(world, writer, sure, (&mut fetching, relief))?;
+                applied = before.or(applied);
             }
         }
-        let sure = take_sure(&mut unsure, flushed);
-        apply_before(world, writer, sure, (&mut fetching, relief))?;
-        apply_before(world, writer, unsure, (&mut fetching, relief))?;
+        for records in [take_sure(&mut unsure, flushed), unsure] {
+            applied = apply_before(world, writer, records, (&mut fetching, relief))?.or(applied);
+        }
         let unsure = fetching.take(world);
-        let Some(torn_epoch) = apply_intact(world, writer, unsure, relief)? else { break };
+        let (torn_epoch, intact) = apply_intact(world, writer, unsure, relief)?;
+        applied = intact.or(applied);
+        let Some(torn_epoch) = torn_epoch else { break };
         // An earlier recovery may have ended here, and the log gone on in the next segment where
         // its first record did not fit behind the last whole one: the torn one is there still.
         (position, epoch) = (writer.log.position(), torn_epoch + 1);
     }
-    no_record_is_lost(&mut reader, &writer.log.position())
+    no_record_is_lost(&mut reader, &writer.log.position())?;
+    // What a checkpoint is behind of is not needed any more.
+    match applied.filter(|record| relief.needs(record.header.lsn)) {
+        Some(record) => make_known(world, writer, &record),
+        None => Ok(()),
+    }
+}
+
+/// The last record has a header of its own from here on: what follows it is given up, and may have
+/// been all that told of it.
+fn make_known(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
+    if let Some((seal, own)) = seal_again(&world.medium, record)? {
+        writer.log.sealed_again(seal, own);
+    }
+    Ok(())
 }
 
 /// Follows the log of a pool that somebody else uses, as far as later records say that it is
@@ -122,30 +140,34 @@ fn take_sure(records: &mut Vec<Found>, flushed_lsn: u64) -> Vec<Found> {
     records.drain(..sure).collect()
 }
 
-/// Begins to read what `records` need, and applies those before them meanwhile.
+/// Begins to read what `records` need, and applies those before them meanwhile; the last of these.
 fn apply_before(
     world: &World,
     writer: &mut Writer,
     records: Vec<Found>,
     (fetching, relief): (&mut Fetching, &mut Relief<'_>),
-) -> Result<(), StoreError> {
+) -> Result<Option<Found>, StoreError> {
     let before = fetching.take(world);
     fetching.begin(world, records);
+    let mut last = None;
     for record in before {
         apply_record(world, writer, &record)?;
         relief.relieve(world, writer)?;
         fetching.go_on(world);
+        last = Some(record);
     }
-    Ok(())
+    Ok(last)
 }
 
-/// Applies records up to the first whose payload is torn; the epoch of that.
+/// Applies records up to the first whose payload is torn; the epoch of that, and the last that was
+/// applied.
 fn apply_intact(
     world: &World,
     writer: &mut Writer,
     records: Vec<Found>,
     relief: &mut Relief<'_>,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<(Option<u64>, Option<Found>), StoreError> {
+    let mut last = None;
     for record in records {
         let is_intact = payload_is_intact(&world.medium, record.places, &record.entries);
         if let Err(StoreError::Io(_)) = is_intact {
@@ -155,7 +177,7 @@ fn apply_intact(
             return Err(StoreError::Damaged(text));
         }
         if !is_intact? {
-            return Ok(Some(record.header.epoch));
+            return Ok((Some(record.header.epoch), last));
         }
         if relief.may_write() {
             // It was on its way in the crash, and some device may lack it. Before a checkpoint
@@ -164,8 +186,9 @@ fn apply_intact(
         }
         apply_record(world, writer, &record)?;
         relief.relieve(world, writer)?;
+        last = Some(record);
     }
-    Ok(None)
+    Ok((None, last))
 }
 
 /// An epoch is durable in a superblock before any record is of it. So a record of a later one tells

@@ -1,5 +1,6 @@
 //! Pools on four devices and more: columns of data, and two of parity.
 
+mod known_by_next;
 mod replayed;
 
 use block::FrameMut;

@@ -222,6 +222,45 @@ fn given_up_and_caught_up(durability: Durability) {
     }
 }
 
+/// A crash has torn the last record's header, and the payload of the next one, which tells of it.
+/// That is given up, so that nobody is given it.
+#[test]
+fn who_is_given_all_has_the_last_record_although_only_the_next_one_told_of_it() {
+    let flush = OpenOptions { durability: Durability::Flush, ..COLD };
+    let pool = make(2);
+    let id = volume(&pool.store, MIB);
+    pool.store.checkpoint().unwrap();
+    let disks = pool.crashed();
+    let pool = open_as(disks, flush.clone());
+    let data = distinct(8, 3);
+    write(&pool.store, id, 0, &data).unwrap();
+    write(&pool.store, id, 8, &distinct(8, 4)).unwrap();
+    let [last, next] = records(&pool.store)[..] else { panic!("two writes are two records") };
+    let disks = pool.crashed();
+    let header = pool.at(Place::of_block(last.segment, last.block)) / 4096;
+    let payload = pool.at(Place::of_block(next.segment, next.block + 1)) / 4096;
+    for torn in [header, payload] {
+        disks.iter().for_each(|disk| disk.overwrite(torn, Frame::zeros()));
+    }
+    let without = open_as(vec![disks[0].clone()], flush.clone());
+    assert!(read(&without.store, id, 0, 8) == data);
+    drop(without);
+    let pool = open_as(disks, flush.clone());
+    assert_eq!(pool.state(1), DeviceState::CatchingUp);
+    while pool.store.catch_up_turn() {}
+    assert_eq!(pool.state(1), DeviceState::In);
+    for disks in [pool.crashed(), vec![pool.disks[0].copy()], vec![pool.disks[1].copy()]] {
+        let pool = open_as(disks, flush.clone());
+        assert!(read(&pool.store, id, 0, 8) == data);
+        assert!(read(&pool.store, id, 8, 8) == vec![0; 4096], "it was read as zeros before");
+        // And the log goes on from there.
+        write(&pool.store, id, 16, &data).unwrap();
+        let pool = pool.reopened();
+        assert!(read(&pool.store, id, 16, 8) == data);
+        assert_sound(&pool.store);
+    }
+}
+
 /// What no device can read is lost, and keeps no other from being copied.
 #[test]
 fn a_bad_block_of_the_other_device_keeps_none_from_catching_up() {

@@ -39,7 +39,7 @@ pub(super) fn open(disks: Vec<Arc<MemoryDisk>>) -> Pool {
     open_as(disks, COLD)
 }
 
-fn open_as(disks: Vec<Arc<MemoryDisk>>, options: OpenOptions) -> Pool {
+pub(super) fn open_as(disks: Vec<Arc<MemoryDisk>>, options: OpenOptions) -> Pool {
     let mirrors = device_set(&disks);
     let store = Store::open(mirrors.clone(), options).unwrap();
     Pool { disks, mirrors, store }
