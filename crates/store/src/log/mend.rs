@@ -62,17 +62,23 @@ fn frames_of(bytes: &[u8]) -> Vec<Frame> {
     bytes.chunks_exact(FRAME_BYTES).map(|block| FrameMut::from_bytes(block).freeze()).collect()
 }
 
+/// What is new of a record that was sealed again.
+pub(crate) struct SealedAgain {
+    pub(crate) seal: Seal,
+    /// What the next record has a copy of.
+    pub(crate) own: Arc<[u8]>,
+}
+
 /// Gives the last record of the log a header of its own, if only the next one has what stood there:
 /// that one was on its way in the crash, is none of the log, and goes. What the record had of the
-/// one before it is left out, so that it has another seal: that, and what the next record has a
-/// copy of. Nothing was written behind it yet.
+/// one before it is left out, so that it has another seal. Nothing was written behind it yet.
 ///
 /// # Errors
 /// If it can't be written: what stands there is not known then.
 pub(crate) fn seal_again(
     medium: &Medium,
     record: &Found,
-) -> Result<Option<(Seal, Arc<[u8]>)>, StoreError> {
+) -> Result<Option<SealedAgain>, StoreError> {
     let mut held = (0..medium.disk.copies()).map(|copy| held_header(medium, record, copy));
     if medium.disk.copies() <= 1 || held.any(|header| header.is_some()) {
         return Ok(None);
@@ -88,7 +94,7 @@ pub(crate) fn seal_again(
     // It was intact when it was applied.
     let all = all.ok_or_else(|| StoreError::Damaged("the last record is gone".into()))?;
     medium.disk.append_as(place_of(record), &frames_of(&all), Persist::Itself)?;
-    Ok(Some((seal, own)))
+    Ok(Some(SealedAgain { seal, own }))
 }
 
 /// All rows of a record, with brought blocks from copies that are right, and these blocks of its

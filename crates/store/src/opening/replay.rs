@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::apply::apply_all;
 use crate::apply::bring::Payload;
 use crate::log::log_reader::LogReader;
-use crate::log::mend::{mend_record, seal_again};
+use crate::log::mend::{SealedAgain, mend_record, seal_again};
 use crate::log::plausible::{check_log_segments, payload_is_intact};
 use crate::log::replay::{Found, next_record, next_record_in_use, no_record_is_lost};
 use crate::opening::fetching::Fetching;
@@ -78,7 +78,7 @@ pub(super) fn replay(
 /// The last record has a header of its own from here on: what follows it is given up, and may have
 /// been all that told of it.
 fn make_known(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
-    if let Some((seal, own)) = seal_again(&world.medium, record)? {
+    if let Some(SealedAgain { seal, own }) = seal_again(&world.medium, record)? {
         writer.log.sealed_again(seal, own);
     }
     Ok(())
