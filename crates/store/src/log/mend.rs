@@ -24,8 +24,8 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
     }
     if medium.geometry().has_stripes() {
         // All at once: rows on their way have pieces of two times, and one piece that is right now
-        // may be what another can no longer be computed with.
-        // A header that nobody has is in the next record.
+        // may be what another can no longer be computed with. A header that nobody has is in the
+        // next record.
         let header = right_header(medium, record, before);
         write_anew(medium, record, header.as_deref());
         return;
@@ -91,8 +91,8 @@ pub(crate) fn seal_again(
         true => right_bytes(medium, record, Some(&bytes)),
         false => Some(bytes),
     };
-    // It was intact when it was applied.
-    let all = all.ok_or_else(|| StoreError::Damaged("the last record is gone".into()))?;
+    // Of one that was flushed something may be lost: what is left of it stays as it is.
+    let Some(all) = all else { return Ok(None) };
     medium.disk.append_as(place_of(record), &frames_of(&all), Persist::Itself)?;
     Ok(Some(SealedAgain { seal, own }))
 }
