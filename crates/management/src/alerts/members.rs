@@ -32,14 +32,9 @@ impl Known {
             if before == Some(&device.state) || (is_first && device.state == DeviceState::In) {
                 continue;
             }
-            let (name, why) = (name(device), device.why_out.as_deref().unwrap_or("no reason"));
-            match device.state {
-                DeviceState::In => tracing::info!("device {name} has all that it should have"),
-                DeviceState::CatchingUp => tracing::info!("device {name} is catching up"),
-                DeviceState::Out | DeviceState::Kept => {
-                    tracing::error!("device {name} is out of the pool: {why}");
-                }
-                DeviceState::Missing => tracing::error!("device {name} is missing"),
+            match said(before.copied(), device) {
+                Said::Well(text) => tracing::info!("{text}"),
+                Said::Wrong(text) => tracing::error!("{text}"),
             }
         }
         for number in
@@ -48,6 +43,30 @@ impl Known {
             tracing::info!("device {number} is not one of the pool's any more");
         }
         self.0 = members.iter().map(|(device, _)| (device.number, device.state)).collect();
+    }
+}
+
+/// A line for the log.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    Well(String),
+    Wrong(String),
+}
+
+/// That a device is in another state than it was. It may have gone out and come back meanwhile.
+fn said(before: Option<DeviceState>, device: &DeviceStatus) -> Said {
+    let (name, why) = (name(device), device.why_out.as_deref());
+    match (device.state, why) {
+        (DeviceState::In, _) => Said::Well(format!("device {name} has all that it should have")),
+        (DeviceState::CatchingUp, Some(why)) if before == Some(DeviceState::In) => {
+            Said::Wrong(format!("device {name} was out of the pool: {why}; it is catching up"))
+        }
+        (DeviceState::CatchingUp, _) => Said::Well(format!("device {name} is catching up")),
+        (DeviceState::Out | DeviceState::Kept, why) => {
+            let why = why.unwrap_or("no reason");
+            Said::Wrong(format!("device {name} is out of the pool: {why}"))
+        }
+        (DeviceState::Missing, _) => Said::Wrong(format!("device {name} is missing")),
     }
 }
 
@@ -122,6 +141,21 @@ mod tests {
             Seen::Unsure(..) => panic!("it is always known"),
         });
         told.collect()
+    }
+
+    /// It is looked at now and then only.
+    #[test]
+    fn the_log_tells_of_a_device_that_was_out_between_two_looks() {
+        use DeviceState::{CatchingUp, In, Out};
+        let (mut device, _) = device(0, CatchingUp);
+        device.why_out = Some("it has not answered".into());
+        let is = "device 0 (/srv/0/pool.data) is catching up";
+        let was = "device 0 (/srv/0/pool.data) was out of the pool: it has not answered; \
+                   it is catching up";
+        assert_eq!(said(Some(In), &device), Said::Wrong(was.into()));
+        assert_eq!(said(Some(Out), &device), Said::Well(is.into()));
+        device.state = In;
+        assert!(matches!(said(Some(CatchingUp), &device), Said::Well(_)));
     }
 
     #[test]
