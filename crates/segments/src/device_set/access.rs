@@ -315,7 +315,10 @@ impl Members {
         let slots = self.slots();
         let of = Rows { segment, first: rows.start };
         let needed = code.stripe().shards();
-        let others = self.stands(&slots, &table, of).collect();
+        let others: Vec<_> = self.stands(&slots, &table, of).collect();
+        if others.iter().filter(|(_, (slot, _))| slot.is_in()).count() < needed {
+            return Err(is_out());
+        }
         let sources = Sources { own: None, others, needed };
         let columns = self.gather(sources, Blocks { count: rows.len(), read: PATIENTLY })?;
         let columns = columns.by_column(needed);

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use format::RecordHeader;
 use format::log::LogPosition;
+use format::{Place, RecordHeader};
 
 use crate::StoreError;
 use crate::log::log_reader::{LogReader, ReadRecord, entry_blocks};
@@ -31,6 +31,9 @@ impl LogReader<'_> {
         for copy in 0..copies {
             let mut reader = LogReader::new(self.medium);
             reader.copy = Some(copy);
+            if self.medium.geometry().has_stripes() && !reader.has_way(at) {
+                continue;
+            }
             let found = reader.record_by_next(at, names_next)?;
             let epoch = |of: &Option<ReadRecord>| of.as_ref().map(|it| it.header.epoch);
             if epoch(&found) > epoch(&best) {
@@ -38,6 +41,13 @@ impl LogReader<'_> {
             }
         }
         Ok(best)
+    }
+
+    /// Whether what stands here can be made in this way. With devices missing most ways are none,
+    /// and to try each for each row takes seconds.
+    fn has_way(&mut self, at: &LogPosition) -> bool {
+        let last = self.medium.geometry().rows() - 1;
+        self.frame(Place::of_block(at.segment, at.block.min(last))).is_ok()
     }
 
     /// Whether rows in which the next record can begin are stripes of one time: then all that can
@@ -68,6 +78,10 @@ impl LogReader<'_> {
         let entries = entry_blocks(self.medium.geometry().rows());
         let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
         for place in here.chain(next) {
+            if place.0 != at.segment {
+                // The first rows of a record are enough.
+                self.read_headers_only();
+            }
             let found = self.record_before(at.block, at.segment, place)?;
             let Some(found) = found else { continue };
             let least = best.as_ref().map_or(0, |best| best.header.epoch);

@@ -83,6 +83,11 @@ impl<'a> LogReader<'a> {
         Self { window_blocks: HEADER_WINDOW_BLOCKS, ..Self::new(medium) }
     }
 
+    /// Reads little at once from here on.
+    pub(super) fn read_headers_only(&mut self) {
+        self.window_blocks = HEADER_WINDOW_BLOCKS;
+    }
+
     /// One for who follows the log and has to do with each record: the device reads on meanwhile,
     /// where it can.
     pub(crate) fn reading_ahead(medium: &'a Medium) -> Self {
@@ -129,7 +134,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// A block, which is inside of a segment.
-    fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
+    pub(super) fn frame(&mut self, place: Place) -> Result<&FrameMut, StoreError> {
         if !self.is_in_window(place) {
             let mut before = std::mem::take(&mut self.window);
             let ahead = self.ahead.as_mut().and_then(|ahead| ahead.take(place));
