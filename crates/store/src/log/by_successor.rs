@@ -78,8 +78,8 @@ impl LogReader<'_> {
         let entries = entry_blocks(self.medium.geometry().rows());
         let next = entries.filter(|_| names_next).map(|block| (at.next_segment, block));
         for place in here.chain(next) {
-            if place.0 != at.segment {
-                // The first rows of a record are enough.
+            if place.0 != at.segment && self.copy.is_some() {
+                // The first rows of a record are enough, of each way in which they are made.
                 self.read_headers_only();
             }
             let found = self.record_before(at.block, at.segment, place)?;
