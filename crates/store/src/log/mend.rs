@@ -41,12 +41,12 @@ pub(crate) fn mend_record(medium: &Medium, record: &Found, before: &[u8]) {
 
 /// Writes a record once more, with its parity: what was on its way in a crash may have reached some
 /// devices only. Whether it was: of all that it brought some copy is right, and no device has
-/// failed. `before` as in [`mend_record`].
+/// failed.
 ///
 /// What is written is looked at before: parity of what a device has said for once would make that
 /// the content.
-pub(crate) fn encode_anew(medium: &Medium, record: &Found, before: &[u8]) -> bool {
-    let header = right_header(medium, record, before);
+pub(crate) fn encode_anew(medium: &Medium, record: &Found) -> bool {
+    let header = right_header(medium, record, &[]);
     header.is_some_and(|header| write_anew(medium, record, Some(&header)))
 }
 

@@ -76,7 +76,7 @@ pub(super) fn replay(
 }
 
 /// The last record has a header of its own from here on: what follows it is given up, and may have
-/// been all that told of it.
+/// had the only copy that was left.
 fn make_known(world: &World, writer: &mut Writer, record: &Found) -> Result<(), StoreError> {
     if let Some(SealedAgain { seal, own }) = seal_again(&world.medium, record)? {
         writer.log.sealed_again(seal, own);

@@ -72,6 +72,15 @@ fn reads(pool: &Pool, id: VolumeId, data: &[u8]) {
     }
 }
 
+/// It holds all without any of these pairs.
+fn holds(pool: &Pool, pairs: impl Iterator<Item = [usize; 2]>, id: VolumeId, data: &[u8]) {
+    for lost in pairs {
+        let left = pool.without(lost);
+        reads(&left, id, data);
+        assert_sound(&left.store);
+    }
+}
+
 #[test]
 fn any_two_of_four_to_six_devices_may_be_lost() {
     for count in 4..=6 {
@@ -211,11 +220,7 @@ fn the_parity_of_the_logs_tail_is_encoded_anew_when_a_pool_is_opened() {
     }
     let pool = open(disks);
     reads(&pool, id, &data);
-    for lost in pairs(6) {
-        let left = pool.without(lost);
-        reads(&left, id, &data);
-        assert_sound(&left.store);
-    }
+    holds(&pool, pairs(6), id, &data);
 }
 
 /// The power fails while the row is written, and one disk is out: its header is in parity only, and
@@ -324,11 +329,8 @@ fn a_device_gets_what_was_written_although_another_one_lies() {
     while pool.store.catch_up_turn() {}
     assert_eq!(pool.state(lost), DeviceState::In);
     // Now both are needed.
-    for gone in pairs(5).filter(|gone| !gone.contains(&liar) && !gone.contains(&lost)) {
-        let left = pool.without(gone);
-        reads(&left, id, &data);
-        assert_sound(&left.store);
-    }
+    let gone = pairs(5).filter(|gone| !gone.contains(&liar) && !gone.contains(&lost));
+    holds(&pool, gone, id, &data);
     assert_eq!(pool.scrub(), []);
 }
 

@@ -222,10 +222,10 @@ fn given_up_and_caught_up(durability: Durability) {
     }
 }
 
-/// A crash has torn the last record's header, and the payload of the next one, which tells of it.
-/// That is given up, so that nobody is given it.
+/// A crash tears the header of the last record, and the payload of the next one, which has the only
+/// copy of that header left. The next one is given up, so a device that catches up never gets it.
 #[test]
-fn who_is_given_all_has_the_last_record_although_only_the_next_one_told_of_it() {
+fn who_catches_up_has_the_last_record_although_its_header_was_left_in_the_next_one_only() {
     let flush = OpenOptions { durability: Durability::Flush, ..COLD };
     let pool = make(2);
     let id = volume(&pool.store, MIB);

@@ -61,7 +61,7 @@ impl Step<'_> {
         if !is_wrong() {
             return;
         }
-        let is_mended = encode_anew(medium, found, &[]) && !is_wrong();
+        let is_mended = encode_anew(medium, found) && !is_wrong();
         let repair = if is_mended { Repair::Done } else { Repair::Impossible };
         let offset_bytes = self.offset_bytes(found.places.block(0));
         self.find(What::Record(found.header.lsn), offset_bytes, repair);
@@ -98,7 +98,7 @@ impl Store {
             row += found.places.rows();
             if row > rows.start {
                 // What no copy gives right is lost, and stays as it was made.
-                let _ = encode_anew(&self.world.medium, &found, &[]);
+                let _ = encode_anew(&self.world.medium, &found);
             }
             before = Some(found.header);
         }
