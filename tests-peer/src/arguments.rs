@@ -19,6 +19,10 @@ pub struct Arguments {
     /// Where `holdfast` and `holdfast-lab` are; the release build's directory by default.
     #[arg(long)]
     pub programs: Option<PathBuf>,
+    /// The `holdfast` that the group `upgrades` begins with: one of an earlier version. Without it,
+    /// the same.
+    #[arg(long)]
+    pub older: Option<PathBuf>,
     /// On how many files the pools are; from four on they are in stripes.
     #[arg(long, default_value_t = 1)]
     pub devices: u16,

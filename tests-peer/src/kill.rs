@@ -8,7 +8,7 @@
 use std::process::Child;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::arguments::Arguments;
 use crate::array::{Array, Programs, Shape};
@@ -114,37 +114,48 @@ fn round_without(
     lost: [u64; 2],
     after: Duration,
 ) -> Result<String> {
-    let process = load.start()?;
-    let killed = lost.iter().try_for_each(|device| {
+    // On a machine that is busy devices may be out already, as they were late.
+    devices::all_return(array, LOAD_PATIENCE)?;
+    let process = Loading(load.start()?);
+    for device in lost {
         std::thread::sleep(after);
-        array.verb(&["device", "fail", &device.to_string()]).map(drop)
-    });
-    std::thread::sleep(after);
-    killed.and_then(|()| killed_and_served(array, load, process))
-}
-
-fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> {
-    let process = load.start()?;
+        let answer = array.try_verb(&["device", "fail", &device.to_string()])?;
+        if answer.code != 0 {
+            let out = devices::listed(array)?.iter().filter(|it| it.state != "in").count();
+            ensure!(out >= lost.len(), "with {out} devices out: {}", answer.text);
+        }
+    }
     std::thread::sleep(after);
     killed_and_served(array, load, process)
 }
 
+fn one_round(array: &mut Array, load: &Load, after: Duration) -> Result<String> {
+    let process = Loading(load.start()?);
+    std::thread::sleep(after);
+    killed_and_served(array, load, process)
+}
+
+/// A load that ends with its round: another one would write to the same journal.
+struct Loading(Child);
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Kills the array under a load, looks at the pool, and serves it again.
-fn killed_and_served(array: &mut Array, load: &Load, mut process: Child) -> Result<String> {
-    load.must_run(&mut process)?;
+fn killed_and_served(array: &mut Array, load: &Load, mut process: Loading) -> Result<String> {
+    load.must_run(&mut process.0)?;
     array.must_run()?;
     array.kill()?;
     let inspected = array.inspect().context("inspect of the killed pool");
-    let restarted = array.start();
-    let result = inspected.and(restarted).and_then(|took| {
-        load.wait(&mut process, LOAD_PATIENCE)?;
-        array.must_run()?;
-        Ok(format!("served again in {} ms", took.as_millis()))
-    });
-    if result.is_err() {
-        // It would wait for an array that may never come. It may have ended meanwhile.
-        let _ = process.kill();
-        let _ = process.wait();
-    }
-    result
+    let took = array.start();
+    inspected?;
+    let took = took?;
+    load.wait(&mut process.0, LOAD_PATIENCE)?;
+    array.must_run()?;
+    Ok(format!("served again in {} ms", took.as_millis()))
 }

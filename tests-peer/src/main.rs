@@ -40,6 +40,7 @@ mod syncs;
 mod tokens;
 mod tools;
 mod transfers;
+mod upgrades;
 mod verbs;
 mod widths;
 
@@ -87,6 +88,7 @@ const GROUPS: &[Group] = &[
     ("kill", "kill -9 under load; every acknowledged byte is there", kill::run),
     ("restarts", "killed and started again by itself; no host is refused", restarts::run),
     ("controllers", "two of them, killed, stopped and switched under load", controllers::run),
+    ("upgrades", "a new program under two controllers, and the way back", upgrades::run),
     ("link", "two of them on two machines, and the network between them", link::run),
     ("addresses", "two machines that have their addresses in turn", link::run_addresses),
     ("devices", "the same on six files, of which two fail each time", kill::run_devices),
@@ -136,8 +138,13 @@ fn run(arguments: &Arguments) -> Result<bool> {
 
 /// An array with one host, which has both initiators.
 fn array(arguments: &Arguments, shape: Shape) -> Result<Array> {
+    array_of(&programs(arguments)?, arguments, shape)
+}
+
+/// The same, served by these programs.
+fn array_of(programs: &Programs, arguments: &Arguments, shape: Shape) -> Result<Array> {
     let shape = Shape { devices: shape.devices.max(arguments.devices), ..shape };
-    let array = Array::new(&programs(arguments)?, shape)?;
+    let array = Array::new(programs, shape)?;
     array.host("peer", &[INITIATOR, &target::second(INITIATOR)])?;
     Ok(array)
 }

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ApiError, Facts, Interface, Refusal, Shared, access};
+use crate::{ApiError, Facts, Interface, Pool, Refusal, Shared, access};
 
 /// The controllers of the array.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -255,6 +255,34 @@ impl Interface {
     }
 }
 
+/// Makes the pool one of the latest version of the format while it is in use. Earlier versions of
+/// Holdfast refuse it from then on, so both controllers have to run this one. Does nothing if the
+/// pool is of that version already.
+#[utoipa::path(post, path = "/v1/pool/upgrade", responses(
+    (status = 200, body = Pool),
+    (status = 401, body = Refusal),
+    (status = 409, body = Refusal),
+    (status = 500, body = Refusal),
+    (status = 503, body = Refusal),
+))]
+pub(crate) async fn upgrade_pool(State(interface): Shared) -> Result<Json<Pool>, ApiError> {
+    done(interface, |interface| {
+        let other = interface.watch.other_controller();
+        let differs = |other: &OtherController| other.version != interface.facts.version;
+        if let Some(other) = other.filter(differs) {
+            return Err(Refused::NotReady(format!(
+                "{} runs version {}, which could not take over the upgraded pool: restart it with \
+                 version {} first.",
+                interface.facts.other_controller(),
+                other.version,
+                interface.facts.version,
+            )));
+        }
+        Ok(interface.array.upgrade_pool()?.into())
+    })
+    .await
+}
+
 /// Looks at what a user asks of the controllers, and enters it into the audit log: before anything
 /// ends, so that the controller that has the pool then shows who asked.
 async fn entered(
@@ -265,13 +293,20 @@ async fn entered(
         look(interface)?;
         Ok(Controllers { controllers: Controller::all(interface) })
     };
+    done(interface, work).await
+}
+
+async fn done<T: Send + 'static>(
+    interface: Arc<Interface>,
+    work: impl FnOnce(&Interface) -> Result<T, Refused> + Send + 'static,
+) -> Result<Json<T>, ApiError> {
     match access::run(interface, work, Refused::code).await {
         Some(told) => told.map(Json).map_err(ApiError::from),
         None => Err(ApiError::broken()),
     }
 }
 
-/// Why a controller is not switched, stopped or started.
+/// Why a controller is not switched, stopped or started, or the pool of both not upgraded.
 enum Refused {
     /// There is none of this name.
     Unknown,

@@ -285,7 +285,7 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(system::version))
         .routes(routes!(system::status))
         .routes(routes!(system::pool, system::grow_pool))
-        .routes(routes!(system::upgrade_pool))
+        .routes(routes!(controllers::upgrade_pool))
         .routes(routes!(integrity::scrub, integrity::start_scrub, integrity::stop_scrub))
         .routes(routes!(integrity::damage))
         .routes(routes!(optimize::optimize, optimize::start_optimize, optimize::stop_optimize))

@@ -78,18 +78,6 @@ pub(crate) async fn grow_pool(
     .await
 }
 
-/// Makes the pool one of the latest version of the format while it is in use. Earlier versions of
-/// Holdfast refuse it from then on. Does nothing if it is that already.
-#[utoipa::path(post, path = "/v1/pool/upgrade", responses(
-    (status = 200, body = Pool),
-    (status = 401, body = Refusal),
-    (status = 500, body = Refusal),
-    (status = 503, body = Refusal),
-))]
-pub(crate) async fn upgrade_pool(State(interface): Shared) -> Result<Json<Pool>, ApiError> {
-    blocking(interface, |interface| Ok(Json(interface.array.upgrade_pool()?.into()))).await
-}
-
 /// Which counters to return.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -41,9 +41,10 @@ const WRITTEN_BYTES_EACH: u64 = 4 << 20;
 const WRITTEN_BYTES_BASE: u64 = 1 << 30;
 /// How long one answer may take: a watchdog.
 const ANSWER: Duration = Duration::from_secs(120);
-/// How long a row goes on. What is not answered then is aborted: as many of the longest copies as
+/// How long a row goes on, at least so long that all commands are under way at once. What is not
+/// answered then is aborted: as many of the longest copies as
 /// a window takes go on for an hour.
-const ROW: Duration = Duration::from_secs(3);
+const ROW: Duration = Duration::from_secs(1);
 /// What the other host does while a long copy is under way, before that is aborted.
 const COMMANDS_BESIDE: u64 = 50;
 

@@ -126,6 +126,20 @@ async fn a_switch_needs_somebody_to_switch_to() {
     assert_eq!(outcomes, ["/v1/controllers/switch done", "/v1/controllers/switch not_ready"]);
 }
 
+/// The other one could not take it over.
+#[tokio::test]
+async fn a_pool_is_not_upgraded_beside_a_controller_of_another_version() {
+    let (world, two) = world();
+    two.is_there.store(true, Ordering::Relaxed);
+    let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
+    assert_eq!((status, &told["code"]), (409, &json!("not_ready")), "{told}");
+    assert!(told["message"].as_str().unwrap().starts_with("CT0 runs version 0.0.9"), "{told}");
+    // One that does not run has no version.
+    two.is_there.store(false, Ordering::Relaxed);
+    let (status, told) = world.ask("POST", "/v1/pool/upgrade", None).await;
+    assert_eq!(status, 200, "{told}");
+}
+
 fn entry(entry: &Value) -> String {
     ["path", "outcome"].map(|field| entry[field].as_str().unwrap_or("-")).join(" ")
 }

@@ -73,9 +73,12 @@ impl Turn {
         Self { own, claim: Some(claim), meeting: Some(meeting), ..Self::alone(kept) }
     }
 
-    /// How the store is opened.
+    /// How the store is opened. With two controllers the pool keeps its version of the format: the
+    /// other one may still be of an earlier version, and is to take the pool over.
     pub fn store_options(&self, config: &Config) -> OpenOptions {
-        OpenOptions { takes_over: self.takes_over, ..config.store_options() }
+        let options = config.store_options();
+        let upgrade = options.upgrade && self.meeting.is_none();
+        OpenOptions { takes_over: self.takes_over, upgrade, ..options }
     }
 }
 

@@ -237,7 +237,8 @@ impl Forwarder {
         host.set_nodelay(true)?;
         let local = host.local_addr()?;
         let mut link = self.relay.meeting.connect_at_once()?;
-        let line = Purpose::Host { generation: self.generation, portal, local, peer }.to_line();
+        let purpose = Purpose::Host { generation: self.generation, portal, local, peer };
+        let line = purpose.to_line(self.relay.version.load(Ordering::Acquire));
         link.write_all(line.as_bytes())?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.pairs.push(None);

@@ -27,7 +27,7 @@ use super::super::stream::Stream;
 use super::addresses::{self, Addresses};
 use super::handing::{self, Handed, HandedOver};
 use super::tunnel::prepare;
-use super::wire::Welcome;
+use super::wire::{Version, Welcome};
 use super::{BEAT, Controller, Meeting, SILENCE_MAX};
 
 /// What the owner has to know of the two controllers.
@@ -307,6 +307,7 @@ impl Link {
 /// Listens to the other controller until it says nothing more.
 pub(super) fn control(
     mut stream: UnixStream,
+    spoken: Version,
     other: Other,
     shared: &Arc<Shared>,
     link: &Arc<Link>,
@@ -314,7 +315,7 @@ pub(super) fn control(
     let generation = link.begin(shared, other);
     let name = link.other_name();
     tracing::info!("controller {name} is there");
-    let why = match talk(&mut stream, link, &generation) {
+    let why = match talk(&mut stream, spoken, link, &generation) {
         Ok(()) => return link.end(shared, &generation),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => "it has ended".to_owned(),
         Err(error) => error.to_string(),
@@ -324,11 +325,16 @@ pub(super) fn control(
 }
 
 /// Says and hears beats. Returns without an error at the end of this controller.
-fn talk(stream: &mut UnixStream, link: &Link, generation: &Generation) -> io::Result<()> {
+fn talk(
+    stream: &mut UnixStream,
+    spoken: Version,
+    link: &Link,
+    generation: &Generation,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(BEAT))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
     let welcome = Welcome { generation: generation.number, incarnation: link.incarnation };
-    stream.write_all(welcome.to_line().as_bytes())?;
+    stream.write_all(welcome.to_line(spoken).as_bytes())?;
     let (mut said, mut answer) = (Instant::now(), addresses::DOT);
     while !link.has_ended.load(Ordering::Acquire) {
         let mut beats = [0; 64];

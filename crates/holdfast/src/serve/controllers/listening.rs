@@ -1,7 +1,7 @@
 //! Where the owner takes connections of the link: at a local socket, or from the network. What each
 //! is for says its first line.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::super::shared::Shared;
 use super::super::stream::Stream;
 use super::link::{Link, Other, control};
 use super::tunnel::{Doors, Tunnel};
-use super::wire::{Purpose, read_line};
+use super::wire::{Purpose, Unread, Versions, read_line};
 use super::{BACKLOG, Meeting, Place};
 
 /// The other end says what a connection is for as soon as it has made it.
@@ -119,8 +119,17 @@ fn meet(
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(LINE_WITHIN))?;
     let line = read_line(&mut stream)?;
-    let unknown = || io::Error::other(format!("{line:?} is not of this version"));
-    match Purpose::of_line(&line).ok_or_else(unknown)? {
+    let (spoken, purpose) = match Purpose::of_line(&line, Versions::OWN) {
+        Ok(read) => read,
+        Err(Unread::Words) => return Err(io::Error::other(format!("{line:?} has no meaning"))),
+        Err(Unread::Version(version)) => {
+            // It says so itself, and may go on with one of these.
+            tracing::debug!("the other controller begins with version {version} of the link");
+            stream.set_write_timeout(Some(LINE_WITHIN))?;
+            return stream.write_all(Versions::OWN.to_line().as_bytes());
+        }
+    };
+    match purpose {
         Purpose::Control { controller, .. } if controller == link.own => {
             Err(io::Error::other(format!("two processes are {}", controller.name())))
         }
@@ -128,7 +137,7 @@ fn meet(
             let other = Other { pid, version, since_ms: now_ms() };
             let (shared, link) = (shared.clone(), link.clone());
             let builder = thread::Builder::new().name("link-control".into());
-            builder.spawn(move || control(stream, other, &shared, &link)).map(drop)
+            builder.spawn(move || control(stream, spoken, other, &shared, &link)).map(drop)
         }
         Purpose::Successor { generation } => {
             stream.set_read_timeout(None)?;

@@ -7,7 +7,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ use super::fence::now_ms;
 use super::forward::{Forwarder, LISTENERS, Rest, WAKER};
 use super::guests::Guests;
 use super::handing::{self, Arrivals, HandedOver};
-use super::wire::{Purpose, Welcome, read_line};
+use super::wire::{Answer, Purpose, Version, Versions, Welcome, read_line};
 use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
 
 /// How often an owner is looked for.
@@ -83,6 +84,8 @@ pub(super) struct Relay {
     pub(super) guests: Arc<Guests>,
     /// The generation of the link; 0 while there is none.
     pub(super) generation: AtomicU64,
+    /// The version of the link, in which connections of this generation begin.
+    pub(super) version: AtomicU32,
     /// The incarnation that the last owner has told; 0 before.
     incarnation: AtomicU64,
     /// Whether the pool is this controller's next. Before that no owner hears of it, which would
@@ -118,7 +121,8 @@ impl Relay {
             return Ok(());
         }
         let mut stream = self.meeting.connect()?;
-        stream.write_all(Purpose::Successor { generation }.to_line().as_bytes())?;
+        let version = self.version.load(Ordering::Acquire);
+        stream.write_all(Purpose::Successor { generation }.to_line(version).as_bytes())?;
         let relay = self.clone();
         let run = move || match handing::receive(&stream) {
             Ok(arrivals) => {
@@ -169,6 +173,7 @@ pub fn follow(
         own,
         guests: Guests::new(connections),
         generation: AtomicU64::new(0),
+        version: AtomicU32::new(Versions::OWN.newest),
         incarnation: AtomicU64::new(0),
         has_turn: AtomicBool::new(false),
         arrivals: Mutex::default(),
@@ -293,21 +298,47 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     }
 }
 
+/// Tells the owner that this controller is there, in the newest version of the link that both speak.
+fn greet(relay: &Relay) -> io::Result<(UnixStream, Version, Welcome)> {
+    let spoken = Versions::OWN;
+    let mut version = spoken.newest;
+    loop {
+        let (stream, answer) = hail(relay, version)?;
+        match answer {
+            Answer::Welcome(welcome) => return Ok((stream, version, welcome)),
+            Answer::Speaks(others) => match spoken.newest_of_both(others) {
+                Some(newest) if newest < version => version = newest,
+                _ => {
+                    return Err(io::Error::other(format!(
+                        "the owner speaks versions {others} of the link, and this program {spoken}"
+                    )));
+                }
+            },
+        }
+    }
+}
+
+fn hail(relay: &Relay, spoken: Version) -> io::Result<(UnixStream, Answer)> {
+    let mut stream = relay.meeting.connect()?;
+    stream.set_read_timeout(Some(SILENCE_MAX))?;
+    stream.set_write_timeout(Some(SILENCE_MAX))?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let hello = Purpose::Control { controller: relay.own, pid: std::process::id(), version };
+    stream.write_all(hello.to_line(spoken).as_bytes())?;
+    let line = read_line(&mut stream)?;
+    let unknown = || io::Error::other(format!("the owner answers {line:?}"));
+    Ok((stream, Answer::of_line(&line, spoken).ok_or_else(unknown)?))
+}
+
 /// One generation, from its beginning to its end.
 fn link_once(
     relay: &Arc<Relay>,
     linked: &mut Option<impl FnOnce()>,
     alive: &mut Alive,
 ) -> io::Result<()> {
-    let mut stream = relay.meeting.connect()?;
-    stream.set_read_timeout(Some(SILENCE_MAX))?;
-    stream.set_write_timeout(Some(SILENCE_MAX))?;
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    let hello = Purpose::Control { controller: relay.own, pid: std::process::id(), version };
-    stream.write_all(hello.to_line().as_bytes())?;
-    let line = read_line(&mut stream)?;
-    let unknown = || io::Error::other(format!("the owner answers {line:?}"));
-    let Welcome { generation, incarnation } = Welcome::of_line(&line).ok_or_else(unknown)?;
+    let (mut stream, version, welcome) = greet(relay)?;
+    let Welcome { generation, incarnation } = welcome;
+    relay.version.store(version, Ordering::Release);
     relay.incarnation.store(incarnation, Ordering::Release);
     relay.set_generation(generation);
     relay.succeed(generation)?;

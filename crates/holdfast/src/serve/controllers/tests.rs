@@ -6,7 +6,7 @@ use std::thread;
 
 use super::claim::Claim;
 use super::pipe::{End, Pipe, Spare};
-use super::wire::{Purpose, Welcome, read_line};
+use super::wire::{Answer, Purpose, Unread, Versions, Welcome, read_line};
 use super::*;
 
 fn meeting(directory: &Path) -> Meeting {
@@ -142,30 +142,80 @@ fn first_lines_are_read_as_they_are_written_and_nothing_else_is() {
         },
     ];
     for purpose in purposes {
-        let mut sent = purpose.to_line().into_bytes();
+        let mut sent = purpose.to_line(1).into_bytes();
         sent.extend(b"\x43\x87");
         let mut socket = Cursor::new(sent);
         let line = read_line(&mut socket).unwrap();
-        assert_eq!(Purpose::of_line(&line), Some(purpose));
+        assert_eq!(Purpose::of_line(&line, Versions::OWN), Ok((1, purpose)));
         let mut rest = Vec::new();
         socket.read_to_end(&mut rest).unwrap();
         assert_eq!(rest, b"\x43\x87", "what follows is left");
     }
     let welcome = Welcome { generation: 7, incarnation: 9 };
-    assert_eq!(Welcome::of_line(welcome.to_line().trim_end()), Some(welcome));
+    let answer = welcome.to_line(1);
+    assert_eq!(Answer::of_line(answer.trim_end(), 1), Some(Answer::Welcome(welcome)));
     for line in [
         "",
         "holdfast-link 1",
-        "holdfast-link 2 control ct1 1 0.1.0",
+        "holdfast-link x control ct1 1 0.1.0",
+        "holdfast-link 1 speaks 1",
         "holdfast-link 1 control ct2 1 0.1.0",
         "holdfast-link 1 control ct1 -1 0.1.0",
         "holdfast-link 1 control ct1 1 0.1.0 more",
         "holdfast-link 1 host 1 127.0.0.1 127.0.0.1:1 127.0.0.1:2",
         "holdfast-link 1  host 1 127.0.0.1:3 127.0.0.1:1 127.0.0.1:2",
     ] {
-        assert_eq!(Purpose::of_line(line), None, "{line}");
-        assert_eq!(Welcome::of_line(line), None, "{line}");
+        assert_eq!(Purpose::of_line(line, Versions::OWN), Err(Unread::Words), "{line}");
+        assert_eq!(Answer::of_line(line, 1), None, "{line}");
     }
+}
+
+/// What a program says to another one that speaks these versions, and what comes of it.
+fn agreed(own: Versions, owner: Versions) -> Option<u32> {
+    let hello = Purpose::Control { controller: Controller::Ct1, pid: 1, version: "9.9.9".into() };
+    match Purpose::of_line(hello.to_line(own.newest).trim_end(), owner) {
+        Ok((version, read)) => {
+            assert_eq!(read, hello);
+            Some(version)
+        }
+        Err(Unread::Words) => panic!("{owner} has other words"),
+        Err(Unread::Version(version)) => {
+            assert_eq!(version, own.newest);
+            match Answer::of_line(owner.to_line().trim_end(), own.newest) {
+                Some(Answer::Speaks(spoken)) => own.newest_of_both(spoken),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// Two controllers are upgraded one after the other, and may go back.
+#[test]
+fn the_link_is_of_the_newest_version_that_both_ends_speak() {
+    let versions = |oldest, newest| Versions { oldest, newest };
+    for (own, owner, common) in [
+        (versions(1, 1), versions(1, 1), Some(1)),
+        (versions(1, 2), versions(1, 1), Some(1)),
+        (versions(1, 1), versions(1, 2), Some(1)),
+        (versions(2, 3), versions(1, 2), Some(2)),
+        (versions(1, 2), versions(2, 3), Some(2)),
+        (versions(2, 3), versions(2, 3), Some(3)),
+        (versions(1, 1), versions(2, 3), None),
+        (versions(2, 3), versions(1, 1), None),
+        (versions(1, 2), versions(u32::MAX, u32::MAX), None),
+    ] {
+        assert_eq!(agreed(own, owner), common, "{own} and {owner}");
+    }
+}
+
+/// An answer of another version is none, unless it says which ones are spoken.
+#[test]
+fn an_answer_is_of_the_version_of_the_question() {
+    let welcome = Welcome { generation: 7, incarnation: 9 };
+    assert_eq!(Answer::of_line(welcome.to_line(2).trim_end(), 1), None);
+    let spoken = Versions { oldest: 4, newest: 5 };
+    let answer = Answer::of_line(spoken.to_line().trim_end(), 1);
+    assert_eq!(answer, Some(Answer::Speaks(spoken)));
 }
 
 #[test]

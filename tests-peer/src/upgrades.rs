@@ -1,0 +1,124 @@
+//! A new version of the program is brought in under two controllers, one after the other, and taken
+//! out again, while hosts write. Nobody is refused, every byte is right, and the pool keeps its
+//! version of the format until it is upgraded.
+//!
+//! `--older PROGRAM` is the version to begin with; without it, it is a copy of the same program.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+
+use crate::Arguments;
+use crate::array::{Array, Controllers, Programs, Shape};
+use crate::controllers::at_each;
+use crate::pair::{both, other, owner};
+use crate::report::Report;
+use crate::restarts::{Host, go_on};
+
+/// The group `upgrades`.
+pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
+    let programs = crate::programs(arguments)?;
+    let newer = programs.holdfast.clone();
+    let older = arguments.older.clone().unwrap_or_else(|| newer.clone());
+    let directory = tempfile::Builder::new().prefix("holdfast-upgrade-").tempdir()?;
+    let installed = directory.path().join("holdfast");
+    install(&older, &installed)?;
+    let programs = Programs { holdfast: installed.clone(), ..programs };
+    let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
+    let mut array = crate::array_of(&programs, arguments, shape)?;
+    let targets = at_each(&array)?;
+    let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
+    let format = format_of(&array)?;
+    thread::scope(|scope| {
+        let working: Vec<_> = (arguments.seed..)
+            .zip(hosts.iter().zip(&targets))
+            .map(|(seed, (host, target))| scope.spawn(move || host.work(target, seed)))
+            .collect();
+        for (way, program) in [("forth", &newer), ("back", &older), ("forth again", &newer)] {
+            replace(report, &array, &hosts, way, (program, &installed));
+            report.check(&format!("{way}: the format of the pool is as it was"), || {
+                let found = format_of(&array)?;
+                ensure!(found == format, "{found}, not {format}");
+                Ok(String::new())
+            });
+        }
+        report.check("upgraded while hosts use it, the pool has the latest format", || {
+            let told = go_on(&hosts, || array.verb(&["pool", "upgrade"]).map(drop))?;
+            let pool = array.verb(&["api", "GET", "/v1/pool"])?;
+            ensure!(pool["format_is_latest"] == true, "{pool}");
+            Ok(told)
+        });
+        report.check("and is taken over", || {
+            go_on(&hosts, || array.verb(&["controller", "switch"]).map(drop))
+        });
+        hosts.iter().for_each(|host| host.stop.store(true, Ordering::Relaxed));
+        for (number, worker) in (0..).zip(working) {
+            report.check(&format!("the host at ct{number}: not refused, every byte right"), || {
+                worker.join().map_err(|_| anyhow!("the host panicked"))?
+            });
+        }
+    });
+    report.check("stopped, nothing is wrong with the pool", || {
+        array.stop()?;
+        array.inspect().map(|_| String::new())
+    });
+    Ok(())
+}
+
+/// As a package does it: the name is that of another file at once.
+fn install(program: &Path, at: &PathBuf) -> Result<()> {
+    let beside = at.with_extension("new");
+    std::fs::copy(program, &beside).with_context(|| format!("{}", program.display()))?;
+    Ok(std::fs::rename(&beside, at)?)
+}
+
+/// What `docs/upgrading.md` says: the program is installed, and each controller started with it.
+fn replace(
+    report: &mut Report,
+    array: &Array,
+    hosts: &[Host],
+    way: &str,
+    (program, installed): (&Path, &PathBuf),
+) {
+    report.check(&format!("{way}: a program that is replaced goes on"), || {
+        let told = go_on(hosts, || install(program, installed))?;
+        let running = both(array)?.map(|it| it.pid);
+        ensure!(running.iter().all(|pid| is_replaced(*pid)), "one runs the new program already");
+        Ok(told)
+    });
+    report.check(
+        &format!("{way}: switched, the owner of before is started with the other"),
+        || {
+            let before = owner(array)?.name;
+            let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
+            let (now, other) = (owner(array)?, other(array)?);
+            ensure!(now.name != before && is_replaced(now.pid), "{} has the pool", now.name);
+            ensure!(!is_replaced(other.pid), "{before} runs the program of before");
+            Ok(told)
+        },
+    );
+    report.check(&format!("{way}: switched once more, both run the other program"), || {
+        let before = owner(array)?.name;
+        let told = go_on(hosts, || array.verb(&["controller", "switch"]).map(drop))?;
+        let found = both(array)?;
+        ensure!(found.iter().all(|it| !is_replaced(it.pid)), "one runs the program of before");
+        ensure!(found.iter().any(|it| it.is_owner && it.name != before), "{before} is the owner");
+        Ok(told)
+    });
+}
+
+/// Whether a process runs a file that has no name any more.
+fn is_replaced(pid: u64) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_ok_and(|program| program.to_string_lossy().ends_with(" (deleted)"))
+}
+
+fn format_of(array: &Array) -> Result<Value> {
+    let pool = array.verb(&["api", "GET", "/v1/pool"])?;
+    let format = [pool["format_version"].clone(), pool["format_is_latest"].clone()];
+    ensure!(format.iter().all(|field| !field.is_null()), "{pool}");
+    Ok(Value::from(format.to_vec()))
+}
