@@ -1,12 +1,12 @@
 //! Checksums, and the keys that make them unforgeable for anyone who can only write data.
 //!
-//! * A [`Fingerprint`] (XXH3, 128 bits, with the pool's own secret) stands for the content of a 4
+//! * A [`Fingerprint`] (XXH3, 128 bits, with the pool's own secret) identifies the content of a 4
 //!   KiB block: it is the block's checksum on every read, and the hint for deduplication.
-//! * [`Keys::page_sum`] (XXH3, 64 bits, same secret) is the checksum that a parent keeps of a
+//! * [`Keys::page_sum`] (XXH3, 64 bits, same secret) is the checksum that a parent stores for a
 //!   metadata page or node.
-//! * A [`Seal`] (BLAKE3, keyed, cut to 128 bits) protects the header of a log record. It is keyed
-//!   because guests choose the payload: without the key, bytes in it could pass for a record after
-//!   a crash left the tail of the log torn.
+//! * A [`Seal`] (BLAKE3, keyed, truncated to 128 bits) protects the header of a log record. It is
+//!   keyed because guests choose the payload: without the key, payload bytes could look like a
+//!   record after a crash left the tail of the log torn.
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 

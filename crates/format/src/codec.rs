@@ -1,4 +1,4 @@
-//! Reading and writing little-endian integers, without a panic for what is read.
+//! Reading and writing little-endian integers, without a panic on bad input.
 
 use crate::FormatError;
 

@@ -1,8 +1,8 @@
 //! Redo entries: the operations in a log record. They are logical, so that an offload of any size
-//! is some 40 bytes, and replication can ship the same entries.
+//! is about 40 bytes, and replication can ship the same entries.
 //!
 //! ```text
-//! tag  entry           fields behind the tag (1 byte)
+//! tag  entry           fields after the tag (1 byte)
 //!  1   Store           first chunk 8, offset in the payload 4 (units of 64), count 4, flags 1
 //!                      (1 uncompressed, 2 unshared, 4 stays without a reference), then 16 bytes
 //!                      of fingerprint a block
@@ -15,7 +15,7 @@
 //!  7   VolumeResize    volume 8, size in blocks 8
 //!  8   VolumeDestroy   volume 8
 //!  9   VolumeClone     source 8, new volume 8, flags 1 (1: a snapshot)
-//! 10   Config          key length 1, value length 4 (2^32-1: taken out), key, value
+//! 10   Config          key length 1, value length 4 (2^32-1: removed), key, value
 //! 11   Relocate        first chunk 8, offset 4, count 4, then 16 bytes of fingerprint a block
 //! 12   Release         first chunk 8, count 4: chunks that stayed without a reference
 //! 13   VolumeHandling  volume 8, handling 1 (1 uncompressed, 2 unshared)
@@ -23,15 +23,15 @@
 //!                      and 16 of fingerprint a block
 //! 15   Alias           chunk 8, its original 8
 //! 16   VolumeOverwrite source 8, volume 8
-//! 17   Compared        volume 8, first sector 8, sectors 1, nexus 16, fingerprints of what was
+//! 17   Compared        volume 8, first sector 8, sectors 1, nexus 16, fingerprints of the bytes
 //!                      compared 16 and written 16, session 8, command 8, milliseconds since 1970 8
-//! 18   TargetState     key length 1, value length 4 (2^32-1: taken out), key, value: a key of the
+//! 18   TargetState     key length 1, value length 4 (2^32-1: removed), key, value: a key of the
 //!                      target's state
 //! ```
 //!
-//! Each is preceded by the length of tag and fields, 4 bytes (in records of version 2 by nothing).
-//! Pools made before an entry existed are read as they are. A version that does not know one
-//! refuses the log that has it, unless its tag is 128 or more: then it skips it.
+//! Each entry is preceded by the length of tag and fields, 4 bytes (in records of version 2 by
+//! nothing). Pools created before an entry existed can be read. A version that does not know an
+//! entry refuses the log that contains it, unless the tag is 128 or more: then it skips the entry.
 
 use block::VolumeId;
 

@@ -1,33 +1,34 @@
-//! Segments and places.
+//! Segments and locations.
 //!
 //! A pool is divided into segments of one size. Segment 0 holds the superblocks; the others hold
-//! either log records or metadata. Their size follows from that of the pool when it is made: up to
-//! 256 TiB it is such that there are at most 65,536 of them, and beyond they have 4 GiB. Segments
-//! keep their size when the pool grows. There may be 2^32 - 1 of them, but only 65,536 where their
-//! table is a stream ([rows](#rows-of-the-segment-table)). Segment 0 has at least 16 MiB, so that
-//! the superblocks keep their places even if segments are smaller, as they are in the simulator
+//! either log records or metadata. The segment size follows from the size of the new pool: up to
+//! 256 TiB such that there are at most 65,536 segments, and beyond that it is 4 GiB. Segments keep
+//! their size when the pool grows. There may be 2^32 - 1 of them, but only 65,536 if their table is
+//! a stream ([rows](#rows-of-the-segment-table)). Segment 0 has at least 16 MiB, so that the
+//! superblocks keep their locations even if segments are smaller, as in the simulator
 //! ([`Geometry::of_segments`]).
 //!
-//! Metadata stands twice in its segment: what is at a place in the first half is at the same place
-//! of the second half as well. So no bad block, and no bad spot of less than half a segment, takes
-//! both. The parent's checksum tells whether a copy is what was written. Metadata segments of
-//! version 2 have one copy, in either half; they are emptied in the background.
+//! Metadata has two copies in its segment: a structure at a location in the first half is also at
+//! the same location in the second half. So a bad block, or a bad area of less than half a segment,
+//! never affects both. The parent's checksum tells whether a copy is what was written. Metadata
+//! segments of version 2 have one copy, in either half; they are emptied in the background.
 //!
 //! # Stripes
+//!
 //! In a pool on n devices, from four on, a segment has n *parts* of one size, one on each device,
-//! at the place that a segment would have on the only one of a pool. What of it is where depends on
-//! what the segment is for, and its addresses say which that is:
+//! at the location that a segment would have on a single device. The layout of a segment depends on
+//! its use, and its addresses show which use that is:
 //!
 //! ```text
 //! blocks of a segment                  k = n - 2, with R rows: blocks of a part
-//! 0 to k R                             log: block c R + r is in row r of column c of data; P and Q
+//! 0 to k R                             log: block c R + r is in row r of data column c; P and Q
 //!                                      of a row are columns k and k + 1, which have no address
 //! k R to (k + m) R                     metadata, m = n / 3 rounded down: block (k + c) R + r is in
 //!                                      row r of copies 3c, 3c + 1 and 3c + 2
 //! ```
 //!
-//! Column c, or copy c, of segment s is on device (s + c) modulo n. A record of the log has rows
-//! for itself ([records](#log-records)).
+//! Column c, or copy c, of segment s is on device (s + c) modulo n. A log record has its own rows
+//! ([records](#log-records)).
 
 use block::BLOCK_BYTES;
 

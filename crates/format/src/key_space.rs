@@ -9,10 +9,10 @@
 //!                           31  1  1: in use
 //! ```
 //!
-//! The leaf table has a row for each leaf; there are 2^24 at most. Each key is in one leaf, and no
-//! leaf has keys between those of another. The number of a leaf does not follow from its keys: the
-//! space is always read as a whole.
-//! Without the feature the pairs are one stream, which is as a leaf of any length is.
+//! The leaf table has a row for each leaf; there are 2^24 at most. Each key is in one leaf, and the
+//! key ranges of leaves do not overlap. The number of a leaf does not follow from its keys: the
+//! space is always read as a whole. Without the feature the pairs are one stream, in the format of
+//! a leaf of any length.
 
 use crate::FormatError;
 use crate::codec::{Reader, put};

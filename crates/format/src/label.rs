@@ -1,4 +1,4 @@
-//! Labels: which device of which pool a device is. Each device of a pool has two copies of its own.
+//! Labels identify a device and its pool. Each device of a pool has two copies of its own label.
 //!
 //! ```text
 //!    0  8  magic "HOLDLABL"          16 16  pool id
@@ -7,27 +7,27 @@
 //!   14  2  members                   56  8  epoch
 //!   64    members, 32 bytes each:
 //!          0 16  device id
-//!         16  8  bytes of it that the pool has
+//!         16  8  bytes of it that belong to the pool
 //!         24  2  number
 //!         26  1  state: 1 in, 2 out, 3 out until it is taken back
 //!         27  5  zero
-//! 2112  8 sequence of the map of parts that counts, 0 if there is none
+//! 2112  8 sequence of the valid map of parts, 0 if there is none
 //! 2120 32 checksum of that map
 //! 2152  1912 reserved, for wrapped keys and more: zero
-//! 4064 32  BLAKE3 of the bytes before
+//! 4064 32  BLAKE3 of the preceding bytes
 //! ```
 //!
-//! A segment's row names devices by their numbers ([rows](#rows-of-the-segment-table)); labels say
-//! which devices these are, and so what is missing, or was put in another's place. All devices of a
-//! pool list the same members. Of labels that differ, those with the highest sequence count.
+//! A segment's row names devices by their numbers ([rows](#rows-of-the-segment-table)). Labels
+//! identify these devices, and so show which are missing, or in the wrong place. All devices of a
+//! pool list the same members. If labels differ, those with the highest sequence number are valid.
 //!
-//! A member that is *in* has all of the pool. One that is *out* has failed, or has not got all of
-//! it yet: nothing that it says counts. That a device is out is durable on those that are in before
-//! anything is answered which it does not have.
+//! A member that is *in* has the whole pool. One that is *out* has failed, or does not have all
+//! data yet, and its content is not trusted. The fact that a device is out is durable on the
+//! devices that are in before anything it lacks is acknowledged.
 //!
-//! Pools with the compatible feature `labels` have them. A pool may have grown, by a program that
-//! does not know labels, since they were written: a member has at least what they say. Nothing is
-//! lost with a label. It is written anew when a pool is opened to be used, and by scrubbing.
+//! Pools with the compatible feature `labels` have labels. A program that does not know labels may
+//! have grown the pool since they were written: a member has at least the size in its label. Losing
+//! a label loses no data. Opening the pool for use, and scrubbing, rewrite it.
 
 use block::BLOCK_BYTES;
 

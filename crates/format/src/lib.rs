@@ -1,14 +1,14 @@
 //! Every durable byte: layout, encoding, checksums, versions. No I/O.
 //!
-//! The byte tables that open each module are the source of `docs/on-disk-format.md`; sizes and
-//! offsets are held by assertions beside them. All integers are little endian and of fixed width.
-//! Decoding takes untrusted bytes: it returns an error, and never panics.
+//! The byte tables at the top of each module are the source of `docs/on-disk-format.md`; assertions
+//! next to them check sizes and offsets. All integers are little endian and of fixed width.
+//! Decoding untrusted bytes returns an error, and never panics.
 //!
 //! ```text
 //! pool      | segment 0: superblocks | segment 1 | segment 2 | …       all of one size
 //! log       | record | record | …                 chained from segment to segment
-//! record    | header, entries, those of the record before | payload |     4 KiB aligned
-//! metadata  | nodes, pages, streams | all of it once more |         written by checkpoints
+//! record    | header, entries, those of the previous record | payload |     4 KiB aligned
+//! metadata  | nodes, pages, streams | second copy of all of it |          written by checkpoints
 //! ```
 
 pub mod brought;

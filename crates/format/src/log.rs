@@ -1,42 +1,44 @@
 //! The log: records in segments.
 //!
 //! ```text
-//! record header, 96 bytes, then the entries, then header and entries of the record before, then
+//! record header, 96 bytes, then the entries, then header and entries of the previous record, then
 //! zeros up to 4 KiB, then the payload
 //!  0  4  magic "HFLR"             56  4  the segment that follows this one
-//!  4  2  version (3)              60  4  how many entries
+//!  4  2  version (3)              60  4  number of entries
 //!  6  2  4 KiB blocks of header   64 16  seal over all of the header but itself, and the entries
-//!  8  8  LSN                      80  4  bytes of the record before that follow the entries
+//!  8  8  LSN                      80  4  bytes of the previous record that follow the entries
 //! 16  8  epoch                    84 12  zero
 //! 24  8  LSN that was flushed     96     entries
-//! 32 16  seal of the record before
+//! 32 16  seal of the previous record
 //! 48  4  4 KiB blocks of payload
 //! 52  4  bytes of entries
 //! ```
 //!
 //! A record never crosses a segment. If the next record does not fit, it starts the segment that
-//! the records of this one name as the next. The payload is covered by the fingerprints in the
-//! entries. Every record up to the "LSN that was flushed" was durable before this one was written;
-//! the payload of later ones must be verified when the log is recovered.
+//! the records of this one name as the next. The fingerprints in the entries cover the payload.
+//! Every record up to the "LSN that was flushed" was durable before this one was written; recovery
+//! must verify the payload of later ones.
 //!
-//! Header and entries of a record stand once more in the record that follows, so that no bad block
-//! takes them: that is found behind it, or at the start of the next segment, and is trusted because
-//! of its own seal. It begins with the header of the record before, and ends with the last of its
-//! entries. The last record of the log has no other behind it; so when nothing follows for a while,
-//! one without entries and payload is written, which also says that all before it is durable.
+//! The next record contains a copy of a record's header and entries, so that no bad block can
+//! destroy both. The next record is found after the damaged one, or at the start of the next
+//! segment, and is trusted because of its own seal. The copy begins with the header of the previous
+//! record, and ends with the last of its entries. The last record of the log has no successor; so
+//! when none follows for a while, a record without entries and payload is written, which also says
+//! that all earlier records are durable.
 //!
-//! Version 2 copies nothing, its seal is over bytes 0..64 and the entries, and its entries have no
-//! length before them. Pools of version 2 of the superblock have such records, and others may have
-//! some from before they were upgraded.
+//! Version 2 has no such copy, its seal is over bytes 0..64 and the entries, and its entries are
+//! not preceded by a length. Pools of version 2 of the superblock have such records, and upgraded
+//! pools may have some from before the upgrade.
 //!
-//! With several columns ([stripes](#stripes)) a record has rows of its segment for itself, as few
-//! as hold it, and a position counts rows. It is in them column by column, and zeros follow it in
-//! the last; each compressed group is in one column. So that a group stays in its column where a
-//! record is written at another place than first, its header may have more blocks than it needs.
+//! With several columns ([stripes](#stripes)) a record has its own rows in the segment, as few as
+//! hold it, and a position counts rows. The record fills these column by column, followed by zeros
+//! in the last; each compressed group is in one column. A record that is rewritten at another
+//! location must keep its groups in their columns, so its header may have more blocks than it
+//! needs.
 //!
-//! A record that could not be written at its place starts the next segment too. If that can't be
-//! written at its first block, a record without entries and payload is at a quarter, half or three
-//! quarters of it, and the log goes on in the segment behind.
+//! A record that could not be written at its location starts the next segment too. If the first
+//! block of that segment can't be written, a record without entries and payload is at a quarter,
+//! half or three quarters of it, and the log continues in the following segment.
 
 use block::BLOCK_BYTES;
 

@@ -1,4 +1,4 @@
-//! The map: what a volume's blocks are, in nodes of 256 entries.
+//! The map: the content of a volume's blocks, in nodes of 256 entries.
 //!
 //! ```text
 //! entry, 8 bytes        bits 60..64  kind: 0 hole, 1 zeros, 2 pattern, 3 chunk, 4 node;
@@ -9,17 +9,16 @@
 //!                       zeros, a pattern or a chunk for all of them.
 //! ```
 //!
-//! A chunk in a node above the leaves is a block that repeats. Such an entry counts as one
-//! reference to the chunk, whatever it spans. Pools made before this kind of entry existed have
-//! chunks in leaves only, and are read as they are; a version that does not know it refuses the
-//! node.
+//! A chunk in a node above the leaves is a repeated block. Such an entry counts as one reference to
+//! the chunk, whatever it spans. Pools created before this kind of entry existed have chunks in
+//! leaves only, and can be read; a version that does not know it refuses the node.
 //!
 //! Kind 5 is reserved for blocks that are in another pool. Nothing writes it, and this version
-//! refuses a node that has one.
+//! refuses a node that contains it.
 //!
-//! The highest id, 2^60 - 1, names nothing. As a chunk it stands for a block whose content is lost:
-//! recovery could not read what the log had to change there. As the root of a volume it says that
-//! nothing is known of the volume, except that it exists.
+//! The highest id, 2^60 - 1, is not a real object. As a chunk it is a block with lost content:
+//! recovery could not read the data that the log had to change there. As the root of a volume it
+//! says that nothing is known about the volume except its existence.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;

@@ -1,8 +1,8 @@
 //! Tables in pages, and streams.
 //!
-//! A table is a radix tree over row numbers: pages of rows at the bottom, directories above them.
-//! A parent keeps the place and the checksum of each child. A checksum of 2^64 - 1 is that of a
-//! page which could not be read when recovery had to change it, and must not be read any more.
+//! A table is a radix tree over row numbers: pages of rows at the bottom, directories above them. A
+//! parent contains the location and the checksum of each child. A checksum of 2^64 - 1 marks a page
+//! which recovery had to change but could not read, and which must not be read any more.
 //!
 //! ```text
 //! row page, 4096 bytes      128 rows of 32 bytes
@@ -16,13 +16,12 @@
 //!
 //! In the segment table a page has 32 rows of 128 bytes ([rows](#rows-of-the-segment-table)).
 //!
-//! Three streams hold what fits memory: the segment rows, where they are not in a table; the pairs
-//! of the key-value space, where they are not in leaves ([key-value space](#key-value-space)); and
-//! what is pending. That is the
-//! number of nodes to be freed 8 and their ids 8 each, then first chunk 8 and count 4 of each run
-//! of staged chunks. Where the last minute's COMPARE AND WRITE commands are kept, a first chunk of
-//! 2^64 - 1 follows, how many there are 4, and each as in `Compared` of the log; a version that
-//! does not know them refuses the run.
+//! Three streams hold what fits memory: the segment rows, if they are not in a table; the pairs of
+//! the key-value space, if they are not in leaves ([key-value space](#key-value-space)); and
+//! pending work. The pending stream has the number of nodes to be freed 8 and their ids 8 each,
+//! then first chunk 8 and count 4 of each run of staged chunks. If the last minute's COMPARE AND
+//! WRITE commands are stored, a first chunk of 2^64 - 1 follows, their number 4, and each as in
+//! `Compared` of the log; a version that does not know them refuses the run.
 
 use crate::FormatError;
 use crate::codec::{Reader, put, u32_at, u64_at};

@@ -1,32 +1,33 @@
-//! The map of parts: where each column of each segment is, in a pool in stripes.
+//! The map of parts: the location of each column of each segment, in a striped pool.
 //!
 //! ```text
 //!    0  8  magic "HOLDPART"          32  8  sequence
 //!    8  4  version, 1 or 2           40  4  segments, including that of the superblocks
 //!   12  1  columns, 3 to 18          44  4  zero
-//!   13  1  devices that are spare    48  8  devices that are emptied: bit n for number n
+//!   13  1  devices that are spare    48  8  devices being emptied: bit n for number n
 //!   14  1  version 2: columns when   56     zero
 //!          the pool was made, or 0
 //!   15  1  zero
 //!   16 16  pool id
-//! 4064 32  BLAKE3 of the bytes before, and of those behind
+//! 4064 32  BLAKE3 of the preceding bytes, and of the following ones
 //! 4096     columns of segment 1, of segment 2, and so on: 4 bytes each; the number of the device
 //!          in the upper 6 bits, the number of its part in the lower 26
 //! ```
 //!
-//! In version 1 all segments have as many columns as byte 12 says. In version 2 that is the most:
-//! of a narrower segment the last ones are zeros, and at least four are not. A pool has version 2
-//! from when the first segment is laid otherwise than it was made, or as its devices ask for it.
+//! In version 1 all segments have the number of columns in byte 12. In version 2 that is the
+//! maximum: in a narrower segment the last columns are zeros, and at least four are not. A map has
+//! version 2 if a segment is narrower than the maximum, or if the maximum is not the number of
+//! columns when the pool was made.
 //!
-//! Parts are numbered from 1 on, and lie on their device as the segments of a pool on one. No two
-//! columns have the same part, and no segment has two of one device. Of a segment's columns the
-//! first k are data, and two parity. So many parts stay free as it takes to make the columns of the
-//! spare number of devices again on the others.
+//! Parts are numbered from 1 on, and are laid out on their device like the segments of a pool on
+//! one device. No two columns have the same part, and no segment has two parts of one device. Of a
+//! segment's columns the first k are data, and two are parity. Enough parts stay free to rebuild
+//! the columns of the spare number of devices on the others.
 //!
-//! A pool with the incompatible feature `parts` has a map on each device, in two places that take
-//! turns: map n is in place n modulo 2. Which map counts is said by the labels, with its checksum
-//! ([labels](#labels-of-devices)), so that it changes as the members do. Without the feature column
-//! c of segment s is part s of device (s + c) modulo n.
+//! A pool with the incompatible feature `parts` has a map on each device, in two locations that are
+//! written in turn: map n is in location n modulo 2. The labels say which map is valid, with its
+//! checksum ([labels](#labels-of-devices)), so that it changes together with the members. Without
+//! the feature column c of segment s is part s of device (s + c) modulo n.
 
 use block::BLOCK_BYTES;
 

@@ -22,11 +22,11 @@
 //! 18  1  1: a snapshot, else 0
 //! 19  1  handling: 1 uncompressed, 2 unshared
 //! 20  8  reserved for blocks that are kept for it: zero
-//! 28  4  reserved for the pod that it is in: zero
+//! 28  4  reserved for the volume's pod: zero
 //! ```
 //!
 //! A reference count that has reached 2^32 - 1 stays there: the exact number of references is no
-//! longer known, so its object is never freed.
+//! longer known, so the object is never freed.
 
 use block::BLOCK_BYTES;
 use block::request::limits::VOLUME_BYTES_MAX;

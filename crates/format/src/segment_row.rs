@@ -1,27 +1,27 @@
-//! Rows of the segment table: what each segment is used for, and where it is.
+//! Rows of the segment table: the use of each segment, and its location.
 //!
 //! ```text
 //! segment row, 128 bytes (all zero: free)    segment row of the stream, 16 bytes
 //!   0  1  state: 1 log, 2 metadata             0  1  state: 0 free, 1 log, 2 metadata
-//!   1  1  1: all in it stands twice            1  1  1: all in it stands twice
+//!   1  1  1: all in it has two copies          1  1  1: all in it has two copies
 //!   2  1  zero                                 2  2  zero
 //!   3  1  one                                  4  4  live units of 64 bytes, each once
 //!   4  4  zero                                 8  8  LSN at which it was opened
 //!   8  4  live units of 64 bytes, each once
 //!  12  4  zero
 //!  16  8  LSN at which it was opened
-//!  24  8  epoch in which it was opened, 0 where that is not known
+//!  24  8  epoch in which it was opened, 0 if that is not known
 //!  32 20  zero
 //!  52  4  the number of the segment
 //!  56 72  zero
 //! ```
 //!
-//! Where a segment is on the devices does not stand here: a [map of parts](#the-map-of-parts) says
-//! that where there are several. A row with anything else where it has zeros is not known, and is
-//! refused.
+//! The row does not contain the location of a segment on the devices: if there are several, a [map
+//! of parts](#the-map-of-parts) does. A row with nonzero bytes in a zero field is of an unknown
+//! format, and is refused.
 //!
-//! The table is as the others are ([tables](#pages-and-streams)), with 32 rows to a page. Without
-//! the feature the rows are a stream, in the form of 16 bytes, one for each segment.
+//! The table has the same structure as the others ([tables](#pages-and-streams)), with 32 rows to a
+//! page. Without the feature the rows are a stream, in the form of 16 bytes, one for each segment.
 
 use crate::FormatError;
 use crate::codec::{put, u32_at, u64_at};

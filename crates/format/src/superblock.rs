@@ -1,14 +1,14 @@
 //! The superblock: the root of everything else. Its two copies are written one after the other, so
 //! that one is always whole; of the valid copies, the one with the higher sequence number is used.
 //! Once both are written, they differ only in their sequence numbers. While one of them can't be
-//! written, a third one stands in for it, and is zeros at any other time.
+//! written, a third one replaces it; at any other time the third one is zeros.
 //!
 //! ```text
 //!    0  8  magic "HOLDFAST"         112  8  next chunk id
 //!    8  4  version (3)              120  8  next node id
 //!   12  4  zero                     128  8  next volume id
 //!   16 16  pool id                  136 40  log position: segment 4, block 4, next segment 4,
-//!   32 32  root key                         zero 4, LSN 8, seal of the record before 16
+//!   32 32  root key                         zero 4, LSN 8, seal of the previous record 16
 //!   64  8  sequence                 176 24  chunk table: reference 16, height 1, zero 7
 //!   72  8  epoch                    200 24  node table, likewise
 //!   80  8  capacity in bytes        224 24  volume table, likewise
@@ -22,34 +22,36 @@
 //!                                   352 24  leaf table: as those of chunks, nodes, volumes
 //!                                   376 24  segment table, likewise
 //!                                  1024 2048 reserved for slots of keys: zero
-//!                                  4064 32  BLAKE3 of the bytes before
+//!                                  4064 32  BLAKE3 of the preceding bytes
 //! ```
 //!
-//! A feature is a bit. A program that does not know one that is set uses the pool if the feature is
-//! compatible, only reads it if that is compatible for readers, and else refuses it. What version 3
-//! has over version 2 is that metadata stands twice ([geometry](#segments-and-places),
-//! [records](#log-records)), entries with a length, and these fields. A pool of version 2 has zeros
-//! there.
+//! A feature is a bit. A program that finds an unknown bit set uses the pool if the feature is
+//! compatible, opens it read-only if the feature is compatible for readers, and refuses it
+//! otherwise. Version 3 adds to version 2 a second copy of metadata
+//! ([geometry](#segments-and-locations), [records](#log-records)), entries with a length, and these
+//! fields. A pool of version 2 has zeros there.
 //!
 //! ```text
 //! compatible    bit 0  devices have labels
-//! incompatible  bit 0  the key-value space is in leaves (leaf table), of which a checkpoint writes
-//!                      those that have changed
-//!               bit 1  the segment table is in pages (segment table), of which a checkpoint writes
-//!                      those that have changed
+//! incompatible  bit 0  the key-value space is in leaves (leaf table); a checkpoint writes only
+//!                      changed ones
+//!               bit 1  the segment table is in pages (segment table); a checkpoint writes only
+//!                      changed ones
 //!               bit 3  the pool is on several devices (labels), each of which has all of it
-//!               bit 4  the pool is on four devices or more (labels), in stripes of two columns of
-//!                      data or more and two of parity
+//!               bit 4  the pool is on four devices or more (labels), in stripes of two or more
+//!                      data columns and two parity columns
 //! ```
 //!
-//! A pool of an earlier version, or without some of these features, is read as it is. It gets what
-//! it lacks when it is opened to be used, unless that is not wanted: a superblock says so, and the
-//! next checkpoint writes what is stored otherwise from then on. Until then the key-value space and
-//! the segment table are their streams, which are none in any other pool with the feature.
+//! A pool of an earlier version, or without some of these features, can be read unchanged. Opening
+//! it for use upgrades it, unless that is switched off: a superblock records the upgrade, and the
+//! next checkpoint writes the structures that are stored differently from then on. Until then the
+//! key-value space and the segment table are in their streams, which are empty in any other pool
+//! with the feature.
 //!
-//! Each opening to use the pool counts up the epoch, and begins the next incarnation: what ends
-//! with a loss of power is stored with its number, and holds in no other. In a pool of version 2
-//! the epoch is the number; it stays when the pool becomes one of version 3, and counts on.
+//! Each opening for use increments the epoch, and begins the next incarnation: state that a power
+//! loss ends is stored with the incarnation's number, and is valid in no other. In a pool of
+//! version 2 the epoch is the incarnation's number; it is kept when the pool becomes one of version
+//! 3, and counts on.
 
 use block::{BLOCK_BYTES, VolumeId};
 

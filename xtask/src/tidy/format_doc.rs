@@ -13,7 +13,7 @@ const DOCUMENT: &str = "docs/on-disk-format.md";
 /// The modules, in the order of the document, with their headings.
 const MODULES: [(&str, &str); 14] = [
     ("lib.rs", "On-disk format"),
-    ("geometry.rs", "Segments and places"),
+    ("geometry.rs", "Segments and locations"),
     ("superblock.rs", "Superblock"),
     ("log.rs", "Log records"),
     ("entry.rs", "Redo entries"),
@@ -38,9 +38,9 @@ fn render(tree: &Tree) -> Result<String, Finding> {
         out.push_str(&format!("{level} {heading}\n\n{}", module_text(source)));
         if index == 0 {
             out.push_str(
-                "\nMade from `crates/format/src` by `cargo xtask format-doc`; change it there. \
-                 What the order of writes\nmakes of these bytes is in \
-                 [crash-consistency.md](crash-consistency.md).\n",
+                "\nGenerated from `crates/format/src` by `cargo xtask format-doc`; make changes \
+                 there.\n[crash-consistency.md](crash-consistency.md) explains the order of \
+                 writes.\n",
             );
         }
     }
