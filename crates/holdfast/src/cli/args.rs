@@ -53,94 +53,94 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Make pools, and make them bigger.
+    /// Create pools, and enlarge them.
     #[command(subcommand, after_help = EXIT_CODES)]
     Pool(PoolVerb),
     /// Run the array until SIGTERM or SIGINT.
     #[command(after_help = EXIT_CODES)]
     Serve(ServeArgs),
-    /// Make, show, change and destroy volumes.
+    /// Create, show, change and destroy volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     Volume(VolumeVerb),
-    /// Make snapshots of volumes and groups, show, change and destroy them.
+    /// Create, show, change and destroy snapshots of volumes and groups.
     #[command(subcommand, after_help = EXIT_CODES)]
     Snapshot(SnapshotVerb),
-    /// Name what is snapshotted together, when asked or by a schedule.
+    /// Manage protection groups: volumes that are snapshotted together, on demand or by a schedule.
     #[command(subcommand, after_help = EXIT_CODES)]
     Group(GroupVerb),
     /// Show and change the settings of the array.
     #[command(subcommand, after_help = EXIT_CODES)]
     Array(ArrayVerb),
-    /// Keep words with volumes and snapshots.
+    /// Label volumes and snapshots with tags.
     #[command(subcommand, after_help = EXIT_CODES)]
     Tag(TagVerb),
-    /// Make a volume, and let a host reach it, in one go.
+    /// Create a volume and give a host access to it, in one step.
     #[command(after_help = EXIT_CODES)]
     Provision(ProvisionArgs),
-    /// Make, show, change and delete hosts.
+    /// Create, show, change and delete hosts.
     #[command(subcommand, after_help = EXIT_CODES)]
     Host(HostVerb),
-    /// Show who came to log in, and has no host or was refused.
+    /// Show initiators that tried to log in but belong to no host, and refused logins.
     #[command(subcommand, after_help = EXIT_CODES)]
     Initiator(InitiatorVerb),
-    /// Name hosts that see the same volumes.
+    /// Manage groups of hosts that see the same volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     HostGroup(HostGroupVerb),
-    /// Name volumes that are renamed and end together.
+    /// Manage groups of volumes that are renamed and destroyed together.
     #[command(subcommand, after_help = EXIT_CODES)]
     VolumeGroup(VolumeGroupVerb),
-    /// Keep volumes in name spaces of their own.
+    /// Manage pods: name spaces of volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     Pod(PodVerb),
-    /// Let a host, or a host group, reach a volume.
+    /// Give a host, or a host group, access to a volume.
     #[command(after_help = EXIT_CODES)]
     Connect(ConnectArgs),
-    /// Take a volume away from a host, or from a host group.
+    /// Remove access to a volume from a host, or from a host group.
     #[command(after_help = EXIT_CODES)]
     Disconnect(DisconnectArgs),
-    /// Show what is wrong, and what to do about it.
+    /// Show problems, and what to do about them.
     #[command(subcommand, after_help = EXIT_CODES)]
     Alert(AlertVerb),
     /// Configure the recipients of alerts by mail, syslog and SNMP.
     #[command(subcommand, after_help = EXIT_CODES)]
     Notify(NotifyVerb),
-    /// Show who may reach what.
+    /// Show which hosts have access to which volumes.
     #[command(subcommand, after_help = EXIT_CODES)]
     Connection(ConnectionVerb),
-    /// Show to which ports hosts log in.
+    /// Show the target ports that hosts log in to.
     #[command(subcommand, after_help = EXIT_CODES)]
     Port(PortVerb),
-    /// Show the devices of the pool, and how long they take; change which ones it has.
+    /// Show the devices of the pool and their latencies; add, replace and remove devices.
     #[command(subcommand, after_help = EXIT_CODES)]
     Device(DeviceVerb),
-    /// Show what serves the pool.
+    /// Show and switch the controllers that serve the pool.
     #[command(subcommand, after_help = EXIT_CODES)]
     Controller(ControllerVerb),
-    /// Say who may manage the array, and what.
+    /// Manage the users of the array, and their roles.
     #[command(subcommand, after_help = EXIT_CODES)]
     User(UserVerb),
-    /// Make and withdraw API tokens, by which users are known.
+    /// Create and withdraw API tokens, which identify users.
     #[command(subcommand, after_help = EXIT_CODES)]
     Token(TokenVerb),
-    /// Have the users of a directory service log in (LDAP).
+    /// Let the users of a directory service (LDAP) log in.
     #[command(subcommand, after_help = EXIT_CODES)]
     Directory(DirectoryVerb),
-    /// Show who changed what, the newest first.
+    /// Show who changed what, newest first.
     #[command(after_help = EXIT_CODES)]
     Audit(AuditArgs),
-    /// Show how the array stands.
+    /// Show the state of the array.
     #[command(after_help = EXIT_CODES)]
     Status,
-    /// Show what hosts do to volumes now: live, or as CSV.
+    /// Show the current activity of hosts on volumes: live, or as CSV.
     #[command(after_help = EXIT_CODES)]
     Top(TopArgs),
-    /// Send any request of the interface, and print the answer.
+    /// Send any request to the REST interface, and print the response.
     #[command(after_help = EXIT_CODES)]
     Api(ApiArgs),
-    /// Print what makes a shell complete verbs, options and names.
+    /// Print a shell completion script for verbs, options and names.
     #[command(after_help = COMPLETION)]
     Completion {
-        /// Which shell.
+        /// The shell.
         shell: Shell,
     },
     /// Print the version of this program.
@@ -149,14 +149,14 @@ pub enum Verb {
     /// Write the manual pages of all verbs.
     #[command(after_help = EXIT_CODES)]
     Man {
-        /// Where to: a directory, which is made if it does not exist. `man -l` shows a page.
+        /// The directory to write to; it is created if it does not exist. `man -l` shows a page.
         directory: PathBuf,
     },
-    /// Read a pool that is not being served, and check all of its invariants.
+    /// Read a pool that is not being served, and check all its invariants.
     #[command(after_help = EXIT_CODES)]
     Inspect(InspectArgs),
-    /// Get all volumes and snapshots out of a pool that is not being served, as far as they can be
-    /// read: also of one that does not open.
+    /// Save all volumes and snapshots of a pool that is not being served, as far as they can be
+    /// read; even from a pool that does not open.
     #[command(after_help = SALVAGE)]
     Salvage(SalvageArgs),
 }
@@ -164,11 +164,12 @@ pub enum Verb {
 /// `host …`.
 #[derive(Debug, Subcommand)]
 pub enum HostVerb {
-    /// Make a host.
+    /// Create a host.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 -.
         name: String,
-        /// Its iSCSI names. `initiator list` shows those that were refused as no host has them.
+        /// Its iSCSI names. `initiator list` shows those that were refused because no host has
+        /// them.
         #[arg(long, required = true, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
         iqn: Vec<String>,
         #[command(flatten)]
@@ -181,37 +182,37 @@ pub enum HostVerb {
         /// The host's name.
         name: String,
     },
-    /// Compare how hosts use the array with how they should, and say how to set it.
+    /// Compare how hosts use the array with best practice, and say how to correct it.
     Check {
         /// The host's name. Default: all hosts.
         name: Option<String>,
     },
-    /// Show which hosts are logged in, where, and on what terms.
+    /// Show which hosts are logged in, at which portals, with which parameters.
     Sessions {
         /// The host's name. Default: all hosts.
         name: Option<String>,
     },
-    /// Give a host another name.
+    /// Rename a host.
     Rename {
         /// The host's name.
         name: String,
         /// The new name.
         new_name: String,
     },
-    /// Change a host's iSCSI names or CHAP. Its connections stay.
+    /// Change a host's iSCSI names or CHAP. Its connections do not change.
     #[command(group = ArgGroup::new("what").required(true).multiple(true)
         .args(["iqn", "add_iqn", "remove_iqn", "chap_user", "no_chap"]))]
     Set {
         /// The host's name.
         name: String,
-        /// All of its iSCSI names from now on.
+        /// The complete list of its iSCSI names.
         #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
         iqn: Vec<String>,
-        /// iSCSI names that it gets besides.
+        /// iSCSI names to add.
         #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
         #[arg(conflicts_with_all = ["iqn", "chap_user", "no_chap"])]
         add_iqn: Vec<String>,
-        /// iSCSI names that it loses.
+        /// iSCSI names to remove.
         #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
         #[arg(conflicts_with_all = ["iqn", "chap_user", "no_chap"])]
         remove_iqn: Vec<String>,
@@ -231,13 +232,13 @@ pub enum HostVerb {
 /// CHAP of a host.
 #[derive(Debug, Args)]
 pub struct ChapArgs {
-    /// The CHAP user that it must log in with.
+    /// The CHAP user with which the host must log in.
     #[arg(long, value_name = "USER", requires = "chap_secret_file")]
     pub chap_user: Option<String>,
-    /// The file with its secret, 12 to 255 characters; `-` reads the standard input.
+    /// The file with its secret, 12 to 255 characters; `-` reads standard input.
     #[arg(long, value_name = "FILE", requires = "chap_user")]
     pub chap_secret_file: Option<PathBuf>,
-    /// The user by which the target proves itself (mutual CHAP).
+    /// The user with which the target authenticates itself (mutual CHAP).
     #[arg(long, value_name = "USER", requires_all = ["chap_user", "chap_target_secret_file"])]
     pub chap_target_user: Option<String>,
     /// The file with the target's secret.
@@ -248,17 +249,17 @@ pub struct ChapArgs {
 /// `top`, with the options of esxtop.
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// Batch mode: CSV on the standard output, a header and a line each interval.
+    /// Batch mode: CSV to standard output, with a header and a line for each interval.
     #[arg(short)]
     pub batch: bool,
-    /// An interval, in seconds.
+    /// The interval, in seconds.
     #[arg(short = 'd', value_name = "SECONDS", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub delay: u64,
-    /// End after so many intervals.
+    /// End after this number of intervals.
     #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// In batch mode: a line for each volume, host and port instead, those that come later too.
+    /// In batch mode: a line for each volume, host and port instead, including later ones.
     #[arg(long, requires = "batch")]
     pub rows: bool,
 }
@@ -271,7 +272,7 @@ pub struct ApiArgs {
     pub method: String,
     /// The path with its query: `/v1/…` or `/api/2.N/…`.
     pub path: String,
-    /// The body, as JSON; `-` reads the standard input.
+    /// The body, as JSON; `-` reads standard input.
     #[arg(long, value_name = "JSON|-")]
     pub data: Option<String>,
 }
@@ -290,18 +291,18 @@ For this user, in each new shell:
   bash  echo 'source <(holdfast completion bash)' >> ~/.bashrc
   zsh   echo 'source <(holdfast completion zsh)' >> ~/.zshrc
   fish  echo 'holdfast completion fish | source' >> ~/.config/fish/config.fish
-Names are those of the array that a verb without --pool and --api would mean.";
+Names come from the array that a verb without --pool and --api would use.";
 
 /// `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// The pool: its directory or device; of a pool on several, those that there are.
+    /// The pool: its directory or device; for a pool on several, all that are available.
     #[arg(value_name = "DIR-OR-DEVICE")]
     pub places: Vec<PathBuf>,
     /// Show the map of this volume, by its name or id.
     #[arg(long, value_name = "NAME-OR-ID")]
     pub volume: Option<String>,
-    /// Also read all data, and compare it with its fingerprints.
+    /// Also read all data, and verify it against its fingerprints.
     #[arg(long)]
     pub data: bool,
 }
@@ -309,18 +310,18 @@ pub struct InspectArgs {
 /// `salvage`.
 #[derive(Debug, Args)]
 pub struct SalvageArgs {
-    /// The pool: its directory or device. Nothing is written to it. Of two or three devices the one
-    /// is read that was in the pool to the end; pools in stripes are not read yet.
+    /// The pool: its directory or device; for a pool on several, all that are available. Nothing is
+    /// written to it.
     #[arg(value_name = "DIR-OR-DEVICE")]
     pub places: Vec<PathBuf>,
-    /// Where to: a directory that is empty, or does not exist yet, and not in the pool's.
+    /// The output directory: empty or new, and outside of the pool's directory.
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,
-    /// Begin with this copy of the superblock. Default: the newest that is right.
+    /// Start from this copy of the superblock. Default: the newest valid one.
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(0..2))]
     pub superblock: Option<u8>,
-    /// Where a record in the middle of the log can't be read: take the state before it. All that
-    /// was answered from there on is lost.
+    /// If a record in the middle of the log can't be read: use the state before it. Everything
+    /// acknowledged from there on is lost.
     #[arg(long)]
     pub cut_log: bool,
 }
@@ -328,15 +329,15 @@ pub struct SalvageArgs {
 /// What `salvage --help` ends with.
 const SALVAGE: &str = "\
 In DIR are then, for each volume and snapshot:
-  NAME.raw      what it holds, byte by byte; what is lost or was never written is a hole
-  NAME.lost     what is lost of it: first byte, bytes, and why; only if something is
+  NAME.raw      its content, byte by byte; lost and unwritten ranges are holes
+  NAME.lost     its lost ranges: first byte, bytes, and why; only if there are any
 and salvage.json, a report of all of it.
 
 Exit codes:
-  0  all was whole
-  1  something is lost, and was told; or the pool says no: the reason is on the standard error
-  2  the command line or the configuration makes no sense
-  4  this machine failed: a file, a device or an address can't be had";
+  0  everything was intact
+  1  something is lost, and was reported; or the pool refused: standard error says why
+  2  the command line or the configuration is invalid
+  4  this machine failed: a file, a device or an address is not available";
 
 #[cfg(test)]
 mod tests;

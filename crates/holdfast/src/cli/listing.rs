@@ -15,14 +15,14 @@ use super::{flat, size};
 /// What is asked of a list.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Listing {
-    /// Only those with FIELD=VALUE; also !=, <, <=, >, >= and, for a part of it, ~. Fields are
-    /// those of --csv; a size may be 10G. With several, only those that meet them all.
+    /// Only objects with FIELD=VALUE; also !=, <, <=, >, >= and, for a substring, ~. Fields are
+    /// those of --csv; a size may be 10G. Several conditions must all hold.
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<Condition>,
-    /// In the order of this field, with a `-` before it from the highest to the lowest.
+    /// Sort by this field; with a `-` before it in descending order.
     #[arg(long, value_name = "[-]FIELD", allow_hyphen_values = true)]
     sort: Option<Order>,
-    /// So many at most, the first ones.
+    /// This number of objects at most, the first ones.
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 }

@@ -10,13 +10,13 @@ use time::OffsetDateTime;
 use super::failure::Failure;
 use super::flat;
 
-/// In which form a verb answers; a table or sentences where nothing is said.
+/// The output format of a verb; a table or sentences by default.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Form {
-    /// Answer in JSON.
+    /// Print JSON.
     #[arg(long, global = true, conflicts_with = "csv")]
     pub json: bool,
-    /// Answer in CSV (RFC 4180), a line for each object with the fields that JSON has.
+    /// Print CSV (RFC 4180), a line for each object with the fields of the JSON output.
     #[arg(long, global = true)]
     pub csv: bool,
 }

@@ -10,18 +10,18 @@ use crate::cli::listing::Listing;
 /// `user …`.
 #[derive(Debug, Subcommand)]
 pub enum UserVerb {
-    /// Make a user, who can do nothing before it has a token or a password.
+    /// Create a user, who can do nothing before getting a token or a password.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
         /// array_admin: everything; storage_admin: volumes, snapshots, hosts, connections;
-        /// readonly: to look.
+        /// readonly: viewing.
         #[arg(long)]
         role: String,
     },
     /// List all users.
     List(Listing),
-    /// Give a user another role.
+    /// Change the role of a user.
     Set {
         /// The user's name.
         name: String,
@@ -29,12 +29,12 @@ pub enum UserVerb {
         #[arg(long)]
         role: String,
     },
-    /// Give a user a password for the web page, or take it away. It is asked for on a terminal, and
-    /// otherwise read from the standard input: 8 to 128 characters. The user's sessions end.
+    /// Set or remove a user's password for the web page. It is read from the terminal, or else
+    /// from standard input: 8 to 128 characters. The user's sessions end.
     Password {
         /// The user's name.
         name: String,
-        /// Take it away.
+        /// Remove the password.
         #[arg(long)]
         remove: bool,
     },
@@ -48,20 +48,20 @@ pub enum UserVerb {
 /// `token …`.
 #[derive(Debug, Subcommand)]
 pub enum TokenVerb {
-    /// Make an API token, and print it this once.
+    /// Create an API token, and print it, only this once.
     Create {
-        /// What it is for: 1 to 63 of A-Z a-z 0-9 - _.
+        /// Its name: 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
-        /// The user that it is for.
+        /// The user that it identifies.
         #[arg(long, default_value = array::users::BUILT_IN_USER)]
         user: String,
-        /// For how long it is good, such as 90d. Default: until it is withdrawn.
+        /// Its lifetime, such as 90d. Default: until it is withdrawn.
         #[arg(long, value_name = "TIME", value_parser = parse_lifetime)]
         expires: Option<Duration>,
     },
     /// List API tokens, without the tokens themselves.
     List {
-        /// Only those of this user.
+        /// Only tokens of this user.
         #[arg(long)]
         user: Option<String>,
         #[command(flatten)]
@@ -71,7 +71,7 @@ pub enum TokenVerb {
     Delete {
         /// The token's name.
         name: String,
-        /// The user that it belongs to.
+        /// The user that the token identifies.
         #[arg(long, default_value = array::users::BUILT_IN_USER)]
         user: String,
     },
@@ -84,16 +84,16 @@ fn parse_lifetime(text: &str) -> Result<Duration, String> {
 /// `audit`.
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// How many entries.
+    /// The number of entries.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub limit: u64,
-    /// Only those of this user.
+    /// Only entries of this user.
     #[arg(long)]
     pub user: Option<String>,
-    /// Only those that did this: POST, PATCH, PUT or DELETE.
+    /// Only entries with this method: POST, PATCH, PUT or DELETE.
     #[arg(long, value_parser = ["POST", "PATCH", "PUT", "DELETE"], ignore_case = true)]
     pub action: Option<String>,
-    /// Only those with this text in what was asked.
+    /// Only entries with this text in the request.
     #[arg(long)]
     pub text: Option<String>,
 }

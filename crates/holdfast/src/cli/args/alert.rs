@@ -9,10 +9,10 @@ use crate::cli::listing::Listing;
 pub enum AlertVerb {
     /// List the alerts that are not closed.
     List {
-        /// Closed ones, too.
+        /// Also closed alerts.
         #[arg(long)]
         all: bool,
-        /// Only those that are at least as grave: info, warning or critical.
+        /// Only alerts of at least this severity: info, warning or critical.
         #[arg(long)]
         severity: Option<String>,
         #[command(flatten)]
@@ -23,12 +23,11 @@ pub enum AlertVerb {
         /// Its number.
         number: u64,
     },
-    /// Close an alert. It stays closed as long as its condition goes on, unless that becomes
-    /// graver.
+    /// Close an alert. It stays closed as long as its condition lasts, unless its severity rises.
     Close {
         /// Its number.
         number: u64,
     },
-    /// Send a test event to all who are told: in the configuration ([[notify]]) and in the pool.
+    /// Send a test event to all recipients, of the configuration ([[notify]]) and of the pool.
     Test,
 }

@@ -11,44 +11,44 @@ use crate::cli::offload::{self, Switch};
 /// `array …`.
 #[derive(Debug, Subcommand)]
 pub enum ArrayVerb {
-    /// Show the settings that are kept in the pool.
+    /// Show the settings that are stored in the pool.
     Show,
-    /// Show what the time servers said last of the clock.
+    /// Show the last answers of the time servers about the clock.
     Ntp,
-    /// Ask the time servers now.
+    /// Query the time servers now.
     NtpTest,
-    /// Change them.
+    /// Change the settings.
     #[command(group = ArgGroup::new("what").required(true).multiple(true))]
     Set {
         /// Switch offloads for all volumes: ats, full-copy, block-zero, reclaim, odx or all, `=on`
-        /// or `=off`. A volume takes those that are on in its own settings, too.
+        /// or `=off`. A volume accepts an offload that is on here and in its own settings.
         #[arg(long, group = "what", value_delimiter = ',', value_name = "OFFLOAD=on|off[,…]")]
         #[arg(value_parser = offload::parse)]
         offload: Vec<Switch>,
-        /// Tell hosts when so many percent of the pool are in use: up to four, 1 to 99; or none.
+        /// Notify hosts at these percentages of pool usage: up to four, 1 to 99; or none.
         #[arg(long, group = "what", value_name = "PERCENT[,…]|none")]
         #[arg(value_parser = parse_thresholds)]
         space_thresholds: Option<Thresholds>,
-        /// What the array is called: 1 to 63 of A-Z a-z 0-9 -.
+        /// The name of the array: 1 to 63 of A-Z a-z 0-9 -.
         #[arg(long, group = "what")]
         name: Option<String>,
-        /// For how long what is destroyed from now on can be recovered, up to 30d: 12h, 7d. A
-        /// number alone is seconds.
+        /// How long objects destroyed from now on can be recovered, up to 30d: 12h, 7d. A number
+        /// alone is seconds.
         #[arg(long, group = "what", value_name = "TIME", value_parser = parse_delay)]
         eradication_delay: Option<Duration>,
         /// Refuse hosts without CHAP, from their next login on.
         #[arg(long, group = "what", value_name = "on|off", value_parser = parse_on_off)]
         chap_required: Option<bool>,
-        /// Look names of others up at these name servers, in this order: up to three, each with a
-        /// port if it is not 53; or none, and the system does it.
+        /// Resolve names of other servers at these name servers, in this order: up to three, each
+        /// with a port if it is not 53; or none, to use the system's resolver.
         #[arg(long, group = "what", value_name = "ADDRESS[:PORT][,…]|none")]
         #[arg(value_parser = parse_listed)]
         name_servers: Option<Listed>,
-        /// Look names without a dot up in this domain; or none.
+        /// Look up names without a dot in this domain; or none.
         #[arg(long, group = "what", value_name = "DOMAIN|none")]
         domain: Option<String>,
-        /// Ask these time servers how far the clock is off: up to four; or none. The clock itself
-        /// is set by the operating system.
+        /// Query these time servers for the clock offset: up to four; or none. The operating system
+        /// sets the clock.
         #[arg(long, group = "what", value_name = "HOST[:PORT][,…]|none")]
         #[arg(value_parser = parse_listed)]
         ntp_servers: Option<Listed>,

@@ -11,35 +11,35 @@ use crate::cli::listing::Listing;
 /// `group …`.
 #[derive(Debug, Subcommand)]
 pub enum GroupVerb {
-    /// Make a group.
+    /// Create a group.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 -.
         name: String,
         /// Its volumes.
         volumes: Vec<String>,
     },
-    /// Add volumes, or hosts or host groups with all that is connected to them, to a group.
+    /// Add volumes, or hosts or host groups with all volumes connected to them, to a group.
     Add {
         /// The group's name.
         name: String,
         #[command(flatten)]
         members: Members,
     },
-    /// Take volumes, hosts or host groups out of a group.
+    /// Remove volumes, hosts or host groups from a group.
     Remove {
         /// The group's name.
         name: String,
         #[command(flatten)]
         members: Members,
     },
-    /// Say when snapshots of a group are made by themselves, and for how long these are kept.
+    /// Set when snapshots of a group are taken automatically, and for how long they are kept.
     Set {
         /// The group's name.
         name: String,
         #[command(flatten)]
         schedule: ScheduleArgs,
     },
-    /// Give a group another name. Its snapshots go with it.
+    /// Rename a group, together with its snapshots.
     Rename {
         /// The group's name.
         name: String,
@@ -48,7 +48,7 @@ pub enum GroupVerb {
     },
     /// List all groups.
     List {
-        /// Those that are destroyed, instead of the others.
+        /// Destroyed groups, instead of the others.
         #[arg(long)]
         destroyed: bool,
         #[command(flatten)]
@@ -59,20 +59,20 @@ pub enum GroupVerb {
         /// The group's name.
         name: String,
     },
-    /// Destroy a group and its snapshots; they can be recovered for a time. Its volumes stay.
+    /// Destroy a group and its snapshots; they can be recovered for a time. Its volumes remain.
     Destroy {
         /// The group's name.
         name: String,
-        /// Eradicate it as well: its snapshots are gone for ever, their space is free.
+        /// Also eradicate it: its snapshots are permanently gone, and their space is free.
         #[arg(long)]
         eradicate: bool,
     },
-    /// Bring a destroyed group back, with its snapshots.
+    /// Recover a destroyed group, with its snapshots.
     Recover {
         /// The group's name.
         name: String,
     },
-    /// Eradicate a destroyed group: its snapshots are gone for ever, their space is free.
+    /// Eradicate a destroyed group: its snapshots are permanently gone, and their space is free.
     Eradicate {
         /// The group's name.
         name: String,
@@ -94,26 +94,26 @@ pub struct Members {
     pub host_groups: Vec<String>,
 }
 
-/// When snapshots are made by themselves, and for how long these are kept; what is left out stays.
+/// When snapshots are taken automatically, and for how long; what is not given does not change.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct ScheduleArgs {
-    /// Whether snapshots are made by themselves.
+    /// Whether snapshots are taken automatically.
     #[arg(long, value_name = "on|off", value_parser = parse_on_off)]
     pub schedule: Option<bool>,
-    /// How often, from 5m to 400d: 1h, 1d.
+    /// The interval, from 5m to 400d: 1h, 1d.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub every: Option<Duration>,
-    /// At which time of the day (UTC), where `every` is whole days; `none`: at none.
+    /// The time of day (UTC), if the interval is whole days; `none` clears it.
     #[arg(long, value_name = "HH:MM")]
     pub at: Option<TimeOfDay>,
-    /// For how long all of them are kept: 1d, up to 400d.
+    /// How long all snapshots are kept: 1d, up to 400d.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub keep: Option<Duration>,
-    /// How many of each day are kept after that.
+    /// How many snapshots of each day are kept after that.
     #[arg(long, value_name = "COUNT")]
     pub keep_per_day: Option<u32>,
-    /// For how many days these are.
+    /// For how many days these are kept.
     #[arg(long, value_name = "DAYS")]
     pub keep_days: Option<u32>,
 }
@@ -159,17 +159,17 @@ impl FromStr for TimeOfDay {
 /// `tag …`.
 #[derive(Debug, Subcommand)]
 pub enum TagVerb {
-    /// Give a volume or a snapshot tags, in place of those with the same keys.
+    /// Set tags of a volume or a snapshot, replacing those with the same keys.
     Set {
         /// The name of the volume or the snapshot.
         name: String,
         /// The tags.
         #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_tag)]
         tags: Vec<(String, String)>,
-        /// Where the keys are unique. Default: `default`.
+        /// The namespace in which the keys are unique. Default: `default`.
         #[arg(long)]
         namespace: Option<String>,
-        /// Keep them from clones and snapshots of it.
+        /// Do not copy them to clones and snapshots.
         #[arg(long)]
         not_copied: bool,
     },
@@ -177,20 +177,20 @@ pub enum TagVerb {
     List {
         /// The name of the volume or the snapshot.
         name: Option<String>,
-        /// Only those in this namespace.
+        /// Only tags in this namespace.
         #[arg(long)]
         namespace: Option<String>,
         #[command(flatten)]
         listing: Listing,
     },
-    /// Take tags away.
+    /// Remove tags.
     Delete {
-        /// From which volume or snapshot.
+        /// The name of the volume or the snapshot.
         name: String,
         /// Their keys.
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
-        /// In which namespace. Default: `default`.
+        /// The namespace. Default: `default`.
         #[arg(long)]
         namespace: Option<String>,
     },

@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, Subcommand};
 pub enum NotifyVerb {
     /// Show the mail relay, the recipients of mail, the syslog servers and the SNMP managers.
     Show,
-    /// Set the server that mail is sent by. It is in force at once.
+    /// Set the mail relay. This takes effect at once.
     Mail(MailArgs),
     /// Configure the recipients of mail about alerts.
     #[command(subcommand)]
@@ -20,7 +20,7 @@ pub enum NotifyVerb {
     /// Configure the SNMP managers that receive alerts.
     #[command(subcommand)]
     Snmp(SnmpVerb),
-    /// Send a test to all of them, or to those that are named, and say what came of it.
+    /// Send a test to all recipients, or to those named, and report the results.
     Test {
         /// Addresses of watchers, and names of syslog servers and SNMP managers.
         name: Vec<String>,
@@ -30,25 +30,25 @@ pub enum NotifyVerb {
 /// `notify watcher …`.
 #[derive(Debug, Subcommand)]
 pub enum WatcherVerb {
-    /// Send mail to these addresses, about alerts from warning on.
+    /// Send mail to these addresses, for alerts from warning on.
     Add {
         /// NAME@DOMAIN.
         #[arg(required = true)]
         address: Vec<String>,
     },
-    /// Send mail to these again.
+    /// Resume mail to these addresses.
     Enable {
         /// As in `add`.
         #[arg(required = true)]
         address: Vec<String>,
     },
-    /// Send no mail to these for now.
+    /// Pause mail to these addresses.
     Disable {
         /// As in `add`.
         #[arg(required = true)]
         address: Vec<String>,
     },
-    /// Forget these.
+    /// Remove these addresses.
     Remove {
         /// As in `add`.
         #[arg(required = true)]
@@ -66,14 +66,14 @@ pub enum SyslogVerb {
         /// udp://HOST[:PORT], tcp://HOST[:PORT] or tls://HOST[:PORT].
         uri: String,
     },
-    /// Give a syslog server another place.
+    /// Change the address of a syslog server.
     Set {
         /// The server's name.
         name: String,
         /// As in `add`.
         uri: String,
     },
-    /// Remove these.
+    /// Remove syslog servers.
     Remove {
         /// The servers' names.
         #[arg(required = true)]
@@ -86,7 +86,7 @@ pub enum SyslogVerb {
 pub enum SnmpVerb {
     /// Add an SNMP manager: of version 2c with a community, or of version 3 with a user.
     Add(SnmpManagerArgs),
-    /// Remove these.
+    /// Remove SNMP managers.
     Remove {
         /// The managers' names.
         #[arg(required = true)]
@@ -98,30 +98,30 @@ pub enum SnmpVerb {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true).multiple(true))]
 pub struct MailArgs {
-    /// Send mail by this server (25 is the port without one); or none.
+    /// The mail relay (port 25 by default); or none.
     #[arg(long, group = "what", value_name = "HOST[:PORT]|none")]
     pub relay: Option<String>,
     /// The domain of the sender's address, which mail needs; or none.
     #[arg(long, group = "what", value_name = "DOMAIN|none")]
     pub sender_domain: Option<String>,
-    /// What stands before the @ of the sender's address; or none: the name of the array.
+    /// The part before the @ of the sender's address; or none: the name of the array.
     #[arg(long, group = "what", value_name = "NAME|none")]
     pub sender: Option<String>,
-    /// How the connection is encrypted; or none, and no password is sent.
+    /// How the connection is encrypted; with none, no password is sent.
     #[arg(long, group = "what", value_name = "starttls|tls|none")]
     #[arg(value_parser = ["starttls", "tls", "none"])]
     pub encryption: Option<String>,
-    /// The user of the array at the server; or none.
+    /// The user of the array at the relay; or none.
     #[arg(long, group = "what", value_name = "USER|none")]
     pub user: Option<String>,
-    /// The file with its password; `-` reads the standard input. It has to be given again with
-    /// another server or user.
+    /// The file with its password; `-` reads standard input. Give it again with another relay or
+    /// user.
     #[arg(long, group = "what", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// What stands before each subject; or none.
+    /// A prefix for each subject; or none.
     #[arg(long, group = "what", value_name = "TEXT|none")]
     pub subject_prefix: Option<String>,
-    /// What stands before each text; or none.
+    /// A prefix for each text; or none.
     #[arg(long, group = "what", value_name = "TEXT|none")]
     pub body_prefix: Option<String>,
 }
@@ -132,9 +132,9 @@ pub struct MailArgs {
 pub struct SnmpManagerArgs {
     /// 1 to 63 of A-Z a-z 0-9 - _.
     pub name: String,
-    /// HOST or HOST:PORT; 162 is the port without one.
+    /// HOST or HOST:PORT; the default port is 162.
     pub host: String,
-    /// The file with the community; `-` reads the standard input.
+    /// The file with the community; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     pub community_file: Option<PathBuf>,
     /// The user of version 3.
@@ -143,14 +143,14 @@ pub struct SnmpManagerArgs {
     /// How messages are authenticated.
     #[arg(long, value_name = "SHA|MD5", value_parser = ["SHA", "MD5"], default_value = "SHA")]
     pub auth: String,
-    /// The file with the passphrase of that, 8 to 63 characters; without one they are not.
+    /// The file with the authentication passphrase, 8 to 63 characters; without one, messages are
+    /// not authenticated.
     #[arg(long, value_name = "FILE", requires = "user")]
     pub auth_passphrase_file: Option<PathBuf>,
-    /// The file with the passphrase by which messages are encrypted (AES); without one they are
-    /// not.
+    /// The file with the encryption passphrase (AES); without one, messages are not encrypted.
     #[arg(long, value_name = "FILE", requires = "auth_passphrase_file")]
     pub privacy_passphrase_file: Option<PathBuf>,
-    /// Have the manager confirm what it gets.
+    /// Request confirmations from the manager.
     #[arg(long)]
     pub inform: bool,
 }

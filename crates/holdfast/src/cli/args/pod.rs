@@ -7,20 +7,20 @@ use crate::cli::listing::Listing;
 /// `pod …`.
 #[derive(Debug, Subcommand)]
 pub enum PodVerb {
-    /// Make a pod. Volumes are in it that are called POD::NAME.
+    /// Create a pod. It contains the volumes named POD::NAME.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
     },
     /// List all pods.
     List {
-        /// Those that are destroyed, instead of the others.
+        /// Destroyed pods, instead of the others.
         #[arg(long)]
         destroyed: bool,
         #[command(flatten)]
         listing: Listing,
     },
-    /// Give a pod another name, and its volumes with it.
+    /// Rename a pod, together with its volumes.
     Rename {
         /// The pod's name.
         name: String,
@@ -31,14 +31,14 @@ pub enum PodVerb {
     Destroy {
         /// The pod's name.
         name: String,
-        /// Its volumes as well; without it, a pod with volumes is refused.
+        /// Also destroy its volumes; without this option, a pod with volumes is refused.
         #[arg(long)]
         with_volumes: bool,
-        /// Eradicate it as well: its volumes are gone for ever, their space is free.
+        /// Also eradicate it: its volumes are permanently gone, and their space is free.
         #[arg(long)]
         eradicate: bool,
     },
-    /// Bring a destroyed pod back, with the volumes that were destroyed with it.
+    /// Recover a destroyed pod, with the volumes that were destroyed with it.
     Recover {
         /// The pod's name.
         name: String,
@@ -47,7 +47,7 @@ pub enum PodVerb {
     Eradicate {
         /// The pod's name.
         name: String,
-        /// Its volumes as well: they are gone for ever, their space is free.
+        /// Also eradicate its volumes: they are permanently gone, and their space is free.
         #[arg(long)]
         with_volumes: bool,
     },

@@ -13,7 +13,7 @@ use crate::cli::size;
 pub struct WithHost {
     /// The host.
     pub host: Option<String>,
-    /// The host group, instead: all of its hosts.
+    /// A host group instead: all of its hosts.
     #[arg(long)]
     pub host_group: Option<String>,
 }
@@ -25,7 +25,7 @@ pub struct ConnectArgs {
     pub volume: String,
     #[command(flatten)]
     pub with: WithHost,
-    /// 1 to 16383. Default: the lowest that is free.
+    /// 1 to 16383. Default: the lowest free LUN.
     #[arg(long)]
     pub lun: Option<u16>,
 }
@@ -42,22 +42,22 @@ pub struct DisconnectArgs {
 /// `initiator …`.
 #[derive(Debug, Subcommand)]
 pub enum InitiatorVerb {
-    /// List initiators that have no host, and those whose login was refused: where from, and why.
+    /// List initiators that have no host, and those whose login was refused: from where, and why.
     List(Listing),
 }
 
 /// `connection …`.
 #[derive(Debug, Subcommand)]
 pub enum ConnectionVerb {
-    /// List connections, by the names of hosts and the LUNs.
+    /// List connections, by host names and LUNs.
     List {
-        /// Those of this volume.
+        /// Connections of this volume.
         #[arg(long)]
         volume: Option<String>,
-        /// Those of this host.
+        /// Connections of this host.
         #[arg(long)]
         host: Option<String>,
-        /// Those of this host group.
+        /// Connections of this host group.
         #[arg(long, conflicts_with = "host")]
         host_group: Option<String>,
         #[command(flatten)]
@@ -77,15 +77,15 @@ pub enum PortVerb {
 pub enum DeviceVerb {
     /// List the devices.
     List {
-        /// What each device was asked since the start, and how long that took.
+        /// The I/O counters of each device since the start, and their latencies.
         #[arg(long)]
         counters: bool,
-        /// What block devices say of their own health (SMART).
+        /// The health that block devices report (SMART).
         #[arg(long, conflicts_with = "counters")]
         health: bool,
     },
-    /// Give the pool another device, which catches up; only one that was made on two or three. Or
-    /// give a pool back one of its devices that was missing.
+    /// Add a device: to a pool on two devices a third one, to a striped pool one of any size. Or
+    /// bring back a missing device of the pool.
     Add {
         /// A directory, in which a file is made, or a block device, on the machine of the array.
         #[arg(value_name = "DIR-OR-DEVICE")]
@@ -94,33 +94,33 @@ pub enum DeviceVerb {
         #[arg(long)]
         force: bool,
     },
-    /// Put another device in the place of one, which is out from then on.
+    /// Put a new device in the place of another one, which is then out.
     Replace {
-        /// The number of the old one.
+        /// The number of the old device.
         number: u16,
-        /// The new one, as in `add`.
+        /// The new device, as in `add`.
         #[arg(value_name = "DIR-OR-DEVICE")]
         place: PathBuf,
         /// Overwrite a device that is not blank.
         #[arg(long)]
         force: bool,
     },
-    /// Take a device out of the pool for good; a pool in stripes keeps as many as it was made on.
+    /// Remove a device for good; in a striped pool its data is first rebuilt on the others.
     Remove {
         /// Its number.
         number: u16,
     },
-    /// Take a device out of use, as if it had failed. It stays one of the pool's.
+    /// Take a device out of use, as if it had failed. It remains a member of the pool.
     Fail {
         /// Its number.
         number: u16,
     },
-    /// Have a device catch up that is out.
+    /// Bring back a device that is out; it then catches up.
     Return {
         /// Its number.
         number: u16,
     },
-    /// Read from a device for some seconds, so that its activity shows which one it is.
+    /// Read from a device for some seconds, so that its activity light identifies it.
     Identify {
         /// Its number.
         number: u16,
@@ -132,18 +132,18 @@ pub enum DeviceVerb {
 pub enum ControllerVerb {
     /// List the controllers, and which of them has the pool.
     List,
-    /// Leave the pool to the other controller, and follow it. Hosts log in again; with them nothing
-    /// else happens.
+    /// Make the other controller take over the pool. On one machine host sessions continue; between
+    /// two machines hosts log in again.
     Switch,
     /// Stop a controller, and keep it down until it is started: for maintenance. If it has the
-    /// pool, they are switched first.
+    /// pool, the other one takes over first.
     Stop(ControllerName),
-    /// Start a controller that was stopped.
+    /// Start a stopped controller.
     Start(ControllerName),
-    /// Make the secret that two controllers on two machines know, in a new file that only its owner
-    /// may read (--link-secret).
+    /// Create the shared secret of two controllers on two machines, in a new file that only its
+    /// owner may read (--link-secret).
     Secret {
-        /// The file, which must not be there.
+        /// The file, which must not exist.
         file: PathBuf,
     },
 }
@@ -159,19 +159,19 @@ pub struct ControllerName {
 /// `provision`.
 #[derive(Debug, Args)]
 pub struct ProvisionArgs {
-    /// The new volume: 1 to 63 of A-Z a-z 0-9 - _; behind the name of a volume group and a `/`, if
-    /// it is to be in one.
+    /// The new volume: 1 to 63 of A-Z a-z 0-9 - _; with the prefix GROUP/ for a volume in a volume
+    /// group.
     pub volume: String,
     /// Its size: a multiple of 4096 bytes, up to 64T.
     #[arg(long, value_parser = size::parse)]
     pub size: u64,
-    /// The host; it is made if there is none, then --iqn is needed. Default: this machine.
+    /// The host; if it does not exist it is created, which needs --iqn. Default: this machine.
     #[arg(long)]
     pub host: Option<String>,
-    /// The host's iSCSI names. Default, for this machine: what open-iscsi is set up with.
+    /// The host's iSCSI names. Default, for this machine: the name that open-iscsi uses.
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "IQN")]
     pub iqn: Vec<String>,
-    /// 1 to 16383. Default: the lowest that is free.
+    /// 1 to 16383. Default: the lowest free LUN.
     #[arg(long)]
     pub lun: Option<u16>,
 }
@@ -179,12 +179,12 @@ pub struct ProvisionArgs {
 /// `host-group …`.
 #[derive(Debug, Subcommand)]
 pub enum HostGroupVerb {
-    /// Make a host group without hosts.
+    /// Create a host group without hosts.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 -.
         name: String,
     },
-    /// Put hosts into a host group: they see what is connected to it.
+    /// Add hosts to a host group: they see the volumes connected to it.
     Add {
         /// The host group's name.
         name: String,
@@ -192,7 +192,7 @@ pub enum HostGroupVerb {
         #[arg(required = true, value_name = "HOST")]
         hosts: Vec<String>,
     },
-    /// Take hosts out of a host group.
+    /// Remove hosts from a host group.
     Remove {
         /// The host group's name.
         name: String,
@@ -207,7 +207,7 @@ pub enum HostGroupVerb {
         /// The host group's name.
         name: String,
     },
-    /// Give a host group another name.
+    /// Rename a host group.
     Rename {
         /// The host group's name.
         name: String,

@@ -13,67 +13,67 @@ use crate::serve::controllers::Controller;
 /// `serve`; the management address stands in `Common`, and the pool can.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The pool, instead of --pool, and of what HOLDFAST_POOL says. In an empty directory one is
-    /// made first. Of a pool on several devices, all of them, in any order.
+    /// The pool, instead of --pool and HOLDFAST_POOL. In an empty directory a pool is created
+    /// first. For a pool on several devices, all of them, in any order.
     #[arg(value_name = "DIR-OR-DEVICE")]
     pub places: Vec<PathBuf>,
-    /// Start although devices of the pool are missing that may know more than those that are there:
-    /// what they took without these is lost then. Only for when they are gone for good.
+    /// Start although missing devices of the pool may hold newer data than the present ones: that
+    /// data is then lost. Use this only if the missing devices are gone for good.
     #[arg(long)]
     pub devices_missing: bool,
-    /// What a pool that is made now shall hold, at least 1G; one that is there stays as it is.
+    /// The usable capacity of a newly created pool, at least 1G; an existing pool does not change.
     /// Default: a quarter of the free space, 64G at most.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub capacity: Option<u64>,
-    /// Where to serve iSCSI. Each address is a port of the target, in the target port group (ALUA)
-    /// with the number behind `@`. Default: group 1 for controller ct0, 2 for ct1. An address stays
-    /// the port that it was when it was first served, whatever the order. At most 256. With
-    /// addresses of ct1 there are two controllers, each a process of its own: one has the pool, and
+    /// The iSCSI portals. Each address is a port of the target, in the target port group (ALUA)
+    /// with the number after `@`. Default: group 1 for controller ct0, 2 for ct1. An address keeps
+    /// the port that it got when it was first served, whatever the order. At most 256. With
+    /// addresses of ct1 there are two controllers, each a separate process: one has the pool, and
     /// the other takes over when it ends.
     #[arg(long, value_delimiter = ',', value_name = "[ct0=|ct1=]ADDR:PORT[@GROUP][,…]")]
     #[arg(value_parser = parse_portal, default_value = "127.0.0.1:3260")]
     pub iscsi: Vec<PortalArg>,
-    /// The configuration.
+    /// The configuration file.
     #[arg(long, value_name = "FILE.toml")]
     pub config: Option<PathBuf>,
-    /// Manage without encryption; on a loopback address only.
+    /// Serve management without encryption; on a loopback address only.
     #[arg(long)]
     pub api_http: bool,
-    /// Run one of two controllers only, for a supervisor of your own: both are started with the
-    /// same words otherwise. Default: both, supervised.
+    /// Run only one of two controllers, for your own supervisor: start both with otherwise the
+    /// same arguments. Default: both, supervised.
     #[arg(long, value_name = "ct0|ct1", value_parser = parse_controller)]
     pub controller: Option<Controller>,
-    /// What keeps the controller that does not have the pool from writing to it: of two on one
-    /// machine a lock (claim); of two on two machines, which share all devices of the pool,
-    /// persistent reservations of these (reservations), with --controller.
+    /// How the controller without the pool is prevented from writing to it: on one machine by a
+    /// lock (claim); on two machines that share all devices of the pool by persistent reservations
+    /// of these (reservations), with --controller.
     #[arg(long, value_name = "claim|reservations", value_parser = parse_fence)]
     #[arg(default_value = "claim")]
     pub fence: FenceKind,
-    /// Where this controller listens for the other one while it has the pool, over the network: of
-    /// two that are started by themselves (--controller). Both ends prove that they have the same
-    /// secret, and all is encrypted. Default: a socket of this machine, or, with reservations,
-    /// nothing.
+    /// Where this controller listens for the other one, over the network, while it has the pool;
+    /// for controllers that are started separately (--controller). Both ends prove that they have
+    /// the same secret, and all traffic is encrypted. Default: a socket on this machine, or, with
+    /// reservations, none.
     #[arg(long, value_name = "ADDR:PORT")]
     pub link: Option<SocketAddr>,
     /// Where the other controller listens (its --link).
     #[arg(long, value_name = "ADDR:PORT")]
     pub link_peer: Option<SocketAddr>,
-    /// The file with the secret of both, which `controller secret` makes.
+    /// The file with the shared secret, which `controller secret` creates.
     #[arg(long, value_name = "FILE")]
     pub link_secret: Option<PathBuf>,
-    /// Addresses that may be at either machine, of portals of both controllers, with the interface
-    /// that gets them here. Each controller puts its own there while it is in contact with the
-    /// other one; when that is gone its addresses come to the one that has the pool. They are to be
-    /// added by nobody else. Takes a link, CAP_NET_ADMIN and CAP_NET_RAW.
+    /// Portal addresses of both controllers that can move between the machines, each with its
+    /// interface on this one. Each controller adds its own while it is in contact with the other
+    /// one; if that fails, its addresses move to the controller that has the pool. Nothing else
+    /// may add them. Needs a link, CAP_NET_ADMIN and CAP_NET_RAW.
     #[arg(long, value_delimiter = ',', value_name = "ADDR@INTERFACE[,…]")]
     pub link_addresses: Vec<String>,
-    /// Serve in a process of its own, which is started again when it ends without having been asked
-    /// to, or hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
+    /// Serve in a separate process, which is restarted when it ends without being asked to, or
+    /// hangs. Its sockets stay open meanwhile, so that no host is refused. (systemd does the
     /// same.)
     #[arg(long)]
     pub supervised: bool,
-    /// For tests and benchmarks: each request to the device takes so many milliseconds more, 1000
-    /// at most. Told of in the log.
+    /// For tests and benchmarks: delay each device request by this number of milliseconds, 1000 at
+    /// most. The log reports it.
     #[arg(long, hide = true, value_name = "MS", value_parser = parse_latency)]
     pub slow_device_for_tests: Option<Duration>,
 }

@@ -9,29 +9,29 @@ use crate::cli::size;
 /// `volume …`.
 #[derive(Debug, Subcommand)]
 pub enum VolumeVerb {
-    /// Make an empty volume.
+    /// Create an empty volume.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 - _; in a volume group GROUP/NAME.
         name: String,
         /// A multiple of 4096 bytes, up to 64T.
         #[arg(long, value_parser = size::parse)]
         size: u64,
-        /// The logical block, in bytes: 512 (on 4 KiB), or 4096.
+        /// The logical block size, in bytes: 512 (on 4 KiB), or 4096.
         #[arg(long, value_name = "512|4096", default_value_t = 512)]
         #[arg(value_parser = parse_block_size)]
         block_size: u64,
         #[command(flatten)]
         reduction: ReductionArgs,
-        /// Hosts that see it from the start; if one can't, it is not made.
+        /// Hosts to connect it to; if one connection is refused, the volume is not created.
         #[arg(long = "host", num_args = 1.., value_delimiter = ',', value_name = "HOST")]
         hosts: Vec<String>,
-        /// Host groups, likewise.
+        /// Host groups to connect it to.
         #[arg(long = "host-group", num_args = 1.., value_delimiter = ',', value_name = "GROUP")]
         host_groups: Vec<String>,
     },
     /// List all volumes.
     List {
-        /// Those that are destroyed, instead of the others.
+        /// Destroyed volumes, instead of the others.
         #[arg(long)]
         destroyed: bool,
         #[command(flatten)]
@@ -42,14 +42,14 @@ pub enum VolumeVerb {
         /// The volume's name.
         name: String,
     },
-    /// Give a volume a new size.
+    /// Change the size of a volume.
     Resize {
         /// The volume's name.
         name: String,
         /// The new size.
         #[arg(long, value_parser = size::parse)]
         size: u64,
-        /// Let a smaller size cut data off, for ever.
+        /// Allow a smaller size to cut off data, permanently.
         #[arg(long)]
         truncate: bool,
     },
@@ -66,7 +66,7 @@ pub enum VolumeVerb {
         #[command(flatten)]
         reduction: ReductionArgs,
     },
-    /// Show or set how much hosts may do with a volume.
+    /// Show or set the limits of a volume.
     Limit {
         /// The volume's name.
         name: String,
@@ -77,39 +77,40 @@ pub enum VolumeVerb {
         #[arg(long, value_name = "SIZE|none", value_parser = parse_bandwidth)]
         bandwidth: Option<u64>,
     },
-    /// Show what is stored for volumes, and how far it was reduced.
+    /// Show how much is stored for volumes, and how far it was reduced.
     Space {
         /// The volume's name. Default: all volumes.
         names: Vec<String>,
         #[command(flatten)]
         listing: Listing,
     },
-    /// Give a volume a new name.
+    /// Rename a volume.
     Rename {
         /// The volume's name.
         name: String,
         /// The new name.
         new_name: String,
     },
-    /// Make a volume of what a volume or a snapshot holds now. Takes no time and no space.
+    /// Create a volume with the current content of a volume or a snapshot, instantly and without
+    /// using space.
     Clone {
         /// The source: VOLUME, VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
         source: String,
-        /// The new one's name.
+        /// The name of the new volume.
         name: String,
     },
-    /// Make a volume what one of its snapshots is, in place.
+    /// Restore a volume to one of its snapshots, in place.
     Restore {
         /// The volume's name.
         name: String,
         /// Its snapshot: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
         snapshot: String,
     },
-    /// Make a volume what another volume or a snapshot is. What it held is gone.
+    /// Replace the content of a volume by that of another volume or a snapshot.
     Overwrite {
         /// The volume's name.
         name: String,
-        /// What it becomes.
+        /// The source.
         #[arg(long, value_name = "VOLUME-OR-SNAPSHOT")]
         from: String,
     },
@@ -117,16 +118,16 @@ pub enum VolumeVerb {
     Destroy {
         /// The volume's name.
         name: String,
-        /// Eradicate it as well: its data is gone for ever, its space is free.
+        /// Also eradicate it: its data is permanently gone, and its space is free.
         #[arg(long)]
         eradicate: bool,
     },
-    /// Bring a destroyed volume back, with the snapshots that went with it.
+    /// Recover a destroyed volume, with the snapshots that were destroyed with it.
     Recover {
         /// The volume's name.
         name: String,
     },
-    /// Eradicate a destroyed volume: its data is gone for ever, its space is free.
+    /// Eradicate a destroyed volume: its data is permanently gone, and its space is free.
     Eradicate {
         /// The volume's name.
         name: String,
@@ -136,11 +137,11 @@ pub enum VolumeVerb {
 /// What reduction does with what is written to a volume from now on.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReductionArgs {
-    /// Whether blocks that are stored already are named, not stored again, when they are written
-    /// from now on; on by default. Copies share what is stored in any case.
+    /// Whether newly written blocks that are stored already are shared instead of stored again; on
+    /// by default. Copies share stored data in any case.
     #[arg(long, value_name = "on|off", value_parser = parse_on_off)]
     pub deduplication: Option<bool>,
-    /// Whether what is written from now on is compressed; on by default.
+    /// Whether newly written data is compressed; on by default.
     #[arg(long, value_name = "on|off", value_parser = parse_on_off)]
     pub compression: Option<bool>,
 }
@@ -178,28 +179,28 @@ fn parse_block_size(text: &str) -> Result<u64, String> {
 /// `snapshot …`.
 #[derive(Debug, Subcommand)]
 pub enum SnapshotVerb {
-    /// Make snapshots of volumes, or of a group, all of one moment.
+    /// Take snapshots of volumes, or of a group, all at one point in time.
     #[command(group = ArgGroup::new("of").required(true))]
     Create {
         /// The volumes' names.
         #[arg(group = "of", value_name = "VOLUME")]
         volumes: Vec<String>,
-        /// Of all volumes of this group.
+        /// All volumes of this group.
         #[arg(long, group = "of")]
         group: Option<String>,
-        /// What they are called behind the name of the volume or the group: A-Z a-z 0-9 -, not
+        /// The part of their names after the name of the volume or the group: A-Z a-z 0-9 -, not
         /// digits only. Default: a number.
         #[arg(long)]
         suffix: Option<String>,
     },
     /// List snapshots.
     List {
-        /// Those of this volume.
+        /// Snapshots of this volume.
         volume: Option<String>,
-        /// Those that were made with this group.
+        /// Snapshots that were taken with this group.
         #[arg(long)]
         group: Option<String>,
-        /// Those that are destroyed, instead of the others.
+        /// Destroyed snapshots, instead of the others.
         #[arg(long)]
         destroyed: bool,
         #[command(flatten)]
@@ -210,7 +211,7 @@ pub enum SnapshotVerb {
         /// The snapshot: VOLUME.SUFFIX or GROUP.SUFFIX.VOLUME.
         name: String,
     },
-    /// Give a snapshot another suffix.
+    /// Change the suffix of a snapshot.
     Rename {
         /// The snapshot: VOLUME.SUFFIX.
         name: String,
@@ -222,17 +223,17 @@ pub enum SnapshotVerb {
         /// The snapshots' names.
         #[arg(required = true)]
         names: Vec<String>,
-        /// Eradicate them as well: what only they held is gone for ever.
+        /// Also eradicate them: data that only they held is permanently gone.
         #[arg(long)]
         eradicate: bool,
     },
-    /// Bring destroyed snapshots back.
+    /// Recover destroyed snapshots.
     Recover {
         /// The snapshots' names.
         #[arg(required = true)]
         names: Vec<String>,
     },
-    /// Eradicate destroyed snapshots: what only they held is gone for ever.
+    /// Eradicate destroyed snapshots: data that only they held is permanently gone.
     Eradicate {
         /// The snapshots' names.
         #[arg(required = true)]

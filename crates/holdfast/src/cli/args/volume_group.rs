@@ -8,27 +8,27 @@ use crate::cli::listing::Listing;
 /// `volume-group …`.
 #[derive(Debug, Subcommand)]
 pub enum VolumeGroupVerb {
-    /// Make a volume group. Volumes are in it that are called GROUP/NAME.
+    /// Create a volume group. It contains the volumes named GROUP/NAME.
     Create {
         /// 1 to 63 of A-Z a-z 0-9 - _.
         name: String,
     },
     /// List all volume groups.
     List {
-        /// Those that are destroyed, instead of the others.
+        /// Destroyed volume groups, instead of the others.
         #[arg(long)]
         destroyed: bool,
         #[command(flatten)]
         listing: Listing,
     },
-    /// Give a volume group another name, and its volumes with it.
+    /// Rename a volume group, together with its volumes.
     Rename {
         /// The group's name.
         name: String,
         /// The new name.
         new_name: String,
     },
-    /// Show or set how much hosts may do with all volumes of a group together.
+    /// Show or set the limits of all volumes of a group together.
     Limit {
         /// The group's name.
         name: String,
@@ -43,16 +43,16 @@ pub enum VolumeGroupVerb {
     Destroy {
         /// The group's name.
         name: String,
-        /// Eradicate it as well: its volumes are gone for ever, their space is free.
+        /// Also eradicate it: its volumes are permanently gone, and their space is free.
         #[arg(long)]
         eradicate: bool,
     },
-    /// Bring a destroyed volume group back, with its volumes.
+    /// Recover a destroyed volume group, with its volumes.
     Recover {
         /// The group's name.
         name: String,
     },
-    /// Eradicate a destroyed volume group: its volumes are gone for ever, their space is free.
+    /// Eradicate a destroyed volume group: its volumes are permanently gone, their space is free.
     Eradicate {
         /// The group's name.
         name: String,
