@@ -138,13 +138,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
 
 /// An array with one host, which has both initiators.
 fn array(arguments: &Arguments, shape: Shape) -> Result<Array> {
-    array_of(&programs(arguments)?, arguments, shape)
-}
-
-/// The same, served by these programs.
-fn array_of(programs: &Programs, arguments: &Arguments, shape: Shape) -> Result<Array> {
     let shape = Shape { devices: shape.devices.max(arguments.devices), ..shape };
-    let array = Array::new(programs, shape)?;
+    let array = Array::new(&programs(arguments)?, shape)?;
     array.host("peer", &[INITIATOR, &target::second(INITIATOR)])?;
     Ok(array)
 }
@@ -390,8 +385,7 @@ fn run_syncs(report: &mut Report, arguments: &Arguments) -> Result<()> {
 }
 
 fn run_conformance(report: &mut Report, arguments: &Arguments) -> Result<()> {
-    let known = known_skips()?;
-    let array = array(arguments, Shape::default())?;
+    let (known, array) = (known_skips()?, array(arguments, Shape::default())?);
     let plain = array.volume("disk", "1G", "peer", 1)?;
     let mut guarded = access::guarded(&array, 1)?;
     guarded.digest = true;

@@ -17,6 +17,7 @@ use crate::controllers::at_each;
 use crate::pair::{both, other, owner};
 use crate::report::Report;
 use crate::restarts::{Host, go_on};
+use crate::target::INITIATOR;
 
 /// The group `upgrades`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
@@ -28,7 +29,8 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     install(&older, &installed)?;
     let programs = Programs { holdfast: installed.clone(), ..programs };
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
-    let mut array = crate::array_of(&programs, arguments, shape)?;
+    let mut array = Array::new(&programs, shape)?;
+    array.host("peer", &[INITIATOR])?;
     let targets = at_each(&array)?;
     let hosts: Vec<Host> = targets.iter().map(|_| Host::default()).collect();
     let format = format_of(&array)?;

@@ -298,7 +298,7 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     }
 }
 
-/// Tells the owner that this controller is there, in the newest version of the link that both speak.
+/// Greets the owner in the newest version of the link that both speak.
 fn greet(relay: &Relay) -> io::Result<(UnixStream, Version, Welcome)> {
     let spoken = Versions::OWN;
     let mut version = spoken.newest;
