@@ -145,11 +145,31 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             });
         }
     });
+    report.check("its memory is in huge pages, so that one that is killed is gone at once", || {
+        let pid = array.run_file()?["pid"].as_u64().context("the run file holds no pid")?;
+        in_huge_pages(pid)
+    });
     report.check("stopped, nothing is wrong with the pool", || {
         array.stop()?;
         array.inspect().map(|_| String::new())
     });
     Ok(())
+}
+
+/// The kernel takes memory back before it gives the locks of the process to others.
+fn in_huge_pages(pid: u64) -> Result<String> {
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if setting.is_ok_and(|setting| setting.contains("[never]")) {
+        return Ok("the system gives none".into());
+    }
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let kib = |field: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(field)).context("no field")?;
+        line.trim().trim_end_matches(" kB").parse::<u64>().context("no number")
+    };
+    let (huge, all) = (kib("AnonHugePages:")?, kib("Anonymous:")?);
+    ensure!(huge >= all / 4, "{huge} of {all} KiB are in huge pages");
+    Ok(format!("{huge} of {all} KiB"))
 }
 
 fn one_round(array: &Array, hosts: &[Host], signal: &str) -> Result<String> {
