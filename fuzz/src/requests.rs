@@ -24,8 +24,8 @@ const REQUESTS_MAX: usize = 16;
 
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", "BREW"];
 
-/// Where there is something, and places near by.
-const PATHS: [&str; 35] = [
+/// Where there is something, and places near by: as many as five bits choose from.
+const PATHS: [&str; 32] = [
     "/v1/version",
     "/v1/status",
     "/v1/pool",
@@ -37,9 +37,6 @@ const PATHS: [&str; 35] = [
     "/v1/volumes",
     "/v1/volumes/vm-1",
     "/v1/volumes/vm-2",
-    "/v1/hosts",
-    "/v1/hosts/esx",
-    "/v1/hosts/%65sx",
     "/api/2.26/connections",
     "/v1/hosts/esx/check",
     "/v1/openapi.json",
@@ -274,36 +271,54 @@ pub fn run(bytes: &[u8]) {
     });
 }
 
-fn ask(script: Script, method: u8, path: u8, body: &str) -> Script {
-    script.u8(method).u8(path).u8(0).u8(0).content(body.as_bytes())
+/// A request by its method, as [`METHODS`] counts them, and its path.
+fn ask(script: Script, method: u8, path: &str, body: &str) -> Script {
+    let at = PATHS.iter().position(|known| *known == path).expect("a path of the list");
+    script.u8(method).u8(at as u8).u8(0).u8(0).content(body.as_bytes())
 }
 
 /// Every path with every method, and the life of a volume.
 pub fn seeds() -> Vec<Vec<u8>> {
+    const GET: u8 = 0;
+    const POST: u8 = 1;
+    const PATCH: u8 = 2;
+    const DELETE: u8 = 3;
     let start = || Script::new().u8(0);
     let mut seeds = Vec::new();
-    for path in 0..PATHS.len() as u8 {
+    for path in PATHS {
         seeds.push((0..4).fold(start(), |script, method| ask(script, method, path, "{}")).done());
     }
-    let script = ask(start(), 1, 5, r#"{"name":"vm-1","size_bytes":1073741824,"block_size":4096}"#);
-    let script = ask(script, 1, 8, r#"{"name":"esx","iqns":["iqn.2026-01.example:a"]}"#);
-    let chap = r#"{"chap":{"user":"anna","secret":"twelve bytes or more"}}"#;
-    let script = ask(script, 2, 9, chap);
-    let script = ask(script, 1, 11, r#"{"volume":"vm-1","host":"esx","lun":3}"#);
+    let host = "/api/2.26/hosts?names=esx";
+    let pair = "/api/2.26/connections?host_names=esx&volume_names=vm-1";
+    let iqns = r#"{"iqns":["iqn.2026-01.example:a"]}"#;
+    let new = r#"{"name":"vm-1","size_bytes":1073741824,"block_bytes":4096}"#;
+    let script = ask(ask(start(), POST, "/v1/volumes", new), POST, host, iqns);
+    let chap = r#"{"chap":{"host_user":"anna","host_password":"twelve bytes or more"}}"#;
+    let script = ask(ask(script, PATCH, host, chap), POST, pair, r#"{"lun":3}"#);
     seeds.push(script.clone().done());
     let change = r#"{"size_bytes":4096,"name":"vm-2","truncate":true}"#;
-    let script = ask(ask(script, 0, 11, ""), 2, 6, change);
-    let script = ask(ask(script, 3, 12, ""), 3, 7, "");
-    seeds.push(ask(script, 2, 4, r#"{"name":"lab","company_id":"02-48-46"}"#).done());
-    let script = ask(start(), 1, 17, r#"{"provisioned":1073741824}"#);
-    let script = ask(script, 1, 21, r#"{"suffix":"a"}"#);
-    let script = ask(script, 1, 19, r#"{"source":{"name":"vm-1.a"}}"#);
-    let script = ask(ask(script, 1, 23, r#"{"iqns":["iqn.2026-01.example:a"]}"#), 1, 24, "");
-    let script = ask(ask(ask(script, 1, 25, ""), 1, 26, ""), 1, 27, r#"{"suffix":"a"}"#);
-    seeds.push(ask(ask(script.clone(), 0, 17, ""), 3, 24, "").done());
+    let script = ask(ask(script, GET, "/api/2.26/connections", ""), DELETE, pair, "");
+    let script = ask(script, PATCH, "/v1/volumes/vm-1", change);
+    seeds.push(ask(script, DELETE, "/v1/volumes/vm-2", "").done());
+    let settings = r#"{"name":"lab","company_id":"02-48-46"}"#;
+    seeds.push(ask(start(), PATCH, "/v1/settings", settings).done());
+    let volumes = "/api/2.26/volumes?names=vm-1,vm-2";
+    let script = ask(start(), POST, volumes, r#"{"provisioned":1073741824}"#);
+    let suffix = r#"{"suffix":"a"}"#;
+    let script = ask(script, POST, "/api/2.26/volume-snapshots?source_names=vm-1", suffix);
+    let overwrite = "/api/2.26/volumes?names=vm-2&overwrite=true";
+    let script = ask(script, POST, overwrite, r#"{"source":{"name":"vm-1.a"}}"#);
+    let script = ask(ask(script, POST, host, iqns), POST, pair, "");
+    let member = "/api/2.26/protection-groups/volumes?group_names=pg&member_names=vm-1";
+    let script = ask(script, POST, "/api/2.26/protection-groups?names=pg", "");
+    let script = ask(script, POST, member, "");
+    let of_group = "/api/2.26/protection-group-snapshots?source_names=pg";
+    let script = ask(script, POST, of_group, suffix);
+    seeds.push(ask(ask(script.clone(), GET, volumes, ""), DELETE, pair, "").done());
     let ends = r#"{"destroyed":true}"#;
-    let script = ask(ask(script, 2, 28, ends), 3, 28, "");
-    let script = ask(ask(ask(script, 3, 24, ""), 2, 17, ends), 3, 17, "");
-    seeds.push(script.done());
+    let snapshot = "/api/2.26/protection-group-snapshots?names=pg.a";
+    let script = ask(ask(script, PATCH, snapshot, ends), DELETE, snapshot, "");
+    let script = ask(ask(script, DELETE, pair, ""), PATCH, volumes, ends);
+    seeds.push(ask(script, DELETE, volumes, "").done());
     seeds
 }

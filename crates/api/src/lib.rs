@@ -21,7 +21,6 @@ mod error;
 mod groups;
 mod history;
 mod host_check;
-mod hosts;
 mod initiators;
 mod integrity;
 mod latency;
@@ -91,7 +90,6 @@ pub use directory::{
 pub use error::{ApiError, Refusal};
 pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};
-pub use hosts::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 pub use initiators::{Initiator, Initiators, RefusedLogin};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use latency::LatencyBucket;
@@ -316,8 +314,6 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(groups::show, groups::change, endings::destroy_group))
         .routes(routes!(endings::recover_group))
         .routes(routes!(endings::eradicate_group))
-        .routes(routes!(hosts::list, hosts::create))
-        .routes(routes!(hosts::show, hosts::change, hosts::delete))
         .routes(routes!(host_check::check))
         .routes(routes!(sessions::list))
         .routes(routes!(initiators::list))

@@ -116,6 +116,12 @@ impl World {
         (status, value)
     }
 
+    /// Makes a host with this iSCSI name.
+    async fn host(&self, name: &str, iqn: &str) {
+        let path = format!("/api/2.26/hosts?names={name}");
+        assert_eq!(self.ask("POST", &path, Some(json!({"iqns": [iqn]}))).await.0, 200);
+    }
+
     async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let request = Request::builder()
             .method(method)
@@ -179,8 +185,7 @@ async fn a_volume_lives_and_dies() {
     let (status, refused) = world.ask("POST", "/v1/volumes", Some(new)).await;
     assert_eq!((status, &refused["code"]), (409, &json!("volume_exists")));
     assert_eq!(world.ask("GET", "/v1/volumes/DB1", None).await, (200, made.clone()));
-    let host = json!({"name": "esx1", "iqns": ["iqn.2026-11.com.example:1"]});
-    assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    world.host("esx1", "iqn.2026-11.com.example:1").await;
     let pair = "/api/2.26/connections?volume_names=db1&host_names=esx1";
     let (status, made_one) = world.ask("POST", pair, Some(json!({}))).await;
     assert_eq!((status, &made_one["items"][0]["lun"]), (200, &json!(1)));
@@ -248,22 +253,22 @@ async fn changes_are_503_while_the_device_refuses_writes() {
 async fn secrets_go_in_and_never_come_out() {
     let world = World::new();
     let chap = json!({
-        "initiator": {"user": "u", "secret": "correct horse"},
-        "target": {"user": "t", "secret": "battery staple"},
+        "host_user": "u", "host_password": "correct horse",
+        "target_user": "t", "target_password": "battery staple",
     });
-    let host = json!({"name": "esx1", "iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
-    let (status, made) = world.ask("POST", "/v1/hosts", Some(host)).await;
-    assert_eq!((status, &made["chap_user"]), (201, &json!("u")));
-    let (_, list) = world.ask("GET", "/v1/hosts", None).await;
+    let host = json!({"iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
+    let path = "/api/2.26/hosts?names=esx1";
+    let (status, made) = world.ask("POST", path, Some(host)).await;
+    assert_eq!((status, &made["items"][0]["chap"]["host_user"]), (200, &json!("u")));
+    let (_, list) = world.ask("GET", "/api/2.26/hosts", None).await;
     for value in [made, list] {
         let text = value.to_string();
         assert!(!text.contains("horse") && !text.contains("staple"), "{text}");
     }
-    let both = json!({"chap": chap, "remove_chap": true});
-    assert_eq!(world.ask("PATCH", "/v1/hosts/esx1", Some(both)).await.0, 400);
-    let remove = json!({"remove_chap": true});
-    let (_, changed) = world.ask("PATCH", "/v1/hosts/esx1", Some(remove)).await;
-    assert_eq!(changed["chap_user"], Value::Null);
+    let remove = json!({"chap": {"host_user": "", "host_password": ""}});
+    let (_, changed) = world.ask("PATCH", path, Some(remove)).await;
+    let chap = &changed["items"][0]["chap"];
+    assert_eq!((&chap["host_user"], &chap["target_user"]), (&Value::Null, &Value::Null));
 }
 
 #[tokio::test]

@@ -79,23 +79,25 @@ pub fn made(report: &mut Report, world: &World) {
 fn single(report: &mut Report, world: &World) {
     let text = |letter: &str| letter.repeat(255);
     let chap = json!({
-        "initiator": {"user": text("u"), "secret": text("s")},
-        "target": {"user": text("t"), "secret": text("z")},
+        "host_user": text("u"), "host_password": text("s"),
+        "target_user": text("t"), "target_password": text("z"),
     });
-    let new = |n| json!({"name": name("one", n), "iqns": initiators(n, INITIATORS), "chap": chap});
-    let make = |n| Request::new("POST", "/v1/hosts").json(&new(n)).ends(201);
-    world.row(report, "POST /v1/hosts with 64 initiators", &each(make));
-    let one = |n| format!("/v1/hosts/{}", name("one", n));
-    let all = |n: usize| json!({"iqns": initiators(100 + n, INITIATORS), "remove_chap": true});
-    world.row(report, "PATCH /v1/hosts", &each(|n| Request::new("PATCH", one(n)).json(&all(n))));
+    let new = |n| json!({"iqns": initiators(n, INITIATORS), "chap": chap});
+    let one = |n| format!("hosts?names={}", name("one", n));
+    let make = |n| rest("POST", &one(n)).json(&new(n)).gives(1);
+    world.row(report, "POST hosts with 64 initiators", &each(make));
+    let none = json!({"host_user": "", "host_password": ""});
+    let all = |n: usize| json!({"iqns": initiators(100 + n, INITIATORS), "chap": none});
+    let patch = |n| rest("PATCH", &one(n)).json(&all(n)).gives(1);
+    world.row(report, "PATCH hosts with 64 initiators", &each(patch));
     let swap = |n: usize| {
         let (add, remove) = (initiators(n, INITIATORS), initiators(100 + n, INITIATORS));
         json!({"add_iqns": add, "remove_iqns": remove})
     };
-    let patch = |n| rest("PATCH", &format!("hosts?names={}", name("one", n))).json(&swap(n));
-    world.row(report, "PATCH hosts with 128 initiators", &each(|n| patch(n).gives(1)));
-    world.row(report, "GET /v1/hosts/{name}", &each(|n| Request::new("GET", one(n))));
-    let check = |n| Request::new("GET", format!("{}/check", one(n)));
+    let patch = |n| rest("PATCH", &one(n)).json(&swap(n)).gives(1);
+    world.row(report, "PATCH hosts with 128 initiators", &each(patch));
+    world.row(report, "GET hosts of one", &each(|n| rest("GET", &one(n)).gives(1)));
+    let check = |n| Request::new("GET", format!("/v1/hosts/{}/check", name("one", n)));
     world.row(report, "GET /v1/hosts/{name}/check", &each(check));
 }
 
@@ -126,7 +128,6 @@ pub fn ended(report: &mut Report, world: &World) {
     world.row(report, "DELETE host-groups", &[remove]);
     let remove = |n| rest("DELETE", &format!("hosts?names={}", listed("host", n))).gives(BATCH);
     world.row(report, "DELETE hosts", &(1..3).map(remove).collect::<Vec<_>>());
-    let one = |n| format!("/v1/hosts/{}", name("one", n));
-    let remove = each(|n| Request::new("DELETE", one(n)).ends(204));
-    world.row(report, "DELETE /v1/hosts/{name}", &remove[1..]);
+    let remove = each(|n| rest("DELETE", &format!("hosts?names={}", name("one", n))).gives(1));
+    world.row(report, "DELETE hosts one by one", &remove[1..]);
 }

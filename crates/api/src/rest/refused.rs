@@ -28,6 +28,36 @@ pub struct RestFault {
     pub message: String,
 }
 
+impl RestFault {
+    /// The message at length, for people: a short one that clients know names no object, and does
+    /// not say what to do. `array::Error` does.
+    pub fn at_length(&self) -> String {
+        let of_context = KNOWN.iter().map(|make| make(self.context.clone()));
+        let mut meant = of_context.filter(|error| sentence(error) == Some(self.message.as_str()));
+        meant.next().map_or_else(|| self.message.clone(), |error| error.to_string())
+    }
+}
+
+/// The errors with a [`sentence`] that are about one name.
+const KNOWN: [fn(String) -> array::Error; 16] = [
+    array::Error::VolumeExists,
+    array::Error::NoSuchVolume,
+    array::Error::VolumeDestroyed,
+    array::Error::SnapshotExists,
+    array::Error::NoSuchSnapshot,
+    array::Error::SnapshotDestroyed,
+    array::Error::HostExists,
+    array::Error::NoSuchHost,
+    array::Error::HostGroupExists,
+    array::Error::NoSuchHostGroup,
+    |name| array::Error::ContainerExists(ContainerKind::VolumeGroup, name),
+    |name| array::Error::NoSuchContainer(ContainerKind::VolumeGroup, name),
+    |name| array::Error::ContainerDestroyed(ContainerKind::VolumeGroup, name),
+    |name| array::Error::ContainerExists(ContainerKind::Pod, name),
+    |name| array::Error::NoSuchContainer(ContainerKind::Pod, name),
+    |name| array::Error::ContainerDestroyed(ContainerKind::Pod, name),
+];
+
 /// The body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RestRefusal {
@@ -279,4 +309,21 @@ pub(crate) enum Refusals {
     /// The array is at fault.
     #[response(status = 500)]
     Broken(RestRefusal),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_messages_are_told_at_length_to_people() {
+        for make in KNOWN {
+            let error = make("db1".into());
+            let fault = Refused::from(make("db1".into())).errors.remove(0);
+            assert_eq!(Some(fault.message.as_str()), sentence(&error), "{error}");
+            assert_eq!(fault.at_length(), error.to_string());
+        }
+        let other = RestFault { context: "lun".into(), message: "It is too big.".into() };
+        assert_eq!(other.at_length(), "It is too big.");
+    }
 }

@@ -307,9 +307,10 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     // A name that looks like a path of the interface is only a name.
     let path = "/v1/volumes/logout";
     assert_eq!(world.status(Sent::new("DELETE", path).token(&token)).await, 404);
-    let chap = json!({"initiator": {"user": "u", "secret": "correct horse"}});
-    let host = json!({"name": "h", "iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
-    assert_eq!(world.status(Sent::new("POST", "/v1/hosts").token(&token).body(host)).await, 201);
+    let chap = json!({"host_user": "u", "host_password": "correct horse"});
+    let host = json!({"iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
+    let path = "/api/2.26/hosts?names=h";
+    assert_eq!(world.status(Sent::new("POST", path).token(&token).body(host)).await, 200);
     let (_, log) = world.ask("GET", "/v1/audit?limit=4", None).await;
     assert_eq!(log["more"], true);
     let row = |number, origin: &str, path: &str, names: &str, outcome: &str| {
@@ -319,7 +320,7 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
                "outcome": outcome})
     };
     let expected = json!([
-        row(6, "192.0.2.1", "/v1/hosts", "iqns=iqn.2026-11.com.example:1 name=h", "done"),
+        row(6, "192.0.2.1", "/api/2.26/hosts", "h iqns=iqn.2026-11.com.example:1", "done"),
         row(5, "192.0.2.1", "/v1/volumes/logout", "", "no_such_volume"),
         row(4, "192.0.2.9", "/v1/volumes", "name=a", "volume_exists"),
         row(3, "2001:db8::7", "/v1/volumes", "name=a", "done"),

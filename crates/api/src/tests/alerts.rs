@@ -112,8 +112,7 @@ async fn metrics_tell_how_many_are_open() {
 #[tokio::test]
 async fn a_host_is_checked_by_its_sessions() {
     let world = World::new();
-    let host = json!({"name": "h", "iqns": ["iqn.2026-11.com.example:h"]});
-    assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    world.host("h", "iqn.2026-11.com.example:h").await;
     let (status, check) = world.ask("GET", "/v1/hosts/H/check", None).await;
     assert_eq!((status, &check["host"]), (200, &json!("h")));
     let rows = check["rows"].as_array().unwrap();

@@ -161,8 +161,7 @@ async fn metrics_tell_who_is_there_and_who_has_the_pool() {
 #[tokio::test]
 async fn a_check_of_a_host_knows_whose_ports_are_whose() {
     let (world, _) = world();
-    let host = json!({"name": "h", "iqns": ["iqn.2026-01.com.example:h"]});
-    assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    world.host("h", "iqn.2026-01.com.example:h").await;
     let (_, check) = world.ask("GET", "/v1/hosts/h/check", None).await;
     let rows = check["rows"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|row| row["check"] == name).unwrap();

@@ -20,8 +20,7 @@ async fn busy() -> World {
         let new = json!({"name": name, "size_bytes": 1 << 30});
         assert_eq!(world.ask("POST", "/v1/volumes", Some(new)).await.0, 201);
     }
-    let new = json!({"name": "h", "iqns": ["iqn.2026-01.com.example:h"]});
-    assert_eq!(world.ask("POST", "/v1/hosts", Some(new)).await.0, 201);
+    world.host("h", "iqn.2026-01.com.example:h").await;
     let mut done = Activity::default();
     (done.0[0], done.0[2]) = (sums(100, 409_600, 30_000), sums(3, 3 << 20, 300));
     let (volume, host) = (world.array.volume("v1").unwrap(), world.array.host("h").unwrap());

@@ -20,8 +20,7 @@ async fn who_was_refused_or_has_no_host_is_listed() {
     assert_eq!(found[1], wanted);
     // One is logged in, and its host was deleted meanwhile.
     assert_eq!((&found[0]["host"], &found[0]["sessions"]), (&json!(null), &json!(2)));
-    let host = json!({"name": "esx", "iqns": ["iqn.2026-11.com.example:h"]});
-    assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+    world.host("esx", "iqn.2026-11.com.example:h").await;
     // It was refused before it had a host.
     assert_eq!(listed().await[0]["host"], "esx");
 }

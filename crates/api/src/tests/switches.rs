@@ -92,8 +92,7 @@ async fn a_background_pass_is_begun_shown_and_stopped() {
 async fn a_volume_is_made_with_its_connections_or_not_at_all() {
     let world = World::new();
     for name in ["x", "y"] {
-        let host = json!({"name": name, "iqns": [format!("iqn.2026-11.com.example:{name}")]});
-        assert_eq!(world.ask("POST", "/v1/hosts", Some(host)).await.0, 201);
+        world.host(name, &format!("iqn.2026-11.com.example:{name}")).await;
     }
     assert_eq!(world.ask("POST", "/api/2.26/host-groups?names=g", None).await.0, 200);
     let member = "/api/2.26/host-groups/hosts?group_names=g&member_names=y";

@@ -102,12 +102,6 @@ pub struct ChapChange {
 }
 
 impl ChapChange {
-    /// Replaces both directions; `None` removes both.
-    pub fn anew(chap: Option<Chap>) -> Self {
-        let (initiator, target) = chap.map_or((None, None), |c| (Some(c.initiator), c.target));
-        Self { initiator: Some(initiator), target: Some(target) }
-    }
-
     /// The CHAP of a host that had none before.
     ///
     /// # Errors

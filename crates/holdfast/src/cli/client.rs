@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::rest::RestFault;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -190,9 +191,10 @@ fn refusal(status: StatusCode, body: &[u8], api: &ApiPlace) -> Failure {
     }
 }
 
-/// What is wrong, without duplicates.
+/// What is wrong, without duplicates. The short messages that other clients know say neither of
+/// which object they are nor what to do.
 fn several(refusal: api::rest::RestRefusal) -> String {
-    let mut told: Vec<String> = refusal.errors.into_iter().map(|fault| fault.message).collect();
+    let mut told: Vec<String> = refusal.errors.iter().map(RestFault::at_length).collect();
     told.dedup();
     told.join(" ")
 }

@@ -2,19 +2,45 @@
 
 use std::path::Path;
 
-use api::{ChapSetting, Credentials, Host, HostChange, HostCreate, Hosts};
 use hyper::Method;
-use serde::Serialize;
-use serde::de::IgnoredAny;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::args::{ChapArgs, Common, HostVerb};
-use super::client::{Client, path_of};
+use super::client::Client;
 use super::connection;
 use super::failure::Failure;
 use super::listing::Listing;
-use super::output::{Align, Form, facts, show, table, time};
-use super::rest;
+use super::output::{Align, Form, facts, show, table};
+use super::rest::{Named, first, named};
+
+/// The resource of REST 2.x.
+pub const RESOURCE: &str = "hosts";
+
+/// A host in the form of REST 2.x.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Host {
+    pub name: String,
+    pub iqns: Vec<String>,
+    chap: Chap,
+    connection_count: u64,
+    host_group: Named,
+    personality: Option<String>,
+    port_connectivity: Connectivity,
+}
+
+/// How a host and the target authenticate each other: secrets are never shown.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Chap {
+    host_user: Option<String>,
+    target_user: Option<String>,
+}
+
+/// How many paths a host is logged in on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Connectivity {
+    details: String,
+}
 
 /// A host with its connections.
 #[derive(Serialize)]
@@ -29,34 +55,28 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
     let form = common.form;
     match verb {
         HostVerb::Create { name, iqn, chap } => {
-            let new =
-                HostCreate { name: name.clone(), iqns: iqn.clone(), chap: chap_setting(chap)? };
-            let made: Host = Client::find(common)?.post("/v1/hosts", &new)?;
+            let body = fields([("iqns", Some(json!(iqn))), ("chap", chap_setting(chap)?)]);
+            let made = create(&Client::find(common)?, name, &body)?;
             let text = || {
                 format!("Host {0} is made. Connect it: holdfast connect VOLUME {0}\n", made.name)
             };
             show(form, &made, text)
         }
         HostVerb::Rename { name, new_name } => {
-            let change = HostChange { name: Some(new_name.clone()), ..HostChange::default() };
-            let host: Host = Client::find(common)?.patch(&path_of("hosts", name)?, &change)?;
+            let host = change(&Client::find(common)?, name, &json!({ "name": new_name }))?;
             show(form, &host, || format!("Host {name} is called {} now.\n", host.name))
         }
         HostVerb::Set { name, iqn, add_iqn, remove_iqn, chap, no_chap } => {
             let client = Client::find(common)?;
-            if add_iqn.is_empty() && remove_iqn.is_empty() {
-                let change = HostChange {
-                    iqns: Some(iqn.clone()).filter(|iqns| !iqns.is_empty()),
-                    chap: chap_setting(chap)?,
-                    remove_chap: *no_chap,
-                    ..HostChange::default()
-                };
-                client.patch::<Host>(&path_of("hosts", name)?, &change)?;
-            } else {
-                let body = json!({ "add_iqns": add_iqn, "remove_iqns": remove_iqn });
-                let query = rest::named("names", name)?;
-                client.change::<IgnoredAny>(Method::PATCH, "hosts", &query, &body)?;
-            }
+            let names = |names: &Vec<String>| (!names.is_empty()).then(|| json!(names));
+            let chap = if *no_chap { Some(chap_fields(NONE, NONE)) } else { chap_setting(chap)? };
+            let body = fields([
+                ("iqns", names(iqn)),
+                ("add_iqns", names(add_iqn)),
+                ("remove_iqns", names(remove_iqn)),
+                ("chap", chap),
+            ]);
+            change(&client, name, &body)?;
             show_one(&client, form, name)
         }
         HostVerb::List(listing) => list(&Client::find(common)?, form, listing),
@@ -68,37 +88,95 @@ pub fn run(common: &Common, verb: &HostVerb) -> Result<(), Failure> {
             super::host_sessions::run(&Client::find(common)?, form, name.as_deref())
         }
         HostVerb::Delete { name } => {
-            Client::find(common)?.delete(&path_of("hosts", name)?)?;
+            delete(&Client::find(common)?, name)?;
             show(form, &json!({ "deleted": name }), || format!("Host {name} is deleted.\n"))
         }
     }
 }
 
-fn chap_setting(chap: &ChapArgs) -> Result<Option<ChapSetting>, Failure> {
-    let initiator = credentials(&chap.chap_user, chap.chap_secret_file.as_deref())?;
-    let target = credentials(&chap.chap_target_user, chap.chap_target_secret_file.as_deref())?;
-    Ok(initiator.map(|initiator| ChapSetting { initiator, target }))
+/// All hosts.
+pub fn all(client: &Client) -> Result<Vec<Host>, Failure> {
+    client.items(RESOURCE, "")
 }
 
-fn credentials(user: &Option<String>, file: Option<&Path>) -> Result<Option<Credentials>, Failure> {
+/// A host.
+pub fn find(client: &Client, name: &str) -> Result<Host, Failure> {
+    client.item(RESOURCE, &named("names", name)?)
+}
+
+/// Makes a host.
+pub fn create(client: &Client, name: &str, body: &Value) -> Result<Host, Failure> {
+    first(client.change(Method::POST, RESOURCE, &named("names", name)?, body)?)
+}
+
+/// Deletes a host.
+pub fn delete(client: &Client, name: &str) -> Result<(), Failure> {
+    client.order(Method::DELETE, RESOURCE, &named("names", name)?)
+}
+
+fn change(client: &Client, name: &str, body: &Value) -> Result<Host, Failure> {
+    first(client.change(Method::PATCH, RESOURCE, &named("names", name)?, body)?)
+}
+
+/// A body of the fields that are given.
+fn fields<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
+    let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    given.collect::<Map<_, _>>().into()
+}
+
+/// A user and its secret.
+type User<'a> = (&'a str, &'a str);
+
+/// What removes a user.
+const NONE: User<'static> = ("", "");
+
+/// Both directions: one that is left out would stay as it is.
+fn chap_fields(host: User<'_>, target: User<'_>) -> Value {
+    json!({
+        "host_user": host.0,
+        "host_password": host.1,
+        "target_user": target.0,
+        "target_password": target.1,
+    })
+}
+
+fn chap_setting(chap: &ChapArgs) -> Result<Option<Value>, Failure> {
+    let host = credentials(&chap.chap_user, chap.chap_secret_file.as_deref())?;
+    let target = credentials(&chap.chap_target_user, chap.chap_target_secret_file.as_deref())?;
+    let target = target.as_ref().map_or(NONE, |(user, secret)| (user.as_str(), secret.as_str()));
+    Ok(host.map(|(user, secret)| chap_fields((&user, &secret), target)))
+}
+
+fn credentials(
+    user: &Option<String>,
+    file: Option<&Path>,
+) -> Result<Option<(String, String)>, Failure> {
     let (Some(user), Some(file)) = (user, file) else { return Ok(None) };
-    Ok(Some(Credentials { user: user.clone(), secret: management::private::read_secret(file)? }))
+    let secret = management::private::read_secret(file)?;
+    if user.is_empty() || secret.is_empty() {
+        // For the array that would be none.
+        let text = "neither a CHAP user nor its secret may be empty; --no-chap removes both";
+        return Err(Failure::Usage(text.into()));
+    }
+    Ok(Some((user.clone(), secret)))
 }
 
 fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
-    let hosts: Vec<Host> =
-        client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
-    let hosts = listing.of(hosts)?;
+    let hosts = listing.of(all(client)?)?;
     let columns = [
         ("NAME", Align::Left),
+        ("GROUP", Align::Left),
         ("VOLUMES", Align::Right),
+        ("PATHS", Align::Left),
         ("CHAP", Align::Left),
         ("IQNS", Align::Left),
     ];
     let row = |host: &Host| {
         vec![
             host.name.clone(),
-            host.connections.to_string(),
+            host.host_group.name.clone().unwrap_or_else(|| "-".into()),
+            host.connection_count.to_string(),
+            paths_text(host).to_owned(),
             chap_text(host).to_owned(),
             host.iqns.join(" "),
         ]
@@ -110,27 +188,38 @@ fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
 }
 
 fn chap_text(host: &Host) -> &'static str {
-    match (&host.chap_user, &host.chap_target_user) {
+    match (&host.chap.host_user, &host.chap.target_user) {
         (None, _) => "no",
         (Some(_), None) => "yes",
         (Some(_), Some(_)) => "mutual",
     }
 }
 
+fn paths_text(host: &Host) -> &str {
+    match host.port_connectivity.details.as_str() {
+        "Redundant" => "several",
+        "Single Path" => "one",
+        "None" => "none",
+        other => other,
+    }
+}
+
 fn show_one(client: &Client, form: Form, name: &str) -> Result<(), Failure> {
-    let host: Host = client.get(&path_of("hosts", name)?)?;
-    let connected_to = connection::lines(client, &rest::named("host_names", name)?)?;
+    let host = find(client, name)?;
+    let connected_to = connection::lines(client, &named("host_names", name)?)?;
     let shown = Shown { host, connected_to };
     show(form, &shown, || {
         let host = &shown.host;
         let mut rows = vec![
             ("Name", host.name.clone()),
+            ("Host group", host.host_group.name.clone().unwrap_or_else(|| "none".into())),
             ("IQNs", host.iqns.join(" ")),
+            ("Paths", paths_text(host).to_owned()),
             ("CHAP", chap_text(host).to_owned()),
         ];
-        rows.extend(host.chap_user.clone().map(|user| ("CHAP user", user)));
-        rows.extend(host.chap_target_user.clone().map(|user| ("Target's user", user)));
-        rows.push(("Made", time(host.created_ms)));
+        rows.extend(host.chap.host_user.clone().map(|user| ("CHAP user", user)));
+        rows.extend(host.chap.target_user.clone().map(|user| ("Target's user", user)));
+        rows.extend(host.personality.clone().map(|personality| ("Personality", personality)));
         let connections = shown.connected_to.iter();
         let lines = connections.map(|c| vec![c.lun.to_string(), c.volume.clone()]);
         let columns = [("LUN", Align::Right), ("VOLUME", Align::Left)];

@@ -1,20 +1,17 @@
 //! `host check`.
 
-use api::{Host, HostCheck, HostCheckRow, Hosts, Verdict};
+use api::{HostCheck, HostCheckRow, Verdict};
 
 use super::client::{Client, part};
 use super::failure::Failure;
+use super::host;
 use super::output::{Align, Form, show, table};
 
 /// Checks one host, or all.
 pub fn run(client: &Client, form: Form, name: Option<&str>) -> Result<(), Failure> {
     let names = match name {
         Some(name) => vec![name.to_owned()],
-        None => {
-            let page = |page: Hosts| (page.hosts, page.more);
-            let hosts: Vec<Host> = client.get_all("/v1/hosts", page, |last| &last.name)?;
-            hosts.into_iter().map(|host| host.name).collect()
-        }
+        None => host::all(client)?.into_iter().map(|host| host.name).collect(),
     };
     let checks: Result<Vec<HostCheck>, Failure> =
         names.iter().map(|name| client.get(&format!("/v1/hosts/{}/check", part(name)))).collect();

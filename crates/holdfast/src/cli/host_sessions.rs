@@ -1,15 +1,16 @@
 //! `host sessions`.
 
-use api::{Host, HostSession, HostSessions};
+use api::{HostSession, HostSessions};
 
-use super::client::{Client, path_of};
+use super::client::Client;
 use super::failure::Failure;
+use super::host;
 use super::output::{Align, Form, show, table};
 
 /// Shows the sessions of one host, or of all.
 pub fn run(client: &Client, form: Form, name: Option<&str>) -> Result<(), Failure> {
     // A nonexistent host has no sessions, but an empty list would hide a typing error.
-    let host: Option<Host> = name.map(|name| client.get(&path_of("hosts", name)?)).transpose()?;
+    let host = name.map(|name| host::find(client, name)).transpose()?;
     let all: HostSessions = client.get("/v1/host-sessions")?;
     let is_meant = |session: &HostSession| {
         host.as_ref().is_none_or(|host| session.host.as_ref() == Some(&host.name))

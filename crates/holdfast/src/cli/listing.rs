@@ -72,7 +72,9 @@ impl FromStr for Condition {
             Some((comparison, value)) if !field.is_empty() => {
                 Ok(Self { field: field.to_owned(), comparison, value })
             }
-            _ => Err("a condition looks like name~db, size_bytes>=10G or chap_user=anna".into()),
+            _ => {
+                Err("a condition looks like name~db, size_bytes>=10G or chap.host_user=anna".into())
+            }
         }
     }
 }

@@ -5,13 +5,15 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use api::{Host, HostCreate, Hosts, Status, Volume, VolumeCreate};
+use api::{Status, Volume, VolumeCreate};
 use serde::Serialize;
+use serde_json::json;
 
 use super::args::{Common, ProvisionArgs};
 use super::client::{Client, path_of};
 use super::connection;
 use super::failure::Failure;
+use super::host::{self, Host};
 use super::mounting;
 use super::output::{complain, show};
 use super::size::human;
@@ -49,14 +51,16 @@ pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
     let (host, is_new) = host(&client, wanted)?;
     let volume = volume(&client, options).inspect_err(|_| {
         if is_new {
-            take_back(&client, "hosts", &host.name, "");
+            taken_back(&host.name, host::delete(&client, &host.name));
         }
     })?;
     let connected = connection::with_host(&client, &volume.name, &host.name, options.lun);
     let connected = connected.inspect_err(|_| {
-        take_back(&client, "volumes", &volume.name, "?eradicate=true");
+        let path = path_of("volumes", &volume.name);
+        let gone = path.and_then(|path| client.delete(&format!("{path}?eradicate=true")));
+        taken_back(&volume.name, gone);
         if is_new {
-            take_back(&client, "hosts", &host.name, "");
+            taken_back(&host.name, host::delete(&client, &host.name));
         }
     })?;
     let portals: Vec<SocketAddr> = status.portals.iter().filter_map(|p| p.parse().ok()).collect();
@@ -91,9 +95,9 @@ fn volume(client: &Client, options: &ProvisionArgs) -> Result<Volume, Failure> {
     client.post("/v1/volumes", &new)
 }
 
-/// Undoes what an earlier request did. The failure of the later one is reported.
-fn take_back(client: &Client, kind: &str, name: &str, query: &str) {
-    let gone = path_of(kind, name).and_then(|path| client.delete(&format!("{path}{query}")));
+/// Tells of what an earlier request made, if it could not be taken back. The failure of the later
+/// one is reported by the caller.
+fn taken_back(name: &str, gone: Result<(), Failure>) {
     if let Err(failure) = gone {
         complain(format_args!("holdfast: {name} was made and is left behind: {failure}"));
     }
@@ -101,8 +105,7 @@ fn take_back(client: &Client, kind: &str, name: &str, query: &str) {
 
 /// The host, and whether it was made just now.
 fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
-    let all: Vec<Host> =
-        client.get_all("/v1/hosts", |page: Hosts| (page.hosts, page.more), |last| &last.name)?;
+    let all = host::all(client)?;
     let is_named = |host: &&Host| {
         wanted.name.as_ref().is_some_and(|name| host.name.eq_ignore_ascii_case(name))
     };
@@ -130,7 +133,7 @@ fn host(client: &Client, wanted: Wanted) -> Result<(Host, bool), Failure> {
         return Ok((known, false));
     }
     let name = wanted.name.unwrap_or_else(own_name);
-    client.post("/v1/hosts", &HostCreate { name, iqns, chap: None }).map(|made| (made, true))
+    host::create(client, &name, &json!({ "iqns": iqns })).map(|made| (made, true))
 }
 
 fn has(host: &Host, iqn: &str) -> bool {

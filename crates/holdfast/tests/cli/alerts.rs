@@ -49,7 +49,7 @@ fn an_alert_is_opened_told_closed_and_kept() {
     };
     assert!(world.text(&["alert", "list"]).contains("No alert is open."));
     world.text(&["host", "create", "h", "--iqn", "iqn.2026-11.com.example:h"]);
-    let told = until("admin (array_admin) from 127.0.0.1: POST /v1/hosts");
+    let told = until("admin (array_admin) from 127.0.0.1: POST /api/2.26/hosts");
     assert!(told.starts_with("<109>1 "), "an entry of the audit log: {told}");
     let portal = array.told["portals"][0].as_str().unwrap();
     let target = array.told["target_name"].as_str().unwrap();

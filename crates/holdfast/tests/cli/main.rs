@@ -237,7 +237,8 @@ fn an_administrator_does_a_days_work() {
     assert!(!world.text(&["host", "show", "esx1", "--json"]).contains("horse"));
     let taken = ["host", "create", "esx2", "--iqn", iqns[1]];
     assert!(world.refusal(1, &taken).contains("already in use by host esx1"));
-    assert!(world.refusal(1, &["host", "create", "esx_2", "--iqn", "iqn.x"]).contains("esx_2"));
+    let wrong = ["host", "create", "esx_2", "--iqn", "iqn.2026-11.com.example:esx2"];
+    assert!(world.refusal(1, &wrong).contains("esx_2"));
 
     assert_eq!(world.json(&["connect", "db1", "esx1"])["lun"], 1);
     assert_eq!(world.json(&["connect", "db2", "esx1", "--lun", "7"])["lun"], 7);

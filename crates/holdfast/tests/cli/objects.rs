@@ -23,7 +23,7 @@ fn volume_groups_are_renamed_and_end_with_their_volumes() {
     assert!(world.text(&["volume-group", "create", "vg"]).contains("create vg/NAME"));
     assert_eq!(
         world.refusal(1, &["volume-group", "create", "VG"]),
-        "holdfast: Volume group already exists.\n"
+        "holdfast: Volume group already exists: VG. Choose another name.\n"
     );
     world.text(&["volume", "create", "vg/db", "--size", "1G"]);
     world.text(&["volume", "rename", "v", "vg/v"]);
@@ -63,7 +63,8 @@ fn volume_groups_are_renamed_and_end_with_their_volumes() {
 fn pods_are_name_spaces_of_volumes() {
     let (world, array) = populated();
     assert!(world.text(&["pod", "create", "p"]).contains("create p::NAME"));
-    assert_eq!(world.refusal(1, &["pod", "create", "P"]), "holdfast: Pod already exists.\n");
+    let taken = "holdfast: Pod already exists: P. Choose another name.\n";
+    assert_eq!(world.refusal(1, &["pod", "create", "P"]), taken);
     world.text(&["volume", "create", "p::v", "--size", "1G"]);
     let refused = world.refusal(1, &["volume", "create", "none::v", "--size", "1G"]);
     assert!(refused.contains("Pod does not exist: none"), "{refused}");
@@ -97,12 +98,12 @@ fn host_groups_are_connected_as_one() {
     assert!(world.text(&["host-group", "create", "g"]).contains("host-group add g HOST"));
     assert_eq!(
         world.refusal(1, &["host-group", "create", "g"]),
-        "holdfast: Host group already exists.\n"
+        "holdfast: Host group already exists: g. Choose another name.\n"
     );
     world.text(&["host-group", "add", "g", "a", "b"]);
     assert_eq!(
         world.refusal(1, &["host-group", "add", "g", "none"]),
-        "holdfast: Host does not exist.\n"
+        "holdfast: Host does not exist: none. The list of hosts shows their names.\n"
     );
     let made = world.json(&["connect", "v", "--host-group", "g", "--lun", "9"]);
     assert_eq!((&made[0]["host_group"], &made[0]["lun"]), (&json!("g"), &json!(9)));
@@ -234,9 +235,22 @@ fn hosts_change_while_they_are_connected() {
     let chap = ["host", "set", "c", "--iqn", old, "--chap-user", "u", "--chap-secret-file"];
     let chap: Vec<&str> = chap.into_iter().chain([secret.to_str().unwrap()]).collect();
     let set = world.json(&chap);
-    assert_eq!((&set["iqns"], &set["chap_user"]), (&json!([old]), &json!("u")));
+    assert_eq!((&set["iqns"], &set["chap"]["host_user"]), (&json!([old]), &json!("u")));
     assert_eq!(set["connected_to"][0]["volume"], "v");
-    assert!(world.text(&["host", "set", "c", "--no-chap"]).contains("CHAP: no"));
+    let (other, empty) = (world.directory.path().join("other"), world.directory.path().join("e"));
+    std::fs::write(&other, "battery staple battery\n").unwrap();
+    std::fs::write(&empty, "\n").unwrap();
+    let user = ["host", "set", "c", "--chap-user", "u", "--chap-secret-file"];
+    let one_way = [&user[..], &[secret.to_str().unwrap()]].concat();
+    let target = ["--chap-target-user", "t", "--chap-target-secret-file", other.to_str().unwrap()];
+    let mutual = world.json(&[&one_way[..], &target].concat());
+    assert_eq!(mutual["chap"], json!({"host_user": "u", "target_user": "t"}));
+    assert!(world.text(&["host", "list"]).contains("mutual"));
+    let none = json!({"host_user": "u", "target_user": null});
+    assert_eq!(world.json(&one_way)["chap"], none, "what is not given is gone");
+    assert!(world.refusal(2, &[&user[..], &[empty.to_str().unwrap()]].concat()).contains("empty"));
+    let text = world.text(&["host", "set", "c", "--no-chap"]);
+    assert!(text.lines().any(|line| line.starts_with("CHAP:") && line.ends_with(" no")), "{text}");
     world.refusal(2, &["host", "set", "c"]);
     assert_eq!(world.json(&["array", "set", "--name", "attic"])["name"], "attic");
     array.stop();

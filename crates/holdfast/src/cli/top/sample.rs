@@ -3,11 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use api::{CommandCounters, Copied, Counters, Host, Hosts, PathCounters, Pool, Status};
+use api::{CommandCounters, Copied, Counters, PathCounters, Pool, Status};
+use serde::Deserialize;
 use sys::wall::now_ms;
 
 use crate::cli::client::Client;
 use crate::cli::failure::Failure;
+use crate::cli::host::RESOURCE;
+
+/// A host in the form of REST 2.x, with its initiators only.
+#[derive(Debug, Deserialize)]
+pub struct Host {
+    name: String,
+    iqns: Vec<String>,
+}
 
 /// The kind of object of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,11 +93,7 @@ impl Sample {
     /// Takes a sample.
     pub fn take(client: &Client) -> Result<Self, Failure> {
         let status: Status = client.get("/v1/status")?;
-        let hosts: Vec<Host> = client.get_all(
-            "/v1/hosts",
-            |page: Hosts| (page.hosts, page.more),
-            |last| &last.name,
-        )?;
+        let hosts: Vec<Host> = client.items(RESOURCE, "")?;
         let counters: Counters = client.get("/v1/counters")?;
         Ok(Self::of(Instant::now(), now_ms(), &status, &hosts, &counters))
     }
@@ -172,14 +177,7 @@ pub(super) mod tests {
 
     /// A sample this many seconds after the first; `run` identifies a start of the array.
     pub(in crate::cli::top) fn sample(run: u64, seconds: u64, paths: Vec<PathCounters>) -> Sample {
-        let host = Host {
-            name: "esx".into(),
-            iqns: vec!["iqn.a".into()],
-            chap_user: None,
-            chap_target_user: None,
-            created_ms: 0,
-            connections: 1,
-        };
+        let host = Host { name: "esx".into(), iqns: vec!["iqn.a".into()] };
         let commands = paths.first().map(|path| path.commands.clone()).unwrap_or_default();
         let port = PortCounters { id: 1, portal: "192.0.2.1:3260".into(), commands };
         let counters = Counters { paths, ports: vec![port], ..Counters::default() };
