@@ -36,7 +36,7 @@ const PATHS: [&str; 32] = [
     "/v1/settings",
     "/v1/volumes",
     "/v1/volumes/vm-1",
-    "/v1/volumes/vm-2",
+    "/v1/snapshots/vm-1.a/space",
     "/api/2.26/connections",
     "/v1/hosts/esx/check",
     "/v1/openapi.json",
@@ -298,8 +298,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds.push(script.clone().done());
     let change = r#"{"size_bytes":4096,"name":"vm-2","truncate":true}"#;
     let script = ask(ask(script, GET, "/api/2.26/connections", ""), DELETE, pair, "");
-    let script = ask(script, PATCH, "/v1/volumes/vm-1", change);
-    seeds.push(ask(script, DELETE, "/v1/volumes/vm-2", "").done());
+    seeds.push(ask(script, PATCH, "/v1/volumes/vm-1", change).done());
     let settings = r#"{"name":"lab","company_id":"02-48-46"}"#;
     seeds.push(ask(start(), PATCH, "/v1/settings", settings).done());
     let volumes = "/api/2.26/volumes?names=vm-1,vm-2";
@@ -307,6 +306,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let suffix = r#"{"suffix":"a"}"#;
     let script = ask(script, POST, "/api/2.26/volume-snapshots?source_names=vm-1", suffix);
     let overwrite = "/api/2.26/volumes?names=vm-2&overwrite=true";
+    let script = ask(script, GET, "/v1/snapshots/vm-1.a/space", "");
     let script = ask(script, POST, overwrite, r#"{"source":{"name":"vm-1.a"}}"#);
     let script = ask(ask(script, POST, host, iqns), POST, pair, "");
     let member = "/api/2.26/protection-groups/volumes?group_names=pg&member_names=vm-1";

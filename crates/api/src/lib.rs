@@ -98,9 +98,7 @@ pub use optimize::Optimize;
 pub use page::{Ending, Page, VolumeFilter};
 pub use sessions::{HostSession, HostSessions, SessionTerms};
 pub use settings::{ArraySettings, ArraySettingsChange};
-pub use snapshots::{
-    Snapshot, SnapshotChange, SnapshotCreate, SnapshotFilter, Snapshots, VolumeClone, VolumeSource,
-};
+pub use snapshots::SnapshotSpace;
 use space::ratio;
 pub use space::{PoolSpace, Space, SpaceFigures};
 pub use time_servers::{TimeServer, TimeServers};
@@ -300,16 +298,8 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(history::history))
         .routes(routes!(system::settings, system::change_settings))
         .routes(routes!(volumes::list, volumes::create))
-        .routes(routes!(volumes::show, volumes::change, endings::destroy_volume))
-        .routes(routes!(endings::recover_volume))
-        .routes(routes!(endings::eradicate_volume))
-        .routes(routes!(snapshots::clone_volume))
-        .routes(routes!(snapshots::restore_volume))
-        .routes(routes!(snapshots::overwrite_volume))
-        .routes(routes!(snapshots::list, snapshots::create))
-        .routes(routes!(snapshots::show, snapshots::change, endings::destroy_snapshot))
-        .routes(routes!(endings::recover_snapshot))
-        .routes(routes!(endings::eradicate_snapshot))
+        .routes(routes!(volumes::show, volumes::change))
+        .routes(routes!(snapshots::space))
         .routes(routes!(groups::list, groups::create))
         .routes(routes!(groups::show, groups::change, endings::destroy_group))
         .routes(routes!(endings::recover_group))

@@ -65,10 +65,6 @@ pub fn made(report: &mut Report, world: &World) {
     };
     let requests: Vec<_> = (0..MOMENTS * BATCHES).map(|n| of(n).gives(1)).collect();
     world.row(report, "POST protection-group-snapshots", &requests);
-    let of = |n| json!({"group": group(n), "suffix": "v1"});
-    let make = |n| Request::new("POST", "/v1/snapshots").json(&of(n)).ends(201);
-    let requests: Vec<_> = (0..BATCHES).map(make).collect();
-    world.row(report, "POST /v1/snapshots of groups", &requests);
 }
 
 /// By `/v1`, one group at a time, each with as many volumes as there may be.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::http::Request;
-use super::names::{BATCH, batch, listed, name, snapshots, tags};
+use super::names::{BATCH, listed, name, snapshots, tags};
 use super::volumes::BATCHES;
 use crate::bounded::On;
 use crate::report::Report;
@@ -40,21 +40,24 @@ pub fn made(report: &mut Report, world: &World) {
     let make = |n| of(n).json(&body).gives(BATCH);
     world.row(report, "POST volume-snapshots", &(0..BATCHES).map(make).collect::<Vec<_>>());
     // Those of a volume that is copied, so that each has maps of its own to share.
-    let of = |n| json!({"volumes": batch("c", n), "suffix": "v1"});
-    let make = |n| Request::new("POST", "/v1/snapshots").json(&of(n)).ends(201);
-    world.row(report, "POST /v1/snapshots of 500", &(0..BATCHES).map(make).collect::<Vec<_>>());
+    let of = |n| rest("POST", &format!("volume-snapshots?source_names={}", listed("c", n)));
+    let make = |n| of(n).json(&json!({"suffix": "copied"})).gives(BATCH);
+    let requests: Vec<_> = (0..BATCHES).map(make).collect();
+    world.row(report, "POST volume-snapshots of copies", &requests);
     let many = On::Snapshots.volume();
-    let full = Request::new("POST", format!("/v1/volumes/{many}/overwrite"));
-    let full = full.json(&json!({"source": On::Cloned.volume()}));
-    world.row(report, "POST /v1/volumes/{name}/overwrite of one in use", &[full]);
-    let of = |n| json!({"volumes": [many], "suffix": name("m", n)});
-    let make = |n| Request::new("POST", "/v1/snapshots").json(&of(n)).ends(201);
-    world.row(report, "POST /v1/snapshots, of one", &(0..MANY).map(make).collect::<Vec<_>>());
-    let show = |n| Request::new("GET", format!("/v1/snapshots/{}", one_of_many(n)));
-    world.row(report, "GET /v1/snapshots/{name}", &each(show));
-    let rename = |n| Request::new("PATCH", format!("/v1/snapshots/{}", one_of_many(n)));
-    let rename = |n| rename(n).json(&json!({"suffix": name("r", n)}));
-    world.row(report, "PATCH /v1/snapshots/{name}", &each(rename));
+    let full = rest("POST", &format!("volumes?names={many}&overwrite=true"));
+    let full = full.json(&json!({"source": {"name": On::Cloned.volume()}})).gives(1);
+    world.row(report, "POST volumes, overwritten while it is in use", &[full]);
+    let of = rest("POST", &format!("volume-snapshots?source_names={many}"));
+    let make = |n| of.clone().json(&json!({"suffix": name("m", n)})).gives(1);
+    world.row(report, "POST volume-snapshots of one", &(0..MANY).map(make).collect::<Vec<_>>());
+    let show = |n| rest("GET", &format!("volume-snapshots?names={}", one_of_many(n))).gives(1);
+    world.row(report, "GET volume-snapshots of one", &each(show));
+    let space = |n| Request::new("GET", format!("/v1/snapshots/{}/space", one_of_many(n)));
+    world.row(report, "GET /v1/snapshots/{name}/space", &each(space));
+    let rename = |n| rest("PATCH", &format!("volume-snapshots?names={}", one_of_many(n)));
+    let rename = |n| rename(n).json(&json!({"name": name("r", n)})).gives(1);
+    world.row(report, "PATCH volume-snapshots with a suffix", &each(rename));
     let back = |n| format!("{}.{}", On::Snapshots.volume(), name("r", n));
     let back = |n| rest("PATCH", &format!("volume-snapshots?names={}", back(n)));
     let back = |n| back(n).json(&json!({"name": one_of_many(n)}));
@@ -101,19 +104,22 @@ pub fn ended(report: &mut Report, world: &World) {
     }
     let eradicate = |n| rest("DELETE", &names(n)).gives(BATCH);
     world.row(report, "DELETE volume-snapshots", &(1..BATCHES).map(eradicate).collect::<Vec<_>>());
-    let one = |n| format!("/v1/snapshots/{}", one_of_many(n));
-    let destroy = |n| Request::new("DELETE", one(n)).ends(204);
-    let recover = |n| Request::new("POST", format!("{}/recover", one(n)));
-    let eradicate = |n| Request::new("POST", format!("{}/eradicate", one(n))).ends(204);
-    world.row(report, "DELETE /v1/snapshots/{name}", &each(destroy));
-    world.row(report, "POST /v1/snapshots/{name}/recover", &each(recover));
-    world.row(report, "DELETE /v1/snapshots/{name}, again", &each(destroy));
-    world.row(report, "POST /v1/snapshots/{name}/eradicate", &each(eradicate));
+    let one = |n| format!("volume-snapshots?names={}", one_of_many(n));
+    for destroyed in [true, false, true] {
+        let body = json!({"destroyed": destroyed});
+        let title = format!("PATCH volume-snapshots of one with destroyed={destroyed}");
+        world.row(report, &title, &each(|n| rest("PATCH", &one(n)).json(&body).gives(1)));
+    }
+    let eradicate = |n| rest("DELETE", &one(n)).gives(1);
+    world.row(report, "DELETE volume-snapshots of one", &each(eradicate));
     // With all of its other snapshots. A host has it: it must be disconnected first.
     let volume = On::Snapshots.volume();
     let pair = format!("host_names=bounded&volume_names={volume}");
     let leave = Request::new("DELETE", format!("/api/2.26/connections?{pair}"));
-    let destroy = Request::new("DELETE", format!("/v1/volumes/{volume}?eradicate=true")).ends(204);
     world.row(report, "DELETE connections of two, again", &[leave]);
-    world.row(report, "DELETE /v1/volumes/{name} with its snapshots", &[destroy]);
+    let volume = format!("volumes?names={volume}");
+    let destroy = rest("PATCH", &volume).json(&json!({"destroyed": true})).gives(1);
+    world.row(report, "PATCH volumes, destroyed with its snapshots", &[destroy]);
+    let eradicate = rest("DELETE", &volume).gives(1);
+    world.row(report, "DELETE volumes with its snapshots", &[eradicate]);
 }

@@ -70,7 +70,7 @@ fn copied(report: &mut Report, world: &World) {
     }
 }
 
-/// The same by `/v1`, one volume at a time.
+/// One volume at a time, and by `/v1`.
 fn single(report: &mut Report, world: &World) {
     let one = |n| format!("/v1/volumes/{}", name("w", n));
     let (same, dense) = (On::Same.volume(), On::Cloned.volume());
@@ -78,31 +78,29 @@ fn single(report: &mut Report, world: &World) {
     let make = |n| Request::new("POST", "/v1/volumes").json(&new(n)).ends(201);
     world.row(report, "POST /v1/volumes of 64 TiB", &each(make));
     for source in [same, dense] {
-        let of = |n| Request::new("POST", format!("{}/overwrite", one(n)));
-        let overwrite = |n| of(n).json(&json!({"source": source}));
-        world.row(
-            report,
-            &format!("POST /v1/volumes, overwrite from `{source}`"),
-            &each(overwrite),
-        );
+        let title = format!("POST volumes of one, overwritten with `{source}`");
+        world.row(report, &title, &each(|n| copy("w", n, true, source)));
     }
-    let snapshot = |n| json!({"volumes": [name("w", n)], "suffix": "before"});
-    let snapshot = |n| Request::new("POST", "/v1/snapshots").json(&snapshot(n)).ends(201);
-    world.row(report, "POST /v1/snapshots, each of one volume", &each(snapshot));
-    let source = |n| json!({"source": format!("{}.before", name("w", n))});
-    let restore = |n| Request::new("POST", format!("{}/restore", one(n))).json(&source(n));
-    world.row(report, "POST /v1/volumes, restore", &each(restore));
+    let of = |n| format!("/api/2.26/volume-snapshots?source_names={}", name("w", n));
+    let snapshot = |n| Request::new("POST", of(n)).json(&json!({"suffix": "before"})).gives(1);
+    world.row(report, "POST volume-snapshots, each of one volume", &each(snapshot));
+    let restore = |n| copy("w", n, true, &format!("{}.before", name("w", n)));
+    world.row(report, "POST volumes of one, restored", &each(restore));
     for (size, title) in [(4096, "shrunk to 4 KiB"), (SIZE, "grown to 64 TiB")] {
         let resize = json!({"size_bytes": size, "truncate": true, "compression": false,
             "deduplication": false, "offloads": {"unmap": false, "write_same": false}});
         let resize = |n| Request::new("PATCH", one(n)).json(&resize);
         world.row(report, &format!("PATCH /v1/volumes, {title}"), &each(resize));
     }
-    let new = |n| json!({"name": name("x", n), "source": same});
-    let clone = |n| Request::new("POST", "/v1/clones").json(&new(n)).ends(201);
-    world.row(report, "POST /v1/clones", &each(clone));
+    world.row(report, "POST volumes of one, a copy", &each(|n| copy("x", n, false, same)));
     let show = |n| Request::new("GET", one(n));
     world.row(report, "GET /v1/volumes/{name}", &each(show));
+}
+
+/// A copy of a volume or a snapshot: a new volume, or one that is overwritten.
+fn copy(kind: &str, n: usize, overwrite: bool, source: &str) -> Request {
+    let request = rest("POST", &format!("names={}&overwrite={overwrite}", name(kind, n)));
+    request.json(&json!({"source": {"name": source}})).gives(1)
 }
 
 /// All but the first batch of each kind.
@@ -117,14 +115,13 @@ pub fn ended(report: &mut Report, world: &World) {
     let of = |(kind, n): (&str, usize)| rest("DELETE", &format!("names={}", listed(kind, n)));
     let requests = batches().map(|it| of(it).gives(BATCH));
     world.row(report, "DELETE volumes", &requests.collect::<Vec<_>>());
-    let one = |n| format!("/v1/volumes/{}", name("w", n));
-    let destroy = |n| Request::new("DELETE", one(n)).ends(204);
-    let recover = |n| Request::new("POST", format!("{}/recover", one(n)));
-    let eradicate = |n| Request::new("POST", format!("{}/eradicate", one(n))).ends(204);
-    world.row(report, "DELETE /v1/volumes/{name}", &each(destroy));
-    world.row(report, "POST /v1/volumes/{name}/recover", &each(recover));
-    world.row(report, "DELETE /v1/volumes/{name}, again", &each(destroy));
-    world.row(report, "POST /v1/volumes/{name}/eradicate", &each(eradicate));
+    let one = |n| format!("names={}", name("w", n));
+    for destroyed in [true, false, true] {
+        let body = json!({"destroyed": destroyed});
+        let title = format!("PATCH volumes of one with destroyed={destroyed}");
+        world.row(report, &title, &each(|n| rest("PATCH", &one(n)).json(&body).gives(1)));
+    }
+    world.row(report, "DELETE volumes of one", &each(|n| rest("DELETE", &one(n)).gives(1)));
 }
 
 fn batches() -> impl Iterator<Item = (&'static str, usize)> {

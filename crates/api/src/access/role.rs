@@ -13,9 +13,8 @@ use axum::http::Method;
 
 /// The resources that a storage admin may change, as they are named after `/v1/` or `/api/2.N/`;
 /// also everything below them.
-const OF_STORAGE: [&str; 19] = [
+const OF_STORAGE: [&str; 17] = [
     "alerts",
-    "clones",
     "connections",
     "container-default-protections",
     "groups",
@@ -25,7 +24,6 @@ const OF_STORAGE: [&str; 19] = [
     "protection-group-snapshots",
     "protection-groups",
     "qos",
-    "snapshots",
     "tags",
     "volume-groups",
     "volume-snapshots",
@@ -87,7 +85,8 @@ mod tests {
             ("GET", "/v1/settings", ReadOnly),
             ("POST", "/api/2.0/logout", ReadOnly),
             ("POST", "/v1/volumes", StorageAdmin),
-            ("DELETE", "/v1/volumes/a", StorageAdmin),
+            ("PATCH", "/v1/volumes/a", StorageAdmin),
+            ("DELETE", "/api/2.26/volumes", StorageAdmin),
             ("PUT", "/api/2.26/volumes/tags/batch", StorageAdmin),
             ("PATCH", "/api/2.4/hosts", StorageAdmin),
             ("BREW", "/api/2.4/hosts", StorageAdmin),

@@ -32,6 +32,9 @@ impl RestFault {
     /// The message at length, for people: a short one that clients know names no object, and does
     /// not say what to do. `array::Error` does.
     pub fn at_length(&self) -> String {
+        if self.message == VOLUME_DELETED {
+            return array::Error::VolumeDestroyed(self.context.clone()).to_string();
+        }
         let of_context = KNOWN.iter().map(|make| make(self.context.clone()));
         let mut meant = of_context.filter(|error| sentence(error) == Some(self.message.as_str()));
         meant.next().map_or_else(|| self.message.clone(), |error| error.to_string())

@@ -305,8 +305,8 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     let broken = Sent::new("POST", "/v1/volumes").token(&token).body(json!({"name": 7}));
     assert_eq!(world.status(broken).await, 400);
     // A name that looks like a path of the interface is only a name.
-    let path = "/v1/volumes/logout";
-    assert_eq!(world.status(Sent::new("DELETE", path).token(&token)).await, 404);
+    let logout = Sent::new("PATCH", "/v1/volumes/logout").token(&token).body(json!({}));
+    assert_eq!(world.status(logout).await, 404);
     let chap = json!({"host_user": "u", "host_password": "correct horse"});
     let host = json!({"iqns": ["iqn.2026-11.com.example:1"], "chap": chap});
     let path = "/api/2.26/hosts?names=h";
@@ -314,7 +314,7 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     let (_, log) = world.ask("GET", "/v1/audit?limit=4", None).await;
     assert_eq!(log["more"], true);
     let row = |number, origin: &str, path: &str, names: &str, outcome: &str| {
-        let method = if path.ends_with("/logout") { "DELETE" } else { "POST" };
+        let method = if path.ends_with("/logout") { "PATCH" } else { "POST" };
         json!({"number": number, "time_ms": 1234, "user": "anna", "role": "storage_admin",
                "origin": origin, "method": method, "path": path, "names": names,
                "outcome": outcome})

@@ -46,8 +46,9 @@ async fn reduction_is_switched_and_shown_for_a_volume() {
     let (status, changed) = world.ask("PATCH", "/v1/volumes/db1", Some(change)).await;
     assert_eq!((status, both(&changed)), (200, (json!(false), json!(false))));
     assert_eq!(changed["size_bytes"], 16384);
-    let (_, clone) =
-        world.ask("POST", "/v1/clones", Some(json!({"name": "c", "source": "db1"}))).await;
+    let source = json!({"source": {"name": "db1"}});
+    assert_eq!(world.ask("POST", "/api/2.26/volumes?names=c", Some(source)).await.0, 200);
+    let (_, clone) = world.ask("GET", "/v1/volumes/c", None).await;
     assert_eq!(both(&clone), (json!(false), json!(false)));
     let change = json!({"deduplication": true});
     let (_, changed) = world.ask("PATCH", "/v1/volumes/db1", Some(change.clone())).await;
@@ -55,10 +56,9 @@ async fn reduction_is_switched_and_shown_for_a_volume() {
     let (_, shown) = world.ask("GET", "/v1/volumes/db1", None).await;
     assert_eq!(shown, changed);
     // Snapshots have no such switches, and unknown names are refused.
-    let snapshots = json!({"volumes": ["db1"], "suffix": "s"});
-    assert_eq!(world.ask("POST", "/v1/snapshots", Some(snapshots)).await.0, 201);
+    let snapshot = "/api/2.26/volume-snapshots?source_names=db1&suffix=s";
+    assert_eq!(world.ask("POST", snapshot, None).await.0, 200);
     for (path, body, expected) in [
-        ("/v1/snapshots/db1.s", change.clone(), (400, "bad_request")),
         ("/v1/volumes/db1.s", change, (404, "no_such_volume")),
         ("/v1/volumes/db1", json!({"dedup": true}), (400, "bad_request")),
         ("/v1/volumes/db1", json!({"compression": "off"}), (400, "bad_request")),

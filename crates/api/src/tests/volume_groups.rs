@@ -76,9 +76,9 @@ async fn volumes_are_made_in_groups_and_moved_into_and_out_of_them() {
     // The interface of our own takes and shows the same names.
     let (status, shown) = world.ask("GET", "/v1/volumes/other%2Fa", None).await;
     assert_eq!((status, &shown["name"]), (200, &json!("other/a")));
-    let (status, clone) =
-        world.ask("POST", "/v1/clones", Some(json!({"name": "vg/c", "source": "other/a"}))).await;
-    assert_eq!((status, &clone["name"]), (201, &json!("vg/c")));
+    let source = json!({"source": {"name": "other/a"}});
+    let (status, copy) = world.ask("POST", &format!("{VOLUMES}?names=vg/c"), Some(source)).await;
+    assert_eq!((status, names(&copy)), (200, vec!["vg/c"]));
     let (status, refused) =
         world.ask("POST", "/v1/volumes", Some(json!({"name": "no/a", "size_bytes": 4096}))).await;
     assert_eq!((status, &refused["code"]), (404, &json!("no_such_volume_group")));

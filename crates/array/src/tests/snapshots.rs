@@ -180,12 +180,11 @@ fn volumes_become_what_others_are_and_hosts_are_told_of_the_size() {
     assert_ne!(clone.serial, array.volume("a").unwrap().serial);
     let name = VolumeName::new("B").unwrap();
     assert_eq!(code(array.clone_volume("a", name, 3)), "volume_exists");
-    assert_eq!(array.restore_volume("a", "a.old").unwrap().size_bytes, 1 << 30);
+    assert_eq!(array.overwrite_volume("a", "a.old").unwrap().size_bytes, 1 << 30);
     let after = array.lun_map(iqn);
     assert!(after.generation > before.generation);
     assert_eq!(after.luns[&1].size.0 * 512, 1 << 30);
     assert_eq!(after.luns[&1].serial, before.luns[&1].serial);
-    assert_eq!(code(array.restore_volume("b", "a.old")), "wrong_source");
     assert_eq!(code(array.overwrite_volume("a", "a")), "wrong_source");
     assert_eq!(code(array.overwrite_volume("a", "nobody")), "no_such_volume");
     array.resize_volume("b", 3 << 30, false).unwrap();

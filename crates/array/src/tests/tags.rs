@@ -250,7 +250,7 @@ fn a_volume_remembers_what_it_was_made_of() {
     assert_eq!(source(&array, "a"), None);
     array.clone_volume("a.s", name("c"), 1).unwrap();
     array.overwrite_volume("b", "c").unwrap();
-    array.restore_volume("a", "a.s").unwrap();
+    array.overwrite_volume("a", "a.s").unwrap();
     let (a, c) = (array.volume("a").unwrap().id, array.volume("c").unwrap().id);
     let snapshot = array.snapshot("a.s").unwrap();
     assert_eq!(snapshot.volume_id, a);

@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::objects::volumes::{SourceRecord, VolumeRecord};
 use crate::record;
 use crate::state::State;
-use crate::tables::volumes::VolumeEntry;
 use crate::values::limits;
 use crate::values::name::VolumeName;
 
@@ -72,46 +71,15 @@ impl Array {
         Ok((change, record))
     }
 
-    /// Restores a volume, including its size, from one of its own snapshots. Hosts keep it under
-    /// the same LUN, and get a unit attention if the size changes.
-    ///
-    /// # Errors
-    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`,
-    /// `wrong_source` if it is a snapshot of another volume, and those of the store.
-    pub fn restore_volume(&self, name: &str, snapshot: &str) -> Result<VolumeInfo, Error> {
-        self.become_source(name, snapshot, |state, volume| {
-            let (_, record, of) = state.snapshot(snapshot)?;
-            if record.source == volume.record.id {
-                return Ok(());
-            }
-            let text = format!(
-                "{snapshot} is a snapshot of volume {}, not of {}: to put it there, overwrite.",
-                of.record.name, volume.record.name
-            );
-            Err(Error::invalid("wrong_source", text))
-        })
-    }
-
     /// Overwrites a volume, including its size, with another volume or a snapshot. Its old content
-    /// is gone.
+    /// is gone. Hosts keep it under the same LUN, and get a unit attention if the size changes.
     ///
     /// # Errors
-    /// Those of [`Array::restore_volume`]; `wrong_source` if the source is the volume itself, or
-    /// has logical blocks of another size.
+    /// `no_such_volume`, `volume_destroyed`, `no_such_snapshot`, `snapshot_destroyed`;
+    /// `wrong_source` if the source is the volume itself, or has logical blocks of another size;
+    /// and those of the store.
     pub fn overwrite_volume(&self, name: &str, source: &str) -> Result<VolumeInfo, Error> {
-        self.become_source(name, source, |_, _| Ok(()))
-    }
-
-    fn become_source(
-        &self,
-        name: &str,
-        source: &str,
-        check: impl FnOnce(&State, &VolumeEntry) -> Result<(), Error>,
-    ) -> Result<VolumeInfo, Error> {
-        let plan = |state: &State| {
-            check(state, state.volume(name)?)?;
-            plan_overwrite(state, name, source)
-        };
+        let plan = |state: &State| plan_overwrite(state, name, source);
         self.change(plan, |state, record| self.show_volume(state, record))
     }
 }

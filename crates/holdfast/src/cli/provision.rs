@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::args::{Common, ProvisionArgs};
-use super::client::{Client, path_of};
+use super::client::Client;
 use super::connection;
 use super::failure::Failure;
 use super::host::{self, Host};
@@ -56,9 +56,9 @@ pub fn run(common: &Common, options: &ProvisionArgs) -> Result<(), Failure> {
     })?;
     let connected = connection::with_host(&client, &volume.name, &host.name, options.lun);
     let connected = connected.inspect_err(|_| {
-        let path = path_of("volumes", &volume.name);
-        let gone = path.and_then(|path| client.delete(&format!("{path}?eradicate=true")));
-        taken_back(&volume.name, gone);
+        let names = [&volume.name];
+        let gone = client.destroy("volumes", &names, true);
+        taken_back(&volume.name, gone.and_then(|()| client.eradicate("volumes", &names)));
         if is_new {
             taken_back(&host.name, host::delete(&client, &host.name));
         }

@@ -2,13 +2,17 @@
 
 use hyper::Method;
 use serde::de::DeserializeOwned;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::client::{Client, decode, encode, part};
 use super::failure::Failure;
 
 /// The version that is used.
 const ROOT: &str = "/api/2.26";
+/// The most names in a request.
+const NAMES_MAX: usize = 500;
 
 /// A response, or a page of one.
 #[derive(Deserialize)]
@@ -87,6 +91,27 @@ impl Client {
     ) -> Result<Vec<T>, Failure> {
         let answer = self.send(method, &path(resource, query), &encode(body)?)?;
         decode::<Items<T>>(&answer).map(|answer| answer.items)
+    }
+
+    /// Destroys objects, or brings them back.
+    pub fn destroy<S: AsRef<str>>(
+        &self,
+        resource: &str,
+        all: &[S],
+        destroyed: bool,
+    ) -> Result<(), Failure> {
+        let body = json!({ "destroyed": destroyed });
+        all.chunks(NAMES_MAX).try_for_each(|some| {
+            let query = format!("names={}", names(some)?);
+            self.change::<IgnoredAny>(Method::PATCH, resource, &query, &body).map(drop)
+        })
+    }
+
+    /// Eradicates destroyed objects.
+    pub fn eradicate<S: AsRef<str>>(&self, resource: &str, all: &[S]) -> Result<(), Failure> {
+        all.chunks(NAMES_MAX).try_for_each(|some| {
+            self.order(Method::DELETE, resource, &format!("names={}", names(some)?))
+        })
     }
 
     /// Sends a request that is complete in its query, and whose response has no content.

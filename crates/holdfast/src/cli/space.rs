@@ -55,7 +55,13 @@ pub fn reduction(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.1} to 1"))
 }
 
-/// What eradicating only this volume or snapshot would free, if known.
+/// Whether the figures of the pool's objects are known of one that was made at this time.
+pub fn covers(space: &PoolSpace, created_ms: u64) -> bool {
+    let is_before = |figures: &SpaceFigures| created_ms <= figures.as_of_ms;
+    space.figures.as_ref().is_some_and(|figures| space.current || is_before(figures))
+}
+
+/// What eradicating only this volume would free, if known.
 pub fn unique(space: Option<&Space>) -> String {
     space.map_or_else(|| "-".into(), |space| human(space.unique_bytes))
 }
@@ -86,6 +92,10 @@ mod tests {
         let space = PoolSpace { figures: Some(figures), current: true, pending: false };
         let text = text(&space);
         assert!(text.contains("nothing has changed since") && text.contains("3.1 to 1"), "{text}");
+        assert!(covers(&space, u64::MAX));
+        assert!(!covers(&PoolSpace { figures: None, ..space }, 0));
+        let stale = PoolSpace { current: false, ..space };
+        assert!(covers(&stale, 0) && !covers(&stale, 1));
         let total = text.lines().last().unwrap();
         assert!(total.starts_with("Total reduction:") && total.ends_with(" -"), "{text}");
     }

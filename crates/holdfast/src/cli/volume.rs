@@ -1,7 +1,9 @@
 //! `volume …`.
 
-use api::{Volume, VolumeChange, VolumeClone, VolumeConnect, VolumeCreate, VolumeSource, Volumes};
+use api::{Volume, VolumeChange, VolumeConnect, VolumeCreate, Volumes};
+use hyper::Method;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::args::{Common, VolumeVerb};
@@ -14,7 +16,10 @@ use super::offload;
 use super::output::{Align, Form, facts, show, table, time};
 use super::rest::named;
 use super::size::human;
-use super::space;
+use super::{snapshot, space};
+
+/// The resource of REST 2.x.
+const RESOURCE: &str = "volumes";
 
 /// A volume with its connections.
 #[derive(Serialize)]
@@ -85,38 +90,57 @@ pub fn run(common: &Common, verb: &VolumeVerb) -> Result<(), Failure> {
 
 /// The verbs that copy, overwrite, destroy and recover volumes.
 fn end_or_replace(client: &Client, form: Form, verb: &VolumeVerb) -> Result<(), Failure> {
-    let become_source = |name: &str, what: &str, source: &str| {
-        let path = format!("{}/{what}", path_of("volumes", name)?);
-        let volume: Volume = client.post(&path, &VolumeSource { source: source.to_owned() })?;
-        show(form, &volume, || {
-            format!("Volume {} is what {source} is: {}.\n", volume.name, human(volume.size_bytes))
-        })
-    };
+    let find = |name: &str| client.get::<Volume>(&path_of("volumes", name)?);
     match verb {
         VolumeVerb::Clone { source, name } => {
-            let asked = VolumeClone { name: name.clone(), source: source.clone() };
-            let made: Volume = client.post("/v1/clones", &asked)?;
+            copy(client, source, &named("names", name)?)?;
+            let made = find(name)?;
             show(form, &made, || created(&made))
         }
-        VolumeVerb::Restore { name, snapshot } => become_source(name, "restore", snapshot),
-        VolumeVerb::Overwrite { name, from } => become_source(name, "overwrite", from),
+        VolumeVerb::Restore { name, snapshot } => {
+            let (volume, of) = (find(name)?.name, snapshot::volume_of(client, snapshot)?);
+            if of != volume {
+                let text = format!("{snapshot} is a snapshot of volume {of}, not of {volume}");
+                let told = format!("holdfast volume overwrite {volume} --from {snapshot}");
+                return Err(Failure::Refused(format!("{text}; to put it there: {told}")));
+            }
+            overwrite(client, form, name, snapshot)
+        }
+        VolumeVerb::Overwrite { name, from } => overwrite(client, form, name, from),
         VolumeVerb::Destroy { name, eradicate } => {
-            let path = path_of("volumes", name)?;
-            let query = if *eradicate { "?eradicate=true" } else { "" };
-            client.delete(&format!("{path}{query}"))?;
+            client.destroy(RESOURCE, &[name], true)?;
+            if *eradicate {
+                client.eradicate(RESOURCE, &[name])?;
+            }
             let told = json!({ "destroyed": name, "eradicated": eradicate });
             show(form, &told, || destroyed("Volume", "volume", name, *eradicate))
         }
         VolumeVerb::Recover { name } => {
-            client.act(&format!("{}/recover", path_of("volumes", name)?))?;
+            client.destroy(RESOURCE, &[name], false)?;
             show(form, &json!({ "recovered": name }), || format!("Volume {name} is back.\n"))
         }
         VolumeVerb::Eradicate { name } => {
-            client.act(&format!("{}/eradicate", path_of("volumes", name)?))?;
+            client.eradicate(RESOURCE, &[name])?;
             show(form, &json!({ "eradicated": name }), || format!("Volume {name} is gone.\n"))
         }
         _ => Ok(()), // the others are done by the caller
     }
+}
+
+fn copy(client: &Client, source: &str, query: &str) -> Result<(), Failure> {
+    let body = json!({ "source": { "name": source } });
+    client.change::<IgnoredAny>(Method::POST, RESOURCE, query, &body).map(drop)
+}
+
+fn overwrite(client: &Client, form: Form, name: &str, source: &str) -> Result<(), Failure> {
+    let path = path_of("volumes", name)?;
+    // One that is not there would be made.
+    client.get::<IgnoredAny>(&path)?;
+    copy(client, source, &format!("{}&overwrite=true", named("names", name)?))?;
+    let volume: Volume = client.get(&path)?;
+    show(form, &volume, || {
+        format!("Volume {} is what {source} is: {}.\n", volume.name, human(volume.size_bytes))
+    })
 }
 
 /// Reports that something was destroyed, and how long it can be recovered.

@@ -53,7 +53,11 @@ fn space_is_accounted_for_also_after_a_crash() {
     let array = world.serve(&[]);
     assert_eq!(sums(), (10 << 30, 0));
     assert_eq!(world.json(&["volume", "show", "v"])["space"]["unique_bytes"], 0);
-    assert_eq!(world.json(&["snapshot", "show", "v.s"])["space"]["data_reduction"], json!(null));
+    let shown = world.json(&["snapshot", "show", "v.s"]);
+    assert_eq!((&shown["space"]["unique"], &shown["source"]["name"]), (&json!(0), &json!("v")));
+    let accounted = &shown["accounted"];
+    assert!(accounted["as_of_ms"].is_u64() && accounted["data_reduction"].is_null(), "{shown}");
+    assert!(world.text(&["snapshot", "list"]).contains(" 0 B "));
     assert!(world.text(&["pool", "space"]).contains("nothing has changed since"));
     assert!(world.text(&["volume", "list"]).contains("UNIQUE"));
     array.stop();
