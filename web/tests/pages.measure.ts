@@ -42,7 +42,8 @@ async function furnish({ array }: Desk): Promise<void> {
   await post("host-groups?names=cluster");
   await post("host-groups/hosts?group_names=cluster&member_names=big");
   await post(`connections?host_group_names=cluster&volume_names=${shared.join(",")}`, {});
-  await array.ask("POST", "/v1/groups", { name: "all", volumes: shared });
+  await post("protection-groups?names=all");
+  await post(`protection-groups/volumes?group_names=all&member_names=${shared.join(",")}`);
   await post("protection-group-snapshots?source_names=all", { suffix: "one" });
   await post("volume-snapshots?source_names=v00000", { suffix: "first" });
   await array.ask("POST", "/v1/pool/space");

@@ -43,7 +43,9 @@ async function furnish(): Promise<void> {
   await rest("POST", "volume-snapshots?source_names=datastore-1");
   await rest("POST", "host-groups?names=cluster");
   await rest("POST", "host-groups/hosts?group_names=cluster&member_names=backup");
-  await array.ask("POST", "/v1/groups", { name: "database", volumes: ["db-data", "db-log"] });
+  await rest("POST", "protection-groups?names=database");
+  const members = "group_names=database&member_names=db-data,db-log";
+  await rest("POST", `protection-groups/volumes?${members}`);
   await rest("POST", "protection-group-snapshots?source_names=database", { suffix: "nightly" });
   await array.ask("POST", "/v1/users", { name: "anna", role: "storage_admin" });
   await array.ask("POST", "/v1/tokens", { name: "laptop", user: "anna" });

@@ -28,6 +28,18 @@ test("groups are made of volumes, which come and go", async () => {
     await dialog.getByLabel("Name").fill("daily");
     expect(await linesOf(dialog)).toEqual(["holdfast group create daily app db"]);
   });
+  // A group that lacks one of its volumes is not left behind.
+  await desk.choose("log");
+  await desk.button("Protect").click();
+  const dialog = desk.page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("half");
+  await dialog.getByLabel("Volumes").fill("log none");
+  await desk.button("Make group", dialog).click();
+  await dialog.getByRole("alert").getByText("Volume does not exist.").waitFor();
+  await desk.page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  const groups = await desk.array.items<{ name: string }>("protection-groups");
+  expect(groups.map((one) => one.name)).toEqual(["daily"]);
   await desk.go("Protection");
   await desk.choose("daily");
   await desk.perform("Add volumes", "Add", (dialog) => dialog.getByLabel("Volumes").fill("log"));

@@ -16,9 +16,7 @@ mod described;
 mod device_changes;
 mod devices;
 mod directory;
-mod endings;
 mod error;
-mod groups;
 mod history;
 mod host_check;
 mod initiators;
@@ -88,14 +86,13 @@ pub use directory::{
     DirectoryRole, DirectoryServer, DirectoryServers, DirectorySettings, DirectorySettingsChange,
 };
 pub use error::{ApiError, Refusal};
-pub use groups::{Group, GroupChange, GroupCreate, Groups};
 pub use host_check::{HostCheck, HostCheckRow, Verdict};
 pub use initiators::{Initiator, Initiators, RefusedLogin};
 pub use integrity::{DamageEntry, DamageList, Scrub};
 pub use latency::LatencyBucket;
 pub use offloads::{OffloadChange, OffloadSettings};
 pub use optimize::Optimize;
-pub use page::{Ending, Page, VolumeFilter};
+pub use page::{Page, VolumeFilter};
 pub use sessions::{HostSession, HostSessions, SessionTerms};
 pub use settings::{ArraySettings, ArraySettingsChange};
 pub use snapshots::SnapshotSpace;
@@ -300,10 +297,6 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::change))
         .routes(routes!(snapshots::space))
-        .routes(routes!(groups::list, groups::create))
-        .routes(routes!(groups::show, groups::change, endings::destroy_group))
-        .routes(routes!(endings::recover_group))
-        .routes(routes!(endings::eradicate_group))
         .routes(routes!(host_check::check))
         .routes(routes!(sessions::list))
         .routes(routes!(initiators::list))

@@ -47,16 +47,6 @@ impl VolumeFilter {
     }
 }
 
-/// How to destroy something.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct Ending {
-    /// Also eradicates it: its data is gone for ever.
-    #[serde(default)]
-    pub eradicate: bool,
-}
-
 /// A whole number in a query, within the range that the description gives: below 2^63.
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<u64>::deserialize(deserializer)?;

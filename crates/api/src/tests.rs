@@ -329,7 +329,6 @@ async fn bad_requests_get_clear_answers() {
         ("GET", "/v1/snapshots/none/space", None, 404),
         ("GET", "/v1/snapshots/%ff/space", None, 400),
         ("DELETE", "/v1/volumes/none", None, 405),
-        ("GET", "/v1/groups/none", None, 404),
         ("PATCH", "/v1/pool", Some(json!({})), 400),
         ("PATCH", "/v1/pool", Some(json!({"capacity_bytes": 4096})), 400),
         ("PUT", "/v1/volumes", None, 405),

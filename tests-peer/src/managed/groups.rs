@@ -4,14 +4,12 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::http::Request;
-use super::names::{BATCH, batch, listed, name};
+use super::names::{BATCH, listed, name};
 use super::volumes::BATCHES;
 use crate::report::Report;
 
 /// Groups that are changed one by one.
 const SINGLE: usize = 32;
-/// The most names in a body of 64 KiB.
-const NAMES_IN_BODY: usize = 960;
 /// Moments that are changed at once: 1,000 snapshots.
 const MOMENTS_CHANGED: usize = 2;
 /// Snapshots of each group that has members.
@@ -67,25 +65,24 @@ pub fn made(report: &mut Report, world: &World) {
     world.row(report, "POST protection-group-snapshots", &requests);
 }
 
-/// By `/v1`, one group at a time, each with as many volumes as there may be.
+/// One group at a time, each with a batch of volumes.
 fn single(report: &mut Report, world: &World) {
-    let new = |n| json!({"name": name("h", n), "volumes": batch("v", n % BATCHES)});
-    let make = |n| Request::new("POST", "/v1/groups").json(&new(n)).ends(201);
-    world.row(report, "POST /v1/groups of 500", &each(make));
-    let one = |n| format!("/v1/groups/{}", name("h", n));
-    // As many names as fit a body.
-    let some = |kind, n: usize| batch(kind, n % BATCHES).split_off(BATCH - NAMES_IN_BODY / 2);
-    let swap = |n| json!({"add": some("c", n), "remove": some("v", n)});
-    let change = |n| Request::new("PATCH", one(n)).json(&swap(n));
-    world.row(report, "PATCH /v1/groups/{name} with 960 names", &each(change));
-    world.row(report, "GET /v1/groups/{name}", &each(|n| Request::new("GET", one(n))));
-    let destroy = |n| Request::new("DELETE", one(n)).ends(204);
-    let recover = |n| Request::new("POST", format!("{}/recover", one(n)));
-    let eradicate = |n| Request::new("POST", format!("{}/eradicate", one(n))).ends(204);
-    world.row(report, "DELETE /v1/groups/{name}", &each(destroy));
-    world.row(report, "POST /v1/groups/{name}/recover", &each(recover));
-    world.row(report, "DELETE /v1/groups/{name}, again", &each(destroy));
-    world.row(report, "POST /v1/groups/{name}/eradicate", &each(eradicate));
+    let one = |n| format!("protection-groups?names={}", name("h", n));
+    world.row(report, "POST protection-groups of one", &each(|n| rest("POST", &one(n)).gives(1)));
+    let members = |n: usize| {
+        let volumes = listed("v", n % BATCHES);
+        format!("protection-groups/volumes?group_names={}&member_names={volumes}", name("h", n))
+    };
+    let add = |n| rest("POST", &members(n)).gives(BATCH);
+    world.row(report, "POST protection-groups/volumes of one group", &each(add));
+    world.row(report, "GET protection-groups of one", &each(|n| rest("GET", &one(n)).gives(1)));
+    for destroyed in [true, false, true] {
+        let body = json!({"destroyed": destroyed});
+        let title = format!("PATCH protection-groups of one with destroyed={destroyed}");
+        world.row(report, &title, &each(|n| rest("PATCH", &one(n)).json(&body).gives(1)));
+    }
+    let eradicate = |n| rest("DELETE", &one(n)).gives(1);
+    world.row(report, "DELETE protection-groups of one", &each(eradicate));
 }
 
 /// Schedules and retentions at their ends. Those with members are due at once.

@@ -129,7 +129,6 @@ fn whole(report: &mut Report, world: &World) {
         "/metrics?volumes=50000&hosts=10000",
         "/v1/volumes?limit=10000",
         "/v1/volumes?limit=10000&destroyed=true",
-        "/v1/groups?limit=10000",
         "/api/2.26/connections?host_names=peer",
         "/v1/users?limit=10000",
         "/v1/tokens",

@@ -1,7 +1,7 @@
 /** What is done with protection groups: made, filled. */
 import { useState } from "react";
 
-import { own, request, rest } from "../lib/api";
+import { request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { words } from "../lib/format";
 import { AreaField, TextField } from "../parts/fields";
@@ -18,8 +18,19 @@ export function CreateGroup({ volumes, close }: Closing & { volumes: string[] })
   const [members, setMembers] = useState(volumes.join(" "));
   const chosen = words(members);
   const run = async () => {
-    // By `/v1`, which makes the group with its volumes in one commit.
-    await request("POST", own("groups"), { name: name.trim(), volumes: chosen });
+    const made = rest("protection-groups", { names: name.trim() });
+    await request("POST", made);
+    if (chosen.length > 0) {
+      const pair = { group_names: name.trim(), member_names: chosen };
+      try {
+        await request("POST", rest("protection-groups/volumes", pair));
+      } catch (error) {
+        // Without its volumes it is not what was asked for.
+        await request("PATCH", made, { destroyed: true });
+        await request("DELETE", made);
+        throw error;
+      }
+    }
     return `Protection group ${name.trim()} was made.`;
   };
   return (

@@ -18,8 +18,8 @@ use super::{Caller, Origin};
 use crate::{ApiError, BODY_BYTES_MAX, Interface};
 
 /// The fields of a body that hold names of objects, or lists of them.
-const NAMING: [&str; 26] = [
-    "add",
+const NAMING: [&str; 24] = [
+    "add_iqns",
     "base_dn",
     "bind_user",
     "domain",
@@ -35,7 +35,7 @@ const NAMING: [&str; 26] = [
     "ntp_servers",
     "place",
     "relay_host",
-    "remove",
+    "remove_iqns",
     "replaces",
     "source",
     "state",
@@ -43,12 +43,9 @@ const NAMING: [&str; 26] = [
     "uris",
     "user",
     "username",
-    "volume",
-    "volumes",
 ];
 /// Query parameters that change how much a request does.
-const TELLING: [&str; 6] =
-    ["destroyed", "enabled", "eradicate", "overwrite", "truncate", "version"];
+const TELLING: [&str; 5] = ["destroyed", "enabled", "overwrite", "truncate", "version"];
 
 tokio::task_local! {
     /// The audit entry for the request being handled.

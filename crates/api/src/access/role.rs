@@ -13,11 +13,10 @@ use axum::http::Method;
 
 /// The resources that a storage admin may change, as they are named after `/v1/` or `/api/2.N/`;
 /// also everything below them.
-const OF_STORAGE: [&str; 17] = [
+const OF_STORAGE: [&str; 16] = [
     "alerts",
     "connections",
     "container-default-protections",
-    "groups",
     "host-groups",
     "hosts",
     "pods",

@@ -85,11 +85,6 @@ impl Client {
         decode(&self.send(Method::POST, path, &encode(body)?)?)
     }
 
-    /// Requests an action without a body.
-    pub fn act(&self, path: &str) -> Result<(), Failure> {
-        self.send(Method::POST, path, &[]).map(drop)
-    }
-
     /// Replaces an object.
     pub fn put<T: DeserializeOwned>(
         &self,

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use api::{Group, GroupChange, GroupCreate, Groups};
 use hyper::Method;
 use serde::de::IgnoredAny;
 use serde_json::{Map, json};
 
 use super::args::{Common, GroupVerb, Members, ScheduleArgs};
-use super::client::{Client, path_of};
+use super::client::Client;
 use super::failure::Failure;
-use super::output::show;
-use super::protection::{self, RESOURCE, Shown};
-use super::rest::{named, names};
+use super::output::{complain, show};
+use super::protection::{self, RESOURCE};
+use super::rest::{NAMES_MAX, named, names};
 
 /// A day, in seconds.
 const DAY_S: u64 = 86_400;
@@ -23,9 +22,16 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
     let form = common.form;
     match verb {
         GroupVerb::Create { name, volumes } => {
-            let asked = GroupCreate { name: name.clone(), volumes: volumes.clone() };
-            let group: Group = client.post("/v1/groups", &asked)?;
-            show(form, &group, || text(&group))
+            client.order(Method::POST, RESOURCE, &named("names", name)?)?;
+            with(&client, Method::POST, "volumes", name, volumes).inspect_err(|_| {
+                if let Err(failure) = end(&client, name, true) {
+                    complain(format_args!(
+                        "holdfast: group {name} was made and is left behind: {failure}"
+                    ));
+                }
+            })?;
+            let shown = protection::find(&client, name)?;
+            show(form, &shown, || shown.sentence())
         }
         GroupVerb::Add { name, members } => change(common, &client, name, members, true),
         GroupVerb::Remove { name, members } => change(common, &client, name, members, false),
@@ -44,8 +50,8 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             let query = named("names", name)?;
             let body = json!({ "name": new_name });
             client.change::<IgnoredAny>(Method::PATCH, RESOURCE, &query, &body)?;
-            let group: Group = client.get(&path_of("groups", new_name)?)?;
-            show(form, &group, || format!("Group {name} is called {} now.\n", group.name))
+            let shown = protection::find(&client, new_name)?;
+            show(form, &shown, || format!("Group {name} is called {new_name} now.\n"))
         }
         GroupVerb::List { destroyed, listing } => {
             let groups = listing.of(protection::all(&client, *destroyed)?)?;
@@ -56,7 +62,7 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             show(form, &shown, || shown.facts())
         }
         GroupVerb::Destroy { name, eradicate } => {
-            client.delete(&format!("{}?eradicate={eradicate}", path_of("groups", name)?))?;
+            end(&client, name, *eradicate)?;
             show(form, &json!({ "destroyed": name }), || match eradicate {
                 true => format!("Group {name} is gone, with its snapshots.\n"),
                 false => format!(
@@ -66,13 +72,13 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
             })
         }
         GroupVerb::Recover { name } => {
-            client.act(&format!("{}/recover", path_of("groups", name)?))?;
+            client.destroy(RESOURCE, &[name], false)?;
             show(form, &json!({ "recovered": name }), || {
                 format!("Group {name} is back, with its snapshots.\n")
             })
         }
         GroupVerb::Eradicate { name } => {
-            client.act(&format!("{}/eradicate", path_of("groups", name)?))?;
+            client.eradicate(RESOURCE, &[name])?;
             show(form, &json!({ "eradicated": name }), || {
                 format!("Group {name} is gone, with its snapshots.\n")
             })
@@ -80,9 +86,23 @@ pub fn run(common: &Common, verb: &GroupVerb) -> Result<(), Failure> {
     }
 }
 
-/// All groups that are not destroyed.
-pub fn not_destroyed(client: &Client) -> Result<Vec<Group>, Failure> {
-    client.get_all("/v1/groups", |page: Groups| (page.groups, page.more), |last| &last.name)
+fn end(client: &Client, name: &str, eradicate: bool) -> Result<(), Failure> {
+    client.destroy(RESOURCE, &[name], true)?;
+    if eradicate { client.eradicate(RESOURCE, &[name]) } else { Ok(()) }
+}
+
+/// Adds or removes members of a kind, as many at once as one request may have.
+fn with(
+    client: &Client,
+    method: Method,
+    kind: &str,
+    name: &str,
+    members: &[String],
+) -> Result<(), Failure> {
+    members.chunks(NAMES_MAX).try_for_each(|some| {
+        let query = format!("{}&member_names={}", named("group_names", name)?, names(some)?);
+        client.order(method.clone(), &format!("{RESOURCE}/{kind}"), &query)
+    })
 }
 
 /// Adds or removes members.
@@ -94,20 +114,13 @@ fn change(
     adds: bool,
 ) -> Result<(), Failure> {
     let Members { volumes, hosts, host_groups } = members;
-    let kinds = [("hosts", hosts), ("host-groups", host_groups)];
-    if let Some((kind, members)) = kinds.into_iter().find(|(_, members)| !members.is_empty()) {
-        let method = if adds { Method::POST } else { Method::DELETE };
-        let query = format!("{}&member_names={}", named("group_names", name)?, names(members)?);
-        client.order(method, &format!("{RESOURCE}/{kind}"), &query)?;
-        let shown: Shown = protection::find(client, name)?;
-        return show(common.form, &shown, || shown.sentence());
+    let method = if adds { Method::POST } else { Method::DELETE };
+    // There are members of one kind only.
+    for (kind, members) in [("volumes", volumes), ("hosts", hosts), ("host-groups", host_groups)] {
+        with(client, method.clone(), kind, name, members)?;
     }
-    let (add, remove) = match adds {
-        true => (volumes.clone(), Vec::new()),
-        false => (Vec::new(), volumes.clone()),
-    };
-    let group: Group = client.patch(&path_of("groups", name)?, &GroupChange { add, remove })?;
-    show(common.form, &group, || text(&group))
+    let shown = protection::find(client, name)?;
+    show(common.form, &shown, || shown.sentence())
 }
 
 /// Refuses to lose a time of day without a word: the array clears it with an interval that is not
@@ -151,13 +164,6 @@ fn patch(asked: &ScheduleArgs) -> serde_json::Value {
         }
     }
     body.into()
-}
-
-fn text(group: &Group) -> String {
-    let volumes =
-        if group.volumes.is_empty() { "no volumes".into() } else { group.volumes.join(", ") };
-    let end = if group.eradicate_ms.is_some() { " It is destroyed." } else { "" };
-    format!("Group {}: {volumes}.{end}\n", group.name)
 }
 
 #[cfg(test)]

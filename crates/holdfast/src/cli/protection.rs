@@ -1,16 +1,15 @@
 //! Groups as they are shown: members of all kinds, the schedule, and the retention.
 
-use api::Group;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::client::{Client, path_of};
+use super::client::Client;
 use super::failure::Failure;
-use super::group;
 use super::host_group::Member;
-use super::output::{Align, facts, table, time};
+use super::output::{Align, facts, table};
 use super::rest::named;
-use super::volume::doom;
+use super::snapshot::doom;
 
 /// The resource of REST 2.x.
 pub const RESOURCE: &str = "protection-groups";
@@ -33,75 +32,71 @@ pub struct Retention {
     days: u64,
 }
 
-/// The fields of a group that only REST 2.x has.
-#[derive(Clone, Debug, Deserialize)]
-struct Protection {
+/// A group in the form of REST 2.x.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Group {
     name: String,
+    destroyed: bool,
+    /// In milliseconds.
+    time_remaining: Option<u64>,
     snapshot_schedule: Schedule,
     source_retention: Retention,
 }
 
-/// A group with all of its fields.
+/// A group with its members.
 #[derive(Serialize)]
 pub struct Shown {
     #[serde(flatten)]
     group: Group,
+    volumes: Vec<String>,
     hosts: Vec<String>,
     host_groups: Vec<String>,
-    snapshot_schedule: Schedule,
-    source_retention: Retention,
 }
 
 /// A group, destroyed or not.
 pub fn find(client: &Client, name: &str) -> Result<Shown, Failure> {
-    let group: Group = client.get(&path_of("groups", name)?)?;
-    let query = named("names", &group.name)?;
-    let protection: Protection = client.item(RESOURCE, &query)?;
-    let query = named("group_names", &group.name)?;
-    let hosts = members(client, "hosts", &query)?;
-    let host_groups = members(client, "host-groups", &query)?;
-    Ok(shown(group, protection, &hosts, &host_groups))
+    let group: Group = client.item(RESOURCE, &named("names", name)?)?;
+    let members = Members::of(client, &named("group_names", &group.name)?)?;
+    Ok(members.shown(group))
 }
 
 /// All groups, or all destroyed ones.
 pub fn all(client: &Client, destroyed: bool) -> Result<Vec<Shown>, Failure> {
-    let protections: Vec<Protection> = client.items(RESOURCE, &format!("destroyed={destroyed}"))?;
-    let groups = match destroyed {
-        false => group::not_destroyed(client)?,
-        true => {
-            let one = |one: &Protection| client.get(&path_of("groups", &one.name)?);
-            protections.iter().map(one).collect::<Result<_, _>>()?
-        }
-    };
-    let hosts = members(client, "hosts", "")?;
-    let host_groups = members(client, "host-groups", "")?;
-    let find = |group: Group| {
-        let protection = protections.iter().find(|one| one.name == group.name)?;
-        Some(shown(group, protection.clone(), &hosts, &host_groups))
-    };
-    // A group that was made or deleted between two requests is left out.
-    Ok(groups.into_iter().filter_map(find).collect())
+    let groups: Vec<Group> = client.items(RESOURCE, &format!("destroyed={destroyed}"))?;
+    let members = Members::of(client, "")?;
+    Ok(groups.into_iter().map(|group| members.shown(group)).collect())
 }
 
-/// The members of one kind, as pairs of a group and a name.
-fn members(client: &Client, kind: &str, query: &str) -> Result<Vec<(String, String)>, Failure> {
-    let found: Vec<Member> = client.items(&format!("{RESOURCE}/{kind}"), query)?;
-    Ok(found.into_iter().filter_map(|m| Some((m.group.name?, m.member.name?))).collect())
+/// Members of each kind: the names of those of each group.
+struct Members {
+    volumes: ByGroup,
+    hosts: ByGroup,
+    host_groups: ByGroup,
 }
 
-fn shown(
-    group: Group,
-    protection: Protection,
-    hosts: &[(String, String)],
-    host_groups: &[(String, String)],
-) -> Shown {
-    let of_it = |members: &[(String, String)]| {
-        let of_it = members.iter().filter(|(of, _)| *of == group.name);
-        of_it.map(|(_, name)| name.clone()).collect()
-    };
-    let (hosts, host_groups) = (of_it(hosts), of_it(host_groups));
-    let Protection { snapshot_schedule, source_retention, .. } = protection;
-    Shown { group, hosts, host_groups, snapshot_schedule, source_retention }
+type ByGroup = HashMap<String, Vec<String>>;
+
+impl Members {
+    fn of(client: &Client, query: &str) -> Result<Self, Failure> {
+        let of_kind = |kind: &str| -> Result<ByGroup, Failure> {
+            let found: Vec<Member> = client.items(&format!("{RESOURCE}/{kind}"), query)?;
+            let mut all = ByGroup::new();
+            for Member { group, member } in found {
+                let (Some(group), Some(member)) = (group.name, member.name) else { continue };
+                all.entry(group).or_default().push(member);
+            }
+            Ok(all)
+        };
+        let (volumes, hosts) = (of_kind("volumes")?, of_kind("hosts")?);
+        Ok(Self { volumes, hosts, host_groups: of_kind("host-groups")? })
+    }
+
+    fn shown(&self, group: Group) -> Shown {
+        let of_it = |all: &ByGroup| all.get(&group.name).cloned().unwrap_or_default();
+        let (volumes, hosts) = (of_it(&self.volumes), of_it(&self.hosts));
+        let host_groups = of_it(&self.host_groups);
+        Shown { group, volumes, hosts, host_groups }
+    }
 }
 
 impl Shown {
@@ -109,24 +104,25 @@ impl Shown {
     fn members(&self) -> String {
         let hosts = self.hosts.iter().map(|name| format!("host {name}"));
         let groups = self.host_groups.iter().map(|name| format!("host group {name}"));
-        let all: Vec<String> =
-            self.group.volumes.iter().cloned().chain(hosts).chain(groups).collect();
+        let all: Vec<String> = self.volumes.iter().cloned().chain(hosts).chain(groups).collect();
         if all.is_empty() { "no volumes".into() } else { all.join(", ") }
     }
 
     /// The time of day of its schedule.
     pub fn time_of_day(&self) -> Option<String> {
-        self.snapshot_schedule.at.map(time_of_day)
+        self.group.snapshot_schedule.at.map(time_of_day)
     }
 
     /// The group in one sentence.
     pub fn sentence(&self) -> String {
-        let (schedule, kept) = (self.snapshot_schedule.text(), self.source_retention.text());
-        let made = match self.snapshot_schedule.enabled {
+        let Group { name, destroyed, snapshot_schedule, source_retention, .. } = &self.group;
+        let (schedule, kept) = (snapshot_schedule.text(), source_retention.text());
+        let made = match snapshot_schedule.enabled {
             true => format!("; a snapshot {schedule}, {kept}"),
             false => String::new(),
         };
-        format!("Group {}: {}{made}.\n", self.group.name, self.members())
+        let end = if *destroyed { " It is destroyed." } else { "" };
+        format!("Group {name}: {}{made}.{end}\n", self.members())
     }
 
     /// The group, line by line.
@@ -137,13 +133,12 @@ impl Shown {
         };
         facts(&[
             ("Name", self.group.name.clone()),
-            ("Volumes", or_none(&self.group.volumes)),
+            ("Volumes", or_none(&self.volumes)),
             ("Hosts", or_none(&self.hosts)),
             ("Host groups", or_none(&self.host_groups)),
-            ("Snapshots", self.snapshot_schedule.text()),
-            ("Kept", self.source_retention.text()),
-            ("Made", time(self.group.created_ms)),
-            ("Destroyed", doom(self.group.eradicate_ms)),
+            ("Snapshots", self.group.snapshot_schedule.text()),
+            ("Kept", self.group.source_retention.text()),
+            ("Destroyed", doom(self.group.time_remaining)),
         ])
     }
 }
@@ -158,8 +153,8 @@ pub fn listed(groups: &[Shown], destroyed: bool) -> String {
     ];
     let row = |shown: &Shown| {
         let name = shown.group.name.clone();
-        let (schedule, kept) = (shown.snapshot_schedule.text(), shown.source_retention.text());
-        vec![name, schedule, kept, shown.members()]
+        let Group { snapshot_schedule, source_retention, .. } = &shown.group;
+        vec![name, snapshot_schedule.text(), source_retention.text(), shown.members()]
     };
     let nothing = match destroyed {
         true => "No groups are destroyed.",

@@ -12,7 +12,7 @@ use super::failure::Failure;
 /// The version that is used.
 const ROOT: &str = "/api/2.26";
 /// The most names in a request.
-const NAMES_MAX: usize = 500;
+pub const NAMES_MAX: usize = 500;
 
 /// A response, or a page of one.
 #[derive(Deserialize)]

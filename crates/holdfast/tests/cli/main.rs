@@ -21,6 +21,7 @@ mod notify;
 mod objects;
 mod operations;
 mod salvage;
+mod snapshots;
 mod stored;
 mod stripes;
 mod supervised;
