@@ -17,7 +17,7 @@ beforeAll(async () => {
     const sources = `volume-snapshots?source_names=${names.join(",")}`;
     await array.ask("POST", `/api/2.26/${sources}`, { suffix });
   }
-  await array.ask("POST", "/v1/users", { name: "anna", role: "storage_admin" });
+  await array.ask("POST", "/api/2.26/admins?names=anna", { role: { name: "storage_admin" } });
 });
 afterAll(async () => {
   await desk.close();

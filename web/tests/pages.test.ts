@@ -47,7 +47,7 @@ async function furnish(): Promise<void> {
   const members = "group_names=database&member_names=db-data,db-log";
   await rest("POST", `protection-groups/volumes?${members}`);
   await rest("POST", "protection-group-snapshots?source_names=database", { suffix: "nightly" });
-  await array.ask("POST", "/v1/users", { name: "anna", role: "storage_admin" });
+  await rest("POST", "admins?names=anna", { role: { name: "storage_admin" } });
   await array.ask("POST", "/v1/tokens", { name: "laptop", user: "anna" });
   await fill(array, iqn("esx-1"), 1, 32);
   await array.ask("POST", "/v1/pool/space");

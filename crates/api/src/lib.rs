@@ -62,10 +62,7 @@ pub use self::history::{CapacitySample, CommandRates, HistorySample, HistorySamp
 pub use access::audit::{Audit, AuditEntry};
 pub use access::directory::{DirectoryLogin, TellLogin};
 pub use access::login::{LoggedIn, LoggedInItems, OwnPassword, PasswordLogin, Session};
-pub use access::users::{
-    ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, UserChange, UserCreate, UserPassword,
-    Users,
-};
+pub use access::users::{ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, Users};
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
 pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
 pub use alerts::{SNMP_MANAGERS, SYSLOG_SERVERS, WATCHERS};
@@ -310,9 +307,9 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(directory::test))
         .routes(routes!(access::login::session, access::login::begin_session))
         .routes(routes!(access::login::change_own_password))
-        .routes(routes!(access::users::list, access::users::create))
-        .routes(routes!(access::users::show, access::users::change, access::users::delete))
-        .routes(routes!(access::users::set_password, access::users::remove_password))
+        .routes(routes!(access::users::list))
+        .routes(routes!(access::users::show))
+        .routes(routes!(access::users::remove_password))
         .routes(routes!(access::users::list_tokens, access::users::create_token))
         .routes(routes!(access::users::delete_token))
         .routes(routes!(access::audit::list))

@@ -116,6 +116,13 @@ impl World {
         (status, value)
     }
 
+    /// Makes a user.
+    async fn admin(&self, name: &str, role: &str) {
+        let path = format!("/api/2.26/admins?names={name}");
+        let role = json!({"role": {"name": role}});
+        assert_eq!(self.ask("POST", &path, Some(role)).await.0, 200);
+    }
+
     /// Makes a host with this iSCSI name.
     async fn host(&self, name: &str, iqn: &str) {
         let path = format!("/api/2.26/hosts?names={name}");

@@ -7,7 +7,7 @@ use super::http::{Answer, Request};
 use super::names::name;
 use crate::report::Report;
 
-/// Users: those of `/v1`, and as many of REST 2.x.
+/// Users that are changed by `/v1`, and as many by REST 2.x.
 const USERS: usize = 64;
 /// The most tokens of a user.
 const TOKENS: usize = 32;
@@ -26,12 +26,10 @@ fn each(count: usize, make: impl Fn(usize) -> Request) -> Vec<Request> {
 
 pub fn all(report: &mut Report, world: &World) {
     let user = |n| name("user", n);
-    let new = |n| json!({"name": user(n), "role": "storage_admin"});
-    let make = |n| Request::new("POST", "/v1/users").json(&new(n)).ends(201);
-    world.row(report, "POST /v1/users", &each(USERS, make));
+    let role = json!({"role": {"name": "readonly"}});
+    let make = |n| rest("POST", &format!("admins?names={}", user(n))).json(&role).gives(1);
+    world.row(report, "POST admins who are readonly", &each(USERS, make));
     let one = |n| format!("/v1/users/{}", user(n));
-    let change = |n| Request::new("PATCH", one(n)).json(&json!({"role": "readonly"}));
-    world.row(report, "PATCH /v1/users/{name}", &each(USERS, change));
     world.row(report, "GET /v1/users/{name}", &each(USERS, |n| Request::new("GET", one(n))));
     passwords(report, world, &user);
     let new = |n| json!({"user": user(0), "name": name("token", n), "lifetime_s": 86_400 * 3650});
@@ -41,8 +39,8 @@ pub fn all(report: &mut Report, world: &World) {
     let one = |n| Request::new("DELETE", format!("/v1/tokens/{}/{}", user(0), name("token", n)));
     let requests = each(TOKENS, |n| one(n).ends(204));
     world.row(report, "DELETE /v1/tokens/{user}/{name}", &requests[1..]);
-    let one = |n| Request::new("DELETE", format!("/v1/users/{}", user(n))).ends(204);
-    world.row(report, "DELETE /v1/users/{name}", &each(USERS, one)[1..]);
+    let one = |n| rest("DELETE", &format!("admins?names={}", user(n)));
+    world.row(report, "DELETE admins who are readonly", &each(USERS, one)[1..]);
     admins(report, world);
 }
 
@@ -50,8 +48,9 @@ pub fn all(report: &mut Report, world: &World) {
 fn passwords(report: &mut Report, world: &World, user: &impl Fn(usize) -> String) {
     let password = |n: usize| format!("{n:x>128}");
     let of = |n| format!("/v1/users/{}/password", user(n));
-    let set = |n| Request::new("PUT", of(n)).json(&json!({"password": password(n)}));
-    world.row_of(report, "PUT /v1/users/{name}/password", &each(PASSWORDS, set), 1);
+    let set = |n| rest("PATCH", &format!("admins?names={}", user(n)));
+    let set = |n| set(n).json(&json!({"password": password(n)})).gives(1);
+    world.row_of(report, "PATCH admins with a password", &each(PASSWORDS, set), 1);
     let login = |n| {
         let body = json!({"user": user(n), "password": password(n)});
         Request::new("POST", "/v1/session").json(&body).ends(201)

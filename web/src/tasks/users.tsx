@@ -1,7 +1,7 @@
 /** Who may ask: users and their API tokens. */
 import { useState } from "react";
 
-import { own, request } from "../lib/api";
+import { own, request, rest } from "../lib/api";
 import * as cli from "../lib/cli";
 import { parseDuration } from "../lib/format";
 import type { ApiToken, ApiTokenMade, Role, User } from "../lib/types";
@@ -24,7 +24,7 @@ export function CreateUser({ close }: Closing) {
   const [name, setName] = useState("");
   const [role, setRole] = useState<string>("storage_admin");
   const run = async () => {
-    await request("POST", own("users"), { name: name.trim(), role });
+    await request("POST", rest("admins", { names: name.trim() }), { role: { name: role } });
     return `User ${name.trim()} was made. It can log in when it has an API token or a password.`;
   };
   return (
@@ -45,7 +45,7 @@ export function CreateUser({ close }: Closing) {
 export function ChangeRole({ user, close }: Closing & { user: User }) {
   const [role, setRole] = useState<string>(user.role);
   const run = async () => {
-    await request("PATCH", own(["users", user.name]), { role });
+    await request("PATCH", rest("admins", { names: user.name }), { role: { name: role } });
     return `User ${user.name} has the role ${role} now.`;
   };
   return (
@@ -69,7 +69,7 @@ export function SetPassword({ user, close }: Closing & { user: User }) {
   const [password, setPassword] = useState("");
   const [again, setAgain] = useState("");
   const run = async () => {
-    await request("PUT", own(["users", user.name, "password"]), { password });
+    await request("PATCH", rest("admins", { names: user.name }), { password });
     return `User ${user.name} has a new password. Its other sessions have ended.`;
   };
   return (
@@ -103,7 +103,7 @@ export function SetPassword({ user, close }: Closing & { user: User }) {
 
 export function DeleteUser({ user, close }: Closing & { user: User }) {
   const run = async () => {
-    await request("DELETE", own(["users", user.name]));
+    await request("DELETE", rest("admins", { names: user.name }));
     return `User ${user.name} was removed.`;
   };
   return (

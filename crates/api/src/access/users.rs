@@ -1,6 +1,7 @@
-//! `/v1/users`, their passwords, and `/v1/tokens`.
+//! `/v1/users` and `/v1/tokens`: what `admins` of REST 2.x, which makes and changes users, has no
+//! words for.
 
-use array::{NewToken, Role, TokenInfo, TokenName, UserInfo, UserName};
+use array::{NewToken, TokenInfo, TokenName, UserInfo};
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -51,24 +52,6 @@ pub struct Users {
     pub users: Vec<User>,
     /// Whether there are more after the last one; to get them, pass its name as `after`.
     pub more: bool,
-}
-
-/// A user to make.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UserCreate {
-    /// 1 to 63 of A-Z a-z 0-9 - _.
-    pub name: String,
-    /// See [`User::role`].
-    pub role: String,
-}
-
-/// What to change of a user.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UserChange {
-    /// See [`User::role`]. It takes effect with the user's next request.
-    pub role: String,
 }
 
 /// An API token, without the token itself.
@@ -153,28 +136,6 @@ pub(crate) async fn list(
     .await
 }
 
-/// Makes a user. It can do nothing until it has an API token or a password.
-#[utoipa::path(post, path = "/v1/users", request_body = UserCreate, responses(
-    (status = 201, body = User),
-    (status = 400, body = Refusal),
-    (status = 401, body = Refusal),
-    (status = 403, body = Refusal),
-    (status = 409, body = Refusal),
-    (status = 507, body = Refusal),
-))]
-pub(crate) async fn create(
-    State(interface): Shared,
-    body: Result<Json<UserCreate>, JsonRejection>,
-) -> Result<(StatusCode, Json<User>), ApiError> {
-    let Json(UserCreate { name, role }) = body?;
-    blocking(interface, move |interface| {
-        let (name, role) = (UserName::new(&name)?, Role::parse(&role)?);
-        let made = interface.array.create_user(name, role, (interface.now_ms)())?;
-        Ok((StatusCode::CREATED, Json(made.into())))
-    })
-    .await
-}
-
 /// Shows a user.
 #[utoipa::path(get, path = "/v1/users/{name}", params(("name" = String, Path)), responses(
     (status = 200, body = User),
@@ -187,86 +148,6 @@ pub(crate) async fn show(
 ) -> Result<Json<User>, ApiError> {
     let Path(name) = name?;
     blocking(interface, move |interface| Ok(Json(interface.array.user(&name)?.into()))).await
-}
-
-/// Changes a user's role.
-#[utoipa::path(
-    patch,
-    path = "/v1/users/{name}",
-    params(("name" = String, Path)),
-    request_body = UserChange,
-    responses(
-        (status = 200, body = User),
-        (status = 400, body = Refusal),
-        (status = 401, body = Refusal),
-        (status = 403, body = Refusal),
-        (status = 404, body = Refusal),
-        (status = 409, body = Refusal),
-    )
-)]
-pub(crate) async fn change(
-    State(interface): Shared,
-    name: Result<Path<String>, PathRejection>,
-    body: Result<Json<UserChange>, JsonRejection>,
-) -> Result<Json<User>, ApiError> {
-    let (Path(name), Json(UserChange { role })) = (name?, body?);
-    blocking(interface, move |interface| {
-        let changed = interface.array.change_user(&name, Role::parse(&role)?)?;
-        Ok(Json(changed.into()))
-    })
-    .await
-}
-
-/// Removes a user with its API tokens and sessions.
-#[utoipa::path(delete, path = "/v1/users/{name}", params(("name" = String, Path)), responses(
-    (status = 204, description = "It is gone."),
-    (status = 401, body = Refusal),
-    (status = 403, body = Refusal),
-    (status = 404, body = Refusal),
-    (status = 409, body = Refusal),
-))]
-pub(crate) async fn delete(
-    State(interface): Shared,
-    name: Result<Path<String>, PathRejection>,
-) -> Result<StatusCode, ApiError> {
-    let Path(name) = name?;
-    blocking(interface, move |interface| {
-        interface.array.delete_user(&name).map(|()| StatusCode::NO_CONTENT)
-    })
-    .await
-}
-
-/// A new password of a user. `Debug` is left out on purpose.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UserPassword {
-    /// 8 to 128 characters.
-    pub password: String,
-}
-
-/// Gives a user a password, and ends its other sessions. Users change their own by
-/// `POST /v1/session/password`.
-#[utoipa::path(put, path = "/v1/users/{name}/password", params(("name" = String, Path)),
-    request_body = UserPassword, responses(
-    (status = 200, body = User),
-    (status = 400, body = Refusal),
-    (status = 401, body = Refusal),
-    (status = 403, body = Refusal),
-    (status = 404, body = Refusal),
-))]
-pub(crate) async fn set_password(
-    State(interface): Shared,
-    headers: HeaderMap,
-    name: Result<Path<String>, PathRejection>,
-    body: Result<Json<UserPassword>, JsonRejection>,
-) -> Result<Json<User>, ApiError> {
-    let (Path(name), Json(UserPassword { password })) = (name?, body?);
-    let hash = interface.password_hash(password).await?;
-    let kept = session_of(&headers);
-    blocking(interface, move |interface| {
-        Ok(Json(interface.set_password(&name, Some(hash), kept)?.into()))
-    })
-    .await
 }
 
 /// Removes a user's password, and ends its other sessions.

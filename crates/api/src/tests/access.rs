@@ -72,8 +72,7 @@ impl World {
 
     /// Makes a user with a token.
     async fn user(&self, name: &str, role: &str) -> String {
-        let user = json!({"name": name, "role": role});
-        assert_eq!(self.ask("POST", "/v1/users", Some(user)).await.0, 201);
+        self.admin(name, role).await;
         let token = json!({"user": name, "name": "t"});
         let (status, made) = self.ask("POST", "/v1/tokens", Some(token)).await;
         assert_eq!((status, &made["user"]), (201, &json!(name)));
@@ -135,8 +134,9 @@ async fn a_session_ends_with_its_token_and_follows_its_users_role() {
         Sent::new("POST", "/v1/volumes").with("x-auth-token", &session).body(new)
     };
     assert_eq!(world.status(make("a")).await, 201);
-    let reader = json!({"role": "readonly"});
-    assert_eq!(world.ask("PATCH", "/v1/users/anna", Some(reader)).await.0, 200);
+    let anna = "/api/2.26/admins?names=anna";
+    let reader = json!({"role": {"name": "readonly"}});
+    assert_eq!(world.ask("PATCH", anna, Some(reader)).await.0, 200);
     let (status, _, value) = world.raw(make("b")).await;
     assert_eq!((status, &value["code"]), (403, &json!("forbidden")));
     let rest = Sent::new("DELETE", "/api/2.4/volumes?names=a").with("x-auth-token", &session);
@@ -144,14 +144,14 @@ async fn a_session_ends_with_its_token_and_follows_its_users_role() {
     assert_eq!(status, 403);
     let wanted = "The role readonly may not do this. An array admin gives another role.";
     assert_eq!(value["errors"][0]["message"], wanted);
-    let writer = json!({"role": "storage_admin"});
-    assert_eq!(world.ask("PATCH", "/v1/users/anna", Some(writer)).await.0, 200);
+    let writer = json!({"role": {"name": "storage_admin"}});
+    assert_eq!(world.ask("PATCH", anna, Some(writer)).await.0, 200);
     assert_eq!(world.status(make("b")).await, 201);
     assert_eq!(world.ask("DELETE", "/v1/tokens/anna/t", None).await.0, 204);
     assert_eq!(world.status(make("c")).await, 401);
     let token = world.user("otto", "storage_admin").await;
     let session = world.session(&token).await;
-    assert_eq!(world.ask("DELETE", "/v1/users/otto", None).await.0, 204);
+    assert_eq!(world.ask("DELETE", "/api/2.26/admins?names=otto", None).await.0, 200);
     let ask = Sent::new("GET", "/v1/volumes").with("x-auth-token", &session);
     assert_eq!(world.status(ask).await, 401);
 }
@@ -277,9 +277,6 @@ async fn tokens_are_shown_once_and_expire() {
         ("POST", "/v1/tokens", Some(json!({"name": "x", "user": "no"})), (404, "no_such_user")),
         ("DELETE", "/v1/tokens/admin/none", None, (404, "no_such_token")),
         ("GET", "/v1/tokens?user=none", None, (404, "no_such_user")),
-        ("POST", "/v1/users", Some(json!({"name": "x", "role": "root"})), (400, "invalid_role")),
-        ("DELETE", "/v1/users/admin", None, (409, "built_in_user")),
-        ("PATCH", "/v1/users/admin", Some(json!({"role": "readonly"})), (409, "built_in_user")),
         ("GET", "/v1/users/none", None, (404, "no_such_user")),
     ] {
         let (status, refused) = world.ask(method, path, body).await;
@@ -328,7 +325,7 @@ async fn changes_are_entered_with_who_and_whence_and_what_came_of_them() {
     assert_eq!(log["entries"], expected);
     let (_, older) = world.ask("GET", "/v1/audit?before=3", None).await;
     assert_eq!((older["entries"].as_array().unwrap().len(), &older["more"]), (2, &json!(false)));
-    assert_eq!(older["entries"][1]["path"], "/v1/users");
+    assert_eq!(older["entries"][1]["path"], "/api/2.26/admins");
     assert_eq!(older["entries"][1]["user"], "admin");
     assert!(!log.to_string().contains("horse") && !older.to_string().contains(&token));
     assert_eq!(world.array.audit_log(None, 100).len(), 6);
@@ -351,12 +348,19 @@ async fn rest_knows_admins_their_tokens_and_audits() {
     for (method, path, body, text) in [
         ("POST", "/api/2.4/admins?names=anna", Some(post.clone()), "already exists"),
         ("POST", "/api/2.4/admins?names=otto", Some(json!({})), "role"),
+        ("POST", "/api/2.4/admins?names=otto", Some(json!({"role": {"name": "root"}})), "role"),
         ("POST", "/api/2.4/admins?names=otto", Some(json!({"password": "x"})), "8 to 128"),
         ("POST", "/api/2.4/admins?names=a,b", Some(post.clone()), "one user"),
         ("POST", tokens, None, "already exists"),
         ("GET", "/api/2.4/admins?names=none", None, "does not exist"),
         ("GET", "/api/2.4/admins?expose_api_token=true", None, "shown once"),
         ("DELETE", "/api/2.4/admins?names=admin", None, "built in"),
+        (
+            "PATCH",
+            "/api/2.4/admins?names=admin",
+            Some(json!({"role": {"name": "readonly"}})),
+            "is built in",
+        ),
         ("DELETE", "/api/2.4/admins/api-tokens?names=admin", None, "does not exist"),
         ("GET", "/api/2.4/audits?names=7", None, "does not exist"),
     ] {

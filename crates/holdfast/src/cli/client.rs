@@ -85,15 +85,6 @@ impl Client {
         decode(&self.send(Method::POST, path, &encode(body)?)?)
     }
 
-    /// Replaces an object.
-    pub fn put<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<T, Failure> {
-        decode(&self.send(Method::PUT, path, &encode(body)?)?)
-    }
-
     /// Changes an object.
     pub fn patch<T: DeserializeOwned>(
         &self,

@@ -1,8 +1,9 @@
 //! `user …`.
 
-use api::{User, UserChange, UserCreate, UserPassword, Users};
+use api::{User, Users};
 use hyper::Method;
-use serde_json::json;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
 use super::args::{Common, UserVerb};
 use super::client::{Client, decode, path_of};
@@ -10,6 +11,10 @@ use super::failure::Failure;
 use super::hidden;
 use super::listing::Listing;
 use super::output::{Align, Form, show, table, time};
+use super::rest::named;
+
+/// The resource of REST 2.x.
+const RESOURCE: &str = "admins";
 
 /// Runs a verb.
 pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
@@ -17,8 +22,7 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
     let form = common.form;
     match verb {
         UserVerb::Create { name, role } => {
-            let asked = UserCreate { name: name.clone(), role: role.clone() };
-            let user: User = client.post("/v1/users", &asked)?;
+            let user = send(&client, Method::POST, name, &with_role(role))?;
             show(form, &user, || {
                 format!(
                     "User {0} is made. Give it a token: holdfast token create NAME --user {0}\n",
@@ -28,29 +32,40 @@ pub fn run(common: &Common, verb: &UserVerb) -> Result<(), Failure> {
         }
         UserVerb::List(listing) => list(&client, form, listing),
         UserVerb::Set { name, role } => {
-            let change = UserChange { role: role.clone() };
-            let user: User = client.patch(&path_of("users", name)?, &change)?;
+            let user = send(&client, Method::PATCH, name, &with_role(role))?;
             show(form, &user, || format!("User {} is {} now.\n", user.name, user.role))
         }
         UserVerb::Password { name, remove } => {
-            let path = format!("{}/password", path_of("users", name)?);
-            let (user, what): (User, _) = match remove {
-                true => (decode(&client.send(Method::DELETE, &path, &[])?)?, "no password"),
+            let (user, what) = match remove {
+                true => {
+                    let path = format!("{}/password", path_of("users", name)?);
+                    (decode(&client.send(Method::DELETE, &path, &[])?)?, "no password")
+                }
                 false => {
-                    let password = hidden::new_password()?;
-                    (client.put(&path, &UserPassword { password })?, "another password")
+                    let body = json!({ "password": hidden::new_password()? });
+                    (send(&client, Method::PATCH, name, &body)?, "another password")
                 }
             };
             let text = || format!("User {} has {what} now; its sessions have ended.\n", user.name);
             show(form, &user, text)
         }
         UserVerb::Delete { name } => {
-            client.delete(&path_of("users", name)?)?;
+            client.order(Method::DELETE, RESOURCE, &named("names", name)?)?;
             show(form, &json!({ "deleted": name }), || {
                 format!("User {name} is gone, with its tokens and sessions.\n")
             })
         }
     }
+}
+
+fn with_role(role: &str) -> Value {
+    json!({ "role": { "name": role } })
+}
+
+/// Makes or changes a user, and shows it as `/v1` has it, which says more.
+fn send(client: &Client, method: Method, name: &str, body: &Value) -> Result<User, Failure> {
+    client.change::<IgnoredAny>(method, RESOURCE, &named("names", name)?, body)?;
+    client.get(&path_of("users", name)?)
 }
 
 fn list(client: &Client, form: Form, listing: &Listing) -> Result<(), Failure> {
