@@ -1,19 +1,18 @@
-//! `/v1/alerts`: what is wrong; and whether notifications arrive.
+//! `/v1/alerts/{number}/close`, which REST 2.x has not; and whether notifications arrive.
 
-use array::{AlertCode, Severity, Told};
+use array::{AlertCode, Told};
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use crate::page::whole;
-use crate::{ApiError, PAGE_MAX, Refusal, Shared, blocking};
+use crate::{ApiError, Refusal, Shared, blocking};
 
 /// Where each alert is described.
 const DOCUMENT: &str = "docs/alerts.md";
 
-/// An alert.
+/// An alert, as it is closed, and as webhooks get it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alert {
     /// From 1; never used twice.
@@ -92,15 +91,6 @@ pub(crate) fn document(code: AlertCode) -> String {
     format!("{DOCUMENT}#{}", code.name())
 }
 
-/// A page of alerts, in the order of their numbers.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Alerts {
-    /// The alerts.
-    pub alerts: Vec<Alert>,
-    /// Whether there are more; to get them, pass the last one's number as `after`.
-    pub more: bool,
-}
-
 /// How the names of destinations begin that are alert watchers.
 pub const WATCHERS: &str = "alert-watchers/";
 /// How the names of destinations begin that are syslog servers of the pool.
@@ -124,31 +114,6 @@ pub fn snmp_destination(name: &str) -> String {
     format!("{SNMP_MANAGERS}{name}")
 }
 
-/// Which alerts to list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct AlertFilter {
-    /// Only alerts after the one with this number.
-    #[serde(default, deserialize_with = "whole")]
-    after: Option<u64>,
-    /// The most alerts to return: 1 to 10000 (the default).
-    limit: Option<usize>,
-    /// Whether to list closed ones as well.
-    #[serde(default)]
-    closed: bool,
-    /// Only those of at least this severity: `info`, `warning` or `critical`.
-    severity: Option<String>,
-}
-
-/// What to change of an alert.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AlertChange {
-    /// Whether somebody still has to look at it.
-    pub flagged: bool,
-}
-
 /// The result of a test event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotificationTest {
@@ -167,71 +132,6 @@ pub struct NotificationTests {
     pub tests: Vec<NotificationTest>,
 }
 
-/// Lists the alerts that are not closed, or all that are kept.
-#[utoipa::path(get, path = "/v1/alerts", params(AlertFilter), responses(
-    (status = 200, body = Alerts),
-    (status = 400, body = Refusal),
-    (status = 401, body = Refusal),
-))]
-pub(crate) async fn list(
-    State(interface): Shared,
-    filter: Result<Query<AlertFilter>, QueryRejection>,
-) -> Result<Json<Alerts>, ApiError> {
-    let Query(filter) = filter?;
-    let least = match filter.severity.as_deref() {
-        None => Severity::Info,
-        Some(name) => Severity::of_name(name).ok_or_else(ApiError::no_such_severity)?,
-    };
-    blocking(interface, move |interface| {
-        let limit = filter.limit.unwrap_or(PAGE_MAX).clamp(1, PAGE_MAX);
-        let is_wanted = |alert: &array::Alert| {
-            (filter.closed || alert.state != array::AlertState::Closed)
-                && alert.condition.severity >= least
-        };
-        let kept = interface.array.alerts(filter.after.unwrap_or(0), usize::MAX);
-        let mut found: Vec<_> = kept.into_iter().filter(is_wanted).take(limit + 1).collect();
-        let more = found.len() > limit;
-        found.truncate(limit);
-        Ok(Json(Alerts { alerts: found.into_iter().map(Alert::from).collect(), more }))
-    })
-    .await
-}
-
-/// Shows an alert.
-#[utoipa::path(get, path = "/v1/alerts/{number}", params(("number" = u64, Path)), responses(
-    (status = 200, body = Alert),
-    (status = 401, body = Refusal),
-    (status = 404, body = Refusal),
-))]
-pub(crate) async fn show(
-    State(interface): Shared,
-    number: Result<Path<u64>, PathRejection>,
-) -> Result<Json<Alert>, ApiError> {
-    let Path(number) = number?;
-    blocking(interface, move |interface| Ok(Json(interface.array.alert(number)?.into()))).await
-}
-
-/// Sets whether somebody still has to look at an alert.
-#[utoipa::path(patch, path = "/v1/alerts/{number}", params(("number" = u64, Path)),
-    request_body = AlertChange, responses(
-    (status = 200, body = Alert),
-    (status = 400, body = Refusal),
-    (status = 401, body = Refusal),
-    (status = 404, body = Refusal),
-))]
-pub(crate) async fn change(
-    State(interface): Shared,
-    number: Result<Path<u64>, PathRejection>,
-    body: Result<Json<AlertChange>, JsonRejection>,
-) -> Result<Json<Alert>, ApiError> {
-    let (Path(number), Json(asked)) = (number?, body?);
-    blocking(interface, move |interface| {
-        let changed = interface.array.flag_alerts(&[number], asked.flagged)?;
-        one(changed, number)
-    })
-    .await
-}
-
 /// Closes an alert. It stays closed while its condition lasts, unless its severity rises.
 #[utoipa::path(post, path = "/v1/alerts/{number}/close", params(("number" = u64, Path)), responses(
     (status = 200, body = Alert),
@@ -245,15 +145,11 @@ pub(crate) async fn close(
     let Path(number) = number?;
     blocking(interface, move |interface| {
         let closed = interface.array.close_alerts(&[number], (interface.now_ms)())?;
-        one(closed, number)
+        let closed = closed.into_iter().next();
+        let closed = closed.ok_or_else(|| array::Error::NoSuchAlert(number.to_string()))?;
+        Ok(Json(closed.into()))
     })
     .await
-}
-
-fn one(alerts: Vec<array::Alert>, number: u64) -> Result<Json<Alert>, array::Error> {
-    let alert = alerts.into_iter().next();
-    let alert = alert.ok_or_else(|| array::Error::NoSuchAlert(number.to_string()))?;
-    Ok(Json(alert.into()))
 }
 
 /// Sends one test event to each destination, and returns the results.

@@ -37,11 +37,6 @@ impl ApiError {
         Self::new(status_of(kind), code, message)
     }
 
-    pub(crate) fn no_such_severity() -> Self {
-        let text = "A severity is `info`, `warning` or `critical`.";
-        Self::new(StatusCode::BAD_REQUEST, "invalid_severity", text)
-    }
-
     pub(crate) fn no_such_path() -> Self {
         let text = "There is nothing at this path; /v1/openapi.json lists what there is.";
         Self::new(StatusCode::NOT_FOUND, "no_such_path", text)

@@ -64,7 +64,7 @@ pub use access::directory::{DirectoryLogin, TellLogin};
 pub use access::login::{LoggedIn, LoggedInItems, OwnPassword, PasswordLogin, Session};
 pub use access::users::{ApiToken, ApiTokenCreate, ApiTokenMade, ApiTokens, User, Users};
 pub use access::{Access, Caller, LetIn, Origin, Sources, Token};
-pub use alerts::{Alert, AlertChange, Alerts, NotificationTest, NotificationTests};
+pub use alerts::{Alert, NotificationTest, NotificationTests};
 pub use alerts::{SNMP_MANAGERS, SYSLOG_SERVERS, WATCHERS};
 pub use alerts::{snmp_destination, syslog_destination, watcher_destination};
 pub use controllers::{Controller, Controllers, OtherController};
@@ -297,8 +297,6 @@ fn routes() -> OpenApiRouter<Arc<Interface>> {
         .routes(routes!(host_check::check))
         .routes(routes!(sessions::list))
         .routes(routes!(initiators::list))
-        .routes(routes!(alerts::list))
-        .routes(routes!(alerts::show, alerts::change))
         .routes(routes!(alerts::close))
         .routes(routes!(alerts::test))
         .routes(routes!(time_servers::list))

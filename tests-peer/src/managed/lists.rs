@@ -133,7 +133,6 @@ fn whole(report: &mut Report, world: &World) {
         "/v1/users?limit=10000",
         "/v1/tokens",
         "/v1/audit?limit=10000",
-        "/v1/alerts?limit=10000&closed=true",
         "/v1/counters",
         "/v1/host-sessions",
         "/v1/initiators",

@@ -77,25 +77,24 @@ fn alerts(world: &World) -> Result<String> {
     }
 }
 
-fn numbers(world: &World) -> Result<Vec<u64>> {
-    let open = world.ask(&get("/v1/alerts?limit=10000"))?;
-    let all = open["alerts"].as_array().context("no alerts")?.iter();
-    all.map(|alert| alert["number"].as_u64().context("no number")).collect()
+/// The numbers of the open alerts, which are their names.
+fn numbers(world: &World) -> Result<Vec<String>> {
+    let open = world.ask(&get("/api/2.26/alerts?filter=state='open'"))?;
+    let all = open["items"].as_array().context("no alerts")?.iter();
+    all.map(|alert| alert["name"].as_str().map(str::to_owned).context("no number")).collect()
 }
 
 /// All of it.
 pub fn all(report: &mut Report, world: &World) {
     let numbers = numbers(world).unwrap_or_default();
-    let of = |number: &u64| format!("/v1/alerts/{number}");
-    let flag = |number| Request::new("PATCH", of(number)).json(&json!({"flagged": true}));
-    world.row(report, "PATCH /v1/alerts/{number}", &numbers.iter().map(flag).collect::<Vec<_>>());
-    let show = numbers.iter().map(|number| get(&of(number)));
-    world.row(report, "GET /v1/alerts/{number}", &show.collect::<Vec<_>>());
-    let names: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    let flag = Request::new("PATCH", format!("/api/2.26/alerts?names={}", names.join(",")));
-    let flag = flag.json(&json!({"flagged": false})).gives(names.len());
+    let of = |names: &str| format!("/api/2.26/alerts?names={names}");
+    let show = numbers.iter().map(|number| get(&of(number)).gives(1));
+    world.row(report, "GET alerts of one", &show.collect::<Vec<_>>());
+    let flag = Request::new("PATCH", of(&numbers.join(",")));
+    let flag = flag.json(&json!({"flagged": false})).gives(numbers.len());
     world.row(report, "PATCH alerts", &vec![flag; 8]);
-    let close = numbers.iter().map(|number| Request::new("POST", format!("{}/close", of(number))));
+    let close = |number: &String| Request::new("POST", format!("/v1/alerts/{number}/close"));
+    let close = numbers.iter().map(close);
     world.row(report, "POST /v1/alerts/{number}/close", &close.collect::<Vec<_>>());
     let test = Request::new("POST", "/v1/notifications/test");
     world.row(report, "POST /v1/notifications/test to 16", &vec![test; 8]);

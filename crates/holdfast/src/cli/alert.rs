@@ -1,12 +1,43 @@
 //! `alert …`.
 
-use api::{Alert, Alerts, NotificationTest, NotificationTests};
+use api::{NotificationTest, NotificationTests};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use super::args::{AlertVerb, Common};
-use super::client::Client;
+use super::client::{Client, part};
 use super::failure::Failure;
 use super::listing::Listing;
 use super::output::{Align, Form, facts, show, table, time};
+
+/// The resource of REST 2.x.
+const RESOURCE: &str = "alerts";
+
+/// An alert in the form of REST 2.x.
+#[derive(Serialize, Deserialize)]
+struct Alert {
+    id: String,
+    /// Its number.
+    name: String,
+    code: u32,
+    issue: String,
+    category: String,
+    severity: String,
+    state: String,
+    component_type: String,
+    component_name: String,
+    summary: String,
+    actual: String,
+    expected: String,
+    /// What to do.
+    description: String,
+    knowledge_base_url: String,
+    created: u64,
+    updated: u64,
+    closed: Option<u64>,
+    notified: Option<u64>,
+    flagged: bool,
+}
 
 /// Runs a verb.
 pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
@@ -16,14 +47,34 @@ pub fn run(common: &Common, verb: &AlertVerb) -> Result<(), Failure> {
             list(&client, form, *all, severity.as_deref(), listing)
         }
         AlertVerb::Show { number } => {
-            let alert: Alert = client.get(&format!("/v1/alerts/{number}"))?;
+            let alert = find(&client, *number)?;
             show(form, &alert, || text(&alert))
         }
         AlertVerb::Close { number } => {
-            let alert: Alert = client.post(&format!("/v1/alerts/{number}/close"), &())?;
+            client.post::<IgnoredAny>(&format!("/v1/alerts/{number}/close"), &())?;
+            let alert = find(&client, *number)?;
             show(form, &alert, || format!("Alert {number} is closed: {}\n", alert.summary))
         }
         AlertVerb::Test => test(&client, form),
+    }
+}
+
+fn find(client: &Client, number: u64) -> Result<Alert, Failure> {
+    client.item(RESOURCE, &format!("names={number}"))
+}
+
+/// A filter for alerts that are not closed, and for those that are so grave at least.
+fn filter(all: bool, severity: Option<&str>) -> String {
+    let open = (!all).then_some("state!='closed'");
+    let grave = match severity {
+        Some("critical") => Some("severity='critical'"),
+        Some("warning") => Some("severity=('warning','critical')"),
+        _ => None,
+    };
+    let conditions: Vec<&str> = open.into_iter().chain(grave).collect();
+    match conditions.is_empty() {
+        true => String::new(),
+        false => format!("filter={}", part(&conditions.join(" and "))),
     }
 }
 
@@ -34,11 +85,7 @@ fn list(
     severity: Option<&str>,
     listing: &Listing,
 ) -> Result<(), Failure> {
-    let severity = severity.map(|name| format!("&severity={}", super::client::part(name)));
-    let path = format!("/v1/alerts?closed={all}{}", severity.unwrap_or_default());
-    // They always fit one page.
-    let Alerts { alerts, .. } = client.get(&path)?;
-    let alerts = listing.of(alerts)?;
+    let alerts: Vec<Alert> = listing.of(client.items(RESOURCE, &filter(all, severity))?)?;
     let columns = [
         ("NUMBER", Align::Right),
         ("SEVERITY", Align::Left),
@@ -48,10 +95,10 @@ fn list(
     ];
     let row = |alert: &Alert| {
         vec![
-            alert.number.to_string(),
+            alert.name.clone(),
             alert.severity.clone(),
             alert.state.clone(),
-            time(alert.created_ms),
+            time(alert.created),
             alert.summary.clone(),
         ]
     };
@@ -68,14 +115,14 @@ fn text(alert: &Alert) -> String {
         ("State", alert.state.clone()),
         ("Seen", alert.actual.clone()),
         ("Expected", alert.expected.clone()),
-        ("What to do", alert.advice.clone()),
-        ("More", alert.document.clone()),
-        ("Code", format!("{} ({})", alert.name, alert.code)),
-        ("Opened", time(alert.created_ms)),
-        ("Changed", time(alert.updated_ms)),
+        ("What to do", alert.description.clone()),
+        ("More", alert.knowledge_base_url.clone()),
+        ("Code", format!("{} ({})", alert.issue.replace(' ', "-"), alert.code)),
+        ("Opened", time(alert.created)),
+        ("Changed", time(alert.updated)),
     ];
-    rows.extend(alert.closed_ms.map(|ms| ("Closed", time(ms))));
-    rows.extend(alert.told_ms.map(|ms| ("Told", time(ms))));
+    rows.extend(alert.closed.map(|ms| ("Closed", time(ms))));
+    rows.extend(alert.notified.map(|ms| ("Told", time(ms))));
     facts(&rows)
 }
 
@@ -92,5 +139,21 @@ fn test(client: &Client, form: Form) -> Result<(), Failure> {
     match found.tests.iter().filter(|test| test.error.is_some()).count() {
         0 => Ok(()),
         failed => Err(Failure::Refused(format!("{failed} destinations can't be reached"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_are_filtered_by_state_and_severity() {
+        assert_eq!(filter(true, None), "");
+        assert_eq!(filter(true, Some("info")), "");
+        let part = |text: &str| format!("filter={}", part(text));
+        assert_eq!(filter(false, None), part("state!='closed'"));
+        assert_eq!(filter(true, Some("critical")), part("severity='critical'"));
+        let both = "state!='closed' and severity=('warning','critical')";
+        assert_eq!(filter(false, Some("warning")), part(both));
     }
 }
