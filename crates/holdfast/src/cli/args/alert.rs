@@ -13,7 +13,7 @@ pub enum AlertVerb {
         #[arg(long)]
         all: bool,
         /// Only alerts of at least this severity: info, warning or critical.
-        #[arg(long)]
+        #[arg(long, value_parser = ["info", "warning", "critical"])]
         severity: Option<String>,
         #[command(flatten)]
         listing: Listing,
