@@ -259,9 +259,13 @@ impl Members {
             if copies_of >= geometry.metadata_columns() {
                 return Ok(None);
             }
-            // Of the others, if this one is not in.
-            let block = geometry.first_metadata_block() + copies_of * geometry.rows() + rows.start;
-            self.read(Place::of_block(segment, block), &mut frames, PATIENTLY)?;
+            let at = |column| stand(&slots, self.placement().at(&table, of, column, &slots));
+            let first = (copies_of * METADATA_COPIES) as usize;
+            let others = (first..first + METADATA_COPIES as usize).filter(|other| *other != column);
+            let others = others.filter_map(|other| Some((other, at(other)?))).collect();
+            // A copy of another one would make the same mistake twice, if that one lies.
+            let own = at(column).filter(|(slot, _)| slot.is_in());
+            self.read_one(Sources { own, others, needed: 1 }, &mut frames, PATIENTLY)?;
         } else if let Some(found) = self.make_compared(&slots, of, column, rows.len()) {
             return Ok(Some(found?));
         } else {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use block::FrameMut;
 use format::{Features, Place};
 use sys::{Disk, Persist};
 
 use super::laying_tests::come;
 use super::stripes_checked::{check, open};
 use super::stripes_tests::{LOG, METADATA, Pool, ROWS, geometry, root};
-use super::tests::{Plain, devices};
+use super::tests::{Plain, devices, frame};
 use super::{Device, DeviceSet};
 use crate::devices::DeviceState::{In, Out};
 use crate::devices::{DeviceError, Lacking, Rebuilt};
@@ -164,6 +165,33 @@ fn a_device_that_is_removed_is_emptied_first() {
     pool.pool.remove(3).unwrap();
     let refused = pool.pool.remove(4).unwrap_err();
     assert!(matches!(refused, DeviceError::NoRoom { number: 4, has: 0, .. }), "{refused}");
+}
+
+/// Of its own copy: that of another device may be wrong, and would be wrong twice then.
+#[test]
+fn a_copy_of_metadata_that_is_moved_is_read_where_it_is() {
+    for liar in [0, 2, 3, 4, 5] {
+        let mut pool = Pool::planned(&[20; 6], 1);
+        pool.fill();
+        let mut blocks = pool.disks[liar].blocks.lock().unwrap();
+        for (_, block) in blocks.iter_mut().filter(|(at, _)| **at >= 16 << 20) {
+            *block = frame(0xee);
+        }
+        drop(blocks);
+        pool.pool.remove(1).unwrap();
+        move_all(&pool.pool);
+        for (&(segment, block), written) in &pool.written {
+            if METADATA.contains(&segment) {
+                let right = (0..3).filter(|copy| {
+                    let mut read = [FrameMut::stale()];
+                    let place = Place::of_block(segment, block);
+                    pool.pool.read_copy(place, *copy, &mut read).is_ok()
+                        && read[0][..] == written[..]
+                });
+                assert!(right.count() >= 2, "block {block} of segment {segment}, liar {liar}");
+            }
+        }
+    }
 }
 
 #[test]
