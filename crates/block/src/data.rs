@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::frame::{FRAME_BYTES, Frame, FrameMut};
 
-/// Pieces of an answer that need no memory of their own: a block of 4 KiB has two at most.
+/// The most pieces of an answer that are held inline. A block of 4 KiB has at most two.
 const FEW_PIECES: usize = 2;
 
 /// Data from a host, received straight into frames.
@@ -20,37 +20,38 @@ pub struct DataOut {
 }
 
 impl DataOut {
-    /// Room for `len` bytes, the first one at offset `phase` (0..4096) of the first frame. The
-    /// bytes are stale until they are written.
+    /// Returns room for `len` bytes, with the first one at offset `phase` (0..4096) of the first
+    /// frame. The bytes are stale until they are written.
     pub fn new(len: usize, phase: usize) -> Self {
         assert!(phase < FRAME_BYTES);
         let count = if len == 0 { 0 } else { (phase + len).div_ceil(FRAME_BYTES) };
         Self { frames: (0..count).map(|_| FrameMut::stale()).collect(), phase, len }
     }
 
-    /// A copy of `bytes`, aligned at `phase`.
+    /// Returns a copy of `bytes`, aligned at `phase`.
     pub fn from_bytes(bytes: &[u8], phase: usize) -> Self {
         let mut data = Self::new(bytes.len(), phase);
         data.write_at(0, bytes);
         data
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The offset of the data in its first frame.
+    /// Returns the offset of the data in its first frame.
     pub fn phase(&self) -> usize {
         self.phase
     }
 
-    /// The longest run of bytes from `offset` that is contiguous in memory; empty at the end.
+    /// Returns the longest run of bytes from `offset` that is contiguous in memory; empty at the
+    /// end.
     pub fn slice_from(&self, offset: usize) -> &[u8] {
         if offset >= self.len {
             return &[];
@@ -61,7 +62,7 @@ impl DataOut {
         &self.frames[at / FRAME_BYTES][start..end]
     }
 
-    /// As [`DataOut::slice_from`], to be filled.
+    /// Returns the mutable form of [`DataOut::slice_from`].
     pub fn slice_from_mut(&mut self, offset: usize) -> &mut [u8] {
         if offset >= self.len {
             return &mut [];
@@ -72,7 +73,7 @@ impl DataOut {
         &mut self.frames[at / FRAME_BYTES][start..end]
     }
 
-    /// All of `offset..offset + len`, in pieces to be filled (for a vectored read).
+    /// Returns all of `offset..offset + len` as mutable pieces (for a vectored read).
     ///
     /// # Panics
     /// If the range exceeds the data.
@@ -90,7 +91,7 @@ impl DataOut {
         })
     }
 
-    /// The bytes in pieces, in order.
+    /// Returns the bytes in pieces, in order.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let end = self.phase + self.len;
         self.frames.iter().enumerate().map(move |(index, frame)| {
@@ -99,7 +100,7 @@ impl DataOut {
         })
     }
 
-    /// Copies `bytes` in at `offset`.
+    /// Copies `bytes` into the data at `offset`.
     ///
     /// # Panics
     /// If they do not fit.
@@ -114,7 +115,7 @@ impl DataOut {
         }
     }
 
-    /// Copies `out.len()` bytes from `offset` out.
+    /// Copies `out.len()` bytes from `offset` into `out`.
     ///
     /// # Panics
     /// If there are fewer.
@@ -129,15 +130,15 @@ impl DataOut {
         }
     }
 
-    /// A contiguous copy: for parameter lists, not for data.
+    /// Returns a contiguous copy, for parameter lists. Not for data.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = vec![0; self.len];
         self.read_at(0, &mut out);
         out
     }
 
-    /// `len` bytes from `offset` as separate data, aligned at `phase`. Needs no copy if the range
-    /// starts and ends with frames and the alignment stays the same.
+    /// Returns `len` bytes from `offset` as separate data, aligned at `phase`. Copies nothing if
+    /// the range starts and ends at frame boundaries and the alignment stays the same.
     pub fn split(mut self, offset: usize, len: usize, phase: usize) -> DataOut {
         assert!(offset + len <= self.len);
         if len > 0 && (self.phase + offset) % FRAME_BYTES == phase {
@@ -150,7 +151,7 @@ impl DataOut {
         self.copy(offset, len, phase)
     }
 
-    /// A copy of `len` bytes from `offset`, aligned at `phase`.
+    /// Returns a copy of `len` bytes from `offset`, aligned at `phase`.
     ///
     /// # Panics
     /// If there are fewer.
@@ -184,8 +185,8 @@ impl DataOut {
         DataOut { frames, phase: std::mem::take(&mut self.phase), len }
     }
 
-    /// The frames, the phase and the length. In the first and the last frame the bytes outside of
-    /// the data are stale.
+    /// Returns the frames, the phase and the length. In the first and the last frame the bytes
+    /// outside the data are stale.
     pub fn into_frames(self) -> (Vec<FrameMut>, usize, usize) {
         (self.frames, self.phase, self.len)
     }
@@ -200,7 +201,7 @@ pub struct FrameSlice {
 }
 
 impl FrameSlice {
-    /// `len` bytes from `start`.
+    /// Returns the `len` bytes from `start`.
     ///
     /// # Panics
     /// If they exceed the frame.
@@ -209,14 +210,14 @@ impl FrameSlice {
         Self { frame, start: start as u16, len: len as u16 }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         let start = usize::from(self.start);
         &self.frame[start..start + usize::from(self.len)]
     }
 }
 
-/// Data to a host, gathered from shared frames.
+/// Data for a host, gathered from shared frames.
 #[derive(Clone, Debug, Default)]
 pub struct DataIn {
     pieces: SmallVec<[FrameSlice; FEW_PIECES]>,
@@ -224,12 +225,12 @@ pub struct DataIn {
 }
 
 impl DataIn {
-    /// No bytes.
+    /// Returns data without bytes.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// A copy of `bytes`: for parameter data.
+    /// Returns a copy of `bytes`, for parameter data.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut data = Self::default();
         for piece in bytes.chunks(FRAME_BYTES) {
@@ -238,7 +239,7 @@ impl DataIn {
         data
     }
 
-    /// `len` bytes of consecutive frames, from offset `phase` of the first.
+    /// Returns `len` bytes of consecutive frames, from offset `phase` of the first.
     ///
     /// # Panics
     /// If the frames hold fewer.
@@ -266,23 +267,23 @@ impl DataIn {
         }
     }
 
-    /// Adds other data at the end; the frames are shared, not copied.
+    /// Appends other data; the frames are shared, not copied.
     pub fn append(&mut self, mut other: DataIn) {
         self.pieces.append(&mut other.pieces);
         self.len += other.len;
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Drops everything after the first `len` bytes (an allocation length).
+    /// Drops everything after the first `len` bytes (the allocation length).
     pub fn truncate(&mut self, len: usize) {
         let mut kept = 0;
         for index in 0..self.pieces.len() {
@@ -298,12 +299,12 @@ impl DataIn {
         self.len = self.len.min(len);
     }
 
-    /// The bytes in pieces, in order.
+    /// Returns the bytes in pieces, in order.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces.iter().map(FrameSlice::bytes)
     }
 
-    /// The pieces, in order.
+    /// Returns the pieces, in order.
     pub fn pieces(&self) -> &[FrameSlice] {
         &self.pieces
     }
@@ -330,7 +331,7 @@ impl DataIn {
         front
     }
 
-    /// A contiguous copy.
+    /// Returns a contiguous copy.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len);
         self.slices().for_each(|slice| out.extend_from_slice(slice));

@@ -1,9 +1,9 @@
 //! Frames: 4 KiB of memory, aligned to 4 KiB, reference-counted.
 //!
-//! A frame is received into from a socket, hashed, written to the device and kept in the cache
-//! without being copied. A [`FrameMut`] has one owner and can be filled; freezing it makes a
-//! [`Frame`], which can be shared and never changes again. An unreferenced frame goes back to a
-//! small pool of the thread that dropped it, with its reference count, so steady load allocates
+//! A frame is filled from a socket, hashed, written to the device and kept in the cache without
+//! being copied. A [`FrameMut`] has one owner and can be filled; freezing it makes a [`Frame`],
+//! which can be shared and never changes again. An unreferenced frame returns to a small pool of
+//! the thread that dropped it, together with its reference count, so a steady load allocates
 //! nothing.
 
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ struct Page([u8; FRAME_BYTES]);
 type Counted = Arc<Box<Page>>;
 
 thread_local! {
-    /// Frames that nobody else refers to.
+    /// Frames without other references.
     static POOL: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -32,13 +32,13 @@ fn take_from_pool() -> Option<Counted> {
     POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten()
 }
 
-/// Keeps a frame that nobody else refers to. If two threads let go of one at the same time, neither
-/// may be the last, and it is freed.
+/// Returns a frame without other references to the pool. If two threads drop their references at
+/// the same time, possibly neither is the last; the frame is then freed.
 fn give_to_pool(page: Counted) {
     if Arc::strong_count(&page) > 1 {
         return;
     }
-    // A thread that is ending has no pool left: the frame is freed instead.
+    // The thread is exiting and its pool is gone: free the frame instead.
     let _ = POOL.try_with(|pool| {
         let mut pool = pool.borrow_mut();
         if pool.len() < POOL_FRAMES_MAX {
@@ -51,20 +51,20 @@ fn give_to_pool(page: Counted) {
 pub struct FrameMut(Option<Counted>);
 
 impl FrameMut {
-    /// A frame of zeros.
+    /// Returns a frame of zeros.
     pub fn zeroed() -> Self {
         let mut frame = Self::stale();
         frame.fill(0);
         frame
     }
 
-    /// A frame with any content, possibly of an earlier use: for callers that overwrite all of it.
+    /// Returns a frame with arbitrary content, for callers that overwrite all of it.
     pub fn stale() -> Self {
         let fresh = || Arc::new(Box::new(Page([0; FRAME_BYTES])));
         Self(Some(take_from_pool().unwrap_or_else(fresh)))
     }
 
-    /// A frame that starts with `bytes`, followed by zeros.
+    /// Returns a frame that starts with `bytes`, followed by zeros.
     ///
     /// # Panics
     /// If `bytes` is longer than a frame.
@@ -75,7 +75,7 @@ impl FrameMut {
         frame
     }
 
-    /// Makes it shared and constant.
+    /// Makes the frame shared and immutable.
     pub fn freeze(mut self) -> Frame {
         Frame(self.0.take())
     }
@@ -110,18 +110,18 @@ impl std::fmt::Debug for FrameMut {
     }
 }
 
-/// A frame that is shared and constant.
+/// A shared, immutable frame.
 #[derive(Clone)]
 pub struct Frame(Option<Counted>);
 
 impl Frame {
-    /// The shared frame of zeros.
+    /// Returns the shared frame of zeros.
     pub fn zeros() -> Frame {
         static ZEROS: OnceLock<Frame> = OnceLock::new();
         ZEROS.get_or_init(|| FrameMut::zeroed().freeze()).clone()
     }
 
-    /// A frame that can be filled: this one if it is not shared, otherwise a copy.
+    /// Returns a frame that can be filled: this one if it is not shared, otherwise a copy.
     pub fn into_mut(mut self) -> FrameMut {
         let mut page = self.0.take().expect("a Frame holds its page");
         match Arc::get_mut(&mut page) {
@@ -130,7 +130,7 @@ impl Frame {
         }
     }
 
-    /// Whether both are the same memory.
+    /// Returns whether both refer to the same memory.
     pub fn is_same(&self, other: &Frame) -> bool {
         match (&self.0, &other.0) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),

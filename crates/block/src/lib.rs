@@ -7,9 +7,9 @@
 //! * [`frame`]: 4 KiB of aligned memory, the unit in which data moves without being copied,
 //! * [`data`]: what a host sends and receives, as runs of frames,
 //! * [`request`]: requests to volumes, and their replies,
-//! * [`offload`]: work that hosts can leave to the array, which can be switched off,
+//! * [`offload`]: the offloads, each of which can be switched off,
 //! * [`lun`]: what an initiator sees,
-//! * [`task`]: commands of hosts on their way: their names, answers and ends.
+//! * [`task`]: hosts' commands in progress: their handles, responses, and task management.
 
 pub mod data;
 pub mod frame;

@@ -17,7 +17,7 @@ pub enum LogicalBlockSize {
 }
 
 impl LogicalBlockSize {
-    /// In bytes.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> u64 {
         match self {
             Self::B512 => 512,
@@ -25,7 +25,7 @@ impl LogicalBlockSize {
         }
     }
 
-    /// In sectors: 1 or 8.
+    /// Returns the size in sectors: 1 or 8.
     pub fn sectors(self) -> u64 {
         self.bytes() / crate::units::SECTOR_BYTES
     }
@@ -40,24 +40,24 @@ pub struct VolumeAttributes {
     pub size: SectorCount,
     /// Its logical block.
     pub logical_block: LogicalBlockSize,
-    /// Its NAA type 6 (registered extended) designator, big endian, never used twice.
+    /// Its NAA type 6 (registered extended) designator, big-endian, never reused.
     pub naa: [u8; 16],
     /// Its unit serial number (VPD 80h): ASCII.
     pub serial: String,
     /// Whether writes are acknowledged before they are durable (`durability = "flush"`): WCE.
     pub write_cache: bool,
-    /// The offloads in effect: those that are on both for it and for the array.
+    /// The offloads in effect: those enabled both for the volume and for the array.
     pub offloads: Offloads,
     /// Its limits, for all hosts together.
     pub limits: VolumeLimits,
-    /// The volume group that it is in, if that has limits.
+    /// Its volume group, if that has limits.
     pub group: Option<LimitedGroup>,
 }
 
-/// A volume group that has limits, which apply to all of its volumes together.
+/// A volume group with limits that apply to all of its volumes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitedGroup {
-    /// The number of the group, which never changes.
+    /// The number of the group. It never changes.
     pub number: u64,
     /// Its limits.
     pub limits: VolumeLimits,
@@ -66,7 +66,7 @@ pub struct LimitedGroup {
 /// Limits per second of a volume; commands beyond them wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VolumeLimits {
-    /// Bytes read and written; those of offloads don't count.
+    /// Bytes read and written; offloads do not count.
     pub bandwidth_bytes_per_s: Option<u64>,
     /// Reads, writes and offloads.
     pub iops: Option<u64>,
@@ -76,16 +76,16 @@ impl VolumeLimits {
     /// No limits.
     pub const NONE: Self = Self { bandwidth_bytes_per_s: None, iops: None };
 
-    /// Whether there are no limits.
+    /// Returns whether there are no limits.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
 }
 
-/// The volumes that an initiator may reach, by LUN (0..=16383). No others exist for it.
+/// The volumes that an initiator may access, by LUN (0..=16383). It can't access any others.
 #[derive(Clone, Debug, Default)]
 pub struct LunMap {
-    /// Goes up with every change of the map or of a volume in it, so that a session can cheaply
+    /// Increases with every change of the map or of a volume in it, so that a session can cheaply
     /// detect changes that it must report to the host.
     pub generation: u64,
     /// The volumes.
@@ -93,14 +93,14 @@ pub struct LunMap {
 }
 
 impl LunMap {
-    /// The volume with this NAA designator, if the initiator may reach it.
+    /// Returns the volume with this NAA designator, if the initiator may access it.
     pub fn by_naa(&self, naa: &[u8; 16]) -> Option<&Arc<VolumeAttributes>> {
         self.luns.values().find(|volume| volume.naa == *naa)
     }
 }
 
-/// The INQUIRY data common to all volumes of an array. ESXi copies only between equal product
-/// names.
+/// The INQUIRY data common to all volumes of an array. ESXi offloads copies only between devices
+/// with equal product names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayIdentity {
     /// T10 vendor identification, up to 8 ASCII characters.

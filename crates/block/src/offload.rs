@@ -1,6 +1,6 @@
-//! Which offloads a volume takes. Each can be switched off; hosts then do the work themselves.
+//! The offloads that a volume accepts. When one is switched off, hosts do the work themselves.
 
-/// An operation that hosts can leave to the array, and an administrator can switch off.
+/// An operation that hosts can offload to the array, and an administrator can switch off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Offload {
@@ -17,7 +17,7 @@ pub enum Offload {
 }
 
 impl Offload {
-    /// All of them.
+    /// All offloads.
     pub const ALL: [Offload; 5] = [
         Offload::CompareAndWrite,
         Offload::ExtendedCopy,
@@ -26,7 +26,7 @@ impl Offload {
         Offload::TokenCopy,
     ];
 
-    /// Its name in interfaces and in stored settings. It does not change.
+    /// Returns the name used in interfaces and in stored settings. It never changes.
     pub fn name(self) -> &'static str {
         match self {
             Self::CompareAndWrite => "compare_and_write",
@@ -37,40 +37,40 @@ impl Offload {
         }
     }
 
-    /// The one with this name.
+    /// Returns the offload with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|offload| offload.name() == name)
     }
 }
 
-/// A set of offloads: those that are on.
+/// A set of enabled offloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Offloads(u8);
 
 impl Offloads {
-    /// All on.
+    /// All enabled.
     pub const ALL: Self = Self((1 << Offload::ALL.len()) - 1);
 
-    /// Whether this one is on.
+    /// Returns whether this one is enabled.
     #[inline]
     pub const fn has(self, offload: Offload) -> bool {
         self.0 & (1 << offload as u8) != 0
     }
 
-    /// The same with one of them on or off.
+    /// Returns the set with one of them enabled or disabled.
     #[must_use]
     pub const fn with(self, offload: Offload, on: bool) -> Self {
         let bit = 1 << offload as u8;
         Self(if on { self.0 | bit } else { self.0 & !bit })
     }
 
-    /// Those that are on in both.
+    /// Returns those enabled in both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those that are off.
+    /// Returns those that are disabled.
     pub fn off(self) -> impl Iterator<Item = Offload> {
         Offload::ALL.into_iter().filter(move |offload| !self.has(*offload))
     }

@@ -1,6 +1,6 @@
 //! Requests to volumes, and their replies.
 //!
-//! A request is complete in itself, and is done wholly or not at all; see the invariants in
+//! A request is self-contained, and is done completely or not at all; see the invariants in
 //! `docs/architecture.md`. Ranges are in 512-byte sectors, whatever the volume's logical block
 //! size.
 
@@ -16,27 +16,27 @@ use crate::units::{Sector, SectorCount, SectorRange, VolumeId};
 pub struct CopySegment {
     /// The volume that is read.
     pub source: VolumeId,
-    /// Where reading starts.
+    /// Where reading begins.
     pub source_start: Sector,
     /// The volume that is written.
     pub destination: VolumeId,
-    /// Where writing starts.
+    /// Where writing begins.
     pub destination_start: Sector,
-    /// How much.
+    /// The length.
     pub count: SectorCount,
 }
 
-/// Who sent a COMPARE AND WRITE, and when: so that it is known again if it is sent once more in a
-/// new session, because the answer was lost.
+/// Identifies who sent a COMPARE AND WRITE, and when, so that the command is recognised if the host
+/// sends it again in a new session because the response was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sender {
-    /// The name of the I_T nexus: of both its ports.
+    /// The name of the I_T nexus, which consists of both port names.
     pub nexus: Arc<str>,
-    /// The number of the session, which no other has while the array runs.
+    /// The number of the session, unique while the array runs.
     pub session: u64,
-    /// The number of the command, which no other has while the array runs.
+    /// The number of the command, unique while the array runs.
     pub command: u64,
-    /// When it came, in milliseconds since 1970. Does not go back while the array runs.
+    /// The time of arrival, in milliseconds since 1970. It never decreases while the array runs.
     pub at_ms: u64,
 }
 
@@ -62,8 +62,8 @@ pub enum VolumeRequest {
         /// Force unit access: always durable when acknowledged.
         fua: bool,
     },
-    /// Write `data` if the range holds `expected`; otherwise change nothing and return
-    /// [`VolumeError::Miscompare`]. Atomic with respect to everything else on the range.
+    /// Write `data` if the range contains `expected`; otherwise change nothing and return
+    /// [`VolumeError::Miscompare`]. Atomic with respect to all other access to the range.
     CompareAndWrite {
         /// The volume.
         volume: VolumeId,
@@ -71,15 +71,16 @@ pub enum VolumeRequest {
         range: SectorRange,
         /// The bytes to compare with.
         expected: DataOut,
-        /// The bytes to write if they are equal.
+        /// The bytes to write if the comparison succeeds.
         data: DataOut,
         /// Force unit access.
         fua: bool,
-        /// A host's command: should it have been done before, in another session of the same
-        /// nexus, and its answer be lost, it is done. `None`: it is never taken for another.
+        /// The sender of a host's command. If the same command was executed before, in another
+        /// session of the same nexus, and its response was lost, it succeeds. `None`: never treated
+        /// as a repetition.
         sender: Option<Box<Sender>>,
     },
-    /// Fill ranges with zeros. Costs no space, whatever the length.
+    /// Fill ranges with zeros. Takes no space, whatever the length.
     Zero {
         /// The volume.
         volume: VolumeId,
@@ -108,8 +109,9 @@ pub enum VolumeRequest {
         /// The ranges, in any order; they may overlap.
         ranges: Vec<SectorRange>,
     },
-    /// Copy ranges in order, without moving data if possible. A small copy is atomic; in a larger
-    /// one each 4 KiB block is, and some may be copied before the others until it is acknowledged.
+    /// Copy ranges in order, without moving data if possible. A small copy is atomic. In a larger
+    /// one each 4 KiB block is, and until it is acknowledged some blocks may be copied before
+    /// others.
     Copy {
         /// The ranges.
         segments: Vec<CopySegment>,
@@ -119,26 +121,26 @@ pub enum VolumeRequest {
         /// The volume.
         volume: VolumeId,
     },
-    /// Which parts of a range are mapped. Reply: [`VolumeReply::Extents`].
+    /// Return which parts of a range are mapped. Reply: [`VolumeReply::Extents`].
     Extents {
         /// The volume.
         volume: VolumeId,
-        /// Where to look.
+        /// The range to examine.
         range: SectorRange,
         /// The most extents to return, at most [`limits::EXTENTS_MAX`].
         limit: usize,
     },
-    /// How full the pool is. Reply: [`VolumeReply::Space`].
+    /// Return how full the pool is. Reply: [`VolumeReply::Space`].
     Space {
         /// The volume.
         volume: VolumeId,
     },
 }
 
-/// Whether some sectors hold data (SBC-4, GET LBA STATUS).
+/// The provisioning status of sectors (SBC-4, GET LBA STATUS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LbaState {
-    /// Written, whether or not it costs space: zeros and patterns are mapped.
+    /// Written, whether or not that takes space: zeros and patterns are mapped.
     Mapped,
     /// Never written, or unmapped since.
     Deallocated,
@@ -147,7 +149,7 @@ pub enum LbaState {
 /// A run of sectors in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LbaExtent {
-    /// Where.
+    /// The sectors.
     pub range: SectorRange,
     /// The state.
     pub state: LbaState,
@@ -158,7 +160,7 @@ pub struct LbaExtent {
 pub struct SpaceUse {
     /// The capacity of the pool, in bytes.
     pub pool_capacity_bytes: u64,
-    /// Bytes of them in use.
+    /// The bytes in use.
     pub pool_used_bytes: u64,
     /// Bytes of the volume that were written and not unmapped since.
     pub volume_mapped_bytes: u64,
@@ -167,33 +169,33 @@ pub struct SpaceUse {
 /// Replies to successful requests.
 #[derive(Debug)]
 pub enum VolumeReply {
-    /// It is done.
+    /// The request is done.
     Done,
     /// The bytes that were read.
     Data(DataIn),
-    /// What [`VolumeRequest::Extents`] found: consecutive, from the start of its range.
+    /// The result of [`VolumeRequest::Extents`]: consecutive extents from the start of its range.
     Extents(Vec<LbaExtent>),
-    /// What [`VolumeRequest::Space`] found.
+    /// The result of [`VolumeRequest::Space`].
     Space(SpaceUse),
 }
 
-/// Why a request failed. If it did, nothing of it has happened.
+/// The reason why a request failed. A failed request has had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeError {
-    /// The volume does not exist (any more).
+    /// The volume does not exist, or no longer exists.
     NoSuchVolume(VolumeId),
-    /// The range passes the end of the volume.
+    /// The range exceeds the volume.
     OutOfRange,
-    /// The range did not hold what COMPARE AND WRITE expected.
+    /// The range did not contain what COMPARE AND WRITE expected.
     Miscompare {
-        /// The first byte that differs, from the start of the range.
+        /// The offset of the first byte that differs, from the start of the range.
         offset_bytes: usize,
     },
-    /// The pool has no room for the new data. In SCSI: 07/27/07.
+    /// The pool has no space for the new data. In SCSI: 07/27/07.
     NoSpace,
     /// The data does not match its checksum, or the device could not read it.
     Medium {
-        /// The first sector that is lost.
+        /// The first lost sector.
         sector: Sector,
     },
     /// The device failed to write; the array accepts no more writes until it is restarted.
@@ -225,18 +227,18 @@ impl std::error::Error for VolumeError {}
 pub mod limits {
     /// The largest volume.
     pub const VOLUME_BYTES_MAX: u64 = 64 << 40;
-    /// The most data in one write: it must fit one log record with room to spare.
+    /// The most data of one write: it must fit into one log record together with its entries.
     pub const TRANSFER_BYTES_MAX: u64 = 4 << 20;
-    /// The most data of one host command: it becomes several requests, one after the other.
+    /// The most data of one host command, which is executed as several consecutive requests.
     pub const COMMAND_BYTES_MAX: u64 = 32 << 20;
-    /// The most data in one COMPARE AND WRITE: 255 blocks of 512 bytes, the field's maximum.
+    /// The most data of one COMPARE AND WRITE: 255 blocks of 512 bytes, the field's maximum.
     pub const COMPARE_AND_WRITE_SECTORS_MAX: u64 = 255;
-    /// The most ranges in one UNMAP: both ends of each may leave a block with data.
+    /// The most ranges of one UNMAP: each end of a range may leave a block with data.
     pub const UNMAP_RANGES_MAX: usize = 512;
-    /// The most segments in one EXTENDED COPY.
+    /// The most segments of one EXTENDED COPY.
     pub const COPY_SEGMENTS_MAX: usize = 64;
-    /// The most extents to look for in one request: those of the largest answer to GET LBA STATUS
-    /// (65,536 descriptors), one that goes on with the last of them, and one behind it.
+    /// The most extents that one request returns: those of the longest GET LBA STATUS response
+    /// (65,536 descriptors), one that continues the last of them, and one after it.
     pub const EXTENTS_MAX: usize = 65_538;
     /// The range of a map leaf, the unit that aligned copies share.
     pub const LEAF_BYTES: u64 = 1 << 20;

@@ -1,4 +1,5 @@
-//! One newtype per quantity. Positions and counts differ: a position plus a count is a position.
+//! One newtype per quantity. Positions and counts are different types: a position plus a count is a
+//! position.
 
 use std::fmt;
 
@@ -24,7 +25,7 @@ macro_rules! quantity {
 }
 
 quantity!(
-    /// The id of a volume: never used twice, not even after the volume was destroyed.
+    /// The id of a volume. Never reused, not even after the volume was destroyed.
     VolumeId
 );
 quantity!(
@@ -45,26 +46,26 @@ quantity!(
 );
 
 impl Sector {
-    /// The block that holds this sector.
+    /// Returns the block that contains this sector.
     pub fn block(self) -> BlockNumber {
         BlockNumber(self.0 / SECTORS_PER_BLOCK)
     }
 
-    /// The offset of this sector in its block, in bytes: 0, 512, … 3584.
+    /// Returns the offset of this sector in its block, in bytes: 0, 512, … 3584.
     pub fn offset_in_block_bytes(self) -> usize {
         ((self.0 % SECTORS_PER_BLOCK) * SECTOR_BYTES) as usize
     }
 }
 
 impl SectorCount {
-    /// The size in bytes; `None` if it does not fit 64 bits.
+    /// Returns the size in bytes; `None` if it does not fit 64 bits.
     pub fn bytes(self) -> Option<u64> {
         self.0.checked_mul(SECTOR_BYTES)
     }
 }
 
 impl BlockNumber {
-    /// The first sector of this block.
+    /// Returns the first sector of this block.
     pub fn sector(self) -> Sector {
         Sector(self.0 * SECTORS_PER_BLOCK)
     }
@@ -75,7 +76,7 @@ impl BlockNumber {
 pub struct SectorRange {
     /// The first sector.
     pub start: Sector,
-    /// How many; zero is allowed and means nothing.
+    /// The number of sectors; may be zero, for an empty range.
     pub count: SectorCount,
 }
 
@@ -84,27 +85,27 @@ pub struct SectorRange {
 pub struct BlockRange {
     /// The first block.
     pub start: BlockNumber,
-    /// How many.
+    /// The number of blocks.
     pub count: BlockCount,
 }
 
 impl SectorRange {
-    /// `count` sectors from `start`.
+    /// Returns the range of `count` sectors from `start`.
     pub fn new(start: u64, count: u64) -> Self {
         Self { start: Sector(start), count: SectorCount(count) }
     }
 
-    /// The first sector after the range; `None` if it does not fit 64 bits.
+    /// Returns the first sector after the range; `None` if it does not fit 64 bits.
     pub fn end(self) -> Option<Sector> {
         self.start.0.checked_add(self.count.0).map(Sector)
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(self) -> bool {
         self.count.0 == 0
     }
 
-    /// Takes up to `count` sectors off the front; empty if nothing is left.
+    /// Removes up to `count` sectors from the front and returns them; empty if nothing is left.
     pub fn take_front(&mut self, count: u64) -> SectorRange {
         let taken = SectorRange::new(self.start.0, count.min(self.count.0));
         self.start.0 += taken.count.0;
@@ -112,12 +113,13 @@ impl SectorRange {
         taken
     }
 
-    /// Whether the range ends at or before `size`.
+    /// Returns whether the range ends at or before `size`.
     pub fn fits(self, size: SectorCount) -> bool {
         self.end().is_some_and(|end| end.0 <= size.0)
     }
 
-    /// Whether the two share a sector. Both must fit 64 bits (see [`SectorRange::end`]).
+    /// Returns whether the two have a sector in common. Both must fit 64 bits (see
+    /// [`SectorRange::end`]).
     pub fn overlaps(self, other: SectorRange) -> bool {
         !self.is_empty()
             && !other.is_empty()
@@ -125,13 +127,13 @@ impl SectorRange {
             && other.start.0 < self.start.0 + self.count.0
     }
 
-    /// Whether both ends are on block boundaries.
+    /// Returns whether both ends are on block boundaries.
     pub fn is_block_aligned(self) -> bool {
         self.start.0.is_multiple_of(SECTORS_PER_BLOCK)
             && self.count.0.is_multiple_of(SECTORS_PER_BLOCK)
     }
 
-    /// The smallest range of blocks that covers this.
+    /// Returns the smallest range of blocks that covers this.
     pub fn covering_blocks(self) -> BlockRange {
         if self.is_empty() {
             return BlockRange { start: self.start.block(), count: BlockCount(0) };
@@ -141,24 +143,24 @@ impl SectorRange {
         BlockRange { start, count: BlockCount(last.0 - start.0 + 1) }
     }
 
-    /// The length in bytes; `None` if it does not fit 64 bits.
+    /// Returns the length in bytes; `None` if it does not fit 64 bits.
     pub fn bytes(self) -> Option<u64> {
         self.count.bytes()
     }
 }
 
 impl BlockRange {
-    /// `count` blocks from `start`.
+    /// Returns the range of `count` blocks from `start`.
     pub fn new(start: u64, count: u64) -> Self {
         Self { start: BlockNumber(start), count: BlockCount(count) }
     }
 
-    /// The first block after the range. The range must fit 64 bits.
+    /// Returns the first block after the range. The range must fit 64 bits.
     pub fn end(self) -> BlockNumber {
         BlockNumber(self.start.0 + self.count.0)
     }
 
-    /// Whether the two share a block.
+    /// Returns whether the two have a block in common.
     pub fn overlaps(self, other: BlockRange) -> bool {
         self.count.0 > 0
             && other.count.0 > 0

@@ -1,4 +1,4 @@
-//! Data is cut and joined, and its bytes stay.
+//! Cutting and joining data keeps its bytes.
 
 use super::*;
 
