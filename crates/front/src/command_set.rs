@@ -1,12 +1,13 @@
-//! What a front end asks of a command set: what a command is, what it asks of volumes, and how it
-//! is answered. SCSI is one ([`scsi`]); the NVM command set of NVMe is another.
+//! The command set interface of a front end: how it interprets commands, which requests to volumes
+//! they make, and how they are answered. SCSI is one ([`scsi`]); the NVM command set of NVMe is
+//! another.
 //!
-//! A command is a machine of [`Step`]s: it asks the store for one thing after the other, goes on
-//! with each answer, and ends with a [`Response`]. It neither waits nor does I/O. What it is
-//! between two steps ([`CommandSet::Pending`]) is kept by the front end with its task.
+//! A command is a state machine of [`Step`]s: it makes one request to the store after the other,
+//! continues with each reply, and ends with a [`Response`]. It neither blocks nor does I/O. Between
+//! two steps the front end keeps its state ([`CommandSet::Pending`]) with its task.
 //!
-//! A front end is built for one command set, [`Commands`]; one that serves two is built for the
-//! sum of both, without a jump through a table at each step.
+//! A front end is compiled for one command set, [`Commands`]. One that serves two is compiled for
+//! an enum of both, without dynamic dispatch at each step.
 
 use std::sync::Arc;
 
@@ -22,93 +23,93 @@ pub mod scsi;
 /// The command set of this array's front ends.
 pub type Commands = ::scsi::DeviceServer;
 
-/// A host and a port, with what the command set keeps of them.
+/// The command set's state of an I_T nexus.
 pub type Nexus = <Commands as CommandSet>::Nexus;
 
-/// A command between two steps.
+/// The state of a command between two steps.
 pub type Pending = <Commands as CommandSet>::Pending;
 
-/// A command as its host has sent it.
+/// A command as received from its host.
 #[derive(Debug)]
 pub struct Asked {
-    /// The logical unit, as it stood in the PDU (SAM-5, 4.6).
+    /// The logical unit, as encoded in the PDU (SAM-5, 4.6).
     pub lun: [u8; 8],
-    /// What is to be done: a CDB.
+    /// The CDB.
     pub bytes: CommandBytes,
-    /// The data that came with it.
+    /// Its data.
     pub data_out: DataOut,
-    /// How many bytes the host announced to send.
+    /// The number of bytes that the host announced to send.
     pub expected_out_bytes: u32,
-    /// How many bytes the host expects.
+    /// The number of bytes that the host expects.
     pub expected_in_bytes: u32,
 }
 
-/// What is to be known of a command before it begins.
+/// What the front end needs to know about a command before it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// What it is counted as.
+    /// The class under which it is counted.
     pub class: Class,
-    /// Whether it locks the whole volume for its host (RESERVE of SPC-2).
+    /// Whether it reserves the whole volume for its host (RESERVE of SPC-2).
     pub locks_volume: bool,
-    /// Whether it may come with a ROD token, which ends with the volume that it was made of.
+    /// Whether it may contain a ROD token, which ends together with the volume it was created from.
     pub may_have_token: bool,
-    /// The bytes that it reads without sending them; `None` if it does not read so.
+    /// The number of bytes that it reads without sending them; `None` if it is not such a command.
     pub verified_bytes: Option<u64>,
-    /// How many bytes of data it takes from its host.
+    /// The number of bytes of data-out that it takes.
     pub data_out_bytes: u64,
 }
 
-/// What to do next for a command.
+/// The next step of a command.
 #[derive(Debug)]
 pub enum Step<P = Pending> {
-    /// It is over.
+    /// The command has ended.
     Done(Response),
-    /// Run the request, then go on by [`CommandSet::resume`].
+    /// Execute the request, then call [`CommandSet::resume`].
     Request {
-        /// What the volume shall do.
+        /// The request.
         request: VolumeRequest,
         /// The rest of the command.
         pending: P,
     },
-    /// Make durable what is kept of this, then go on by [`CommandSet::resume_saved`].
+    /// Make the state of this subject durable, then call [`CommandSet::resume_saved`].
     Persist {
-        /// Of what.
+        /// The subject.
         subject: Subject,
         /// The rest of the command.
         pending: P,
     },
 }
 
-/// The end of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Response {
-    /// The status, in the words of the command set.
+    /// The status as defined by the command set.
     pub status: u8,
-    /// Whether that means that all was done.
+    /// Whether the status means complete success.
     pub is_ok: bool,
-    /// Whether it was aborted: then nobody is answered.
+    /// Whether the command was aborted; then no response is sent.
     pub is_aborted: bool,
-    /// What is said besides (sense data); empty if nothing.
+    /// Sense data; empty if there is none.
     pub sense: Vec<u8>,
-    /// The data for the host; the transport cuts it to what the host has room for.
+    /// The data for the host; the transport truncates it to the expected length.
     pub data_in: DataIn,
-    /// How many bytes of data-out the command calls for, if for any: what residuals are counted
-    /// from.
+    /// The number of bytes of data-out that the command requires, if any, from which residuals are
+    /// computed.
     pub transfer_bytes_wanted: Option<u64>,
-    /// What has to end before it may be sent.
+    /// What must end before the response may be sent.
     pub after: AnswerAfter,
 }
 
-/// Why a command is not begun, or not gone on with.
+/// The reason why a command is not started or not continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is to be sent again.
+    /// The host must retry it.
     Busy,
     /// It was aborted.
     Aborted,
     /// There is no memory for its data.
     NoMemory,
-    /// A reservation bars it.
+    /// A reservation conflict.
     Barred,
     /// Its task attribute (ACA) is not supported.
     Unsupported,
@@ -116,26 +117,26 @@ pub enum Refusal {
 
 /// A command set.
 pub trait CommandSet: Send + Sync {
-    /// A host and a port, with what is kept of them.
+    /// The state of an I_T nexus.
     type Nexus: Send + Sync;
-    /// A command between two steps.
+    /// The state of a command between two steps.
     type Pending;
 
-    /// The nexus of a session that just began, and that sees these units.
+    /// Returns the nexus of a session that has just begun and that sees these units.
     fn enter(&self, info: &NexusInfo, luns: &Arc<LunMap>) -> Arc<Self::Nexus>;
 
-    /// The session of this connection goes on here, and is about to begin. False if what its host
-    /// is to be told makes no sense.
+    /// Prepares for the session of this connection, which was handed over from another process and
+    /// is about to begin here. Returns false if the pending notifications of its host are invalid.
     #[must_use]
     fn expect(&self, handed: &Handed, untold: &Untold) -> bool;
 
-    /// What a command is, sent to a unit among those that its host sees.
+    /// Returns the traits of a command to a unit in the LUN map of its host.
     fn traits_of(luns: &LunMap, lun: [u8; 8], bytes: &CommandBytes) -> Traits;
 
     /// Starts a command.
     fn start(&self, nexus: &Self::Nexus, luns: &Arc<LunMap>, asked: Asked) -> Step<Self::Pending>;
 
-    /// Goes on after a request.
+    /// Continues a command with the reply to its request.
     fn resume(
         &self,
         nexus: &Self::Nexus,
@@ -143,34 +144,35 @@ pub trait CommandSet: Send + Sync {
         result: Result<VolumeReply, VolumeError>,
     ) -> Step<Self::Pending>;
 
-    /// Goes on after [`Step::Persist`].
+    /// Continues a command after [`Step::Persist`].
     fn resume_saved(&self, pending: Self::Pending) -> Step<Self::Pending>;
 
-    /// Ends a command whose rest nobody wants.
+    /// Ends a cancelled command.
     fn end_early(&self, nexus: &Self::Nexus, pending: Self::Pending) -> Step<Self::Pending>;
 
-    /// Whether nobody wants the rest of a command.
+    /// Returns whether the rest of a command was cancelled.
     fn is_called_off(nexus: &Self::Nexus, pending: &Self::Pending) -> bool;
 
-    /// Whether its answer is gathered from several requests.
+    /// Returns whether its response is gathered from several requests.
     fn gathers(pending: &Self::Pending) -> bool;
 
-    /// Whether reservations bar the first request of a command that has waited since it was
-    /// started.
+    /// Returns whether reservations conflict with the first request of a command that has waited
+    /// since it was started.
     fn is_barred_now(&self, nexus: &Self::Nexus, pending: &Self::Pending) -> bool;
 
-    /// The answer to a command that is refused.
+    /// Returns the response to a refused command.
     fn refuse(why: Refusal) -> Response;
 
-    /// The session of a nexus has ended. Returns the volumes of which there is something to save.
+    /// Ends the session of a nexus. Returns the volumes whose state must be saved.
     #[must_use]
     fn leave(&self, nexus: &Self::Nexus) -> Vec<VolumeId>;
 
-    /// A logical unit is reset, after its commands were aborted. Returns the same.
+    /// Resets a logical unit after its commands were aborted. Returns the volumes whose state must
+    /// be saved.
     #[must_use]
     fn reset_unit(&self, luns: &Arc<LunMap>, lun: [u8; 8]) -> Vec<VolumeId>;
 
-    /// All units that a host sees are reset. Returns the same.
+    /// Resets all units that a host sees. Returns the volumes whose state must be saved.
     #[must_use]
     fn reset_all(&self, luns: &Arc<LunMap>) -> Vec<VolumeId>;
 }

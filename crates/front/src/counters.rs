@@ -1,4 +1,4 @@
-//! What the front end has done: the counters that hosts show (esxtop), seen from the array.
+//! Counters of what the front end has done: those that hosts show (esxtop), seen from the array.
 
 mod class;
 mod copies;
@@ -28,7 +28,7 @@ use copies::CopyCounters;
 use latency::LatencyCounters;
 use turns::TurnCounters;
 
-/// What was done of one class. Counts from the start of the process.
+/// The counters of one class since the start of the process.
 #[derive(Debug, Default)]
 struct ClassCounters {
     ok: AtomicU64,
@@ -37,29 +37,30 @@ struct ClassCounters {
     ok_latency_us: AtomicU64,
     failed_latency_us: AtomicU64,
     largest_bytes: AtomicU64,
-    /// Of the successful ones.
+    /// Of successful commands.
     latencies: LatencyCounters,
 }
 
-/// The same at one moment.
+/// A snapshot of these counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassSnapshot {
     /// Commands that ended with GOOD (or CONDITION MET).
     pub ok: u64,
-    /// Commands that ended otherwise: an ATS miscompare too.
+    /// Commands that ended with another status, including miscompares of ATS.
     pub failed: u64,
-    /// Bytes of volumes that the successful ones read, wrote, copied, zeroed or deallocated.
+    /// Bytes of volumes that successful commands read, wrote, copied, zeroed or deallocated.
     pub bytes: u64,
-    /// The sum of the latencies of the successful ones, from the last byte received to the answer.
+    /// The sum of the latencies of successful commands, from the last byte received to the
+    /// response.
     pub ok_latency_us: u64,
-    /// The same of those that failed.
+    /// The sum of the latencies of failed commands.
     pub failed_latency_us: u64,
-    /// The bytes of the longest successful one.
+    /// The length of the longest successful command, in bytes.
     pub largest_bytes: u64,
 }
 
 impl ClassSnapshot {
-    /// What was done since `before`; the longest one is of all times.
+    /// Returns the difference from `before`. The longest command is of all time.
     pub fn since(self, before: Self) -> Self {
         Self {
             ok: self.ok.saturating_sub(before.ok),
@@ -71,7 +72,7 @@ impl ClassSnapshot {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -85,7 +86,7 @@ impl ClassSnapshot {
     }
 }
 
-/// What one initiator did to one volume, or all of them through one port.
+/// The counters of one initiator and one volume, or of all of them through one port.
 #[derive(Debug, Default)]
 pub struct PathCounters {
     classes: [ClassCounters; Class::ALL.len()],
@@ -96,21 +97,21 @@ pub struct PathCounters {
 }
 
 impl PathCounters {
-    /// Counts a command that has come, if it locks the whole volume for its initiator.
+    /// Counts a received command if it reserves the whole volume for its initiator.
     pub fn count_reserve(&self, locks_volume: bool) {
         if locks_volume {
             self.reserves.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Counts zeros that a write has carried, as long as those that WRITE SAME is for.
+    /// Counts zeros that a write contained, in writes long enough for WRITE SAME to replace.
     pub(super) fn count_zeros(&self, bytes: u64) {
         if bytes > 0 {
             self.zeros_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Counts a command that has ended.
+    /// Counts a completed command.
     pub fn count(&self, class: Class, ok: bool, bytes: u64, latency: Duration) {
         let counters = &self.classes[class as usize];
         let latency_us = latency.as_micros() as u64;
@@ -126,12 +127,12 @@ impl PathCounters {
         }
     }
 
-    /// How long the successful ones of a class took; `None` if there were none.
+    /// Returns the latencies of successful commands of a class; `None` if there were none.
     pub fn latencies(&self, class: Class) -> Option<CommandLatencies> {
         self.classes[class as usize].latencies.snapshot()
     }
 
-    /// What was counted so far, in the order of [`Class::ALL`].
+    /// Returns the current values, in the order of [`Class::ALL`].
     pub fn snapshot(&self) -> [ClassSnapshot; Class::ALL.len()] {
         Class::ALL.map(|class| {
             let counters = &self.classes[class as usize];
@@ -147,27 +148,26 @@ impl PathCounters {
     }
 }
 
-/// What one initiator did to one volume, at one moment.
+/// A snapshot of the counters of one initiator and one volume.
 #[derive(Clone, Debug)]
 pub struct PathSnapshot {
     /// The iSCSI name of the initiator.
     pub initiator: String,
-    /// The volume; `None` for commands to a LUN that the initiator has no volume at, and for what
-    /// was done to volumes that are gone.
+    /// The volume; `None` for commands to a LUN without a volume, and for volumes that are gone.
     pub volume: Option<VolumeId>,
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],
-    /// Commands that locked the whole volume (RESERVE).
+    /// Commands that reserved the whole volume (RESERVE).
     pub reserves: u64,
-    /// Zeros that writes of 64 KiB and more carried, instead of one WRITE SAME, in bytes.
+    /// Bytes of zeros in writes of 64 KiB and more, for which one WRITE SAME would do.
     pub zeros_bytes: u64,
     /// Copies that read the volume, whichever LUN the command was sent to.
     pub copied_from: CopySnapshot,
-    /// Copies that wrote it.
+    /// Copies that wrote the volume.
     pub copied_to: CopySnapshot,
 }
 
-/// Raises a maximum: a look in nearly all cases.
+/// Raises a maximum. In nearly all cases this is only a load.
 pub(super) fn raise(most: &AtomicU64, value: u64) {
     if value > most.load(Ordering::Relaxed) {
         most.fetch_max(value, Ordering::Relaxed);
@@ -184,16 +184,16 @@ pub struct Counters {
     wires: Vec<WireCounters>,
     /// The relative identifiers of the ports, in the order in which they are counted.
     port_ids: Vec<u16>,
-    /// By thread, so that none waits for another's cache line, and by port.
+    /// By thread, to avoid sharing cache lines, and by port.
     ports: Vec<Vec<PathCounters>>,
     paths: RwLock<Paths>,
-    /// The pool's device, by thread.
+    /// The counters of the pool's device, by thread.
     devices: Vec<DeviceCounters>,
     turns: Vec<TurnCounters>,
 }
 
 impl Counters {
-    /// Of so many front ends, and of ports with these relative identifiers.
+    /// Creates counters for this number of front ends, and ports with these relative identifiers.
     pub fn new(threads: usize, port_ids: Vec<u16>) -> Self {
         let wires = (0..threads).map(|_| WireCounters::default()).collect();
         let of_thread = || (0..port_ids.len()).map(|_| PathCounters::default()).collect();
@@ -203,40 +203,41 @@ impl Counters {
         Self { wires, port_ids, ports, paths: RwLock::default(), devices, turns }
     }
 
-    /// The turns of one thread, which alone changes them.
+    /// Returns the turn counters of one thread; only that thread changes them.
     pub(super) fn turn_of(&self, thread: usize) -> &TurnCounters {
         &self.turns[thread]
     }
 
-    /// What one thread asks of the device, which alone changes it.
+    /// Returns the device counters of one thread; only that thread changes them.
     pub(super) fn device_of(&self, thread: usize) -> &DeviceCounters {
         &self.devices[thread]
     }
 
-    /// What all threads ask of the device.
+    /// Returns the sum of all threads' device counters.
     pub fn device(&self) -> DeviceSnapshot {
         let all = self.devices.iter().map(DeviceCounters::snapshot);
         all.fold(DeviceSnapshot::default(), DeviceSnapshot::plus)
     }
 
-    /// Those of a port, by its relative identifier, in one thread, which alone changes them.
+    /// Returns one thread's counters of a port, by its relative identifier; only that thread
+    /// changes them.
     pub(super) fn port_of(&self, thread: usize, port: u16) -> Option<&PathCounters> {
         let at = self.port_ids.iter().position(|id| *id == port)?;
         self.ports.get(thread)?.get(at)
     }
 
-    /// Counts a copy that has ended well, at both of its volumes.
+    /// Counts a successful copy at both of its volumes.
     pub(super) fn count_copy(&self, initiator: &str, copy: &Copied) {
         self.path(initiator, Some(copy.source)).copied_from.count(copy.bytes);
         self.path(initiator, Some(copy.destination)).copied_to.count(copy.bytes);
     }
 
-    /// The relative identifiers of the ports, in the order in which they are counted.
+    /// Returns the relative identifiers of the ports, in the order in which they are counted.
     pub fn port_ids(&self) -> &[u16] {
         &self.port_ids
     }
 
-    /// What went through each port, each in the order of [`Class::ALL`].
+    /// Returns the counters of each port, each in the order of [`Class::ALL`].
     pub fn ports(&self) -> Vec<[ClassSnapshot; Class::ALL.len()]> {
         let ports = self.ports.first().map_or(0, Vec::len);
         let one = |port: usize| {
@@ -251,8 +252,8 @@ impl Counters {
         (0..ports).map(one).collect()
     }
 
-    /// How long the successful commands of a class took that came through a port, by its place, or
-    /// through any.
+    /// Returns the latencies of successful commands of a class through a port, by its index, or
+    /// through all ports.
     pub fn port_latencies(&self, class: Class, port: Option<usize>) -> CommandLatencies {
         let mut sum = CommandLatencies::default();
         for thread in &self.ports {
@@ -265,22 +266,23 @@ impl Counters {
         sum
     }
 
-    /// A connection was given to a front end.
+    /// Counts a connection that was assigned to a front end.
     pub fn connection_opened(&self, thread: usize) {
         self.wire_of(thread).connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It has ended.
+    /// Counts the end of a connection.
     pub fn connection_closed(&self, thread: usize) {
         self.wire_of(thread).connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What one front end moves, which alone changes it.
+    /// Returns the socket counters of one front end; only that front end changes them.
     pub fn wire_of(&self, thread: usize) -> &WireCounters {
         &self.wires[thread]
     }
 
-    /// Those of an initiator and a volume; to be kept by the connection, not asked a command.
+    /// Returns the counters of an initiator and a volume. A connection keeps them, instead of
+    /// looking them up for each command.
     pub fn path(&self, initiator: &str, volume: Option<VolumeId>) -> Arc<PathCounters> {
         let key = (initiator.to_owned(), volume);
         if let Some(path) = self.paths.read().get(&key) {
@@ -289,7 +291,7 @@ impl Counters {
         self.paths.write().entry(key).or_default().clone()
     }
 
-    /// What was moved over sockets.
+    /// Returns the bytes transferred over sockets.
     pub fn wire(&self) -> WireSnapshot {
         let sum = |field: fn(&WireCounters) -> &AtomicU64| {
             self.wires.iter().map(|wire| field(wire).load(Ordering::Relaxed)).sum()
@@ -301,12 +303,12 @@ impl Counters {
         }
     }
 
-    /// What each initiator did to each volume, in the order of their names.
+    /// Returns snapshots of all paths, sorted by initiator name.
     pub fn paths(&self) -> Vec<PathSnapshot> {
         self.paths_with(|path, _| path)
     }
 
-    /// The same, each as `of` makes it, which is also given the counters.
+    /// Maps each path's snapshot and counters with `of`.
     pub fn paths_with<T>(&self, of: impl Fn(PathSnapshot, &PathCounters) -> T) -> Vec<T> {
         let paths = self.paths.read();
         let snapshot = |((initiator, volume), path): (&PathKey, &Arc<PathCounters>)| {
@@ -324,12 +326,12 @@ impl Counters {
         paths.iter().map(snapshot).collect()
     }
 
-    /// How many initiators did something to how many volumes.
+    /// Returns the number of pairs of initiator and volume that have counters.
     pub fn path_count(&self) -> usize {
         self.paths.read().len()
     }
 
-    /// Up to `limit` of an initiator and a volume, from the first one behind `after`.
+    /// Returns up to `limit` pairs of initiator and volume, from the first one after `after`.
     pub fn some_paths(
         &self,
         after: Option<&PathKey>,
@@ -341,7 +343,7 @@ impl Counters {
         behind.take(limit).map(|(key, path)| (key.clone(), path.clone())).collect()
     }
 
-    /// What all initiators did to one volume, of one class.
+    /// Returns the counters of one class for one volume, of all initiators.
     fn of_volume(&self, volume: VolumeId, class: Class) -> ClassSnapshot {
         let paths = self.paths.read();
         let of_it = paths.iter().filter(|((_, of), _)| *of == Some(volume));
@@ -350,7 +352,7 @@ impl Counters {
             .fold(ClassSnapshot::default(), ClassSnapshot::plus)
     }
 
-    /// What all initiators did to all volumes, in the order of [`Class::ALL`].
+    /// Returns the counters of all initiators and volumes, in the order of [`Class::ALL`].
     pub fn totals(&self) -> [ClassSnapshot; Class::ALL.len()] {
         let mut totals = [ClassSnapshot::default(); Class::ALL.len()];
         for path in self.paths.read().values() {

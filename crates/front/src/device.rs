@@ -1,10 +1,10 @@
-//! What hosts' commands ask of the pool's device, and how long that takes: reads of data and
-//! metadata that they wait for, and commits of the log. Checkpoints, reclaim and scrubbing have
-//! transfers of their own, which nobody waits for, and which are not counted here.
+//! Counters of requests to the pool's device that hosts' commands wait for, with their latencies:
+//! reads of data and metadata, and commits of the log. Checkpoints, reclaim and scrubbing have
+//! their own transfers, which no command waits for and which are not counted here.
 
 use segments::{TransferCounters, TransferSnapshot};
 
-/// What one thread asks of the device; on cache lines of its own.
+/// The device counters of one thread, on their own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct DeviceCounters {
@@ -18,7 +18,7 @@ impl DeviceCounters {
     }
 }
 
-/// What all threads ask of the device, at one moment.
+/// A snapshot of all threads' device counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSnapshot {
     /// Reads that commands wait for.
@@ -28,7 +28,7 @@ pub struct DeviceSnapshot {
 }
 
 impl DeviceSnapshot {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { reads: self.reads.plus(other.reads), writes: self.writes.plus(other.writes) }

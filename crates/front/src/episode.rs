@@ -1,11 +1,11 @@
-//! Telling people once of what goes wrong again and again.
+//! Reports a recurring failure once per episode.
 
 use std::time::Duration;
 
-/// For how long it must have gone well before people are told of the next failure.
+/// The failure-free time after which the next failure is reported again.
 const EPISODE: Duration = Duration::from_secs(60);
 
-/// Something that goes wrong again and again: people are told when it begins, and when it is over.
+/// A recurring failure, reported when it begins and when it is over.
 #[derive(Debug, Default)]
 pub struct Episode {
     count: u64,
@@ -13,14 +13,14 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// It has gone wrong. Whether that is the first time.
+    /// Records a failure. Returns whether it begins an episode.
     pub fn note(&mut self, now: Duration) -> bool {
         self.count += 1;
         self.last = now;
         self.count == 1
     }
 
-    /// How often it has gone wrong, once it has not for a while.
+    /// Returns the number of failures of an episode that has just ended.
     pub fn end(&mut self, now: Duration) -> Option<u64> {
         let is_over = self.count > 0 && now >= self.last + EPISODE;
         is_over.then(|| std::mem::take(&mut self.count))

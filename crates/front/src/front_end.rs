@@ -1,4 +1,4 @@
-//! What one thread does: one turn after the other.
+//! The event loop of one front-end thread: one turn after the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -27,15 +27,14 @@ mod parking;
 mod storage;
 mod tending;
 
-/// How long a turn goes on with what has come over one connection: a host may send its whole queue
-/// at once.
+/// The time that a turn spends on input of one connection: a host may send its whole queue at once.
 const EVENTS_TIME: Duration = Duration::from_micros(60);
-/// How often deadlines are looked at: login timeouts and pings are seconds long.
+/// The interval for checking deadlines. Login timeouts and pings take seconds.
 const TICK: Duration = Duration::from_millis(500);
-/// How often a thread that is ending looks around.
+/// The interval of turns while a thread stops.
 const STOP_TICK: Duration = Duration::from_millis(5);
 
-/// Some of the connections of an array, a channel to its medium, and what goes on between them.
+/// Some of an array's connections, a channel to its medium, and their commands in progress.
 pub struct FrontEnd {
     shared: Arc<Shared>,
     index: usize,
@@ -44,46 +43,47 @@ pub struct FrontEnd {
     peers: Vec<Option<Peer>>,
     places: HashMap<ConnectionId, usize>,
     tasks: Tasks,
-    /// Long reads that wait until their connection may run another, by their tasks' names.
+    /// Long reads that wait until their connection may start another one, by task name.
     waiting: VecDeque<u64>,
-    /// What this turn may still do, and what waits for the next one.
+    /// The rest of this turn's budget, and the requests parked for the next one.
     turn: Turn,
-    /// The limits of volumes that this thread looks after, and the generation of the LUN maps then.
+    /// The limits of volumes that this thread watches, with the generation of the LUN maps at that
+    /// time.
     tended: Vec<Tended>,
     tended_generation: u64,
     /// The commits that this thread writes.
     commits: Vec<Option<Writing>>,
-    /// What watches are for, by their id.
+    /// The purposes of watches, by id.
     watched: HashMap<u64, Purpose>,
     next_watch: u64,
     ready: Vec<usize>,
     touched: Vec<usize>,
-    /// Requests to the disk that have ended, and were not gone on with.
+    /// Completed disk requests that have not been processed.
     completions: VecDeque<Completion>,
     completed: Vec<Completion>,
     outcomes: Vec<(u64, Outcome)>,
-    /// What a turn has left of the outcomes of its own calls.
+    /// Outcomes of its own store calls that a turn has left.
     own_outcomes: Vec<(u64, Outcome)>,
     messages: Vec<Message>,
     patience: Patience,
-    /// Whether there may be a commit to take: something was asked for that changes the pool, or
-    /// others say so. To ask the store takes the writer's lock, which others may have for long.
+    /// Whether there may be a commit to take: a request changed the pool, or another thread says
+    /// so. Asking the store takes the writer's lock, which other threads may hold for long.
     may_commit: bool,
-    /// Whether reads were queued that the kernel does not have yet.
+    /// Whether reads are queued that have not been submitted to the kernel.
     has_queued: bool,
-    /// Whether it gets them in the next turn.
+    /// Whether they are submitted in the next turn.
     left_to_submit: bool,
-    /// Whether it was not looked what has ended there.
+    /// Whether the last turn did not collect completions.
     left_to_collect: bool,
     /// When the turn began.
     now: Duration,
     next_tick: Duration,
-    /// When the end comes whatever is left, once it was asked for.
+    /// When to stop at the latest, once a stop was requested.
     stop_at: Option<Duration>,
 }
 
 impl FrontEnd {
-    /// The front end with this index, whose requests go over `channel`.
+    /// Creates the front end with this index, which submits its requests to `channel`.
     pub fn new(shared: Arc<Shared>, index: usize, channel: Box<dyn Channel>) -> Self {
         let sink = FrontSink::new(index, &shared.mailboxes[index]);
         let sink = shared.store.register_sink(Arc::new(sink));
@@ -121,14 +121,14 @@ impl FrontEnd {
         }
     }
 
-    /// Serves a connection from now on, in a slot that is free. Its bytes may have come already.
+    /// Starts serving a connection in a free slot. Data may have arrived already.
     pub fn open(&mut self, slot: usize, opening: Opening) {
         let connection = self.shared.transports.open(opening);
         self.add(slot, connection);
     }
 
-    /// Goes on with a connection of another process, likewise. False if it can't: the slot is free
-    /// then.
+    /// Continues a connection of another process, likewise. Returns false if that is impossible;
+    /// the slot is then free.
     pub fn go_on_with(&mut self, slot: usize, opening: Opening, handed: transport::Handed) -> bool {
         let connection = self.shared.transports.go_on_with(opening, handed);
         let can = connection.is_some();
@@ -150,7 +150,7 @@ impl FrontEnd {
         self.push_ready(slot);
     }
 
-    /// Bytes have come on a connection, or its other end sends no more (`closed`).
+    /// Reports that a connection is readable, or that its peer sends no more (`closed`).
     pub fn readable(&mut self, slot: usize, closed: bool) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
         peer.read_closed |= closed;
@@ -158,7 +158,7 @@ impl FrontEnd {
         self.push_ready(slot);
     }
 
-    /// A connection takes bytes again.
+    /// Reports that a connection is writable again.
     pub fn writable(&mut self, slot: usize) {
         let Some(peer) = self.peers.get_mut(slot).and_then(Option::as_mut) else { return };
         peer.writable = true;
@@ -167,13 +167,13 @@ impl FrontEnd {
         }
     }
 
-    /// Its runner has looked around at `now`, and found something or not: from that follows how
-    /// long it goes on to look ([`FrontEnd::sleep_time`]).
+    /// Reports that the runner has polled at `now`, and whether it found anything. This determines
+    /// how long it continues to busy-poll ([`FrontEnd::sleep_time`]).
     pub fn looked(&mut self, now: Duration, found: bool) {
         self.patience.looked(now, found);
     }
 
-    /// Whether there is something to do without any event.
+    /// Returns whether there is work to do without any event.
     fn has_work(&self) -> bool {
         self.has_disk_work()
             || self.left_to_submit
@@ -183,7 +183,7 @@ impl FrontEnd {
             || !self.own_outcomes.is_empty()
     }
 
-    /// How long its runner may wait for an event before it takes the next turn.
+    /// Returns how long the runner may wait for an event before it takes the next turn.
     pub fn sleep_time(&self) -> Duration {
         if self.patience.is_left() || self.has_work() {
             return Duration::ZERO;
@@ -194,9 +194,9 @@ impl FrontEnd {
         next.saturating_sub(self.shared.clock.now()).min(most)
     }
 
-    /// Everything that can be done without waiting: what came, what ended, one commit for all of
-    /// it, and one send a connection.
-    /// `woken`: whether it was woken since the last one ([`super::Wake`]).
+    /// Takes a turn: does everything that can be done without blocking. It processes input and
+    /// completions, starts one commit for all of it, and sends once on each connection. `woken`:
+    /// whether the thread was woken since the last turn ([`super::Wake`]).
     pub fn turn(&mut self, woken: bool, now: Duration, wires: &mut dyn Wires) {
         let own = OwnTurn::begin(self.index, std::mem::take(&mut self.own_outcomes));
         self.take_turn(woken, now, wires);
@@ -218,7 +218,7 @@ impl FrontEnd {
         }
         self.tend_buckets(now);
         self.work_off_parked();
-        // What needed no disk is answered before the kernel is asked for anything else.
+        // Answer commands that need no disk before making any other system call.
         self.work_off_touched(wires);
         let has_waited = std::mem::take(&mut self.left_to_collect);
         let submits = std::mem::take(&mut self.left_to_submit);
@@ -226,7 +226,7 @@ impl FrontEnd {
             self.start_commit();
             self.submit();
         }
-        // What has ended waits for a turn that has time for it, but not for long.
+        // Completions wait for a turn that has time for them, but not for long.
         if self.is_late() && (submits || !has_waited) {
             self.left_to_collect = true;
             self.left_to_submit = self.has_queued;
@@ -242,9 +242,9 @@ impl FrontEnd {
         while self.start_waiting() | self.end_held() {
             self.work_off_touched(wires);
         }
-        // Last, and once: the kernel takes tens of microseconds for it, whatever there is, and
-        // answers do not wait for that. What has come meanwhile does not either where the disk had
-        // all of its time, but for a commit, for which many wait.
+        // Submit last and once: it takes the kernel tens of microseconds, however many requests
+        // there are, and responses must not wait for that. If completions used up their time, new
+        // input does not wait for it either, except for a commit, which many commands wait for.
         let begins_commit = self.start_commit();
         self.left_to_submit = is_late && self.has_queued && !begins_commit;
         if !self.left_to_submit {
@@ -279,7 +279,8 @@ impl FrontEnd {
         }
     }
 
-    /// The connection is looked at again before the turn ends: for events, output, and its end.
+    /// Schedules the connection to be processed again before the turn ends: events, output, and its
+    /// end.
     fn touch(&mut self, slot: usize) {
         if let Some(peer) = self.peers[slot].as_mut()
             && !std::mem::replace(&mut peer.in_touched, true)
@@ -294,7 +295,7 @@ impl FrontEnd {
         if self.stop_at.is_some() && !peer.connection.is_incomplete() {
             return self.touch(slot);
         }
-        // What comes is parsed by what the host sees now.
+        // Parse new input by the host's current LUN map.
         if let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) {
             peer.refresh_luns(&*self.shared.luns, nexus.initiator().name.as_str());
         }
@@ -306,8 +307,8 @@ impl FrontEnd {
         }
     }
 
-    /// Does what the machine asks for; what takes longer than [`EVENTS_TIME`] goes on in the next
-    /// turn.
+    /// Processes the connection's events; those that would take longer than [`EVENTS_TIME`]
+    /// continue in the next turn.
     fn work_off_events(&mut self, slot: usize) {
         let until = self.shared.clock.now() + EVENTS_TIME;
         loop {
@@ -361,7 +362,7 @@ impl FrontEnd {
         }
     }
 
-    /// Lets time pass.
+    /// Checks deadlines.
     fn tick(&mut self, now: Duration, wires: &mut dyn Wires) {
         self.next_tick = now + TICK;
         self.may_commit = true;

@@ -1,4 +1,4 @@
-//! What the target knows of hosts and must not forget: as the target has it, and as it is stored.
+//! The persistent state of hosts: conversion between the target's form and the stored form.
 
 use array::Array;
 use block::VolumeId;
@@ -11,45 +11,45 @@ use target::{
     Registrant, Reservation, SaveError, Start, TokenKey, TokenMaker, UnsavedRods,
 };
 
-// What is counted has a place in what is stored.
+// Each counted event has a field in the stored form.
 const _: () = assert!(Attention::KEPT.len() == EVENTS);
 
-/// Why what is kept of hosts is not in force.
+/// The reason why the stored state of hosts could not be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It can't be made durable that the array was started: why.
+    /// The start of the array could not be made durable, and why.
     #[error("{0}")]
     Start(String),
-    /// What was kept of a volume's reservations can't be put in force.
+    /// The stored reservations of a volume are invalid.
     #[error("the stored reservations of volume {0} make no sense")]
     Nonsense(VolumeId),
-    /// What was kept of ROD tokens can't be put in force.
+    /// The stored ROD tokens are invalid.
     #[error("the stored ROD tokens make no sense: {0}")]
     Tokens(&'static str),
 }
 
-/// Where it is kept what the target knows of hosts.
+/// Storage of the target's persistent state.
 pub trait TargetRecords: Send + Sync {
-    /// Begins to serve: as what, and all that is kept.
+    /// Begins serving: returns the kind of start, and all stored state.
     ///
     /// # Errors
-    /// If it can't be made durable that the array was started, or what is kept makes no sense.
+    /// If the start can't be made durable, or the stored state is invalid.
     fn load(&self) -> Result<(Start, KeptState), LoadError>;
 
-    /// Keeps this of a volume, or nothing; durable when it returns. Waits.
+    /// Stores the state of a volume, or deletes it if `None`. It is durable on return. Blocks.
     ///
     /// # Errors
     /// If nothing was changed.
     fn save(&self, volume: VolumeId, kept: Option<&Kept>) -> Result<(), SaveError>;
 
-    /// Keeps this of ROD tokens; durable when it returns. Waits.
+    /// Stores changes of ROD tokens. They are durable on return. Blocks.
     ///
     /// # Errors
     /// If nothing was changed.
     fn save_tokens(&self, unsaved: &UnsavedRods) -> Result<(), SaveError>;
 }
 
-/// All that an array keeps: what was written before the last power on, as far as that has left it.
+/// Returns all stored state that is in force; a power on has ended the rest.
 pub(crate) fn all_kept(array: &Array) -> Result<KeptState, LoadError> {
     let now = array.incarnation();
     let one = |(volume, stored): (VolumeId, HostState)| {
@@ -68,13 +68,13 @@ fn rod_of_stored(id: u64, stored: StoredToken) -> KeptRod {
     KeptRod { id, token, initiator, source, pieces, inactivity_s }
 }
 
-/// The array adds its incarnation.
+/// Converts to the stored form, to which the array adds its incarnation.
 fn rod_to_stored(rod: &KeptRod) -> StoredToken {
     let KeptRod { token, initiator, source, pieces, inactivity_s, .. } = rod.clone();
     StoredToken { incarnation: 0, source, inactivity_s, token, initiator, pieces }
 }
 
-/// Stores what the target has to say of tokens.
+/// Stores the target's unsaved changes of tokens.
 pub(crate) fn keep_tokens(array: &Array, unsaved: &UnsavedRods) -> Result<(), array::Error> {
     let maker = unsaved.maker.map(|TokenMaker { key, next_id }| StoredTokenMaker {
         incarnation: 0,
@@ -86,14 +86,15 @@ pub(crate) fn keep_tokens(array: &Array, unsaved: &UnsavedRods) -> Result<(), ar
     array.keep_tokens(maker, rows.collect())
 }
 
-/// What is in force in this incarnation of what was stored; `None` if it makes no sense.
+/// Returns the part of a stored state that is in force in this incarnation; `None` if it is
+/// invalid.
 fn in_force(incarnation: u64, stored: HostState) -> Option<Kept> {
     let is_of_now = stored.incarnation == incarnation;
     let kept = of_stored(stored)?;
     Some(if is_of_now { kept } else { kept.after_power_on() })
 }
 
-/// `None` if there is no such type or state, or nobody who could hold the reservation.
+/// Returns `None` if the type or the state is invalid, or no registrant could hold the reservation.
 fn of_stored(stored: HostState) -> Option<Kept> {
     let nexus = |name: NexusName| NexusId {
         host: HostPort { name: name.host, id: name.id },
@@ -105,7 +106,7 @@ fn of_stored(stored: HostState) -> Option<Kept> {
         None => None,
         Some(code) => {
             let kind = Kind::from_code(code)?;
-            // For the "all registrants" types any of them will do as the holder.
+            // For the "all registrants" types every registrant holds the reservation.
             let any = kind.all_registrants().then_some(0);
             let holder = registrants.get(usize::from(stored.holder.or(any)?))?;
             Some(Reservation { kind, holder: holder.nexus.clone() })
@@ -123,7 +124,7 @@ fn of_stored(stored: HostState) -> Option<Kept> {
     })
 }
 
-/// The array adds its incarnation.
+/// Converts to the stored form, to which the array adds its incarnation.
 pub(crate) fn to_stored(kept: &Kept) -> HostState {
     let name = |nexus: &NexusId| NexusName {
         target_port: nexus.target_port,
@@ -149,7 +150,7 @@ pub(crate) fn to_stored(kept: &Kept) -> HostState {
     }
 }
 
-/// Puts in force what was kept, before any session.
+/// Restores the stored state, before any session.
 ///
 /// # Errors
 /// See [`TargetRecords::load`].

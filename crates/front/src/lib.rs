@@ -1,43 +1,45 @@
-//! A command from its first byte to its last, without sockets, threads or a clock.
+//! Commands from their first byte to their last, without sockets, threads or a clock.
 //!
-//! A [`FrontEnd`] is what one thread does. It has some of the connections and a channel to the
-//! medium, and takes one *turn* after the other: what came, what ended, one commit for all of it,
-//! and one send a connection. Bytes, completions, mail and time go in; bytes, requests to the
-//! medium and deadlines come out. Whoever runs it brings the sockets ([`Wires`]), the time
-//! ([`Clock`]) and a way to be woken ([`Wake`]): `holdfast serve` a poller and a thread each, the
-//! simulator a seed.
+//! A [`FrontEnd`] is the work of one thread. It owns some of the connections and a channel to the
+//! medium, and works in *turns*: it processes input and completions, starts one commit for all of
+//! it, and sends once on each connection. Bytes, completions, mail and time go in; bytes, requests
+//! to the medium and deadlines come out. The caller provides the sockets ([`Wires`]), the time
+//! ([`Clock`]) and a way to wake it ([`Wake`]): `holdfast serve` a poller and a thread for each,
+//! the simulator a seeded world.
 //!
-//! From what knows least to what knows most:
+//! The modules, from lowest to highest layer:
 //!
-//! * `wires`: what front ends ask of who runs them, `device`: how long requests to the medium take,
-//!   [`counters`]: what was done, for whom, and how long it took, `luns`: what is at a LUN,
-//! * [`transport`]: what is asked of the protocol that carries commands; iSCSI as one,
-//! * [`command_set`]: what is asked of what commands do; SCSI as one,
-//! * `mailbox`: what threads tell each other, [`sessions`]: who is logged in, on what terms, and
-//!   who was refused,
-//! * [`kept`]: what of hosts is stored, `managed`: where the array keeps it, and what hosts see of
-//!   the array, `saver`: making it durable,
-//! * [`episode`]: telling once of what fails often,
-//! * `repeated`: who sends a COMPARE AND WRITE, and whether its answer has come,
-//! * `turn`: how much is done in a turn, `throttle`: the limits of volumes, `patience`: how long to
-//!   look around before it sleeps, `tasks`: what is under way,
-//! * `shared`: what all front ends of an array share, `peer`: a connection's bytes, in and out,
-//! * `front_end`: the turn of one, in parts: `commands`: a command's way through SCSI and the
-//!   store, and its answer, `storage`: reads and commits on the channel, `parking`, `gather` and
-//!   `tending`: what waits for a later turn, for memory and for the limits of its volume,
-//!   `management`: task management, resets, and the end of sessions, over all threads, `ending`:
-//!   the end of connections, `handing`: those that go on in another process.
+//! * `wires`: what front ends require of their caller, `device`: latencies of requests to the
+//!   medium, [`counters`]: numbers and latencies of commands by initiator and volume, `luns`: LUN
+//!   look-up,
+//! * [`transport`]: the interface of a protocol that carries commands; iSCSI is one,
+//! * [`command_set`]: the interface of a command set; SCSI is one,
+//! * `mailbox`: messages between threads, [`sessions`]: sessions and their parameters, and refused
+//!   logins,
+//! * [`kept`]: persistent state of hosts, `managed`: where the array stores it, and what hosts see
+//!   of the array, `saver`: making it durable,
+//! * [`episode`]: reporting a recurring failure once,
+//! * `repeated`: identifies the sender of a COMPARE AND WRITE, and whether it has the response,
+//! * `turn`: the budget of a turn, `throttle`: the limits of volumes, `patience`: how long to
+//!   busy-poll before sleeping, `tasks`: commands in progress,
+//! * `shared`: what all front ends of an array share, `peer`: a connection's input and output,
+//! * `front_end`: the turn of one front end, in parts: `commands`: the execution of a command by
+//!   SCSI and the store, and its response, `storage`: reads and commits on the channel, `parking`,
+//!   `gather` and `tending`: requests that wait for a later turn, for memory and for the limits of
+//!   their volume, `management`: task management, resets, and the end of sessions, across all
+//!   threads, `ending`: the end of connections, `handing`: connections that are handed over to
+//!   another process.
 //!
-//! There is no policy here: who may log in, what a LUN is and what a command does is decided in
-//! the crates that this wires together.
+//! This crate contains no policy: the crates that it wires together decide who may log in, what a
+//! LUN is and what a command does.
 //!
 //! Invariants:
-//! 1. A command is answered once, or its connection has ended, or it was aborted (`tasks`).
-//! 2. What a task management request has aborted has ended before that is answered
+//! 1. Each command is answered once, unless its connection has ended or it was aborted (`tasks`).
+//! 2. A task management request is answered only after all commands that it aborted have ended
 //!    (`front_end/management`).
-//! 3. A session begins when the one before it of the same nexus has ended with all its tasks.
-//! 4. No turn does more than a bounded amount of work, whatever hosts ask for (`turn`).
-//! 5. Nothing here waits, and nothing here asks the system for anything but memory.
+//! 3. A session begins only after the previous one of the same nexus has ended with all its tasks.
+//! 4. Each turn does a bounded amount of work, whatever hosts request (`turn`).
+//! 5. Nothing here blocks, or requests anything but memory from the system.
 
 pub mod command_set;
 pub mod counters;

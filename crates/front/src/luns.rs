@@ -1,10 +1,10 @@
-//! What is at a LUN, as it stands in a PDU, and how much a command to it moves.
+//! Looks up the volume at a LUN of a PDU, and how much data a command to it transfers.
 
 use std::sync::Arc;
 
 use block::{LunMap, VolumeAttributes, VolumeId};
 
-/// The number that a LUN field holds, with peripheral device addressing on bus 0 or with flat space
+/// Returns the number in a LUN field with peripheral device addressing on bus 0 or flat space
 /// addressing, in one level (SAM-5, 4.7.7.2 and 4.7.7.4).
 fn lun_number(lun: [u8; 8]) -> Option<u16> {
     let first = u16::from_be_bytes([lun[0], lun[1]]);
@@ -18,18 +18,18 @@ fn lun_number(lun: [u8; 8]) -> Option<u16> {
     }
 }
 
-/// The volume at a LUN.
+/// Returns the volume at a LUN.
 pub(super) fn volume_at(luns: &LunMap, lun: [u8; 8]) -> Option<VolumeId> {
     attributes_at(luns, lun).map(|volume| volume.id)
 }
 
-/// The same with what is known of it.
+/// Returns the attributes of the volume at a LUN.
 pub(super) fn attributes_at(luns: &LunMap, lun: [u8; 8]) -> Option<&VolumeAttributes> {
     luns.luns.get(&lun_number(lun)?).map(Arc::as_ref)
 }
 
-/// How much a CDB takes from the host: nothing where there is no volume, as whatever moves data is
-/// refused there.
+/// Returns how much data a CDB takes from the host: nothing if there is no volume, because every
+/// command that transfers data is then refused.
 pub(super) fn data_out_bytes(luns: &LunMap, lun: [u8; 8], cdb: &[u8]) -> Option<u64> {
     let bytes = |volume: &VolumeAttributes| scsi::data_out_bytes(cdb, volume.logical_block.bytes());
     Some(attributes_at(luns, lun).map_or(0, bytes))

@@ -1,4 +1,4 @@
-//! What front-end threads tell each other, and what the store tells them.
+//! Messages between front-end threads, and from the store to them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,52 +13,52 @@ use super::command_set::AnswerAfter;
 use super::transport::{ConnectionId, ManagementHandle, SessionId};
 use super::wires::Wake;
 
-/// What a thread may be told.
+/// A message to a thread.
 pub(super) enum Message {
     /// A queued request has ended.
     Outcome(u64, Outcome),
-    /// The reservations that a task waits for were saved, or could not be.
+    /// The state that a task waits for was saved, or saving failed.
     Saved(u64),
     /// A task that waited for the limits of its volume may begin.
     Admitted(u64),
-    /// A connection of this thread may have something to do.
+    /// A connection of this thread may have work to do.
     Wake(ConnectionId),
-    /// End tasks, because of a request or not; the watch is dropped when they have ended.
+    /// Abort tasks, for a task management request or not; drop the watch when they have ended.
     Abort(AbortWhat, Option<AbortedBy>, Arc<Watch>),
-    /// Let such tasks hold the watch; it is dropped when they have ended.
+    /// Have such tasks hold the watch, which is dropped when they have ended.
     WatchTasks(AnswerAfter, Arc<Watch>),
-    /// All that a watch waited for has ended.
+    /// Everything that a watch waited for has ended.
     Watched(u64),
-    /// A session that had to wait for the end of another may go on.
+    /// A session that waited for the end of another one may continue.
     Resume(ConnectionId),
-    /// Finish what is under way, and end.
+    /// Finish commands in progress, then end.
     Stop,
 }
 
-/// A request that ends tasks: of its session, those that came before it.
+/// A request that aborts tasks: those of its session that arrived before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AbortedBy {
     pub(super) session: SessionId,
     pub(super) handle: ManagementHandle,
 }
 
-/// The tasks to abort: those on a volume, whatever LUN it has for their hosts, or those of a
-/// session or a connection.
+/// The tasks to abort: those on a volume, whatever its LUN is for each host, or those of a session
+/// or a connection.
 #[derive(Clone, Debug)]
 pub(super) enum AbortWhat {
-    /// Those of any session on some volumes.
+    /// All tasks on some volumes, of any session.
     Volumes(Arc<BTreeSet<VolumeId>>),
-    /// Those of one session on a volume.
+    /// The tasks of one session on a volume.
     OfSession(SessionId, VolumeId),
-    /// All of a session, whatever they are about.
+    /// All tasks of a session.
     Session(SessionId),
-    /// All of a connection of a session. What was aborted in that session before is waited for as
-    /// well: it may be of one whose place this one has taken, and waits for.
+    /// All tasks of a connection of a session. Tasks of that session that were aborted before are
+    /// waited for as well: they may belong to a connection that this one replaced and waits for.
     Connection(SessionId, ConnectionId),
 }
 
 impl AbortWhat {
-    /// Whether a task is meant that is on this volume, if it is on any, and of this session.
+    /// Returns whether this selects a task of this session, on this volume if it has one.
     pub(super) fn has(
         &self,
         volume: Option<VolumeId>,
@@ -73,67 +73,67 @@ impl AbortWhat {
         }
     }
 
-    /// Whether a task of this session that was aborted before is to be waited for, whatever its
+    /// Returns whether to wait for a task of this session that was aborted before, whatever its
     /// connection.
     pub(super) fn has_left(&self, session: SessionId) -> bool {
         matches!(self, Self::Connection(of, _) if *of == session)
     }
 }
 
-/// Messages to a thread, which is woken for the first of them only.
+/// The messages to a thread. Only the first message wakes it.
 pub struct Mailbox {
     messages: Mutex<Vec<Message>>,
-    /// Whether the thread was woken and has not looked yet.
+    /// Whether the thread was woken and has not read the mailbox since.
     woken: AtomicBool,
     waker: Box<dyn Wake>,
 }
 
 impl Mailbox {
-    /// Of a thread that is woken like this.
+    /// Creates the mailbox of a thread that `waker` wakes.
     pub fn new(waker: Box<dyn Wake>) -> Self {
         Self { messages: Mutex::default(), woken: AtomicBool::new(false), waker }
     }
 
-    /// Puts a message in.
+    /// Posts a message.
     pub(super) fn post(&self, message: Message) {
         self.messages.lock().push(message);
         self.wake();
     }
 
-    /// Puts several in, and wakes once.
+    /// Posts several messages with one wake-up.
     fn post_all(&self, messages: &mut Vec<Message>) {
         self.messages.lock().append(messages);
         self.wake();
     }
 
-    /// Has the thread finish what is under way, and end.
+    /// Tells the thread to finish commands in progress and to end.
     pub fn stop(&self) {
         self.post(Message::Stop);
     }
 
-    /// Makes the thread look around.
+    /// Wakes the thread.
     pub fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
     }
 
-    /// Takes all messages. Must be called after each waking.
+    /// Takes all messages. Must be called after each wake-up.
     pub(super) fn take(&self, into: &mut Vec<Message>) {
-        // First the flag: what is posted behind this line wakes again.
+        // Clear the flag first: a message posted after this wakes the thread again.
         self.woken.swap(false, Ordering::AcqRel);
         into.append(&mut self.messages.lock());
     }
 }
 
-/// Tells a thread when all that hold a share of it have let go.
+/// Notifies a thread when all references to it were dropped.
 pub(super) struct Watch {
     mailbox: Arc<Mailbox>,
     id: u64,
 }
 
 impl Watch {
-    /// Tells the thread of this mailbox, by this name.
+    /// Creates a watch that notifies the thread of this mailbox, with this id.
     pub(super) fn new(mailbox: Arc<Mailbox>, id: u64) -> Arc<Self> {
         Arc::new(Self { mailbox, id })
     }
@@ -146,40 +146,40 @@ impl Drop for Watch {
 }
 
 thread_local! {
-    /// Which front end takes its turn on this thread.
+    /// The index of the front end that takes its turn on this thread.
     static FRONT_END: Cell<Option<usize>> = const { Cell::new(None) };
-    /// Outcomes for it that its own calls of the store have ended.
+    /// Outcomes for it that its own store calls produced.
     static OUTCOMES: RefCell<Vec<(u64, Outcome)>> = const { RefCell::new(Vec::new()) };
-    /// Outcomes for the others, by their indices. One commit ends requests of all front ends: each
-    /// of them is woken once, and finds all that is for it.
+    /// Outcomes for other front ends, by index. One commit ends requests of all front ends: each is
+    /// woken once, and finds all its outcomes.
     static FOR_OTHERS: RefCell<Vec<Vec<Message>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A turn of a front end on this thread: what its own calls of the store end comes without a
-/// message. One thread may run several, one turn after the other.
+/// A turn of a front end on this thread, during which outcomes of its own store calls need no
+/// message. One thread may run several front ends in turn.
 pub(super) struct OwnTurn(());
 
 impl OwnTurn {
-    /// `left`: what the last turn has left of its own outcomes.
+    /// Begins a turn. `left`: its own outcomes that the last turn has left.
     pub(super) fn begin(index: usize, left: Vec<(u64, Outcome)>) -> Self {
         FRONT_END.set(Some(index));
         OUTCOMES.with_borrow_mut(|outcomes| *outcomes = left);
         Self(())
     }
 
-    /// What is left of them for the next turn.
+    /// Ends the turn. Returns the outcomes left for the next one.
     pub(super) fn end(self) -> Vec<(u64, Outcome)> {
         FRONT_END.set(None);
         OUTCOMES.with_borrow_mut(std::mem::take)
     }
 }
 
-/// Takes what the calls of the store in this turn have ended.
+/// Takes the outcomes that store calls of this turn produced for this front end.
 pub(super) fn take_own_outcomes(into: &mut Vec<(u64, Outcome)>) {
     OUTCOMES.with_borrow_mut(|outcomes| into.append(outcomes));
 }
 
-/// Gives the others what the calls of the store in this turn have ended of theirs.
+/// Posts the outcomes that store calls of this turn produced for the other front ends.
 pub(super) fn send_outcomes(mailboxes: &[Arc<Mailbox>]) {
     FOR_OTHERS.with_borrow_mut(|all| {
         for (mailbox, messages) in mailboxes.iter().zip(all) {
@@ -199,11 +199,11 @@ fn keep_for(thread: usize, message: Message) {
     });
 }
 
-/// Where the store puts the outcomes for a front-end thread: without a lock or a wake-up where that
-/// thread itself finished the commit, and with one for all where another one did.
+/// The sink of a front-end thread's outcomes. It needs no lock and no wake-up if that thread itself
+/// finished the commit, and one of each for all outcomes if another thread did.
 pub(super) struct FrontSink {
     thread: usize,
-    /// Weak, because the store lives longer than the front end.
+    /// Weak, because the store outlives the front end.
     mailbox: Weak<Mailbox>,
 }
 
@@ -229,7 +229,7 @@ impl store::Sink for FrontSink {
     }
 
     fn commit_wanted(&self) {
-        // A thread asks the store for a commit at the end of each turn anyway.
+        // A front end asks the store for a commit at the end of each turn anyway.
         if !self.is_own()
             && let Some(mailbox) = self.mailbox.upgrade()
         {
@@ -286,7 +286,7 @@ mod tests {
         send_outcomes(&mailboxes);
         assert_eq!(rings(), [0, 1, 1]);
         assert_eq!((taken(&mailboxes[1]), taken(&mailboxes[2])), (vec![1, 4, 7], vec![2, 5, 8]));
-        // What ends outside a turn is posted at once.
+        // Outcomes outside a turn are posted at once.
         sinks[1].complete(9, outcome());
         assert_eq!((rings(), taken(&mailboxes[1])), ([0, 2, 1], vec![9]));
     }

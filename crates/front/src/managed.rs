@@ -1,5 +1,4 @@
-//! What the front end asks of the array: what hosts see of it, and where it keeps what it knows of
-//! them.
+//! The array as seen by the front end: what hosts see, and where the state of hosts is stored.
 
 use std::sync::Arc;
 
@@ -10,20 +9,19 @@ use target::{Kept, KeptState, SaveError, Start, UnsavedRods};
 use super::kept::{LoadError, TargetRecords, all_kept, keep_tokens, to_stored};
 use super::throttle::Limited;
 
-/// Which volumes an initiator may reach: asked once a session, and again after each change.
+/// The LUN maps of initiators, read once per session, and again after each change.
 pub trait LunMaps: Send + Sync {
-    /// What the initiator with this iSCSI name sees; an empty map for a stranger.
+    /// Returns the LUN map of the initiator with this iSCSI name; empty if it is unknown.
     fn lun_map(&self, initiator_name: &str) -> Arc<LunMap>;
 
-    /// Goes up, after the change is visible, with every change of any map or of a volume in one.
-    /// Called for each command: must be cheap.
+    /// Returns a number that increases with every change of any map or of a volume in one, after
+    /// the change is visible. Called for each command, so it must be cheap.
     fn generation(&self) -> u64;
 
-    /// How much hosts may do with a volume, or with all volumes of a group: no limits if it does
-    /// not exist.
+    /// Returns the limits of a volume, or of a volume group; none if it does not exist.
     fn limits(&self, of: Limited) -> VolumeLimits;
 
-    /// Which volumes are gone for ever since the last call, whoever eradicated them. Cheap.
+    /// Returns the volumes that were eradicated since the last call. Cheap.
     fn take_gone(&self) -> Vec<VolumeId>;
 }
 
@@ -49,7 +47,7 @@ impl LunMaps for Array {
 }
 
 impl TargetRecords for Array {
-    /// Each start is a power on, but for a takeover from another controller.
+    /// Each start is a power on, except a takeover from another controller.
     fn load(&self) -> Result<(Start, KeptState), LoadError> {
         let begun = self.begin_incarnation();
         let takes_over = begun.map_err(|error| LoadError::Start(error.to_string()))?;

@@ -1,51 +1,51 @@
-//! How long a thread looks around for work before it sleeps.
+//! How long a thread busy-polls before it sleeps.
 //!
-//! Being woken costs tens of microseconds, on a virtual machine more, and everything that waits for
-//! the thread waits for that. Looking around costs processor time that others may need. So each
-//! command that waits for a read earns the thread a little time for it, if several do: under load
-//! it hardly ever sleeps, and no load pays more than that little a command. One that waits alone,
-//! and one that is answered at once, is served best by a thread that sleeps: a host on the same
-//! machine runs meanwhile. A command that waits for a commit earns as much while no other thread
-//! has any command. Else it earns nothing: a commit ends the requests of many, on whichever thread,
-//! and while several threads looked around for it, each held up the others.
+//! A wake-up costs tens of microseconds, more on a virtual machine, and delays everything that
+//! waits for the thread. Busy-polling costs processor time that others may need. So each command
+//! that waits for a read earns the thread a little polling time, if several do: under load the
+//! thread hardly ever sleeps, and no load pays more than that little per command. A thread that
+//! sleeps serves a single waiting command, and commands that are answered at once, best: a host on
+//! the same machine runs meanwhile. A command that waits for a commit earns as much while no other
+//! thread has any command. Otherwise it earns nothing: a commit ends the requests of many, on
+//! whichever thread, and several threads that busy-polled for it would delay each other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What a command earns: less than a read from the device costs by itself.
+/// The time that a command earns: less than a read from the device costs by itself.
 const A_COMMAND: Duration = Duration::from_micros(16);
-/// Fewer under way than this earn nothing.
+/// Fewer commands in progress than this earn nothing.
 const SEVERAL: usize = 4;
-/// The most that is kept: longer than a device takes for a read.
+/// The most time that can accumulate: longer than a device takes for a read.
 const MOST: Duration = Duration::from_micros(400);
 
-/// How many threads have commands under way.
+/// The number of threads with commands in progress.
 #[derive(Debug, Default)]
 pub(super) struct BusyThreads(AtomicUsize);
 
-/// The time for looking around that is left to a thread.
+/// A thread's remaining time for busy-polling.
 #[derive(Debug)]
 pub(super) struct Patience {
     left: Duration,
     looked_at: Duration,
     busy_threads: Arc<BusyThreads>,
-    /// Whether this thread is one of them.
+    /// Whether this thread counts as busy.
     is_busy: bool,
 }
 
 impl Patience {
-    /// For one of the threads that `busy_threads` counts.
+    /// Creates the state of one of the threads that `busy_threads` counts.
     pub(super) fn new(busy_threads: Arc<BusyThreads>) -> Self {
         let (left, looked_at) = (Duration::ZERO, Duration::ZERO);
         Self { left, looked_at, busy_threads, is_busy: false }
     }
 
-    /// The thread has so many commands under way.
+    /// Notes how many commands the thread has in progress.
     pub(super) fn note_under_way(&mut self, under_way: usize) {
         let is_busy = under_way > 0;
         if is_busy != std::mem::replace(&mut self.is_busy, is_busy) {
-            // Only a guess is made of it: whether the others see it at once does not matter.
+            // Relaxed, because this is a heuristic: others need not see it at once.
             match is_busy {
                 true => self.busy_threads.0.fetch_add(1, Ordering::Relaxed),
                 false => self.busy_threads.0.fetch_sub(1, Ordering::Relaxed),
@@ -53,26 +53,26 @@ impl Patience {
         }
     }
 
-    /// A command waits for a commit, one of so many that are under way.
+    /// Adds the time for a command that waits for a commit, one of `under_way` in progress.
     pub(super) fn earn_by_commit(&mut self, under_way: usize) {
         if self.busy_threads.0.load(Ordering::Relaxed) <= usize::from(self.is_busy) {
             self.earn(under_way);
         }
     }
 
-    /// A command waits for reads, one of so many that are under way.
+    /// Adds the time for a command that waits for reads, one of `under_way` in progress.
     pub(super) fn earn(&mut self, under_way: usize) {
         if under_way >= SEVERAL {
             self.left = (self.left + A_COMMAND).min(MOST);
         }
     }
 
-    /// Whether to look around again instead of sleeping.
+    /// Returns whether to poll again instead of sleeping.
     pub(super) fn is_left(&self) -> bool {
         !self.left.is_zero()
     }
 
-    /// The thread has looked around at `now`. Where it found nothing, the time since the last look
+    /// Notes that the thread has polled at `now`. If it found nothing, the time since the last poll
     /// is spent.
     pub(super) fn looked(&mut self, now: Duration, found: bool) {
         if !found {

@@ -1,4 +1,4 @@
-//! A connection's bytes: into the machine, and out of it.
+//! A connection's input and output.
 
 use std::io;
 use std::sync::Arc;
@@ -13,48 +13,49 @@ use super::throttle::Gates;
 use super::transport::{ConnectionId, NexusInfo, Slices, SlicesMut, Transport};
 use super::wires::Wires;
 
-/// Reads of one connection in a turn, so that one that sends fast does not starve the others.
+/// Receives per connection and turn, so that a fast sender does not starve others.
 const READS_PER_TURN: usize = 1;
-/// Sends of one connection in a turn, for the same reason.
+/// Sends per connection and turn, for the same reason.
 const SENDS_PER_TURN: usize = 4;
-/// The most that is given to one send: about what a socket's buffer takes.
+/// The most bytes of one send: about the size of a socket's buffer.
 const SEND_BYTES_MAX: usize = 1 << 20;
 
-/// What belongs to a LUN of a connection.
+/// A connection's state for a LUN.
 pub(super) struct PeerPath {
     pub lun: [u8; 8],
     pub counters: Arc<PathCounters>,
-    /// Of a volume that has limits.
+    /// The gates of a volume with limits.
     pub gates: Gates,
 }
 
-/// A connection and what the thread keeps with it.
+/// A connection and the thread's state for it.
 pub(super) struct Peer {
     pub id: ConnectionId,
     pub connection: Box<dyn Transport>,
-    /// Whether the socket may have bytes: the poller tells only when that changes.
+    /// Whether the socket may be readable: the poller reports only changes.
     pub readable: bool,
-    /// Whether the socket may take bytes.
+    /// Whether the socket may be writable.
     pub writable: bool,
-    /// Whether the other end was seen to close: then a short read does not mean "empty".
+    /// Whether the peer was seen to close: then a short read does not mean that the socket is
+    /// empty.
     pub read_closed: bool,
-    /// Whether nothing is received because the machine has too much to send.
+    /// Whether receiving is suspended because the machine has too much output.
     pub blocked: bool,
     /// Whether the socket is lost.
     pub lost: bool,
-    /// Whether it stands in the list of those to be read.
+    /// Whether it is in the list of connections to read.
     pub in_ready: bool,
-    /// Whether it stands in the list of those to be looked at before the turn ends.
+    /// Whether it is in the list of connections to process before the turn ends.
     pub in_touched: bool,
-    /// Whether a long read is under way.
+    /// Whether a long read is in progress.
     pub gathers: bool,
-    /// The session, from when it may send commands.
+    /// The session, once it may send commands.
     pub session: Option<Arc<Session>>,
-    /// A session that has to wait until the one before it has ended wholly.
+    /// A session that waits for the end of the previous one.
     pub held: Option<Arc<NexusInfo>>,
-    /// What the initiator sees, and the generation that this is of.
+    /// The initiator's LUN map, with its generation.
     pub luns: Option<(u64, Arc<LunMap>)>,
-    /// What belongs to a LUN, of that generation.
+    /// The state of LUNs, of that generation.
     pub paths: Vec<PeerPath>,
 }
 
@@ -78,14 +79,14 @@ impl Peer {
         }
     }
 
-    /// Whether there is something to do in another turn that the poller does not know of.
+    /// Returns whether there is work for another turn that the poller does not know of.
     pub(super) fn has_more(&self) -> bool {
         let connection = &self.connection;
         let sends = self.writable && !self.lost && connection.has_output();
         sends || connection.has_input() || connection.has_events() && self.held.is_none()
     }
 
-    /// Receives some of what there is. Returns whether there may be more for another turn.
+    /// Receives some data. Returns whether there may be more for another turn.
     pub(super) fn receive(
         &mut self,
         wires: &mut dyn Wires,
@@ -109,7 +110,7 @@ impl Peer {
         self.readable
     }
 
-    /// Whether something was received.
+    /// Returns whether something was received.
     fn receive_once(
         &mut self,
         wires: &mut dyn Wires,
@@ -129,8 +130,8 @@ impl Peer {
             Ok(bytes) => {
                 drop(slices);
                 wire.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-                // A stream that gave less than there was room for is empty; the poller tells when
-                // that changes (epoll(7), on the edge-triggered mode).
+                // A short read means that the socket is empty; the poller reports when that changes
+                // (epoll(7), on edge-triggered mode).
                 if bytes < room && !self.read_closed {
                     self.readable = false;
                 }
@@ -146,7 +147,7 @@ impl Peer {
         false
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     pub(super) fn transmit(&mut self, wires: &mut dyn Wires, slot: usize, wire: &WireCounters) {
         for _ in 0..SENDS_PER_TURN {
             if !self.writable || self.lost || !self.connection.has_output() {
@@ -174,17 +175,16 @@ impl Peer {
         }
     }
 
-    /// Whether what kept it from receiving is gone, and there may be something to receive. As long
-    /// as it is not, the thread need not look: whoever takes output, or gives memory back, has it
-    /// looked at again.
+    /// Returns whether the reason for suspending input is gone, and there may be input. Until then
+    /// the thread need not check: sending output and returning memory both trigger another check.
     pub(super) fn is_let_go(&mut self) -> bool {
         let is_let_go = self.blocked && !self.connection.is_output_full();
         self.blocked &= !is_let_go;
-        // One that is to be closed takes nothing more, and only sends what is left.
+        // A closing connection receives nothing more, and only sends the rest of its output.
         is_let_go && self.readable && !self.connection.is_closed()
     }
 
-    /// Whether it has ended: to be taken out.
+    /// Returns whether it has ended and must be removed.
     pub(super) fn is_over(&self) -> bool {
         self.lost || (self.connection.is_closed() && !self.connection.has_output())
     }

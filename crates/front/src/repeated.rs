@@ -1,6 +1,6 @@
-//! COMPARE AND WRITE commands that hosts send again because they have lost the answer: the store
-//! knows them again (`store::comparisons`), and this says who sends each of them, and which answers
-//! have come to their initiators.
+//! COMPARE AND WRITE commands that hosts send again because the response was lost. The store
+//! recognises them (`store::comparisons`); this module identifies the sender of each, and tracks
+//! which responses have reached their initiators.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use block::request::Sender;
 
 use super::sessions::Session;
 
-/// What tells commands apart, and their time.
+/// Assigns numbers and times to commands.
 pub(super) struct Senders {
-    /// When the clock of the front end was at zero, in milliseconds since 1970. People set clocks,
-    /// and back: so this is looked at once.
+    /// The time of the front end's clock zero, in milliseconds since 1970. Read once, because the
+    /// system clock may be set back.
     zero_ms: u64,
     commands: AtomicU64,
 }
@@ -22,7 +22,7 @@ impl Senders {
         Self { zero_ms, commands: AtomicU64::new(0) }
     }
 
-    /// Who sends a command that has come at `time` over a session. No other has its number.
+    /// Returns the sender of a command that arrived at `time` in a session, with a unique number.
     pub(super) fn next(&self, session: &Session, time: Duration) -> Sender {
         Sender {
             nexus: session.nexus_name.clone(),

@@ -1,9 +1,9 @@
-//! Making durable what the target keeps of hosts, as a commit of the array waits: one volume after
-//! the other, and ROD tokens, by whoever calls [`SaverQueue::save_next`].
+//! Makes the target's state of hosts durable, by a blocking commit of the array for one volume
+//! after the other, and for ROD tokens. The caller of [`SaverQueue::save_next`] does the work.
 //!
-//! A command that waits is named by its front-end thread and task. What is saved is the state as it
-//! is when its turn comes, so several commands may be served by one commit, and as one call does it
-//! at a time, what is written later is newer.
+//! A waiting command is identified by its front-end thread and task. A volume's state is saved as
+//! of the time of its turn, so one commit may serve several commands. Because only one call saves
+//! at a time, later commits contain newer state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use super::kept::TargetRecords;
 use super::mailbox::{Mailbox, Message};
 use super::wires::Wake;
 
-/// A command that waits: its front-end thread, and the name of its task.
+/// A waiting command: its front-end thread, and the name of its task.
 struct Waiting {
     thread: usize,
     task: u64,
 }
 
-/// What is to be saved.
+/// The state to be saved.
 pub(super) struct SaverQueue {
-    /// Those of which commands wait, and those that a lost session or a reset has changed: none
-    /// twice, and so bounded by the number of volumes.
+    /// The subjects that commands wait for, and those that a lost session or a reset has changed.
+    /// Each is in the map once, so its size is bounded by the number of volumes.
     subjects: Mutex<BTreeMap<Subject, Vec<Waiting>>>,
-    /// Has [`SaverQueue::save_next`] called.
+    /// Requests a call of [`SaverQueue::save_next`].
     filled: Box<dyn Wake>,
-    /// Held while one is saved.
+    /// Held while one subject is saved.
     saving: Mutex<()>,
 }
 
@@ -39,7 +39,7 @@ impl SaverQueue {
         Self { subjects: Mutex::default(), filled, saving: Mutex::default() }
     }
 
-    /// Has what is kept of these volumes saved. Nobody waits.
+    /// Queues the state of these volumes, without a waiting command.
     pub(super) fn save_all(&self, volumes: Vec<VolumeId>) {
         if volumes.is_empty() {
             return;
@@ -52,13 +52,13 @@ impl SaverQueue {
         self.filled.wake();
     }
 
-    /// Has the ends of ROD tokens saved. Nobody waits.
+    /// Queues the ends of ROD tokens, without a waiting command.
     pub(super) fn save_tokens(&self) {
         self.subjects.lock().entry(Subject::Tokens).or_default();
         self.filled.wake();
     }
 
-    /// Has what is kept of something saved, and then lets the thread go on with the task.
+    /// Queues a subject; once it is saved, the thread continues with the task.
     pub(super) fn save(&self, subject: Subject, thread: usize, task: u64) {
         self.subjects.lock().entry(subject).or_default().push(Waiting { thread, task });
         self.filled.wake();
@@ -69,8 +69,8 @@ impl SaverQueue {
     }
 
     /// Makes durable what hosts have changed on the next volume, or of ROD tokens, and lets the
-    /// commands go on that waited for that. Waits for commits. Returns false if there was nothing
-    /// to save.
+    /// commands that waited for that continue. Blocks on commits. Returns false if there was
+    /// nothing to save.
     pub(super) fn save_next(
         &self,
         scsi: &DeviceServer,
@@ -91,14 +91,14 @@ impl SaverQueue {
 }
 
 fn save_volume(scsi: &DeviceServer, volume: VolumeId, records: &dyn TargetRecords) {
-    // Nothing is left to do where an earlier turn has taken these changes along, or back.
+    // Nothing is left to do if an earlier turn has saved these changes or rolled them back.
     if let Some(unsaved) = scsi.unsaved(volume) {
         let result = records.save(volume, unsaved.record());
         scsi.saved(unsaved, result);
     }
 }
 
-/// All that had changed when this began, or until a turn fails: several turns, if it is much.
+/// Saves all changes made before this call, or until a turn fails; several turns for many changes.
 fn save_tokens(scsi: &DeviceServer, records: &dyn TargetRecords) {
     while let Some(unsaved) = scsi.unsaved_tokens() {
         let result = records.save_tokens(&unsaved);

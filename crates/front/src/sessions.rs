@@ -1,5 +1,5 @@
-//! Who is logged in, on what terms, how much comes over each session, and who was refused. For who
-//! looks: nothing here holds a command up.
+//! Sessions with their parameters and command counts, and refused logins, for display. Nothing here
+//! delays a command.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -14,14 +14,14 @@ use super::counters::raise;
 use super::mailbox::{Mailbox, Message};
 use super::transport::{ConnectionId, NexusInfo, SessionId};
 
-/// Initiators whose refusals are counted: strangers may come with any name.
+/// The most initiators whose refused logins are counted: unknown initiators may use any name.
 const REFUSED_MAX: usize = 256;
 
-/// A session, as the layers above iSCSI know it.
+/// A session, as the layers above iSCSI see it.
 pub(super) struct Session {
     pub info: Arc<NexusInfo>,
     pub nexus: Arc<Nexus>,
-    /// The names of both its ports (RFC 7143, 4.4.3), but for the target's, which is always the
+    /// The names of both ports (RFC 7143, 4.4.3), except for the target's name, which is always the
     /// same.
     pub nexus_name: Arc<str>,
     peer: SocketAddr,
@@ -38,7 +38,7 @@ impl Session {
         Self { info, nexus, nexus_name, peer, commands, queue_most }
     }
 
-    /// Counts a command that has come over a connection which has so many under way with it.
+    /// Counts a command that arrived on a connection with `outstanding` commands in progress.
     pub(super) fn count(&self, outstanding: usize) {
         self.commands.fetch_add(1, Ordering::Relaxed);
         raise(&self.queue_most, outstanding as u64);
@@ -57,16 +57,16 @@ impl Session {
     }
 }
 
-/// All sessions that have not ended, tasks included.
+/// All sessions that have not ended, including their tasks.
 #[derive(Default)]
 pub(super) struct Sessions {
     pub(super) by_id: HashMap<SessionId, Arc<Session>>,
-    /// Connections that wait for the end of a session: thread and name.
+    /// Connections that wait for the end of a session: thread and id.
     waiting: Vec<(SessionId, usize, ConnectionId)>,
 }
 
 impl Sessions {
-    /// Another session of the same I_T nexus.
+    /// Returns another session of the same I_T nexus.
     pub(super) fn predecessor(&self, info: &NexusInfo) -> Option<SessionId> {
         let same = |other: &&Arc<Session>| {
             other.info.host_name == info.host_name
@@ -77,12 +77,12 @@ impl Sessions {
         self.by_id.values().find(same).map(|session| session.info.session)
     }
 
-    /// A connection of a thread waits for the end of a session.
+    /// Registers a thread's connection that waits for the end of a session.
     pub(super) fn wait_for_end(&mut self, of: SessionId, thread: usize, connection: ConnectionId) {
         self.waiting.push((of, thread, connection));
     }
 
-    /// A session has ended: those that waited for it go on, each on its thread.
+    /// Removes an ended session, and resumes the connections that waited for it on their threads.
     pub(super) fn end(&mut self, ended: SessionId, mailboxes: &[Arc<Mailbox>]) {
         self.by_id.remove(&ended);
         self.waiting.retain(|(of, thread, connection)| {
@@ -94,11 +94,11 @@ impl Sessions {
     }
 }
 
-/// How many sessions that have ended are remembered, each the last of its initiator and portal.
+/// The number of ended sessions that are remembered; each is the last of its initiator and portal.
 const ENDED_MAX: usize = 4096;
 
-/// Sessions that have ended, and when, in milliseconds since 1970: a host that comes and goes may
-/// never be there at the moment at which somebody looks.
+/// Ended sessions with the time of their end, in milliseconds since 1970: a host that logs in only
+/// briefly may never be seen otherwise.
 #[derive(Default)]
 pub(super) struct EndedSessions(Mutex<BTreeMap<(String, u16), (u64, SessionSnapshot)>>);
 
@@ -121,43 +121,43 @@ impl EndedSessions {
     }
 }
 
-/// A session at one moment.
+/// A snapshot of a session.
 #[derive(Clone, Debug)]
 pub struct SessionSnapshot {
     /// The iSCSI name of the initiator.
     pub initiator: String,
-    /// Its part of the session's name.
+    /// The initiator's part of the session id.
     pub isid: [u8; 6],
-    /// The tag of the portal: from 1, in the order in which they were given.
+    /// The tag of the portal: from 1, in configuration order.
     pub portal: u16,
-    /// Where its first connection came from.
+    /// The remote address of its first connection.
     pub peer: SocketAddr,
-    /// What it agreed on.
+    /// The negotiated parameters.
     pub terms: Terms,
-    /// Commands that came over it.
+    /// The number of commands received.
     pub commands: u64,
-    /// The most commands that one of its connections had under way.
+    /// The most commands that one of its connections had in progress.
     pub queue_most: u64,
 }
 
 /// A day, in milliseconds.
 const DAY_MS: u64 = 86_400_000;
 
-/// How often an initiator was refused.
+/// An initiator's refused logins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Since the start.
+    /// The number since the start.
     pub count: u64,
-    /// Status class and detail of the last time (RFC 7143, 11.13.5).
+    /// Status class and detail of the last one (RFC 7143, 11.13.5).
     pub status: (u8, u8),
-    /// When that was, in milliseconds since 1970.
+    /// The time of the last one, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Where it came from.
+    /// The address of the last one.
     pub address: IpAddr,
 }
 
 impl Refused {
-    /// Why, in a few words.
+    /// Returns the reason, in a few words.
     pub fn why(&self) -> &'static str {
         match self.status {
             (2, 1) => "it does not prove who it is (CHAP)",
@@ -167,19 +167,20 @@ impl Refused {
         }
     }
 
-    /// What goes first where there is no room: who has not come for a day, then who came least and
-    /// longest ago. Who comes again and again is counted again soon.
+    /// Returns the eviction order when there is no space: first entries that were idle for a day,
+    /// then those with the fewest and oldest refusals. An initiator that keeps trying is soon
+    /// counted again.
     fn worth(&self, now_ms: u64) -> (bool, u64, u64) {
         (self.time_ms.saturating_add(DAY_MS) >= now_ms, self.count, self.time_ms)
     }
 }
 
-/// Who was refused at login.
+/// The initiators whose logins were refused.
 #[derive(Default)]
 pub struct Refusals(Mutex<BTreeMap<String, Refused>>);
 
 impl Refusals {
-    /// Each of them, by name.
+    /// Returns all entries, by name.
     pub fn all(&self) -> BTreeMap<String, Refused> {
         self.0.lock().clone()
     }
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(all.len(), REFUSED_MAX);
         let address = [192, 0, 2, 7].into();
         assert_eq!(all["iqn.again"], Refused { count: 4, status: (2, 1), time_ms: 2, address });
-        // Of those that came once, the last are known.
+        // Of the initiators with one refusal, the latest are kept.
         assert!(all.contains_key(&format!("iqn.{}", 2 * REFUSED_MAX - 1)));
         assert!(!all.contains_key("iqn.0"));
     }

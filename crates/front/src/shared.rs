@@ -1,4 +1,4 @@
-//! What all front ends of an array share, made before the first of them.
+//! What all front ends of an array share; created before the first of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use super::throttle::Throttles;
 use super::transport::{self, ConnectionId, PortOptions, Transports};
 use super::wires::{Clock, Wake};
 
-/// What to serve, and to whom.
+/// The configuration of the front ends.
 pub struct Options {
     /// The pool.
     pub store: Arc<Store>,
-    /// What ROD tokens stand for.
+    /// The volume with the data of ROD tokens.
     pub tokens: RodVolume,
-    /// What hosts are told of the array.
+    /// The identity that hosts see.
     pub identity: ArrayIdentity,
-    /// Where hosts come in.
+    /// The portals.
     pub ports: Vec<PortOptions>,
-    /// The protocol that they speak.
+    /// The transport protocol.
     pub transports: Arc<dyn Transports>,
-    /// What they see then.
+    /// The LUN maps of hosts.
     pub luns: Arc<dyn LunMaps>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What wakes each of the front ends: as many as there are.
+    /// The wakers of the front ends, one for each.
     pub wakers: Vec<Box<dyn Wake>>,
-    /// Has [`Shared::save_next`] called, as often as it returns true.
+    /// Requests calls of [`Shared::save_next`], as long as it returns true.
     pub saver: Box<dyn Wake>,
-    /// Has the store's maintenance called, as it is due ([`Store::maintain`]).
+    /// Requests maintenance of the store ([`Store::maintain`]).
     pub maintenance: Box<dyn Wake>,
 }
 
@@ -51,41 +51,42 @@ pub struct Options {
 pub struct Shared {
     /// The pool.
     pub store: Arc<Store>,
-    /// What commands do.
+    /// The command set.
     pub scsi: DeviceServer,
-    /// The protocol that hosts speak.
+    /// The transport protocol.
     pub transports: Arc<dyn Transports>,
-    /// What they see then.
+    /// The LUN maps of hosts.
     pub luns: Arc<dyn LunMaps>,
-    /// What was done.
+    /// The counters.
     pub counters: Arc<Counters>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Where each front end hears of the others.
+    /// The mailboxes of the front ends.
     pub mailboxes: Arc<Vec<Arc<Mailbox>>>,
-    /// Who was refused at login.
+    /// Refused logins.
     pub refusals: Refusals,
     pub(super) senders: Senders,
     pub(super) sessions: Mutex<Sessions>,
     pub(super) ended: EndedSessions,
-    /// Only one thread at a time removes the state of eradicated volumes.
+    /// Held by the one thread that removes the state of eradicated volumes.
     forgetting: Mutex<()>,
-    /// Which thread serves a connection.
+    /// The thread that serves each connection.
     pub(super) places: Mutex<HashMap<ConnectionId, usize>>,
     pub(super) maintenance: Box<dyn Wake>,
     pub(super) saver: SaverQueue,
     pub(super) throttles: Throttles,
     pub(super) busy_threads: Arc<BusyThreads>,
-    /// Whether connections go on in another process when the front ends end.
+    /// Whether connections are handed over to another process when the front ends stop.
     pub(super) hands_over: AtomicBool,
 }
 
 impl Shared {
-    /// What the front ends of an array share that serves this.
+    /// Creates the shared state of an array's front ends.
     pub fn new(options: Options) -> Arc<Self> {
         let Options { store, tokens, identity, ports, transports, luns, .. } = options;
         let Options { clock, wakers, saver, maintenance, .. } = options;
-        // The target port group (ALUA) is another thing than the portal group: any ports.
+        // The target port group (ALUA) is independent of the portal group: it may contain any
+        // ports.
         let target_name = &identity.target_name;
         let target_ports = ports.iter().map(|port| TargetPort {
             relative_id: port.id,
@@ -119,18 +120,18 @@ impl Shared {
         })
     }
 
-    /// Puts in force what was kept, before any session.
+    /// Restores the stored state, before any session.
     ///
     /// # Errors
     /// See [`TargetRecords::load`].
     pub fn restore(&self, records: &dyn TargetRecords) -> Result<(), LoadError> {
-        self.set_time(); // that of tokens begins anew
+        self.set_time(); // the clock of tokens starts again
         kept::put_in_force(&self.scsi, records)
     }
 
-    /// The first step of a command, whose host has announced so many bytes of data. What is gone is
-    /// forgotten before one that may come with a token: a token ends with the volume that it was
-    /// made of, and not some time later.
+    /// Runs the first step of a command whose host has announced this much data. Forgets eradicated
+    /// volumes before a command that may contain a token: a token ends together with the volume
+    /// that it was created from, not some time later.
     pub fn begin(
         &self,
         nexus: &Arc<Nexus>,
@@ -138,9 +139,9 @@ impl Shared {
         traits: Traits,
         asked: Asked,
     ) -> Step {
-        // How much data was asked for depends on what was at the LUN when the command came. If that
-        // has changed since, the rest was not asked for, and must not count as written: the host
-        // sends the command again.
+        // How much data was solicited depends on the volume at the LUN when the command arrived. If
+        // that has changed since, the rest was not solicited and must not count as written: the
+        // host retries the command.
         let most = u64::from(asked.expected_out_bytes.min(self.transports.data_out_bytes_max()));
         if (asked.data_out.len() as u64) < traits.data_out_bytes.min(most) {
             return Step::Done(Commands::refuse(Refusal::Busy));
@@ -152,26 +153,27 @@ impl Shared {
     }
 
     /// Makes durable what hosts have changed on the next volume, or of ROD tokens, and lets the
-    /// commands go on that waited for that. Waits for commits. Returns false if there was nothing
-    /// to save.
+    /// commands that waited for that continue. Blocks on commits. Returns false if there was
+    /// nothing to save.
     pub fn save_next(&self, records: &dyn TargetRecords) -> bool {
         self.saver.save_next(&self.scsi, &self.mailboxes, records)
     }
 
-    /// From the next end of front ends on connections go on in another process, where they can
+    /// Hands connections that can be handed over to another process when the front ends stop
     /// ([`crate::Wires::hand_over`]).
     pub fn hand_over_at_the_end(&self) {
         self.hands_over.store(true, Ordering::Release);
     }
 
-    /// What the host of such a connection has still to be told, once all front ends have ended:
-    /// till then commands may add to that.
+    /// Returns the pending notifications of such a connection's host. Call it after all front ends
+    /// have stopped, because commands may add to them until then.
     pub fn untold(&self, handed: &Handed) -> Untold {
         self.scsi.hand_over(&handed.nexus)
     }
 
-    /// These connections of another process go on here, with what their hosts are to be told. To be
-    /// told before anything is served. `None` in the place of one that can't.
+    /// Prepares for these connections of another process, with their hosts' pending notifications.
+    /// Must be called before anything is served. Returns `None` in place of a connection that can't
+    /// continue.
     pub fn expect(
         &self,
         handed: Vec<(transport::Handed, Untold)>,
@@ -184,8 +186,7 @@ impl Shared {
         expected.collect()
     }
 
-    /// Forgets what SCSI keeps of volumes that are gone for ever: when it returns, of all that were
-    /// eradicated before it was called.
+    /// Drops the SCSI state of all volumes that were eradicated before this call.
     pub fn forget_gone(&self) {
         let _forgetting = self.forgetting.lock();
         for volume in self.luns.take_gone() {
@@ -198,8 +199,8 @@ impl Shared {
         self.scsi.set_time(u64::try_from(now_ms).unwrap_or(u64::MAX));
     }
 
-    /// Tells the target what time it is, and frees what ROD tokens stood for that have ended. Waits
-    /// for commits: not for a front end.
+    /// Tells the target the time, and frees the data of ended ROD tokens. Blocks on commits, so a
+    /// front end must not call it.
     pub fn sweep_tokens(&self) {
         self.set_time();
         let run = |request| match self.store.execute(request) {
@@ -210,13 +211,13 @@ impl Shared {
             }
         };
         while self.scsi.sweep_tokens(run) {}
-        // What has ended is freed when that is durable.
+        // The data of ended tokens is freed once their end is durable.
         if self.scsi.has_unsaved_tokens() {
             self.saver.save_tokens();
         }
     }
 
-    /// All sessions that carry commands, in the order of initiators and portals.
+    /// Returns all sessions that carry commands, sorted by initiator and portal.
     pub fn sessions(&self) -> Vec<SessionSnapshot> {
         let all: Vec<_> = self.sessions.lock().by_id.values().cloned().collect();
         let mut all: Vec<_> = all.iter().map(|session| session.snapshot()).collect();
@@ -224,13 +225,13 @@ impl Shared {
         all
     }
 
-    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
+    /// Returns the last ended session of each initiator and portal, with its end in milliseconds
     /// since 1970.
     pub fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)> {
         self.ended.all()
     }
 
-    /// Tells the thread that serves a connection to look at it.
+    /// Wakes the thread that serves a connection to process it.
     pub(super) fn wake_connection(&self, id: ConnectionId) {
         let place = self.places.lock().get(&id).copied();
         if let Some(thread) = place {

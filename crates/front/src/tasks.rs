@@ -1,4 +1,4 @@
-//! The commands that a thread has under way.
+//! The commands that a thread has in progress.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,66 +14,66 @@ use super::throttle::{Bucket, Held};
 use super::transport::{SessionId, TaskHandle};
 use super::turn::{Parked, Reading};
 
-/// From here on a write of zeros is one that WRITE SAME is for, in bytes: hosts zero disks in
-/// pieces like that, and file systems write blocks of zeros that are shorter.
+/// The shortest write of zeros that WRITE SAME is meant for, in bytes: hosts zero disks in such
+/// pieces, and file systems write shorter blocks of zeros.
 const ZEROS_MIN_BYTES: usize = 64 << 10;
 
-/// A command under way.
+/// A command in progress.
 pub(super) struct Task {
-    /// Where its connection is in the thread's table; another one may be there by now.
+    /// The slot of its connection in the thread's table; another connection may use it by now.
     pub connection: usize,
-    /// To answer it with.
+    /// The handle for the response.
     pub handle: TaskHandle,
     /// The session's nexus.
     pub nexus: Arc<Nexus>,
     /// The session.
     pub session: SessionId,
-    /// The volume that it was sent to.
+    /// The volume it was sent to.
     pub volume: Option<VolumeId>,
-    /// Whether it has memory for what it reads.
+    /// Whether it has reserved memory for the data it reads.
     pub has_memory: bool,
-    /// Since when it waits for that.
+    /// The time since when it waits for that memory.
     pub starved_since: Option<Duration>,
-    /// What SCSI waits with, while the store has the request.
+    /// The command's SCSI state while the store executes its request.
     pub pending: Option<Pending>,
-    /// The first request of a long read that has to wait ([`super::gather`]).
+    /// The first request of a long read that must wait ([`super::gather`]).
     pub waiting: Option<VolumeRequest>,
-    /// The next request, while it waits for a later turn of the thread ([`super::turn`]).
+    /// The next request, while it is parked for a later turn of the thread ([`super::turn`]).
     pub parked: Option<Parked>,
-    /// What it reads, while it does ([`super::turn`]).
+    /// Counts its read, while it is in progress ([`super::turn`]).
     pub reading: Option<Reading>,
     /// The command, while it waits for the limits of its volume.
     pub held: Option<Box<Held>>,
-    /// Whether it is the long read that its connection has under way.
+    /// Whether it is the long read that its connection has in progress.
     pub gathers: bool,
-    /// What the store waits with, while the ring has the reads.
+    /// The store's state of the request while the ring performs its reads.
     pub operation: Option<Box<ReadOperation>>,
-    /// How many of the reads have not ended.
+    /// The number of reads that have not completed.
     pub reads_left: usize,
-    /// When they began.
+    /// When they were started.
     pub reads_began: Duration,
-    /// Whether it was aborted: nobody wants its answer.
+    /// Whether it was aborted, so that no response is sent.
     pub aborted: bool,
-    /// Who waits for its end.
+    /// The watches that its end drops.
     pub watches: Vec<Arc<Watch>>,
-    /// What its COMPARE AND WRITE is called in the store.
+    /// The store's name of its COMPARE AND WRITE.
     pub sent_as: Option<u64>,
-    /// What it is counted as.
+    /// The class under which it is counted.
     pub class: Class,
-    /// Where it is counted.
+    /// The counters that count it.
     pub path: Arc<PathCounters>,
-    /// Bytes of the volume that it is about.
+    /// The number of the volume's bytes that it concerns.
     pub bytes: u64,
-    /// Zeros that it writes as if they were data: see [`PathCounters::count_zeros`].
+    /// Zeros that it writes as data: see [`PathCounters::count_zeros`].
     pub zero_bytes: u64,
-    /// What of that it copies, by the volumes between which it does.
+    /// The bytes that it copies, by source and destination volume.
     pub copies: Vec<Copied>,
-    /// When it came.
+    /// When it arrived.
     pub started: Duration,
 }
 
 impl Task {
-    /// Whether it is a copy of which nobody wants the rest.
+    /// Returns whether it is a cancelled copy.
     fn is_called_off(&self) -> bool {
         let pending = match &self.parked {
             Some(Parked::Request(_, pending)) => Some(pending),
@@ -82,14 +82,14 @@ impl Task {
         pending.is_some_and(|pending| Commands::is_called_off(&self.nexus, pending))
     }
 
-    /// Notes that it writes zeros which one WRITE SAME would have written, should it end well.
+    /// Notes zeros that one WRITE SAME could have written, to be counted if the command succeeds.
     pub(super) fn note_zeros(&mut self, data: &DataOut) {
         if data.len() >= ZEROS_MIN_BYTES && is_zero(data) {
             self.zero_bytes += data.len() as u64;
         }
     }
 
-    /// Notes what it copies, should it end well.
+    /// Notes the bytes it copies, to be counted if the command succeeds.
     pub(super) fn note_copies(&mut self, segments: &[CopySegment]) {
         for segment in segments {
             let CopySegment { source, destination, .. } = *segment;
@@ -104,31 +104,31 @@ impl Task {
     }
 }
 
-/// Whether all bytes are 0. What begins with another one costs a look.
+/// Returns whether all bytes are 0. Cheap if the first one is not.
 fn is_zero(data: &DataOut) -> bool {
-    // Pieces that the processor takes at once.
+    // Chunks that the processor can compare at once.
     let mut pieces = data.slices().flat_map(|slice| slice.chunks(64));
     pieces.all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 #[derive(Default)]
 struct Entry {
-    /// Goes up with each use, so that an old token never finds a new task.
+    /// Incremented with each use, so that an old token never finds a new task.
     generation: u32,
     task: Option<Task>,
 }
 
-/// A table of tasks, whose places are used again.
+/// A table of tasks with reusable slots.
 #[derive(Default)]
 pub(super) struct Tasks {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    /// Tasks that were aborted while they were held, by their names.
+    /// Tasks that were aborted while they were held, by name.
     aborted_held: Vec<u64>,
 }
 
 impl Tasks {
-    /// Adds a task and returns its place.
+    /// Adds a task and returns its index.
     pub(super) fn insert(&mut self, task: Task) -> usize {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(Entry::default());
@@ -140,12 +140,12 @@ impl Tasks {
         index as usize
     }
 
-    /// The name of the task at a place, which no other task will have for long.
+    /// Returns the name of the task at an index, which is not reused for a long time.
     pub(super) fn name(&self, index: usize) -> u64 {
         (u64::from(self.entries[index].generation) << 32) | index as u64
     }
 
-    /// The place of the task with this name, if it is still under way.
+    /// Returns the index of the task with this name, if it is still in progress.
     pub(super) fn find(&self, name: u64) -> Option<usize> {
         let index = (name & 0xffff_ffff) as usize;
         let entry = self.entries.get(index)?;
@@ -162,14 +162,14 @@ impl Tasks {
         Some(task)
     }
 
-    /// How many are under way.
+    /// Returns the number of tasks in progress.
     pub(super) fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// Has the end of tasks watched. Of all of them those are meant that have an effect, or may
-    /// have one yet. Long reads that wait are none of these, and may wait for long; SCSI ends those
-    /// of a preempted nexus. Nor are commands that have not begun.
+    /// Adds a watch to tasks. `All` selects those that have an effect, or may still have one: not
+    /// long reads that wait, which may take long and which SCSI ends if their nexus is preempted,
+    /// nor commands that have not begun.
     pub(super) fn watch(&mut self, what: AnswerAfter, watch: &Arc<Watch>) {
         let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
         let is_meant = |task: &&mut Task| match what {
@@ -182,14 +182,14 @@ impl Tasks {
         }
     }
 
-    /// The volumes of all tasks under way that have one.
+    /// Returns the volumes of all tasks in progress that have one.
     pub(super) fn volumes(&self) -> HashMap<TaskHandle, VolumeId> {
         let tasks = self.entries.iter().filter_map(|entry| entry.task.as_ref());
         tasks.filter_map(|task| Some((task.handle, task.volume?))).collect()
     }
 
-    /// Has the end of tasks watched that were aborted before, and have not ended: also of those
-    /// whose connection is gone.
+    /// Adds a watch to tasks that were aborted before and have not ended, including those whose
+    /// connection is gone.
     pub(super) fn watch_aborted(&mut self, is_meant: impl Fn(&Task) -> bool, watch: &Arc<Watch>) {
         let tasks = self.entries.iter_mut().filter_map(|entry| entry.task.as_mut());
         for task in tasks.filter(|task| task.aborted && is_meant(task)) {
@@ -197,7 +197,7 @@ impl Tasks {
         }
     }
 
-    /// Marks tasks as aborted, to be watched. Costs one look at all of them, however many there
+    /// Marks tasks as aborted, and adds a watch to them. Scans the table once, however many there
     /// are.
     pub(super) fn abort(&mut self, handles: &HashSet<TaskHandle>, watch: &Arc<Watch>) {
         if handles.is_empty() {
@@ -216,12 +216,12 @@ impl Tasks {
         }
     }
 
-    /// The tasks that were aborted since this was asked last while they were held.
+    /// Returns the tasks that were aborted while they were held, since the last call.
     pub(super) fn take_aborted_held(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.aborted_held)
     }
 
-    /// What the tasks that are held wait for, each of it as often as tasks do.
+    /// Returns the buckets that held tasks wait for, once for each task.
     pub(super) fn held_buckets(&self) -> Vec<Arc<Bucket>> {
         let tasks = self.entries.iter().filter_map(|entry| entry.task.as_ref());
         tasks.filter_map(|task| Some(task.held.as_ref()?.bucket.clone())).collect()

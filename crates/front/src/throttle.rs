@@ -1,16 +1,16 @@
-//! Limits of volumes and of volume groups: commands that are over them wait, in the order in which
-//! they came, whichever thread and session they came on.
+//! Limits of volumes and of volume groups: commands over the limit wait in order of arrival, across
+//! threads and sessions.
 //!
 //! A volume with limits has a [`Bucket`] that all threads share, and so has a volume group, for all
-//! of its volumes together; a volume without any has none, and its commands pass no lock here. A
-//! command passes the bucket of its volume, then that of the group. A command that has to wait has
-//! not begun: it holds no reservation, has no effect, and is ended at once when it is aborted. The
-//! thread whose command waits first looks after the bucket until none waits any more: it lets go on
-//! what may, its own commands and, by messages, those of other threads.
+//! of its volumes together. A volume without limits has none, and its commands take no lock here. A
+//! command passes the bucket of its volume, then that of the group. A waiting command has not
+//! begun: it holds no reservation, has no effect, and ends at once if it is aborted. The thread
+//! whose command waits first watches the bucket until no command waits any more: it releases its
+//! own commands and, by messages, those of other threads.
 //!
-//! Reads, writes and offloads count as one each, and reads and writes with the bytes that they
-//! move; VERIFY is a read that sends nothing, so its bytes count; all else passes. The bucket holds
-//! [`BURST`] of each limit: what was not used for a while.
+//! Reads, writes and offloads count as one operation each, and reads and writes with the bytes that
+//! they transfer. VERIFY is a read that sends nothing, so its bytes count. Other commands always
+//! pass. The bucket accumulates up to [`BURST`] of unused limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use parking_lot::Mutex;
 use super::command_set::Asked;
 use super::counters::Class;
 
-/// For how long a volume may be as fast as it can after it was idle, once. As short as hosts see no
-/// average that is over the limit, and as long as a timer that comes late costs nothing.
+/// How long a volume may exceed its limit after it was idle. Short enough that hosts never see an
+/// average over the limit, and long enough that a late timer costs no throughput.
 const BURST: Duration = Duration::from_millis(100);
 
-/// What has been taken of the limits of a volume: for each of them, when all of it is paid for.
-/// While that is no more than [`BURST`] ahead, the next command may go, whatever it costs.
+/// The used part of a volume's limits: for each limit, the time at which everything taken is paid
+/// for. While that is at most [`BURST`] ahead, the next command may pass, whatever it costs.
 #[derive(Debug, Default)]
 struct Meter {
     limits: VolumeLimits,
@@ -35,7 +35,7 @@ struct Meter {
     bytes: Duration,
 }
 
-/// How long so many of something take at so many a second.
+/// Returns the time that pays for `count` at `per_s` per second.
 fn paid_in(count: u64, per_s: Option<u64>) -> Duration {
     let Some(per_s) = per_s.filter(|per_s| *per_s > 0) else { return Duration::ZERO };
     let ns = u128::from(count) * 1_000_000_000 / u128::from(per_s);
@@ -43,14 +43,14 @@ fn paid_in(count: u64, per_s: Option<u64>) -> Duration {
 }
 
 impl Meter {
-    /// Other limits: what was taken under the old ones is forgotten.
+    /// Changes the limits and forgets what was taken under the old ones.
     fn set(&mut self, limits: VolumeLimits) {
         if limits != self.limits {
             *self = Self { limits, ..Self::default() };
         }
     }
 
-    /// When the next command may go.
+    /// Returns when the next command may pass.
     fn free_at(&self) -> Duration {
         self.operations.max(self.bytes).saturating_sub(BURST)
     }
@@ -63,7 +63,7 @@ impl Meter {
     }
 }
 
-/// A command that waits: which task of which thread.
+/// A waiting command: its thread and task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     pub(super) thread: usize,
@@ -71,14 +71,14 @@ pub(super) struct Ticket {
     pub(super) bytes: u64,
 }
 
-/// What becomes of a command.
+/// What happens to an arriving command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entered {
-    /// It may go on.
+    /// It passes.
     Goes,
-    /// It waits, as the first one: the thread looks after the bucket.
+    /// It is the first to wait: its thread watches the bucket.
     WaitsFirst,
-    /// It waits behind others.
+    /// It waits after others.
     Waits,
 }
 
@@ -87,11 +87,11 @@ pub(super) enum Entered {
 pub enum Limited {
     /// A volume.
     Volume(VolumeId),
-    /// A volume group, by its number: all of its volumes together.
+    /// A volume group, by number: all of its volumes together.
     Group(u64),
 }
 
-/// The limits of a volume or a group, what is left of them, and the commands that wait for that.
+/// The limits of a volume or a group, their used part, and the commands that wait.
 #[derive(Debug)]
 pub(super) struct Bucket {
     pub(super) of: Limited,
@@ -109,12 +109,12 @@ impl Bucket {
         Self { of, state: Mutex::default() }
     }
 
-    /// Other limits.
+    /// Changes the limits.
     pub(super) fn set(&self, limits: VolumeLimits) {
         self.state.lock().meter.set(limits);
     }
 
-    /// A command comes: it goes on, or waits behind those that wait.
+    /// Admits a command, or queues it after those that wait.
     pub(super) fn enter(&self, ticket: Ticket, now: Duration) -> Entered {
         let State { meter, waiting } = &mut *self.state.lock();
         if waiting.is_empty() && meter.free_at() <= now {
@@ -125,8 +125,7 @@ impl Bucket {
         if waiting.len() == 1 { Entered::WaitsFirst } else { Entered::Waits }
     }
 
-    /// Adds those that may go on now to `released`, and tells when there will be more, if more
-    /// wait.
+    /// Adds the commands that may now pass to `released`. Returns when more may pass, if more wait.
     pub(super) fn release(&self, now: Duration, released: &mut Vec<Ticket>) -> Option<Duration> {
         let State { meter, waiting } = &mut *self.state.lock();
         while meter.free_at() <= now {
@@ -137,7 +136,7 @@ impl Bucket {
         (!waiting.is_empty()).then(|| meter.free_at())
     }
 
-    /// A command waits no more.
+    /// Removes a command from the queue.
     pub(super) fn leave(&self, thread: usize, task: u64) {
         let waiting = &mut self.state.lock().waiting;
         waiting.retain(|ticket| (ticket.thread, ticket.task) != (thread, task));
@@ -152,7 +151,7 @@ pub(super) struct Gates {
 }
 
 impl Gates {
-    /// Takes the next one.
+    /// Takes the next bucket.
     pub(super) fn next(&mut self) -> Option<Arc<Bucket>> {
         self.volume.take().or_else(|| self.group.take())
     }
@@ -163,7 +162,7 @@ impl Gates {
 pub(super) struct Throttles(Mutex<HashMap<Limited, Arc<Bucket>>>);
 
 impl Throttles {
-    /// The buckets of a volume.
+    /// Returns the buckets of a volume.
     pub(super) fn gates(&self, volume: &VolumeAttributes) -> Gates {
         let group = volume.group;
         Gates {
@@ -172,7 +171,7 @@ impl Throttles {
         }
     }
 
-    /// The bucket of what has these limits; `None` where it has none.
+    /// Returns the bucket for these limits; `None` if there are no limits.
     fn of(&self, of: Limited, limits: VolumeLimits) -> Option<Arc<Bucket>> {
         if limits.is_none() {
             return None;
@@ -180,13 +179,14 @@ impl Throttles {
         let mut buckets = self.0.lock();
         let bucket = buckets.entry(of).or_insert_with(|| Arc::new(Bucket::new(of))).clone();
         bucket.set(limits);
-        // Those that nobody knows any more; a look at all of them once a session and change.
+        // Remove unreferenced buckets. This scan happens once per session and change.
         buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1);
         Some(bucket)
     }
 }
 
-/// The bytes that a command counts with, as one command; `None` for one that passes.
+/// Returns the bytes that a command counts with, as one operation; `None` for a command that always
+/// passes.
 pub(super) fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<u64> {
     match class {
         Class::Read | Class::Write => Some(moved),
@@ -198,9 +198,9 @@ pub(super) fn charged_bytes(class: Class, verifies: bool, moved: u64) -> Option<
 /// A command that waits before it begins.
 pub(super) struct Held {
     pub(super) asked: Asked,
-    /// The one that it waits for.
+    /// The bucket that it waits for.
     pub(super) bucket: Arc<Bucket>,
-    /// Those that it passes next.
+    /// The buckets that it passes next.
     pub(super) gates: Gates,
     /// The bytes that it counts with.
     pub(super) bytes: u64,

@@ -1,12 +1,12 @@
-//! What a front end asks of the protocol that carries commands. iSCSI is one ([`iscsi`]); NVMe over
-//! TCP is another.
+//! The interface of a protocol that carries commands. iSCSI is one ([`iscsi`]); NVMe over TCP is
+//! another.
 //!
-//! A [`Transport`] is one connection, as a machine without sockets: bytes and time go in, bytes and
-//! [`Event`]s come out. It knows how commands, their data and their answers stand in PDUs, in which
-//! order they are delivered, what its session agreed on, and who may log in. It does not know what
-//! a command does: that is the command set's.
+//! A [`Transport`] is one connection, as a state machine without sockets: bytes and time go in,
+//! bytes and [`Event`]s come out. It knows how commands, data and responses are encoded in PDUs,
+//! the order in which commands are delivered, the negotiated parameters of the session, and who may
+//! log in. It does not interpret commands: the command set does.
 //!
-//! A new protocol implements [`Transports`] and [`Transport`], and is given to
+//! A new protocol implements [`Transports`] and [`Transport`], and is passed in
 //! [`crate::Options::transports`].
 
 use std::any::Any;
@@ -25,37 +25,37 @@ use smallvec::SmallVec;
 
 pub mod iscsi;
 
-/// Who talks to whom: the I_T nexus (SAM-5, 4.7; NVMe: a host and a controller).
+/// The I_T nexus (SAM-5, 4.7; NVMe: a host and a controller).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NexusInfo {
     /// The session.
     pub session: SessionId,
     /// The host's name: an iSCSI name, or an NQN.
     pub host_name: String,
-    /// The host's part of the session's name, with which its name is a port: for iSCSI the ISID.
+    /// The host's part of the session id, which with its name identifies a port: the ISID of iSCSI.
     pub host_port: [u8; 6],
     /// The relative identifier of the target port.
     pub target_port: u16,
-    /// Whether it is a session for discovery: it carries no commands.
+    /// Whether it is a discovery session, which carries no commands.
     pub discovery: bool,
-    /// What was agreed on, for who looks.
+    /// The negotiated parameters, for display.
     pub terms: ::iscsi::Terms,
 }
 
-/// A portal, which is a SCSI target port of its own.
+/// A portal, which is its own SCSI target port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortOptions {
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
     /// The target port group (ALUA) of the port.
     pub group: u16,
-    /// The relative target port identifier, which no other portal has. It is to stay with the
-    /// address: registrations name it.
+    /// The relative target port identifier, unique among the portals. It must not change for the
+    /// same address, because registrations refer to it.
     pub id: u16,
 }
 
-/// Bytes that short commands are kept in without memory of their own: a submission queue entry of
-/// NVMe has so many, a CDB mostly fewer.
+/// The bytes of a short command that are stored inline: as many as a submission queue entry of NVMe
+/// has; most CDBs are shorter.
 const SHORT_BYTES: usize = 64;
 
 /// The bytes of a command.
@@ -63,12 +63,12 @@ const SHORT_BYTES: usize = 64;
 pub struct CommandBytes {
     short: [u8; SHORT_BYTES],
     len: usize,
-    /// All of them, if they are more.
+    /// All bytes, if there are more.
     long: Option<Box<[u8]>>,
 }
 
 impl CommandBytes {
-    /// A copy of these.
+    /// Copies these bytes.
     pub fn new(bytes: &[u8]) -> Self {
         let mut short = [0; SHORT_BYTES];
         let len = bytes.len();
@@ -79,7 +79,7 @@ impl CommandBytes {
         Self { short, len, long: None }
     }
 
-    /// All of them.
+    /// Returns all bytes.
     pub fn get(&self) -> &[u8] {
         match &self.long {
             Some(long) => long,
@@ -91,60 +91,60 @@ impl CommandBytes {
 /// A command, with all its data.
 #[derive(Debug)]
 pub struct Command {
-    /// To answer it with.
+    /// The handle for the response.
     pub task: TaskHandle,
-    /// The logical unit, as it stood in the PDU (SAM-5, 4.6).
+    /// The logical unit, as encoded in the PDU (SAM-5, 4.6).
     pub lun: [u8; 8],
-    /// What is to be done, in the words of its command set.
+    /// The command as defined by its command set.
     pub bytes: CommandBytes,
-    /// Whether its task attribute is not supported (ACA), so that it is refused.
+    /// Whether its task attribute (ACA) is not supported, so that it is refused.
     pub is_unsupported: bool,
-    /// What the host sent.
+    /// The data that the host sent.
     pub data_out: DataOut,
-    /// How many bytes the host announced to send.
+    /// The number of bytes that the host announced to send.
     pub expected_out_bytes: u32,
-    /// How many bytes the host expects.
+    /// The number of bytes that the host expects.
     pub expected_in_bytes: u32,
 }
 
-/// What happened on a connection.
+/// An event on a connection.
 #[derive(Debug)]
 pub enum Event {
-    /// The connection has entered its session, which begins with it if it is the first.
+    /// The connection has joined its session; the first one begins the session.
     Entered {
-        /// Who.
+        /// The nexus.
         nexus: Arc<NexusInfo>,
-        /// The connection of the same session whose place it takes, which closes by itself.
+        /// The connection of the same session that it replaces, which closes by itself.
         replaces: Option<ConnectionId>,
     },
-    /// A login was refused, for what its host is or does not know.
+    /// A login was refused because of the host's identity or credentials.
     LoginRefused {
-        /// The name that it gave.
+        /// The name that the host gave.
         host_name: String,
-        /// Class and detail of the answer.
+        /// Class and detail of the login status.
         status: (u8, u8),
     },
-    /// A command, with all its data, in the session's order.
+    /// A command with all its data, in session order.
     Command(Command),
-    /// Commands are to be ended. To be answered after they have ended.
+    /// A task management request, to be answered after the commands it aborts have ended.
     TaskManagement(TaskManagement),
-    /// The host has the answer that asked for this ([`TaskResponse::acknowledge`]).
+    /// The host has received the response that asked for this ([`TaskResponse::acknowledge`]).
     Acknowledged {
-        /// As it was called.
+        /// The name given there.
         name: u64,
     },
-    /// Another connection may go on, or has to close: it is to be looked at.
+    /// Another connection may continue, or must close: process it.
     Wake {
         /// The other connection.
         connection: ConnectionId,
     },
 }
 
-/// Memory for data that is still in use, given back when this is dropped.
+/// Memory for data that is still in use, returned when this is dropped.
 pub struct Memory(Option<Box<dyn Any + Send>>);
 
 impl Memory {
-    /// What gives memory back when it is dropped.
+    /// Returns a value that returns the memory when it is dropped.
     pub fn new(held: impl Any + Send) -> Self {
         Self(Some(Box::new(held)))
     }
@@ -156,152 +156,156 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-/// What ended with a connection.
+/// What ended together with a connection.
 #[derive(Debug)]
 pub struct Ended {
-    /// The commands that the front end has. Their answers are not wanted any more.
+    /// The commands in progress in the front end, whose responses are no longer wanted.
     pub tasks: Vec<TaskHandle>,
-    /// What these have of the memory for data: to be kept until the last of them has ended.
+    /// Their memory for data, to be kept until the last of them has ended.
     pub memory: Memory,
     /// The session, if this was its last connection.
     pub session: Option<SessionId>,
-    /// Connections that have to close: as [`Event::Wake`].
+    /// Connections that must close, as in [`Event::Wake`].
     pub wake: Vec<ConnectionId>,
 }
 
-/// Makes the transports of connections.
+/// Creates the transports of connections.
 pub trait Transports: Send + Sync {
-    /// The transport of a new connection.
+    /// Returns the transport of a new connection.
     fn open(&self, opening: Opening) -> Box<dyn Transport>;
 
-    /// These connections of another process go on here. To be told before others are opened.
+    /// Prepares for these connections of another process. Must be called before others are opened.
     fn expect(&self, handed: &[&Handed]);
 
-    /// The transport of a connection of another process, which goes on here; `None` if it can't.
+    /// Returns the transport of a connection that is handed over from another process; `None` if it
+    /// can't continue.
     fn go_on_with(&self, opening: Opening, handed: Handed) -> Option<Box<dyn Transport>>;
 
-    /// The most data that is asked for with one command, in bytes.
+    /// Returns the most data-out of one command, in bytes.
     fn data_out_bytes_max(&self) -> u32;
 
-    /// How long a command may find no memory for its data.
+    /// Returns how long a command may wait for memory for its data.
     fn data_timeout(&self) -> Duration;
 
-    /// The memory that data on its way takes now, of all connections, in bytes.
+    /// Returns the memory that data in transit takes now, for all connections, in bytes.
     fn data_bytes(&self) -> usize;
 }
 
-/// Pieces of memory of one receive or send without memory of their own, as long as they are few.
+/// The most slices of one receive or send that are stored inline.
 const FEW_SLICES: usize = 64;
 
-/// Where one receive goes.
+/// The buffers of one receive.
 pub type SlicesMut<'a> = SmallVec<[IoSliceMut<'a>; FEW_SLICES]>;
 
-/// What one send takes.
+/// The buffers of one send.
 pub type Slices<'a> = SmallVec<[IoSlice<'a>; FEW_SLICES]>;
 
-/// Whether a command is meant, by its handle and its logical unit.
+/// Selects commands by handle and logical unit.
 pub type Meant<'a> = dyn FnMut(TaskHandle, [u8; 8]) -> bool + 'a;
 
 /// One connection.
 pub trait Transport {
-    /// The name of this connection.
+    /// Returns the id of this connection.
     fn id(&self) -> ConnectionId;
 
-    /// The address at the other end.
+    /// Returns the address of the peer.
     fn peer(&self) -> SocketAddr;
 
-    /// The name of its host, once it is known.
+    /// Returns the name of the host, once known.
     fn host_name(&self) -> Option<&str>;
 
-    /// Where to receive the next bytes; nothing if none are to be received now.
+    /// Returns where to receive the next bytes; nothing while it does not receive.
     fn receive_slices<'a>(&'a mut self, out: &mut SlicesMut<'a>);
 
-    /// So many bytes were received there.
+    /// Processes `bytes` received bytes.
     fn received(&mut self, bytes: usize, now: Duration);
 
-    /// What to send next, up to so many bytes.
+    /// Returns what to send next, up to `bytes_max`.
     fn transmit_slices<'a>(&'a self, out: &mut Slices<'a>, bytes_max: usize);
 
-    /// So many of these bytes were sent.
+    /// Notes that `bytes` of them were sent.
     fn transmitted(&mut self, bytes: usize);
 
-    /// Whether there is something to send.
+    /// Returns whether there is output.
     fn has_output(&self) -> bool;
 
-    /// Whether there is so much to send that nothing more is received.
+    /// Returns whether there is so much output that nothing more is received.
     fn is_output_full(&self) -> bool;
 
-    /// Whether bytes were received that [`Transport::go_on`] has not worked on.
+    /// Returns whether received bytes await [`Transport::go_on`].
     fn has_input(&self) -> bool;
 
-    /// Works on what was received, for a bounded time.
+    /// Processes received bytes for a bounded time.
     fn go_on(&mut self);
 
-    /// The next thing that happened.
+    /// Returns the next event.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Whether there is one.
+    /// Returns whether there are events.
     fn has_events(&self) -> bool;
 
-    /// The time.
+    /// Sets the current time.
     fn set_time(&mut self, now: Duration);
 
-    /// Time has passed: does what is due.
+    /// Advances the time and does what is due.
     fn tick(&mut self, now: Duration);
 
-    /// When to call [`Transport::tick`].
+    /// Returns when to call [`Transport::tick`].
     fn deadline(&self) -> Option<Duration>;
 
-    /// What its host sees from now on.
+    /// Sets the LUN map of its host.
     fn set_luns(&mut self, luns: Arc<LunMap>);
 
-    /// The session that it is of, once that is known.
+    /// Returns its session, once known.
     fn session(&self) -> Option<SessionId>;
 
-    /// Commands that were delivered and not answered, and those that wait to be.
+    /// Returns the number of delivered commands without a response, including those queued for
+    /// delivery.
     fn outstanding(&self) -> usize;
 
-    /// Memory for so much data of an answer. Returns false if there is none now.
+    /// Reserves memory for this much response data. Returns false if there is none now.
     fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool;
 
-    /// Answers a command.
+    /// Responds to a command.
     fn respond(&mut self, task: TaskHandle, response: TaskResponse);
 
-    /// A command is not answered: it was aborted.
+    /// Forgets an aborted command, without a response.
     fn forget(&mut self, task: TaskHandle);
 
-    /// Ends the commands that are meant. Returns those that the front end has.
+    /// Aborts the selected commands. Returns those that the front end has.
     fn abort(&mut self, is_meant: &mut Meant<'_>) -> Vec<TaskHandle>;
 
-    /// The same of those that came before a request of this connection's session.
+    /// Aborts the selected commands that arrived before a request of this connection's session.
+    /// Returns those that the front end has.
     fn abort_before(&mut self, by: ManagementHandle, is_meant: &mut Meant<'_>) -> Vec<TaskHandle>;
 
-    /// Answers a task management request.
+    /// Responds to a task management request.
     fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome);
 
-    /// Asks the host to end the session, now.
+    /// Asks the host to end the session now.
     fn request_logout(&mut self);
 
-    /// It is to go on in another process. False if it can't: nothing changes then.
+    /// Prepares to hand the connection over to another process. Returns false, without a change, if
+    /// that is impossible.
     fn begin_to_hand_over(&mut self) -> bool;
 
-    /// Whether it waits for input though it is to go on in another process.
+    /// Returns whether a connection to be handed over still waits for input.
     fn is_incomplete(&self) -> bool;
 
-    /// Whether it has sent all that there is; if it is to go on in another process, whether nothing
-    /// of it is under way.
+    /// Returns whether all output was sent and, if it is to be handed over, no command is in
+    /// progress.
     fn is_settled(&self) -> bool;
 
-    /// What the other process has to know to go on with it; `None` if it can't.
+    /// Returns the state that another process needs to continue the connection; `None` if it can't.
     fn hand_over(&self) -> Option<Handed>;
 
-    /// Whether it takes nothing more, and is over when it has sent what is left.
+    /// Returns whether it is closing: it accepts no more input, and ends when its output was sent.
     fn is_closed(&self) -> bool;
 
-    /// Why it was closed, once, if people should know.
+    /// Returns, once, why it was closed, if that is worth logging.
     fn take_complaint(&mut self) -> Option<&'static str>;
 
-    /// It is gone.
+    /// Ends the connection.
     fn end(self: Box<Self>) -> Ended;
 }
 

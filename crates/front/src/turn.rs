@@ -1,16 +1,16 @@
-//! How much a thread does in one turn, so that no command holds up the others: what the store
-//! answers at once is a loop without an end in sight (a VERIFY of cached data, a hundred of them),
-//! and while it runs no socket is read, no abort seen and no answer sent.
+//! Bounds the work of one turn, so that no command delays the others. Requests that the store
+//! answers at once form a loop without a foreseeable end (a VERIFY of cached data, or a hundred of
+//! them), and while it runs no socket is read, no abort is seen and no response is sent.
 //!
-//! A turn starts requests that are worth up to [`TURN_BYTES`] of work, and the one that passes it.
-//! What goes on behind a commit (the next piece of a copy, an edit that had to wait for another)
-//! is such a request, too: a commit may let a hundred of them go on at once. What is left is parked
-//! with its task and goes on in later turns: one request of a connection after one of the next,
+//! A turn starts requests worth up to [`TURN_BYTES`] of work, and the one that exceeds it. A
+//! request that continues after a commit (the next piece of a copy, an edit that waited for
+//! another) counts too: a commit may let a hundred of them continue at once. The rest is parked
+//! with its task and continues in later turns, one request of each connection after the other,
 //! whatever each of them has queued. Small requests are never parked.
 //!
-//! Reads of more than a little are parked, too, while the thread has [`READS_BYTES_MAX`] of them
-//! under way: a window of VERIFYs needs no memory of a host's share for long, but would have all it
-//! reads in memory at once.
+//! Larger reads are also parked while the thread has [`READS_BYTES_MAX`] of them in progress: a
+//! window of VERIFYs takes no lasting memory from a host's share, but all it reads would be in
+//! memory at once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,22 +21,23 @@ use store::ReadOperation;
 
 use super::command_set::Pending;
 
-/// Work of a turn: at the slowest that data is read, checked and packed, a few milliseconds.
+/// The work of a turn: a few milliseconds at the slowest rate of reading, verifying and packing.
 const TURN_BYTES: u64 = 4 << 20;
-/// Requests that cost no more go on at once, as many as come.
+/// Requests up to this cost start at once, however many there are.
 const SMALL_BYTES: u64 = 64 << 10;
-/// Reads that a thread has under way at once, but for small ones, and the one that passes it.
+/// The most bytes of reads that a thread has in progress, apart from small ones and the one that
+/// exceeds this.
 const READS_BYTES_MAX: u64 = 16 << 20;
 
-/// What waits for a later turn.
+/// Work that waits for a later turn.
 pub(super) enum Parked {
     /// A request that has not begun, with the rest of its command.
     Request(VolumeRequest, Pending),
-    /// One that goes on behind a commit.
+    /// A request that continues after a commit.
     Again(Box<ReadOperation>),
 }
 
-/// The tasks of a connection that wait, by their names. Those that have begun go first.
+/// The waiting tasks of a connection, by name. Those that have begun go first.
 #[derive(Debug, Default)]
 struct Queue {
     begun: VecDeque<u64>,
@@ -53,20 +54,20 @@ impl Queue {
     }
 }
 
-/// What a turn may still do, and the tasks that wait for the next ones.
+/// The rest of a turn's budget, and the tasks that wait for the next ones.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     left_bytes: u64,
-    /// What it has begun, together.
+    /// The work that the turn has started.
     spent_bytes: u64,
-    /// The names of tasks, by the places of their connections.
+    /// The names of tasks, by the slots of their connections.
     parked: BTreeMap<usize, Queue>,
-    /// The connection that had its turn last.
+    /// The connection that was served last.
     last: usize,
     reads_bytes: Arc<AtomicU64>,
 }
 
-/// A read under way, until this is dropped.
+/// A read in progress, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Reading {
     all_bytes: Arc<AtomicU64>,
@@ -80,18 +81,19 @@ impl Drop for Reading {
 }
 
 impl Turn {
-    /// A new turn begins.
+    /// Begins a new turn.
     pub(super) fn begin(&mut self) {
         self.left_bytes = TURN_BYTES;
         self.spent_bytes = 0;
     }
 
-    /// What the turn has begun so far, but for what is small.
+    /// Returns the work that the turn has started so far, apart from small requests.
     pub(super) fn spent_bytes(&self) -> u64 {
         self.spent_bytes
     }
 
-    /// Whether a request of this cost may start now. `is_next`: it was parked, and is the next one.
+    /// Returns whether a request of this cost may start now. `is_next`: it was parked and is the
+    /// next one.
     pub(super) fn takes(&mut self, cost_bytes: u64, is_next: bool) -> bool {
         if cost_bytes <= SMALL_BYTES {
             return true;
@@ -103,17 +105,17 @@ impl Turn {
         true
     }
 
-    /// Whether nothing that is not small may start.
+    /// Returns whether only small requests may start.
     fn is_over(&self) -> bool {
         self.left_bytes == 0 || self.has_all_reads()
     }
 
-    /// Whether no more may be read at once.
+    /// Returns whether no more reads may start.
     fn has_all_reads(&self) -> bool {
         self.reads_bytes.load(Ordering::Relaxed) >= READS_BYTES_MAX
     }
 
-    /// Counts a request among the reads that are under way, if it is one that is not small.
+    /// Counts a request among the reads in progress, if it is a read that is not small.
     pub(super) fn reading(&self, request: &VolumeRequest) -> Option<Reading> {
         let VolumeRequest::Read { range, .. } = request else { return None };
         let bytes = range.bytes().filter(|bytes| *bytes > SMALL_BYTES)?;
@@ -121,13 +123,13 @@ impl Turn {
         Some(Reading { all_bytes: self.reads_bytes.clone(), bytes })
     }
 
-    /// Something that was parked goes on.
+    /// Charges a request that was parked and now continues.
     pub(super) fn spend(&mut self, cost_bytes: u64) {
         self.left_bytes = self.left_bytes.saturating_sub(cost_bytes);
         self.spent_bytes += cost_bytes;
     }
 
-    /// One that has begun goes on before those of its connection that have not.
+    /// Parks a task; one that has begun goes before those of its connection that have not.
     pub(super) fn park(&mut self, connection: usize, task: u64, has_begun: bool) {
         let queue = self.parked.entry(connection).or_default();
         match has_begun {
@@ -136,7 +138,7 @@ impl Turn {
         }
     }
 
-    /// The next task that may go on in this turn.
+    /// Returns the next task that may continue in this turn.
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.is_over() {
             return None;
@@ -152,8 +154,8 @@ impl Turn {
         task
     }
 
-    /// Whether there is work for the next turn. Where only the end of a read can let it go on, the
-    /// thread hears of that.
+    /// Returns whether there is work for the next turn. If only the end of a read allows that work,
+    /// its completion wakes the thread.
     pub(super) fn has_parked(&self) -> bool {
         !self.parked.is_empty() && !self.has_all_reads()
     }
@@ -212,7 +214,7 @@ mod tests {
     fn what_a_commit_lets_go_on_is_spread_over_turns() {
         let mut turn = Turn::default();
         turn.begin();
-        // 30 copies go on behind one commit, on two connections.
+        // 30 copies continue after one commit, on two connections.
         for task in 0..30 {
             if !turn.takes(MIB, false) {
                 turn.park(task as usize % 2, task, true);

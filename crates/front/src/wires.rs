@@ -1,54 +1,55 @@
-//! What a front end asks of whoever runs it: the bytes of its connections, the time, and to be
-//! called again.
+//! What a front end requires of its caller: its connections' sockets, the time, and wake-ups.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Duration;
 
 use super::handing::Handed;
 
-/// The sockets of one thread's connections, or what stands for them. No call waits.
+/// The sockets of one thread's connections, or their simulation. No call blocks.
 ///
-/// A connection is called by the slot that it was opened in ([`crate::FrontEnd::open`]), which is
-/// free for another one when [`Wires::close`] has returned.
+/// A connection is identified by the slot in which it was opened ([`crate::FrontEnd::open`]). The
+/// slot is free for another connection when [`Wires::close`] has returned.
 pub trait Wires {
-    /// Fills `into` with bytes that have come: at least one, 0 if the other end sends no more.
-    /// Fewer than there is room for means that no more have come yet.
+    /// Receives into `into`: at least one byte, or 0 if the peer sends no more. Fewer bytes than
+    /// there is space for mean that no more have arrived yet.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing has come, `Interrupted` to be asked again, or why the connection is
-    /// lost.
+    /// `WouldBlock` if nothing has arrived, `Interrupted` to be called again, or why the connection
+    /// is lost.
     fn receive(&mut self, slot: usize, into: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
-    /// Sends bytes of `from`: as many as are taken now. After fewer than were given, the connection
-    /// is not asked again before [`crate::FrontEnd::writable`].
+    /// Sends bytes of `from`, as many as are accepted now. After a short send it is not called
+    /// again for this connection before [`crate::FrontEnd::writable`].
     ///
     /// # Errors
-    /// `WouldBlock` if none are taken now, `Interrupted` to be asked again, or why the connection
-    /// is lost.
+    /// `WouldBlock` if nothing is accepted now, `Interrupted` to be called again, or why the
+    /// connection is lost.
     fn send(&mut self, slot: usize, from: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// The connection can go on in another process, if that gets its socket. The slot is free for
-    /// another one when this has returned. Else it is closed: its host connects again.
+    /// Hands the connection over to another process, which continues it with its socket. The slot
+    /// is free when this has returned. The default closes the connection instead, and its host
+    /// reconnects.
     fn hand_over(&mut self, slot: usize, handed: Handed) {
         drop(handed);
         self.close(slot);
     }
 
-    /// The connection has ended, with all that it had to say.
+    /// Closes a connection that has ended and sent all its output.
     fn close(&mut self, slot: usize);
 }
 
-/// The time.
+/// The clock.
 pub trait Clock: Send + Sync {
-    /// Of a clock that never goes back.
+    /// Returns the time of a monotonic clock.
     fn now(&self) -> Duration;
 
-    /// In milliseconds since 1970, as people have it, who set clocks, and back.
+    /// Returns the system clock's time in milliseconds since 1970, which may be set back.
     fn wall_ms(&self) -> u64;
 }
 
-/// Has a front end take another turn, from any thread.
+/// Wakes a front end to take another turn. Callable from any thread.
 pub trait Wake: Send + Sync {
-    /// The next turn is to read the mailbox. Called once for all messages since the last.
+    /// Wakes the front end: its next turn must read the mailbox. Called once for all messages since
+    /// the last wake-up.
     fn wake(&self);
 }

@@ -11,7 +11,7 @@ use crate::counters::Class;
 use crate::luns::attributes_at;
 use crate::transport::{CommandBytes, Handed, NexusInfo};
 
-/// THIRD-PARTY COPY OUT: WRITE USING TOKEN is one of these (SPC-4, 6.4; SBC-4, 5.56).
+/// THIRD-PARTY COPY OUT, which includes WRITE USING TOKEN (SPC-4, 6.4; SBC-4, 5.56).
 const THIRD_PARTY_COPY_OUT: u8 = 0x83;
 /// RESERVE(6) and RESERVE(10) (SPC-2, 7.21 and 7.22).
 const RESERVES: [u8; 2] = [0x16, 0x56];
@@ -57,7 +57,7 @@ impl CommandSet for DeviceServer {
     fn traits_of(luns: &LunMap, lun: [u8; 8], bytes: &CommandBytes) -> Traits {
         let cdb = Cdb::new(bytes.get());
         let opcode = cdb.opcode();
-        // Without a volume whatever moves data is refused.
+        // Without a volume, every command that transfers data is refused.
         let block_bytes = attributes_at(luns, lun).map(|volume| volume.logical_block.bytes());
         let verified_bytes = |blocks: u64| blocks.saturating_mul(block_bytes.unwrap_or(0));
         Traits {
@@ -151,7 +151,7 @@ mod tests {
         let tokens = (0..=255).filter(|opcode| traits(*opcode).may_have_token);
         assert_eq!(tokens.collect::<Vec<_>>(), [0x83]);
         assert_eq!((traits(0x28).class, traits(0x2a).class), (Class::Read, Class::Write));
-        // VERIFY(10), of a unit that does not exist.
+        // VERIFY(10) to a unit that does not exist.
         assert_eq!((traits(0x2f).verified_bytes, traits(0x28).verified_bytes), (Some(0), None));
     }
 }

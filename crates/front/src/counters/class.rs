@@ -1,6 +1,6 @@
-//! What commands are counted as.
+//! The classes under which commands are counted.
 
-/// The kinds of commands that are counted apart.
+/// A class of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// READ.
@@ -15,12 +15,12 @@ pub enum Class {
     Zero,
     /// UNMAP (DELETE).
     Delete,
-    /// All else.
+    /// All others.
     Other,
 }
 
 impl Class {
-    /// All, in the order of [`super::PathSnapshot::classes`].
+    /// All classes, in the order of [`super::PathSnapshot::classes`].
     pub const ALL: [Class; 7] = [
         Class::Read,
         Class::Write,
@@ -31,7 +31,7 @@ impl Class {
         Class::Other,
     ];
 
-    /// The class of a command, by its operation code (SBC-4, table 30; SPC-4, table 49).
+    /// Returns the class of a command, by its operation code (SBC-4, table 30; SPC-4, table 49).
     pub fn of_opcode(opcode: u8) -> Self {
         match opcode {
             0x08 | 0x28 | 0x88 | 0xa8 => Self::Read,
@@ -44,7 +44,7 @@ impl Class {
         }
     }
 
-    /// A name for people and for interfaces, which never changes.
+    /// Returns the name for display and for interfaces. It never changes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

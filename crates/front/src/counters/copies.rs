@@ -1,10 +1,10 @@
-//! What was copied, counted where it was read and where it was written.
+//! Counters of copies, at their source and at their destination.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use block::VolumeId;
 
-/// Copies that read a volume, or wrote one.
+/// Counters of the copies that read a volume, or that wrote it.
 #[derive(Debug, Default)]
 pub(super) struct CopyCounters {
     commands: AtomicU64,
@@ -24,23 +24,23 @@ impl CopyCounters {
         }
     }
 
-    /// Adds what others have counted, who count no more.
+    /// Adds counters that count no more.
     pub(super) fn absorb(&self, more: CopySnapshot) {
         self.commands.fetch_add(more.commands, Ordering::Relaxed);
         self.bytes.fetch_add(more.bytes, Ordering::Relaxed);
     }
 }
 
-/// The same at one moment.
+/// A snapshot of these counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopySnapshot {
-    /// Commands that succeeded.
+    /// Successful commands.
     pub commands: u64,
-    /// Bytes that they copied.
+    /// The bytes they copied.
     pub bytes: u64,
 }
 
-/// What a command copied from one volume to another, or within one.
+/// The bytes that a command copied from one volume to another, or within one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copied {
     pub source: VolumeId,

@@ -1,8 +1,7 @@
-//! What was done to volumes that are gone: it stays counted for the initiator that did it.
+//! Counters of eradicated volumes: they are kept in a sum for each initiator.
 //!
-//! Volumes come and go for as long as an array runs. Counters of each of them for each initiator
-//! would take more memory each day; sums that go down when a volume is eradicated would tell less
-//! than was done.
+//! Volumes come and go for as long as an array runs. Separate counters of each of them for each
+//! initiator would take more memory each day, and if they were dropped, sums would decrease.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,25 +9,25 @@ use std::sync::atomic::Ordering;
 use super::{Counters, PathCounters, PathKey, raise};
 
 impl Counters {
-    /// Moves the counters of an initiator and a volume that is gone to those that the initiator has
-    /// without a volume. `held` are the caller's own.
+    /// Adds the counters of an initiator and an eradicated volume to the initiator's counters
+    /// without a volume. `held` is the caller's reference to them.
     ///
-    /// Tells whether it did: not where somebody else still holds them, who may count more.
+    /// Returns false without a change if somebody else still holds a reference, and may count more.
     pub fn retire(&self, key: &PathKey, held: &Arc<PathCounters>) -> bool {
         let mut paths = self.paths.write();
-        // The list's and the caller's: who wants others takes them from the list.
+        // The list and the caller have one reference each; new ones are taken from the list.
         if Arc::strong_count(held) > 2 || !paths.get(key).is_some_and(|it| Arc::ptr_eq(it, held)) {
             return false;
         }
         paths.remove(key);
-        // Before the lock is let go, or who sums up all would miss it.
+        // Add before releasing the lock, so that totals never miss it.
         paths.entry((key.0.clone(), None)).or_default().absorb(held);
         true
     }
 }
 
 impl PathCounters {
-    /// Adds what others have counted, who count no more.
+    /// Adds counters that count no more.
     fn absorb(&self, other: &Self) {
         let others = other.classes.iter().zip(other.snapshot());
         for (class, (others, more)) in self.classes.iter().zip(others) {

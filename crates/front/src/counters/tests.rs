@@ -1,4 +1,4 @@
-//! What is counted, for whom.
+//! Commands are counted for their initiator, volume and port.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
         &Copied { source: VolumeId(7), destination: key.1.unwrap(), bytes: 9 },
     );
     let session = path.clone();
-    // A session may count more.
+    // A session still holds a reference.
     assert!(!counters.retire(&key, &path));
     drop(session);
     assert!(!counters.retire(&key, &Arc::default()));
@@ -70,7 +70,7 @@ fn what_was_done_to_a_volume_that_is_gone_stays_counted_for_its_initiator() {
     assert_eq!((rest.classes, rest.reserves, rest.zeros_bytes), (before, 1, 512));
     let copied = CopySnapshot { commands: 1, bytes: 9 };
     assert_eq!((rest.copied_from, rest.copied_to), (copied, copied));
-    // It is gone once, and another volume of the initiator adds to it.
+    // It is retired once, and another volume of the initiator adds to the same sum.
     assert!(!counters.retire(&key, &path));
     let next = (key.0, Some(VolumeId(8)));
     let path = counters.path(&next.0, next.1);
@@ -110,7 +110,7 @@ fn latencies_of_successful_commands_are_in_buckets() {
     let port = |port| counters.port_latencies(Class::Read, port);
     assert_eq!((port(Some(0)), port(Some(1))[at(150)]), (CommandLatencies::default(), 4));
     assert_eq!(port(None), port(Some(1)));
-    // What was done to a volume that is gone still took as long.
+    // Latencies of commands to a retired volume are kept.
     let key = ("iqn.a".to_owned(), Some(VolumeId(7)));
     assert!(counters.retire(&key, &path));
     let left = counters.path("iqn.a", None).latencies(Class::Read);

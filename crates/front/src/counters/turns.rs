@@ -1,10 +1,10 @@
-//! What threads have done in their turns.
+//! Counters of threads' turns.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Counters;
 
-/// What one thread has done in its turns.
+/// The counters of one thread's turns.
 #[derive(Debug, Default)]
 pub(crate) struct TurnCounters {
     turns: AtomicU64,
@@ -12,25 +12,24 @@ pub(crate) struct TurnCounters {
 }
 
 impl TurnCounters {
-    /// A turn has ended that has begun so much.
+    /// Counts a turn that started this much work.
     pub(crate) fn note(&self, bytes: u64) {
         self.turns.fetch_add(1, Ordering::Relaxed);
         self.most_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
 }
 
-/// The turns of all threads: what tests bound.
+/// A snapshot of all threads' turns, which tests check against bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnSnapshot {
-    /// How many there were: a thread that has nothing to do takes two a second.
+    /// The number of turns. An idle thread takes two per second.
     pub turns: u64,
-    /// The most work that one of them has begun, in bytes that are read, checked and packed in that
-    /// time.
+    /// The most work that one of them started, in bytes read, verified and packed.
     pub most_bytes: u64,
 }
 
 impl Counters {
-    /// What the threads have done in their turns.
+    /// Returns a snapshot of all threads' turns.
     pub fn turns(&self) -> TurnSnapshot {
         let turns = self.turns.iter().map(|thread| thread.turns.load(Ordering::Relaxed)).sum();
         let most = self.turns.iter().map(|thread| thread.most_bytes.load(Ordering::Relaxed));

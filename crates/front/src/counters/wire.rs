@@ -1,24 +1,24 @@
-//! What went over the sockets.
+//! Counters of the sockets.
 
 use std::sync::atomic::AtomicU64;
 
-/// What one front-end thread moved over its sockets.
+/// The socket counters of one front-end thread.
 #[derive(Debug, Default)]
 pub struct WireCounters {
-    /// Bytes that came.
+    /// Bytes received.
     pub received_bytes: AtomicU64,
-    /// Bytes that went.
+    /// Bytes sent.
     pub sent_bytes: AtomicU64,
     pub(super) connections: AtomicU64,
 }
 
-/// What all front-end threads moved over their sockets, at one moment.
+/// A snapshot of all front-end threads' socket counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireSnapshot {
     /// Bytes of TCP payload received since the start.
     pub received_bytes: u64,
     /// Bytes of TCP payload sent since the start.
     pub sent_bytes: u64,
-    /// Connections that are open now.
+    /// Open connections.
     pub connections: u64,
 }

@@ -1,4 +1,4 @@
-//! A command's way: SCSI, the store, SCSI again, and the answer.
+//! Executes commands: SCSI, the store, SCSI again, and the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::throttle::Gates;
 use crate::transport::{Command, TaskHandle, TaskResponse};
 
 impl FrontEnd {
-    /// Starts a command that has come at `now`.
-    // What all threads share is borrowed, and not counted: each count would take the cache line
-    // from the others.
+    /// Starts a command that arrived at `now`.
+    // What all threads share is borrowed, not cloned: each reference count would take the cache
+    // line from the others.
     pub(super) fn execute(&mut self, slot: usize, command: Command, now: Duration) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let outstanding = peer.connection.outstanding();
         let counted = peer.session.as_ref().inspect(|session| session.count(outstanding));
         let found = counted.map(|session| (session.nexus.clone(), session.info.session));
         let Some((nexus, session)) = found else {
-            // A discovery session carries none, and is refused them before they come here.
+            // A discovery session refuses commands before they get here.
             return peer.connection.forget(command.task);
         };
         let luns = peer.refresh_luns(&*self.shared.luns, nexus.initiator().name.as_str());
@@ -74,7 +74,7 @@ impl FrontEnd {
         let asked = Asked { lun, bytes, data_out, expected_out_bytes, expected_in_bytes };
         let verifies = traits.verified_bytes.is_some();
         let Some(asked) = self.throttle(index, gates, verifies, moved, asked) else { return };
-        // As they were when its traits were looked at.
+        // The LUN map by which the command's traits were determined.
         let luns = self.peers[slot].as_ref().and_then(|peer| peer.luns.as_ref());
         let (_, luns) = luns.expect("what the host sees was looked up above");
         let step = self.shared.begin(&nexus, luns, traits, asked);
@@ -85,12 +85,12 @@ impl FrontEnd {
         Token { sink: self.sink, id: self.tasks.name(index) }
     }
 
-    /// Does a command's next steps, until it waits or is over, or this turn has done enough.
+    /// Executes a command's next steps until it waits, has ended, or the turn's budget is used up.
     pub(super) fn advance(&mut self, index: usize, step: Step) {
         self.go_on(index, step, false);
     }
 
-    /// The same. `is_next`: the step was parked, and is the next that may be done.
+    /// The same. `is_next`: the step was parked, and is the next one that may run.
     pub(super) fn go_on(&mut self, index: usize, mut step: Step, mut is_next: bool) {
         loop {
             let (request, pending) = match step {
@@ -101,7 +101,7 @@ impl FrontEnd {
             let token = self.token(index);
             let Some(task) = self.tasks.get_mut(index) else { return };
             if task.aborted || Commands::is_called_off(&task.nexus, &pending) {
-                // Between two requests of one command: the rest of it is not wanted any more.
+                // Between two requests of a command that was cancelled.
                 task.pending = Some(pending);
                 return self.end_early(index);
             }
@@ -135,7 +135,7 @@ impl FrontEnd {
         }
     }
 
-    /// Says who sends the request of a COMPARE AND WRITE. Other commands that compare (ORWRITE)
+    /// Adds the sender to the request of a COMPARE AND WRITE. Other commands that compare (ORWRITE)
     /// repeat their requests by themselves.
     fn name_sender(&mut self, index: usize, request: &mut VolumeRequest) {
         let VolumeRequest::CompareAndWrite { sender, .. } = request else { return };
@@ -151,7 +151,7 @@ impl FrontEnd {
         *sender = Some(Box::new(named));
     }
 
-    /// A command waits until what it has changed of the target's state is durable.
+    /// Has a command wait until its changes of the target's state are durable.
     fn persist(&mut self, index: usize, subject: Subject, pending: Pending) {
         let name = self.tasks.name(index);
         let Some(task) = self.tasks.get_mut(index) else { return };
@@ -159,7 +159,7 @@ impl FrontEnd {
         self.shared.saver.save(subject, self.index, name);
     }
 
-    /// It is, or could not be made so.
+    /// Continues a command whose state was saved, or could not be.
     pub(super) fn state_saved(&mut self, name: u64) {
         let Some(index) = self.tasks.find(name) else { return };
         let pending = self.tasks.get_mut(index).and_then(|task| task.pending.take());
@@ -169,7 +169,7 @@ impl FrontEnd {
         }
     }
 
-    /// Goes on after the store has looked at a request (again).
+    /// Continues after the store has started or resumed a request.
     pub(super) fn request_started(&mut self, index: usize, started: Started) {
         match started {
             Started::Done(result) => {
@@ -181,7 +181,7 @@ impl FrontEnd {
         }
     }
 
-    /// A command's request waits for the device: for reads of its own, or for a commit.
+    /// Has a command's request wait for the device: for its reads, or for a commit.
     fn wait(&mut self, index: usize, started: Started) {
         let Started::Read(operation) = started else {
             return self.patience.earn_by_commit(self.tasks.len());
@@ -192,7 +192,7 @@ impl FrontEnd {
         self.start_reads(index, operation);
     }
 
-    /// A queued request has ended, or must be read for again.
+    /// Processes the end of a queued request, or performs its reads again.
     pub(super) fn request_ended(&mut self, id: u64, outcome: Outcome) {
         let Some(index) = self.tasks.find(id) else { return };
         match outcome {
@@ -204,7 +204,7 @@ impl FrontEnd {
         }
     }
 
-    /// Goes on with a request between two commits: the rest of it may not be wanted any more.
+    /// Continues a request between two commits, unless the command was cancelled.
     pub(super) fn go_on_behind_commit(&mut self, index: usize, operation: Box<ReadOperation>) {
         if self.is_over_early(index) {
             self.shared.store.abandon(operation);
@@ -214,14 +214,14 @@ impl FrontEnd {
         self.request_started(index, Started::Read(operation));
     }
 
-    /// Whether the rest of a command is not wanted any more.
+    /// Returns whether a command was cancelled.
     fn is_over_early(&mut self, index: usize) -> bool {
         let Some(task) = self.tasks.get_mut(index) else { return false };
         let called_off = |pending: &Pending| Commands::is_called_off(&task.nexus, pending);
         task.aborted || task.pending.as_ref().is_some_and(called_off)
     }
 
-    /// Ends such a command.
+    /// Ends a cancelled command.
     fn end_early(&mut self, index: usize) {
         let Some(task) = self.tasks.get_mut(index) else { return };
         let is_aborted = task.aborted;
@@ -247,7 +247,7 @@ impl FrontEnd {
         Some(CommandSet::resume(&self.shared.scsi, &nexus, pending, result))
     }
 
-    /// Answers a command, counts it, and tells who waited for its end.
+    /// Responds to a command, counts it, and notifies those that wait for its end.
     pub(super) fn finish(&mut self, index: usize, response: Response) {
         let Some(task) = self.tasks.remove(index) else { return };
         let ok = response.is_ok;
@@ -267,7 +267,7 @@ impl FrontEnd {
         if let Some(peer) = peer.filter(|peer| peer.id == task.handle.connection) {
             peer.gathers &= !task.gathers;
             if task.aborted || response.is_aborted {
-                // TAS is 0: what others abort is not answered (SPC-4, 7.5.8).
+                // TAS is 0: tasks aborted by another nexus get no response (SPC-4, 7.5.8).
                 peer.connection.forget(task.handle);
             } else {
                 match response.after {
@@ -281,10 +281,10 @@ impl FrontEnd {
             }
             self.touch(task.connection);
         }
-        // Dropping the task drops its watches: who waits is told by that.
+        // Dropping the task drops its watches, which notifies their owners.
     }
 
-    /// Sends an answer that had to wait.
+    /// Sends a delayed response.
     pub(super) fn respond_late(&mut self, slot: usize, handle: TaskHandle, response: Response) {
         let peer = self.peers[slot].as_mut();
         if let Some(peer) = peer.filter(|peer| peer.id == handle.connection) {
@@ -305,9 +305,9 @@ fn into_response(response: Response) -> TaskResponse {
 }
 
 impl Peer {
-    /// What the initiator sees now.
+    /// Returns the initiator's current LUN map.
     pub(super) fn refresh_luns(&mut self, maps: &dyn LunMaps, initiator: &str) -> &Arc<LunMap> {
-        // First the generation: a change behind it is found at the next command.
+        // Read the generation first: a later change is then found at the next command.
         let generation = maps.generation();
         let current = self.luns.take().filter(|(of, _)| *of == generation);
         if current.is_none() {
@@ -321,7 +321,7 @@ impl Peer {
         &self.luns.insert(current).1
     }
 
-    /// The counters of a LUN, and what its volume is limited by.
+    /// Returns the counters of a LUN, and the gates of its volume.
     fn path(
         &mut self,
         shared: &Shared,
@@ -335,7 +335,7 @@ impl Peer {
         let volume = luns.and_then(|luns| attributes_at(luns, lun));
         let counters = shared.counters.path(initiator, volume.map(|volume| volume.id));
         let gates = volume.map(|volume| shared.throttles.gates(volume)).unwrap_or_default();
-        // LUNs without a volume are as many as a host likes to name: those are not kept.
+        // A host may use any number of LUNs without a volume: those are not cached.
         if volume.is_some() {
             let (counters, gates) = (counters.clone(), gates.clone());
             self.paths.push(PeerPath { lun, counters, gates });
@@ -344,7 +344,7 @@ impl Peer {
     }
 }
 
-/// How many bytes of volumes a request is about.
+/// Returns how many bytes of volumes a request concerns.
 fn bytes_of(request: &VolumeRequest) -> u64 {
     let bytes = |range: &SectorRange| range.bytes().unwrap_or(0);
     match request {

@@ -1,4 +1,4 @@
-//! The end of connections, and of a front end.
+//! Ends connections, and the front end.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,14 +7,13 @@ use super::FrontEnd;
 use crate::handing::Handed;
 use crate::wires::Wires;
 
-/// How long the end waits for hosts to take their answers.
+/// How long a stop waits for hosts to take their responses.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it waits, where connections go on in another process, until nothing of them is under
-/// way: meanwhile none is served.
+/// How long a handover waits for commands in progress; no command is served meanwhile.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl FrontEnd {
-    /// Ends with all connections, whatever is under way.
+    /// Closes all connections, whatever is in progress.
     pub fn close_all(&mut self, wires: &mut dyn Wires) {
         (0..self.peers.len()).for_each(|slot| self.close(slot, wires));
     }
@@ -33,7 +32,7 @@ impl FrontEnd {
         self.connection_ended(peer.connection.end());
     }
 
-    /// No new commands from here on.
+    /// Accepts no new commands from now on.
     pub(super) fn stop(&mut self) {
         let hands_over = self.shared.hands_over.load(Ordering::Acquire);
         let most = if hands_over { HAND_OVER_TIMEOUT } else { STOP_TIMEOUT };
@@ -52,7 +51,7 @@ impl FrontEnd {
         }
     }
 
-    /// Lets go of the connections that go on in another process.
+    /// Hands over the connections that continue in another process.
     pub fn hand_over(&mut self, wires: &mut dyn Wires) {
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_ref().filter(|peer| !peer.lost) else { continue };
@@ -66,12 +65,13 @@ impl FrontEnd {
         }
     }
 
-    /// Whether its end was asked for ([`super::Mailbox::stop`]): it takes no more connections.
+    /// Returns whether a stop was requested ([`super::Mailbox::stop`]). It then accepts no more
+    /// connections.
     pub fn is_stopping(&self) -> bool {
         self.stop_at.is_some()
     }
 
-    /// Whether its end was asked for, and all that was under way has ended.
+    /// Returns whether a stop was requested and everything in progress has ended.
     pub fn is_finished(&self) -> bool {
         let Some(stop_at) = self.stop_at else { return false };
         let is_at_disk = self.channel.in_flight() > 0 || !self.completions.is_empty();

@@ -1,10 +1,10 @@
-//! Reads wait for memory: each command that reads takes what its answer needs of its initiator's
-//! share before it begins, and gives it back when the answer was sent. One that finds none for
+//! Memory for reads: before a read begins, it reserves the memory for its response from its
+//! initiator's share, and returns it when the response was sent. A read that finds none for
 //! [`data_timeout`](crate::transport::Transports::data_timeout) ends with TASK SET FULL, as a write
-//! does: that is something a host can act on, while silence ends in its own timeout and a reset.
+//! does: a host can handle that, whereas no response leads to its own timeout and a reset.
 //!
-//! Long reads, whose answer is gathered from several requests, are one at a time on a connection
-//! besides, and none begins while its host does not take what it has asked for.
+//! In addition, a connection runs only one long read at a time (one whose response is gathered from
+//! several requests), and none begins while its host does not accept earlier responses.
 
 use std::time::Duration;
 
@@ -16,14 +16,15 @@ use crate::command_set::{CommandSet, Commands, Refusal, Step};
 use crate::peer::Peer;
 use crate::tasks::Task;
 
-/// Reads up to this need no permission: what they hold is bounded by the windows.
+/// Reads up to this need no reservation: command windows bound their memory.
 const SMALL_BYTES: u64 = 4096;
 
-/// What an extent costs: as it is found, and its descriptor in the answer of GET LBA STATUS.
+/// The memory for an extent: the extent itself, and its descriptor in the response to GET LBA
+/// STATUS.
 const EXTENT_BYTES: u64 = 32 + 16;
 
 impl FrontEnd {
-    /// Gives a request back if it may be run now, and keeps it with its task if it has to wait.
+    /// Returns the request if it may run now; otherwise keeps it with its task.
     pub(super) fn admit(
         &mut self,
         index: usize,
@@ -44,8 +45,8 @@ impl FrontEnd {
         Some(request)
     }
 
-    /// Goes on with reads that waited, and ends those that were aborted. Returns whether there were
-    /// any, as then there may be answers to send.
+    /// Starts reads that waited, and ends those that were aborted. Returns whether there were any,
+    /// because then there may be responses to send.
     pub(super) fn start_waiting(&mut self) -> bool {
         let timeout = self.shared.transports.data_timeout();
         let mut some = false;
@@ -91,7 +92,7 @@ impl FrontEnd {
     }
 }
 
-/// Whether a read may begin now; then it has what it needs for that.
+/// Returns whether a read may begin now; it then has its memory.
 fn may_begin(
     task: &mut Task,
     peer: &mut Peer,
@@ -103,7 +104,7 @@ fn may_begin(
     if is_next && (peer.gathers || peer.connection.is_output_full()) {
         return false;
     }
-    // What is read in pieces keeps all of them, or one at a time: none is longer than the first.
+    // A read in pieces keeps all of them, or one at a time; no piece is longer than the first.
     let bytes = if gathers { COMMAND_BYTES_MAX } else { read_bytes(request) };
     if bytes > SMALL_BYTES && !task.has_memory {
         task.has_memory = peer.connection.reserve(task.handle, bytes as usize);
@@ -119,7 +120,7 @@ fn may_begin(
     true
 }
 
-/// What it holds in memory until its answer was sent.
+/// Returns how much memory it holds until its response was sent.
 fn read_bytes(request: &VolumeRequest) -> u64 {
     match request {
         VolumeRequest::Read { range, .. } => range.bytes().unwrap_or(0),

@@ -1,9 +1,9 @@
-//! Task management, resets, and the beginning and end of sessions: what spans threads.
+//! Task management, resets, and the beginning and end of sessions, which span threads.
 //!
-//! A task can't be called back once the store has it, and does not need to be: it ends by itself
-//! within a commit or a read. So to abort tasks is to mark them, and to wait: the request is
-//! answered when the last of them has ended, on whichever thread. Who waits is told by a [`Watch`],
-//! of which each task holds a share: when the last share is dropped, a message is sent.
+//! A task can't be recalled from the store, and need not be: it ends by itself within a commit or a
+//! read. So aborting tasks means marking them and waiting: the request is answered when the last of
+//! them has ended, on whichever thread. Each task holds a reference to a [`Watch`]; when the last
+//! reference is dropped, the watch notifies the thread that waits.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::transport::{
     TaskManagement,
 };
 
-/// What a thread wanted to know the end of tasks for.
+/// Why a thread waits for the end of tasks.
 pub(super) enum Purpose {
-    /// To answer a task management request.
+    /// Respond to a task management request.
     Answer { slot: usize, request: Box<TaskManagement>, luns: Arc<LunMap> },
-    /// To answer a command.
+    /// Respond to a command.
     Respond { slot: usize, handle: TaskHandle, response: Box<Response> },
-    /// To have a connection enter its session.
+    /// Let a connection join its session.
     Enter(ConnectionId),
-    /// To end a session, and give back what its last connection had taken of the memory for data.
+    /// End a session, and return the memory for data of its last connection.
     EndSession(Arc<Session>, Memory),
-    /// To give that back: the session goes on.
+    /// Return the memory for data; the session continues.
     Release(#[expect(dead_code, reason = "it is given back when it is dropped")] Memory),
 }
 
 impl FrontEnd {
-    /// A connection enters its session, and the first one begins it: but not before the session
-    /// whose place it takes has ended with all of its tasks, because a host that logs in again must
-    /// not see an old command take effect.
+    /// Lets a connection join its session, which begins with the first connection; but not before
+    /// the session that it replaces has ended with all its tasks, because a host that logs in again
+    /// must not see an old command take effect.
     pub(super) fn enter_session(&mut self, slot: usize, info: Arc<NexusInfo>) {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
@@ -47,7 +47,7 @@ impl FrontEnd {
         }
         let luns = peer.refresh_luns(&*shared.luns, &info.host_name).clone();
         let mut sessions = shared.sessions.lock();
-        // Under the lock: what has ended must not begin once more.
+        // Checked under the lock, so that an ended session does not begin again.
         if peer.connection.is_closed() {
             return;
         }
@@ -67,8 +67,8 @@ impl FrontEnd {
         peer.session = Some(session);
     }
 
-    /// A connection enters its session in the place of another one, whose tasks end before: as
-    /// with sessions, a host must not see an old command take effect.
+    /// Lets a connection join its session in place of another one, whose tasks end first: a host
+    /// must not see an old command take effect.
     pub(super) fn enter_after(&mut self, slot: usize, info: Arc<NexusInfo>, old: ConnectionId) {
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let id = peer.id;
@@ -78,7 +78,7 @@ impl FrontEnd {
         self.abort_everywhere(&AbortWhat::Connection(session, old), None, &watch);
     }
 
-    /// Ends tasks of all threads.
+    /// Aborts tasks on all threads.
     fn abort_everywhere(&mut self, what: &AbortWhat, by: Option<AbortedBy>, watch: &Arc<Watch>) {
         self.abort_here(what, by, watch);
         for (index, mailbox) in self.shared.mailboxes.iter().enumerate() {
@@ -88,7 +88,7 @@ impl FrontEnd {
         }
     }
 
-    /// What a held connection waited for has happened.
+    /// Resumes a held connection.
     pub(super) fn resume_session(&mut self, id: ConnectionId) {
         let Some(slot) = self.places.get(&id).copied() else { return };
         if let Some(info) = self.peers[slot].as_mut().and_then(|peer| peer.held.take()) {
@@ -97,7 +97,7 @@ impl FrontEnd {
         }
     }
 
-    /// A watch that tells this thread.
+    /// Creates a watch that notifies this thread.
     fn watch(&mut self, purpose: Purpose) -> Arc<Watch> {
         let id = self.next_watch;
         self.next_watch += 1;
@@ -105,12 +105,12 @@ impl FrontEnd {
         Watch::new(self.shared.mailboxes[self.index].clone(), id)
     }
 
-    /// A connection has ended: its tasks are aborted, and its session ends after them.
+    /// Aborts the tasks of a closed connection, and then ends its session if this was the last one.
     pub(super) fn connection_ended(&mut self, ended: Ended) {
         for connection in &ended.wake {
             self.shared.wake_connection(*connection);
         }
-        // By its name: the last connection may be one that never came to enter it.
+        // Looked up by id, because the last connection may never have joined it.
         let session =
             ended.session.and_then(|id| self.shared.sessions.lock().by_id.get(&id).cloned());
         let ends = session.as_ref().map(|session| session.info.session);
@@ -119,7 +119,7 @@ impl FrontEnd {
             None => Purpose::Release(ended.memory),
         };
         let watch = self.watch(purpose);
-        // Other connections that have ended may have left tasks, on any thread.
+        // Other closed connections may have left tasks, on any thread.
         if let Some(session) = ends {
             self.abort_everywhere(&AbortWhat::Session(session), None, &watch);
         }
@@ -139,7 +139,7 @@ impl FrontEnd {
         let shared = self.shared.clone();
         let Some(peer) = self.peers[slot].as_mut() else { return };
         let Some(nexus) = peer.session.as_ref().map(|session| session.nexus.clone()) else {
-            // It has no tasks whose end a logout would wait for.
+            // A discovery session has no tasks for a logout to wait for.
             let outcome = match request.function {
                 ManagementFunction::LogoutConnection { .. } | ManagementFunction::LogoutSession => {
                     ManagementOutcome::Complete
@@ -154,8 +154,7 @@ impl FrontEnd {
         let volume = volume_at(&luns, request.lun);
         let what = match (request.function, volume) {
             (ManagementFunction::AbortTask { .. }, _) => None,
-            // What the initiator does not see is not its to reset (RFC 7143, 11.5.1: access
-            // controls).
+            // An initiator can't reset what it does not see (RFC 7143, 11.5.1: access controls).
             (ManagementFunction::TargetWarmReset, _) => {
                 let seen = luns.luns.values().map(|volume| volume.id);
                 Some(AbortWhat::Volumes(Arc::new(seen.collect())))
@@ -164,7 +163,7 @@ impl FrontEnd {
                 Some(AbortWhat::Connection(request.session, connection))
             }
             (ManagementFunction::LogoutSession, _) => Some(AbortWhat::Session(request.session)),
-            // All others are about a logical unit.
+            // All other functions concern a logical unit.
             (_, None) => {
                 let outcome = ManagementOutcome::LunDoesNotExist;
                 peer.connection.respond_management(request.handle, outcome);
@@ -185,10 +184,11 @@ impl FrontEnd {
         }
     }
 
-    /// Ends tasks of this thread's connections; of the session in which it was asked for, those
-    /// that came before. Those that were aborted before, or whose connection has ended, are waited
-    /// for as well: after the answer nothing of them takes effect (SAM-5, 7.3). What is under way
-    /// is known by the volume that it began on, what is not by what its host sees now.
+    /// Aborts tasks of this thread's connections: in the session of the request, only those that
+    /// arrived before it. Also waits for tasks that were aborted before, or whose connection has
+    /// closed: after the response none of them takes effect (SAM-5, 7.3). A task in progress is
+    /// selected by the volume it began on, a command that has not begun by its host's current LUN
+    /// map.
     pub(super) fn abort_here(
         &mut self,
         what: &AbortWhat,
@@ -200,7 +200,7 @@ impl FrontEnd {
         let mut affected: HashSet<TaskHandle> = HashSet::new();
         for slot in 0..self.peers.len() {
             let Some(peer) = self.peers[slot].as_mut() else { continue };
-            // One that has not entered its session yet may have commands already.
+            // A connection that has not joined its session may already have commands.
             let Some(id) = peer.connection.session() else { continue };
             let Some(name) = peer.connection.host_name().map(str::to_owned) else { continue };
             let luns = peer.refresh_luns(&*shared.luns, &name).clone();
@@ -214,7 +214,7 @@ impl FrontEnd {
             });
             self.touch(slot);
         }
-        // What is not its connection's any more may have an effect yet.
+        // A task of a closed connection may still take effect.
         let is_meant = |task: &Task| {
             let connection = task.handle.connection;
             what.has(task.volume, task.session, connection) || what.has_left(task.session)
@@ -223,7 +223,7 @@ impl FrontEnd {
         self.tasks.abort(&affected, watch);
     }
 
-    /// All that a watch waited for has ended.
+    /// Handles a watch whose tasks have all ended.
     pub(super) fn watched(&mut self, id: u64) {
         match self.watched.remove(&id) {
             Some(Purpose::EndSession(session, memory)) => {
@@ -239,8 +239,9 @@ impl FrontEnd {
         }
     }
 
-    /// Answers a command when those tasks of all threads have ended that are under way now. The
-    /// command itself is in no table any more, so that two of these never wait for each other.
+    /// Responds to a command when the tasks that are now in progress on all threads, and selected
+    /// by `what`, have ended. The command itself is no longer in a table, so two of these never
+    /// wait for each other.
     pub(super) fn respond_after(&mut self, what: AnswerAfter, task: &Task, response: Response) {
         let (slot, handle) = (task.connection, task.handle);
         let response = Box::new(response);

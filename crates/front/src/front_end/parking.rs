@@ -1,4 +1,4 @@
-//! Requests that have to wait for a later turn ([`crate::turn`]), and what each of them costs.
+//! Parks requests for a later turn ([`crate::turn`]), and determines their cost.
 
 use block::{SectorRange, VolumeRequest};
 use store::ReadOperation;
@@ -7,12 +7,12 @@ use super::FrontEnd;
 use crate::command_set::{Pending, Step};
 use crate::turn::Parked;
 
-/// What it costs to look for extents: some nodes of the map, which may have to be read.
+/// The cost of finding extents: some nodes of the map, which may have to be read.
 const EXTENTS_BYTES: u64 = 512 << 10;
-/// What a range costs whose length does not matter: the nodes down to both of its ends.
+/// The cost of a range whatever its length: the nodes on the way to both of its ends.
 const RANGE_BYTES: u64 = 16 << 10;
 
-/// What it costs a thread to start a request, in bytes that it reads, compares or packs.
+/// Returns the cost of starting a request, in bytes that it reads, compares or packs.
 fn cost_bytes(request: &VolumeRequest) -> u64 {
     let bytes = |range: &SectorRange| range.bytes().unwrap_or(u64::MAX);
     match request {
@@ -28,7 +28,7 @@ fn cost_bytes(request: &VolumeRequest) -> u64 {
 }
 
 impl FrontEnd {
-    /// Gives a request back if it may start in this turn, and parks it with its task if not.
+    /// Returns the request if it may start in this turn; otherwise parks it with its task.
     pub(super) fn start_or_park(
         &mut self,
         index: usize,
@@ -46,7 +46,7 @@ impl FrontEnd {
         None
     }
 
-    /// Goes on with a request behind a commit, or parks it.
+    /// Continues a request after a commit, or parks it.
     pub(super) fn go_on_or_park(&mut self, index: usize, operation: Box<ReadOperation>) {
         let cost_bytes = operation.cost_bytes(&self.shared.store.tuning());
         if self.turn.takes(cost_bytes, false) {
@@ -58,7 +58,7 @@ impl FrontEnd {
         task.parked = Some(Parked::Again(operation));
     }
 
-    /// Goes on with tasks that were parked, as far as this turn takes it.
+    /// Continues parked tasks, as far as the turn's budget allows.
     pub(super) fn work_off_parked(&mut self) {
         while let Some(name) = self.turn.next() {
             let Some(index) = self.tasks.find(name) else { continue };

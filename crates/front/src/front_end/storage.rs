@@ -10,37 +10,37 @@ use super::FrontEnd;
 use crate::device::DeviceCounters;
 use crate::mailbox;
 
-/// What the channel calls this thread's first commit, the second is the next. A read is called by
-/// its task and its place in the operation; there are never so many tasks.
+/// The tag of this thread's first commit on the channel; the following ones are consecutive. The
+/// tag of a read is its task and its index in the operation; there are never so many tasks.
 const COMMITS: u64 = (u32::MAX as u64) << 32;
 
-/// A commit that is being written.
+/// A commit in progress.
 pub(super) struct Writing {
     commit: Commit,
     began: Duration,
 }
 
-/// Steps of a chain of requests that end at once, in a turn.
+/// The most steps of a chain of requests that complete at once, per turn.
 const CHAIN_MAX: usize = 4;
-/// How long a turn goes on with requests to the disk that have ended: each costs up to some 50 µs
-/// of checking and unpacking, and up to hundreds end at once. With shorter turns more of the time
-/// goes into what each turn costs (docs/testing.md, "Over iSCSI").
+/// How long a turn processes disk completions: each costs up to some 50 µs of verification and
+/// decompression, and up to hundreds complete at once. Shorter turns waste more time on the fixed
+/// cost of a turn (docs/testing.md, "Over iSCSI").
 const DISK_TIME: Duration = Duration::from_micros(60);
-/// The bytes of so many frames.
+/// Returns the bytes of this many frames.
 fn bytes_of(frames: usize) -> u64 {
     (frames * FRAME_BYTES) as u64
 }
 
 impl FrontEnd {
-    /// Whether something has ended on the channel that was not gone on with.
+    /// Returns whether there are unprocessed completions on the channel.
     pub(super) fn has_disk_work(&self) -> bool {
         self.channel.has_ended() || !self.completions.is_empty()
     }
 
-    /// Goes on with what ended on the disk ([`FrontEnd::collect`]) and in commits, and with what
-    /// ends at once by that; not without end, as a long copy is a chain of such steps, and not for
-    /// long, as others wait whose commands need no disk. What is left of that is had in the next
-    /// turn ([`FrontEnd::has_work`]).
+    /// Processes disk completions ([`FrontEnd::collect`]), commits, and requests that complete at
+    /// once because of them. The number of steps is bounded, because a long copy is a chain of such
+    /// steps, and so is the time, because commands that need no disk wait. The rest is processed in
+    /// the next turn ([`FrontEnd::has_work`]).
     pub(super) fn work_off_disk(&mut self) {
         for step in 0..CHAIN_MAX {
             if step > 0 {
@@ -61,7 +61,7 @@ impl FrontEnd {
         }
     }
 
-    /// Takes what has ended on the disk.
+    /// Collects disk completions.
     pub(super) fn collect(&mut self) {
         if let Err(error) = self.channel.complete(&mut self.completed) {
             panic!("can't take transfers from the kernel: {error}");
@@ -69,8 +69,7 @@ impl FrontEnd {
         self.completions.extend(self.completed.drain(..));
     }
 
-    /// One request to the disk that has ended after the other, and at least one. Returns whether
-    /// the turn has taken as long as it may.
+    /// Processes disk completions, at least one. Returns whether the time is used up.
     fn work_off_completions(&mut self) -> bool {
         while let Some(completion) = self.completions.pop_front() {
             self.transfer_ended(completion);
@@ -81,12 +80,12 @@ impl FrontEnd {
         false
     }
 
-    /// Whether this turn has taken as long as what has ended on the disk may take.
+    /// Returns whether the turn's time for disk completions is used up.
     pub(super) fn is_late(&self) -> bool {
         self.shared.clock.now() >= self.now + DISK_TIME
     }
 
-    /// Gives the kernel what was queued.
+    /// Submits queued requests to the kernel.
     pub(super) fn submit(&mut self) {
         self.has_queued = false;
         if let Err(error) = self.channel.submit() {
@@ -94,8 +93,8 @@ impl FrontEnd {
         }
     }
 
-    /// Takes what there is to write, if the device may get another commit.
-    /// Returns whether there was something.
+    /// Takes a commit and writes it, if there is one and the device may get another. Returns
+    /// whether there was one.
     pub(super) fn start_commit(&mut self) -> bool {
         if !std::mem::take(&mut self.may_commit) {
             return false;
@@ -127,7 +126,7 @@ impl FrontEnd {
         }
     }
 
-    /// Performs the reads of a task's request.
+    /// Starts the reads of a task's request.
     pub(super) fn start_reads(&mut self, index: usize, mut operation: Box<ReadOperation>) {
         let mut left = 0;
         let began = self.shared.clock.now();
@@ -158,7 +157,7 @@ impl FrontEnd {
         }
     }
 
-    /// A request to the medium has ended.
+    /// Handles the completion of a request to the medium.
     pub(super) fn transfer_ended(&mut self, completion: Completion) {
         let Completion { user_data, buffers, result } = completion;
         match buffers {
@@ -174,7 +173,7 @@ impl FrontEnd {
                 if let Err(error) = &result {
                     tracing::error!("the device failed to write: {error}");
                 }
-                // First the next one, so that the device works while this one is applied.
+                // Write the next commit first, so that the device works while this one is applied.
                 if let Some(next) = self.shared.store.hand_on_commit(commit, result) {
                     self.write_commit(next);
                     self.submit();

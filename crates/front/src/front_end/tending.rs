@@ -1,5 +1,5 @@
 //! Commands that wait for the limits of their volumes and volume groups ([`crate::throttle`]), and
-//! looking after those for all threads.
+//! watching these limits for all threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::command_set::{Asked, CommandSet, Commands, Refusal};
 use crate::mailbox::Message;
 use crate::throttle::{Bucket, Entered, Gates, Held, Ticket, charged_bytes};
 
-/// A bucket that this thread looks after, and when it does so next.
+/// A bucket that this thread watches, and when to check it next.
 pub(super) struct Tended {
     bucket: Arc<Bucket>,
     at: Duration,
 }
 
 impl FrontEnd {
-    /// Gives a command back if it may begin now, and keeps it with its task if it has to wait.
-    /// `moved`: the bytes that it moves, or reads; `verifies`: it sends none of them.
+    /// Returns a command if it may begin now; otherwise keeps it with its task. `moved`: the bytes
+    /// that it transfers or reads; `verifies`: it sends none of them.
     pub(super) fn throttle(
         &mut self,
         index: usize,
@@ -33,7 +33,7 @@ impl FrontEnd {
         self.pass(index, gates, bytes, asked)
     }
 
-    /// The same, with the bytes that the command counts with.
+    /// The same, with the bytes that count for the command.
     fn pass(&mut self, index: usize, mut gates: Gates, bytes: u64, asked: Asked) -> Option<Asked> {
         let now = self.shared.clock.now();
         let ticket = Ticket { thread: self.index, task: self.tasks.name(index), bytes };
@@ -57,12 +57,12 @@ impl FrontEnd {
         }
     }
 
-    /// When a bucket is to be looked at, if this thread has any.
+    /// Returns when a bucket must be checked, if this thread has any.
     pub(super) fn tend_at(&self) -> Option<Duration> {
         self.tended.iter().map(|tended| tended.at).min()
     }
 
-    /// Lets commands begin that waited long enough, of all threads.
+    /// Lets commands of all threads begin that have waited long enough.
     pub(super) fn tend_buckets(&mut self, now: Duration) {
         if self.tended.is_empty() {
             return;
@@ -75,7 +75,7 @@ impl FrontEnd {
                 self.tended.push(Tended { bucket, at });
                 continue;
             }
-            // No message says that limits have gone.
+            // No message reports that limits were removed.
             if self.is_stopping() {
                 bucket.set(VolumeLimits::NONE);
             } else if is_new {
@@ -96,7 +96,7 @@ impl FrontEnd {
         }
     }
 
-    /// A command that waited may begin: with what its host sees and may do now.
+    /// Begins a command that waited, with its host's current LUN map and reservations.
     pub(super) fn begin_held(&mut self, name: u64) {
         let Some(index) = self.tasks.find(name) else { return };
         let Some(task) = self.tasks.get_mut(index) else { return };
@@ -131,7 +131,7 @@ impl FrontEnd {
         !names.is_empty()
     }
 
-    /// At the end limits don't count: what waits is finished, on whichever thread it is.
+    /// Removes limits at the end, so that waiting commands of all threads finish.
     pub(super) fn lift_limits(&mut self) {
         let now = self.shared.clock.now();
         for bucket in self.tasks.held_buckets() {

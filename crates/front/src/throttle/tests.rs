@@ -19,7 +19,7 @@ fn ticket(task: u64, bytes: u64) -> Ticket {
     Ticket { thread: 0, task, bytes }
 }
 
-/// Which tasks are let go on, and when there are more.
+/// Returns which tasks are released, and when more may be.
 fn release(bucket: &Bucket, now: Duration) -> (Vec<u64>, Option<Duration>) {
     let mut released = Vec::new();
     let next = bucket.release(now, &mut released);
@@ -29,7 +29,7 @@ fn release(bucket: &Bucket, now: Duration) -> (Vec<u64>, Option<Duration>) {
 #[test]
 fn what_is_over_the_limit_waits_in_order() {
     let bucket = bucket(limits(None, Some(10)));
-    // The burst of a tenth of a second is one command, and one that is paid for behind it.
+    // The burst of a tenth of a second is one command, and one more that is paid for afterwards.
     assert_eq!(bucket.enter(ticket(1, 0), S), Entered::Goes);
     assert_eq!(bucket.enter(ticket(2, 0), S), Entered::Goes);
     assert_eq!(bucket.enter(ticket(3, 0), S), Entered::WaitsFirst);
@@ -77,8 +77,8 @@ fn buckets_are_shared_and_forgotten() {
 }
 
 proptest! {
-    /// Whatever comes when: in any time no more goes than that time and the burst are worth, and
-    /// one command; nobody waits while nothing is owed; and the order is kept.
+    /// Whatever arrives when: in any interval no more passes than the interval and the burst pay
+    /// for, and one command; nobody waits while nothing is owed; and order is preserved.
     #[test]
     fn no_more_goes_than_the_limits_allow(
         (bandwidth, iops) in (1_000..2_000_000u64, 1..2_000u64),
@@ -107,7 +107,7 @@ proptest! {
         for from in 0..went.len() {
             let (mut bytes, mut count) = (0, 0);
             for (when, ticket) in &went[from..] {
-                // The last one goes before it is paid for; a nanosecond is lost with each.
+                // The last one passes before it is paid for; each one loses a nanosecond.
                 let time = *when - went[from].0 + BURST + Duration::from_nanos(went.len() as u64);
                 prop_assert!(paid_in(count, Some(iops)) <= time, "{count} operations");
                 prop_assert!(paid_in(bytes, Some(bandwidth)) <= time, "{bytes} bytes");

@@ -13,19 +13,19 @@ use super::{
     TaskResponse, Transport, Transports,
 };
 
-/// What an iSCSI target is made of.
+/// The configuration of an iSCSI target.
 pub struct Options {
     /// Its iSCSI name.
     pub target_name: String,
-    /// Its alias, for people; empty for none.
+    /// Its alias for display; empty for none.
     pub target_alias: String,
-    /// Where hosts come in. A portal is in a portal group of its own, whose tag is the relative
-    /// identifier of its port: the tag is in the port's name (RFC 7143, 4.4.3), so portals with
-    /// one tag would be one port, and hosts had a path less.
+    /// The portals. Each is in its own portal group, whose tag is the relative identifier of its
+    /// port: the tag is part of the port's name (RFC 7143, 4.4.3), so portals with the same tag
+    /// would be one port, and hosts would have fewer paths.
     pub ports: Vec<PortOptions>,
-    /// Who may log in.
+    /// Decides who may log in.
     pub access: Arc<dyn Access>,
-    /// What bounds memory and time.
+    /// Limits on memory and time.
     pub limits: Limits,
 }
 
@@ -33,7 +33,7 @@ pub struct Options {
 pub struct Iscsi(Arc<Target>);
 
 impl Iscsi {
-    /// The target that hosts log in to.
+    /// Creates the target.
     pub fn new(options: Options) -> Self {
         let portals =
             options.ports.iter().map(|port| Portal { address: port.address, tag: port.id });
@@ -77,7 +77,7 @@ impl Transports for Iscsi {
     }
 }
 
-/// A connection, and what it told of its session.
+/// A connection, and the information about its session.
 struct IscsiConnection {
     connection: iscsi::Connection,
     entered: Option<Arc<NexusInfo>>,
@@ -165,7 +165,7 @@ impl Transport for IscsiConnection {
 
     fn next_event(&mut self) -> Option<Event> {
         Some(match self.connection.next_event()? {
-            // The front end finds the session whose place it takes.
+            // The front end finds the session that it replaces.
             iscsi::Event::SessionStarted { nexus, .. } => self.enter(&nexus, None),
             iscsi::Event::ConnectionAdded { nexus, replaces } => self.enter(&nexus, replaces),
             iscsi::Event::LoginRefused { initiator_name, status } => {
