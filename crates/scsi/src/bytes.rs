@@ -1,11 +1,11 @@
-//! Fields of parameter lists. A field that is not there reads as zero, so that no list can panic;
-//! each parser checks the lengths that its standard wants checked.
+//! Fields of parameter lists. A missing field reads as zero, so no list can cause a panic; each
+//! parser checks the lengths that its standard requires.
 
 use block::DataOut;
 
 use crate::sense::Sense;
 
-/// The bytes `at..at + N`, zero where the list is shorter.
+/// Returns the bytes `at..at + N`, zero beyond the end of the list.
 fn field<const N: usize>(list: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
     for (index, byte) in out.iter_mut().enumerate() {
@@ -14,28 +14,28 @@ fn field<const N: usize>(list: &[u8], at: usize) -> [u8; N] {
     out
 }
 
-/// A byte.
+/// Reads a byte.
 pub(crate) fn be_u8(list: &[u8], at: usize) -> u8 {
     list.get(at).copied().unwrap_or(0)
 }
 
-/// A big-endian field of two bytes.
+/// Reads a big-endian field of two bytes.
 pub(crate) fn be_u16(list: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(field(list, at))
 }
 
-/// A big-endian field of four bytes.
+/// Reads a big-endian field of four bytes.
 pub(crate) fn be_u32(list: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(field(list, at))
 }
 
-/// A big-endian field of eight bytes.
+/// Reads a big-endian field of eight bytes.
 pub(crate) fn be_u64(list: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(field(list, at))
 }
 
-/// The parameter list of a command whose CDB gives its length. If less came than that, the command
-/// is refused: a part of a list means something else.
+/// Returns the parameter list of a command whose CDB gives its length. If fewer bytes arrived, the
+/// command is refused, because a truncated list would mean something else.
 pub(crate) fn parameter_list(data: &DataOut, length: usize) -> Result<Vec<u8>, Sense> {
     if data.len() < length {
         return Err(Sense::PARAMETER_LIST_LENGTH);
@@ -45,7 +45,7 @@ pub(crate) fn parameter_list(data: &DataOut, length: usize) -> Result<Vec<u8>, S
     Ok(list)
 }
 
-/// A text field of fixed length: ASCII, cut or filled with blanks (SPC-4, 4.3.1).
+/// Writes an ASCII text field of fixed length, truncated or padded with blanks (SPC-4, 4.3.1).
 pub(crate) fn put_text(out: &mut [u8], text: &str) {
     let mut bytes = text.bytes().filter(|byte| (0x20..0x7f).contains(byte));
     for slot in out {

@@ -1,10 +1,10 @@
 //! Command descriptor blocks, and access to their fields.
 
-/// The longest CDB that is kept. No command of a disk that is served here is longer than 16 bytes;
-/// those that are (opcode 7Fh) are refused by their first byte.
+/// The longest stored CDB. No supported disk command is longer than 16 bytes; longer ones (opcode
+/// 7Fh) are refused by their first byte.
 pub const CDB_BYTES_MAX: usize = 32;
 
-/// A command descriptor block (SPC-4, 4.2). Bytes that were not sent read as zero.
+/// A command descriptor block (SPC-4, 4.2). Missing bytes read as zero.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cdb {
     bytes: [u8; CDB_BYTES_MAX],
@@ -12,7 +12,7 @@ pub struct Cdb {
 }
 
 impl Cdb {
-    /// The CDB with these bytes; those after the 32nd are dropped.
+    /// Creates the CDB with these bytes; those after the 32nd are dropped.
     pub fn new(bytes: &[u8]) -> Self {
         let len = bytes.len().min(CDB_BYTES_MAX);
         let mut own = [0; CDB_BYTES_MAX];
@@ -20,48 +20,48 @@ impl Cdb {
         Self { bytes: own, len: len as u8 }
     }
 
-    /// The bytes that were sent.
+    /// Returns the bytes that were sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Byte 0, which says what command it is.
+    /// Returns byte 0, the operation code.
     pub fn opcode(&self) -> u8 {
         self.bytes[0]
     }
 
-    /// The service action of commands that have one in byte 1 (SPC-4, 4.2.5.2).
+    /// Returns the service action of commands that have it in byte 1 (SPC-4, 4.2.5.2).
     pub(crate) fn service_action(&self) -> u8 {
         self.bytes[1] & 0x1f
     }
 
-    /// A byte. `at` is a constant of the command's layout, below 32.
+    /// Returns a byte. `at` is a constant of the command's layout, below 32.
     pub(crate) fn u8(&self, at: usize) -> u8 {
         self.bytes[at]
     }
 
-    /// One bit of a byte.
+    /// Returns one bit of a byte.
     pub(crate) fn bit(&self, at: usize, bit: u8) -> bool {
         self.bytes[at] & (1 << bit) != 0
     }
 
-    /// A big-endian field of two bytes.
+    /// Reads a big-endian field of two bytes.
     pub(crate) fn u16(&self, at: usize) -> u16 {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// A big-endian field of four bytes.
+    /// Reads a big-endian field of four bytes.
     pub(crate) fn u32(&self, at: usize) -> u32 {
         let b = &self.bytes;
         u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
     }
 
-    /// A big-endian field of eight bytes.
+    /// Reads a big-endian field of eight bytes.
     pub(crate) fn u64(&self, at: usize) -> u64 {
         u64::from(self.u32(at)) << 32 | u64::from(self.u32(at + 4))
     }
 
-    /// The CONTROL byte, where it stands for the group of the opcode (SAM-5, 5.2).
+    /// Returns the CONTROL byte, whose position depends on the group of the opcode (SAM-5, 5.2).
     pub(crate) fn control(&self) -> u8 {
         match self.bytes[0] >> 5 {
             0 => self.bytes[5],
@@ -83,8 +83,9 @@ impl std::fmt::Debug for Cdb {
     }
 }
 
-/// The offset in its 4 KiB block of the first byte that a write puts on a 512e volume; 0 for other
-/// commands. Data received at that offset needs no move before it is written ([`block::DataOut`]).
+/// Returns the offset within its 4 KiB block of the first byte that a write puts on a 512e volume;
+/// 0 for other commands. Data received at that offset need not be moved before it is written
+/// ([`block::DataOut`]).
 pub fn data_out_phase(cdb: &[u8]) -> usize {
     let low = match cdb.first() {
         Some(0x0a) => cdb.get(3),

@@ -1,4 +1,4 @@
-//! The copies of a nexus that have list identifiers, and how they ended (SPC-4, 5.17.4).
+//! A nexus's copies that have list identifiers, and their results (SPC-4, 5.17.4).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use target::Token;
 use crate::limits::IDENTIFIED_MAX;
 use crate::sense::{Sense, SenseKey};
 
-/// What is to be kept of the copy (SPC-4, 6.4.3.2).
+/// What to keep of the copy (SPC-4, 6.4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListUse {
     /// 00b: its result.
     Hold,
-    /// 10b: its result, if it failed.
+    /// 10b: its result if it fails.
     HoldFailure,
     /// 11b: nothing.
     None,
 }
 
-/// What a copy ends with that was aborted: COPY ABORTED, I/O PROCESS TERMINATED.
+/// The sense data of an aborted copy: COPY ABORTED, I/O PROCESS TERMINATED.
 pub(crate) const TERMINATED: Sense = Sense::new(SenseKey::CopyAborted, 0x00, 0x06);
-/// Results that are kept for a nexus; the oldest goes first.
+/// The number of results kept for a nexus; the oldest is dropped first.
 const RESULTS_MAX: usize = 64;
 
-/// Which command a list identifier came with. Those of all kinds are one space (SPC-4, 5.17.4.2).
+/// The command that used a list identifier. All kinds share one space (SPC-4, 5.17.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     ExtendedCopyLid1,
@@ -36,7 +36,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Its service action, for RESPONSE TO SERVICE ACTION.
+    /// Returns its service action, for RESPONSE TO SERVICE ACTION.
     pub(crate) fn action(self) -> u8 {
         match self {
             Self::ExtendedCopyLid1 => 0x00,
@@ -46,7 +46,8 @@ impl Origin {
         }
     }
 
-    /// That the identifier is in use by a command of another kind: at the field that holds it.
+    /// Returns the sense data for an identifier that a command of another kind uses, pointing to
+    /// the field that contains it.
     fn in_use(self) -> Sense {
         match self {
             Self::ExtendedCopyLid1 => Sense::parameter(0, 0),
@@ -56,28 +57,29 @@ impl Origin {
     }
 }
 
-/// How a copy ended.
+/// The result of a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyResult {
     /// Segments that were copied.
     pub segments: u16,
-    /// What was copied: in bytes, or in logical blocks where a token was used.
+    /// The amount copied: in bytes, or in logical blocks if a token was used.
     pub count: u64,
     /// Why it ended early.
     pub sense: Option<Sense>,
-    /// The token that it made.
+    /// The token that it created.
     pub token: Option<Box<Token>>,
     /// Whether it was aborted.
     pub is_aborted: bool,
 }
 
 impl CopyResult {
-    /// That of a copy which was aborted.
+    /// Returns the result of an aborted copy.
     pub(crate) fn aborted() -> Self {
         Self { segments: 0, count: 0, sense: Some(TERMINATED), token: None, is_aborted: true }
     }
 
-    /// COPY OPERATION STATUS (SPC-4, table 265): completed, completed with errors, terminated.
+    /// Returns the COPY OPERATION STATUS (SPC-4, table 265): completed, completed with errors,
+    /// terminated.
     pub(crate) fn operation_status(&self) -> u8 {
         match (self.is_aborted, self.sense) {
             (true, _) => 0x60,
@@ -87,14 +89,14 @@ impl CopyResult {
     }
 }
 
-/// The copies of a nexus that have list identifiers.
+/// A nexus's copies that have list identifiers.
 #[derive(Debug, Default)]
 pub(crate) struct CopyLists {
     running: Vec<Running>,
     ended: VecDeque<Ended>,
 }
 
-/// A copy under way, with its list identifier.
+/// A copy in progress, with its list identifier.
 #[derive(Clone, Debug)]
 struct Running {
     id: u32,
@@ -108,7 +110,7 @@ impl CopyLists {
         self.running.iter().find(|running| running.id == id)
     }
 
-    /// What is known of a list identifier.
+    /// Looks up a list identifier.
     pub(crate) fn look_up(&self, id: u32) -> Result<Known, Sense> {
         if let Some(running) = self.running(id) {
             return Ok(Known::Running(running.origin));
@@ -117,19 +119,19 @@ impl CopyLists {
         ended.cloned().map(Known::Ended).ok_or(Sense::cdb_bytes(2))
     }
 
-    /// Forgets how a copy ended.
+    /// Drops the result of a copy.
     pub(crate) fn forget(&mut self, id: u32) {
         self.ended.retain(|ended| ended.id != id);
     }
 
-    /// Calls a copy off. False if none with this identifier is in progress.
+    /// Cancels a copy. Returns false if none with this identifier is in progress.
     pub(crate) fn call_off(&self, id: u32) -> bool {
         let running = self.running(id);
         running.inspect(|it| it.is_aborted.store(true, Ordering::Release)).is_some()
     }
 }
 
-/// A copy that has ended, with its list identifier.
+/// A completed copy, with its list identifier.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     id: u32,
@@ -137,13 +139,13 @@ pub(crate) struct Ended {
     pub result: CopyResult,
 }
 
-/// What is known of a list identifier.
+/// The state of a list identifier.
 pub(crate) enum Known {
     Running(Origin),
     Ended(Ended),
 }
 
-/// A list identifier in use; dropping it frees the identifier, also if the command was aborted.
+/// A list identifier in use. Dropping it frees the identifier, even if the command was aborted.
 #[derive(Debug)]
 pub(crate) struct Listed {
     id: u32,
@@ -153,7 +155,7 @@ pub(crate) struct Listed {
     lists: Arc<Mutex<CopyLists>>,
 }
 
-/// Takes a list identifier into use.
+/// Registers a list identifier as in use.
 pub(crate) fn begin(
     copies: &Arc<Mutex<CopyLists>>,
     id: u32,
@@ -169,7 +171,7 @@ pub(crate) fn begin(
         });
     }
     if lists.running.len() >= IDENTIFIED_MAX {
-        // INSUFFICIENT RESOURCES: more than is reported
+        // INSUFFICIENT RESOURCES: more than the reported maximum.
         return Err(Sense::new(SenseKey::IllegalRequest, 0x55, 0x03));
     }
     lists.ended.retain(|ended| ended.id != id);
@@ -179,12 +181,12 @@ pub(crate) fn begin(
 }
 
 impl Listed {
-    /// Whether COPY OPERATION ABORT has named it.
+    /// Returns whether COPY OPERATION ABORT has named it.
     pub(crate) fn is_aborted(&self) -> bool {
         self.is_aborted.load(Ordering::Acquire)
     }
 
-    /// Ends the copy, and keeps its result if it was asked for.
+    /// Ends the copy, and keeps its result if that was requested.
     pub(crate) fn end(self, result: CopyResult) {
         if self.list_use == ListUse::Hold || result.sense.is_some() {
             let mut lists = self.lists.lock();

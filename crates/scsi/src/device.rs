@@ -1,5 +1,5 @@
-//! What all logical units of the array share, and what the handler of a command may look at. What
-//! is done with commands is in [`crate::server`].
+//! The state that all logical units of the array share, and the context of command handlers.
+//! [`crate::server`] executes the commands.
 
 use std::sync::Arc;
 
@@ -19,34 +19,34 @@ use crate::statistics::Statistics;
 use crate::step::{Command, Outcome};
 use crate::thresholds::Thresholds;
 
-/// What all logical units of the array share. One for the array, shared by all sessions.
+/// The state that all logical units share. One for the array, used by all sessions.
 #[derive(Debug)]
 pub struct DeviceServer {
     pub(crate) identity: ArrayIdentity,
-    /// What is known of hosts.
+    /// The state of hosts.
     pub(crate) target: Target,
     pub(crate) controls: ControlTable,
     pub(crate) statistics: Arc<dyn Statistics>,
     pub(crate) thresholds: Thresholds,
-    /// All commands: those of one opcode stand together.
+    /// All commands; the entries of one opcode are consecutive.
     pub(crate) commands: &'static [Entry],
 }
 
-/// What a logical unit number leads to.
+/// The unit at a logical unit number.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit<'a> {
     /// A volume.
     Volume(&'a Arc<VolumeAttributes>),
     /// The REPORT LUNS well-known logical unit.
     ReportLuns,
-    /// LUN 0, where no volume is: it answers, so that hosts can ask for the others.
+    /// LUN 0 without a volume: it answers, so that hosts can ask for the other units.
     Empty,
     /// Nothing.
     Unknown,
 }
 
 impl Unit<'_> {
-    /// PERIPHERAL QUALIFIER and PERIPHERAL DEVICE TYPE (SPC-4, 6.6.2).
+    /// Returns PERIPHERAL QUALIFIER and PERIPHERAL DEVICE TYPE (SPC-4, 6.6.2).
     pub(crate) fn peripheral(&self) -> u8 {
         match self {
             Unit::Volume(_) => 0x00,
@@ -57,7 +57,7 @@ impl Unit<'_> {
     }
 }
 
-/// What a command handler may look at.
+/// The context of a command handler.
 pub(crate) struct Context<'a> {
     pub server: &'a DeviceServer,
     pub nexus: &'a Nexus,
@@ -66,7 +66,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The volume of the logical unit.
+    /// Returns the volume of the logical unit.
     #[inline]
     pub(crate) fn volume(&self) -> Result<&'a VolumeAttributes, Sense> {
         match self.unit {
@@ -76,7 +76,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The offloads that the logical unit takes; where there is no volume, none is asked for.
+    /// Returns the enabled offloads of the logical unit; without a volume, all.
     #[inline]
     pub(crate) fn offloads(&self) -> Offloads {
         match self.unit {
@@ -89,39 +89,40 @@ impl<'a> Context<'a> {
 /// One command, or one service action of a command.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// What it is called, as the standard does.
+    /// Its name in the standard.
     pub name: &'static str,
     /// Byte 0.
     pub opcode: u8,
     /// The service action in bits 4..0 of byte 1, if the command has them.
     pub action: Option<u8>,
-    /// The CDB usage map (SPC-4, 6.34.3): byte 0 the opcode, then a bit for each that is looked at.
+    /// The CDB usage map (SPC-4, 6.34.3): byte 0 is the opcode, followed by a bit for each bit of
+    /// the CDB that is evaluated.
     pub usage: &'static [u8],
-    /// What reservations it minds.
+    /// How reservations restrict it.
     pub access: Access,
-    /// The offload that it belongs to: where that is off, the command is not there.
+    /// Its offload: if that is off, the command is not supported.
     pub offload: Option<Offload>,
-    /// Whether it also works where there is no volume (INQUIRY and its like).
+    /// Whether it also works without a volume (INQUIRY and similar commands).
     pub without_volume: bool,
-    /// What runs it.
+    /// Its handler.
     pub run: fn(&Context<'_>, Command) -> Outcome,
 }
 
 impl Entry {
-    /// What reservations a CDB of this entry minds: for two commands that depends on what it asks
-    /// for (SBC-3, table 13).
+    /// Returns how reservations restrict a CDB of this entry: for two commands that depends on its
+    /// content (SBC-3, table 13).
     #[inline]
     pub(crate) fn access_of(&self, cdb: &Cdb) -> Access {
         match self.opcode {
-            // START STOP UNIT that starts, without a power condition, does no harm.
+            // START STOP UNIT that starts, without a power condition, is harmless.
             0x1b if cdb.u8(4) & 0xf1 == 0x01 => Access::Free,
-            // Nor does PREVENT ALLOW MEDIUM REMOVAL that allows it.
+            // So is PREVENT ALLOW MEDIUM REMOVAL that allows removal.
             0x1e if cdb.u8(4) & 0x03 == 0 => Access::Free,
             _ => self.access,
         }
     }
 
-    /// Whether no offload that is off has it.
+    /// Returns whether its offload, if any, is enabled.
     #[inline]
     pub(crate) fn is_on(&self, offloads: Offloads) -> bool {
         self.offload.is_none_or(|offload| offloads.has(offload))
@@ -129,21 +130,21 @@ impl Entry {
 }
 
 impl DeviceServer {
-    /// Sets the time, in milliseconds from any starting point: tokens end when they were not used
-    /// for long. A few times a second is often enough.
+    /// Sets the time, in milliseconds since an arbitrary point. Unused tokens expire by it. Calling
+    /// it a few times per second is sufficient.
     pub fn set_time(&self, now_ms: u64) {
         self.target.rods().set_time(now_ms);
     }
 
-    /// Frees what tokens stood for that have ended: `run` runs a request, and says whether it was
-    /// done. Once a second is often enough. True when there may be more to do.
+    /// Frees the data of ended tokens: `run` executes a request, and returns whether it succeeded.
+    /// Calling it once per second is sufficient. Returns true if there may be more to do.
     pub fn sweep_tokens(&self, run: impl FnOnce(VolumeRequest) -> bool) -> bool {
         self.target.rods().sweep(run)
     }
 
-    /// A new I_T nexus, for a session that just logged in over the port with this relative id, and
-    /// that sees these units. Each of them first reports that the array was started, or that an
-    /// earlier session of the nexus was lost.
+    /// Creates an I_T nexus for a session that has just logged in through the port with this
+    /// relative id, and that sees these units. Each unit first reports that the array was started,
+    /// or that an earlier session of the nexus was lost.
     pub fn new_nexus(
         &self,
         initiator: impl Into<HostPort>,
@@ -153,12 +154,12 @@ impl DeviceServer {
         Arc::new(Nexus::new(self.target.new_nexus(initiator.into(), target_port, luns)))
     }
 
-    /// As [`Target::hand_over`].
+    /// See [`Target::hand_over`].
     pub fn hand_over(&self, nexus: &Nexus) -> target::Untold {
         self.target.hand_over(nexus)
     }
 
-    /// As [`Target::expect`].
+    /// See [`Target::expect`].
     #[must_use]
     pub fn expect(
         &self,
@@ -169,7 +170,7 @@ impl DeviceServer {
         self.target.expect(target::NexusId { host: initiator.into(), target_port }, untold)
     }
 
-    /// The state of the group of the port over which a nexus came.
+    /// Returns the access state of a volume through the port of a nexus.
     #[inline]
     pub(crate) fn access_state(&self, volume: VolumeId, nexus: &Nexus) -> AccessState {
         let target = &self.target;
@@ -180,14 +181,15 @@ impl DeviceServer {
         port.and_then(|port| target.volumes().access_state(volume, port.group)).unwrap_or_default()
     }
 
-    /// How well all units can be reached over the ports of a group, as far as hosts have not set
-    /// it: that has changed if it was another. The ports of another controller are slower, or gone.
+    /// Sets the access state of all units through the ports of a group, except where hosts have set
+    /// it, and notifies hosts if it has changed. The ports of another controller are non-optimized
+    /// or unavailable.
     pub fn set_implicit_access(&self, group: u16, state: AccessState) {
         self.target.set_implicit_access(group, state);
     }
 
-    /// How full the pool is, and at which percentages hosts get a unit attention. To be called
-    /// whenever that may have changed; cheap if it has not.
+    /// Sets how full the pool is, and the percentages at which hosts get a unit attention. Call it
+    /// whenever these may have changed; cheap if they have not.
     pub fn space(&self, thresholds: &[u8], used_bytes: u64, capacity_bytes: u64) {
         let (changed, crossed) = self.thresholds.update(thresholds, used_bytes, capacity_bytes);
         if changed {
@@ -205,42 +207,42 @@ impl DeviceServer {
         }
     }
 
-    /// Puts in force what was kept, before any session.
+    /// Restores the stored state, before any session.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// If the state is invalid: what is wrong.
     pub fn restore(&self, start: Start, all: KeptState) -> Result<(), Nonsense> {
         self.target.restore(start, all)
     }
 
-    /// What has to be made durable of a volume now; `None` if everything is.
+    /// Returns the state of a volume that must be made durable now; `None` if all of it is.
     pub fn unsaved(&self, volume: VolumeId) -> Option<Unsaved> {
         self.target.unsaved(volume)
     }
 
-    /// What [`DeviceServer::unsaved`] gave is durable, or could not be made so.
+    /// Reports whether the state from [`DeviceServer::unsaved`] was made durable.
     pub fn saved(&self, what: Unsaved, result: Result<(), SaveError>) {
         self.target.saved(what, result);
     }
 
-    /// Whether anything has to be made durable of ROD tokens.
+    /// Returns whether changes of ROD tokens must be made durable.
     pub fn has_unsaved_tokens(&self) -> bool {
         self.target.rods().has_unsaved()
     }
 
-    /// What has to be made durable of ROD tokens now; `None` if everything is.
+    /// Returns the changes of ROD tokens that must be made durable now; `None` if there are none.
     pub fn unsaved_tokens(&self) -> Option<UnsavedRods> {
         self.target.rods().unsaved()
     }
 
-    /// What [`DeviceServer::unsaved_tokens`] gave is durable, or could not be made so.
+    /// Reports whether the changes from [`DeviceServer::unsaved_tokens`] were made durable.
     pub fn saved_tokens(&self, what: UnsavedRods, result: Result<(), SaveError>) {
         self.target.rods().saved(what, result);
     }
 
-    /// LOGICAL UNIT RESET (SAM-5, 7.7 and 6.3.3): ends SPC-2 reservations of the unit, and leaves
-    /// a unit attention with every nexus, that which asked for the reset included. Call it after
-    /// the unit's tasks were aborted. Returns the volumes of which there is something to save
+    /// LOGICAL UNIT RESET (SAM-5, 7.7 and 6.3.3): ends SPC-2 reservations of the unit, and
+    /// establishes a unit attention for every nexus, including the one that requested the reset.
+    /// Call it after the unit's tasks were aborted. Returns the volumes whose state must be saved
     /// ([`DeviceServer::unsaved`]).
     #[must_use]
     pub fn lun_reset(&self, luns: &Arc<LunMap>, lun: [u8; 8]) -> Vec<VolumeId> {
@@ -254,7 +256,7 @@ impl DeviceServer {
     }
 
     /// TARGET WARM RESET: a hard reset (SAM-5, 6.3.2) of every unit that the nexus sees. Returns
-    /// the volumes of which there is something to save.
+    /// the volumes whose state must be saved.
     #[must_use]
     pub fn target_reset(&self, luns: &Arc<LunMap>) -> Vec<VolumeId> {
         let mut volumes: Vec<VolumeId> = luns.luns.values().map(|volume| volume.id).collect();
@@ -262,7 +264,7 @@ impl DeviceServer {
         self.reset_volumes(&volumes, Attention::TargetReset)
     }
 
-    /// Resets the state of volumes, which are in order.
+    /// Resets the state of these volumes, which are sorted.
     fn reset_volumes(&self, volumes: &[VolumeId], what: Attention) -> Vec<VolumeId> {
         for volume in volumes {
             self.controls.set(*volume, Controls::default());
@@ -270,16 +272,16 @@ impl DeviceServer {
         self.target.reset(volumes, what)
     }
 
-    /// I_T NEXUS LOSS (SAM-5, 6.3.4): the session ended. SPC-2 reservations that it held end;
-    /// persistent ones stay. The next session of the nexus gets a unit attention. Returns the
-    /// volumes of which there is something to save.
+    /// I_T NEXUS LOSS (SAM-5, 6.3.4): the session ended. Its SPC-2 reservations end; persistent
+    /// ones remain. The next session of the nexus gets a unit attention. Returns the volumes whose
+    /// state must be saved.
     #[must_use]
     pub fn nexus_loss(&self, nexus: &Nexus) -> Vec<VolumeId> {
         self.target.nexus_loss(nexus)
     }
 
-    /// The volume was destroyed: its reservations and access states go with it, and its tokens end.
-    /// Its id is never used again.
+    /// Removes the reservations and access states of an eradicated volume, and ends its tokens. Its
+    /// id is never reused.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.target.volume_destroyed(volume);
         self.controls.set(volume, Controls::default());

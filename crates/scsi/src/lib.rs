@@ -1,25 +1,26 @@
 //! SCSI without a transport: a command in, a response or a request to a volume out.
 //!
-//! [`DeviceServer`] is what all logical units of the array share. A transport makes a [`Nexus`]
-//! for each session, gives every command to [`DeviceServer::execute`], runs the
-//! [`block::VolumeRequest`] that comes back, and gives its result to [`DeviceServer::resume`],
-//! until the [`Step`] is a [`Response`]. Nothing here waits, draws randomness or reads a clock.
+//! [`DeviceServer`] is the state that all logical units of the array share. A transport creates a
+//! [`Nexus`] for each session, passes every command to [`DeviceServer::execute`], executes the
+//! resulting [`block::VolumeRequest`], and passes its result to [`DeviceServer::resume`], until the
+//! [`Step`] is a [`Response`]. Nothing here blocks, draws randomness or reads a clock.
 //!
-//! What is known of hosts, their reservations and what they are still to be told is kept by
-//! [`target`]; this crate parses commands, encodes answers, and says in sense data what that
-//! crate says in its own words.
+//! [`target`] keeps the state of hosts, their reservations and their pending notifications. This
+//! crate parses commands, encodes responses, and translates the results of [`target`] to sense
+//! data.
 //!
-//! What is above may name what is below, and nothing else:
+//! The layers; each may use only those below it:
 //!
-//! * [`server`]: routes commands by [`table`], which names all of them, and goes on with them,
+//! * [`server`]: routes commands by [`table`], which lists all of them, and continues them,
 //! * [`blocks`], [`unit`], [`copy`], [`reservations`]: the commands,
-//! * [`device`]: what they may look at; [`saving`], for those that wait until a change is durable,
-//! * [`step`]: what comes in and goes out, and what is left of a command between two steps,
+//! * [`device`]: what commands may access; [`saving`]: commands that wait until a change is
+//!   durable,
+//! * [`step`]: input and output, and the state of a command between two steps,
 //! * [`limits`], [`copies`], [`controls`], [`thresholds`], [`nexus`], [`sense`], [`cdb`], [`lun`]:
-//!   what these are made of.
+//!   the building blocks.
 //!
-//! The standards are SPC-4, SBC-3 (SBC-4 where it says more) and SAM-5; the clause of each command
-//! stands beside its code.
+//! The standards are SPC-4, SBC-3 (SBC-4 where it says more) and SAM-5. The code of each command
+//! names its clause.
 
 mod blocks;
 mod bytes;

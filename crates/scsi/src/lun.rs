@@ -1,20 +1,20 @@
 //! Logical unit numbers (SAM-5, 4.7).
 
-/// What a logical unit number names.
+/// The meaning of a logical unit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lun {
-    /// A unit that may hold a volume: 0..=16383.
+    /// A unit that may have a volume: 0..=16383.
     Unit(u16),
     /// The REPORT LUNS well-known logical unit.
     ReportLuns,
-    /// Nothing that exists here.
+    /// A number that is not supported.
     Unknown,
 }
 
 /// The REPORT LUNS well-known logical unit number.
 pub(crate) const REPORT_LUNS: [u8; 8] = [0xc1, 0x01, 0, 0, 0, 0, 0, 0];
 
-/// Reads a logical unit number: one level, peripheral or flat addressing.
+/// Decodes a logical unit number: one level, peripheral or flat addressing.
 #[inline]
 pub(crate) fn decode(lun: [u8; 8]) -> Lun {
     if lun == REPORT_LUNS {
@@ -30,7 +30,7 @@ pub(crate) fn decode(lun: [u8; 8]) -> Lun {
     }
 }
 
-/// Writes a logical unit number: peripheral addressing below 256, flat above.
+/// Encodes a logical unit number: peripheral addressing below 256, flat above.
 pub(crate) fn encode(lun: u16) -> [u8; 8] {
     let [high, low] = lun.to_be_bytes();
     let first = if high == 0 { 0 } else { 0x40 | high };

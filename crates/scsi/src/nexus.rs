@@ -1,5 +1,5 @@
-//! The nexuses of SCSI over iSCSI: what the target knows of one, and the copies that have list
-//! identifiers, which are a nexus's own.
+//! I_T nexuses of SCSI over iSCSI: the target's state of a nexus, and its copies with list
+//! identifiers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use target::HostPort;
 
 use crate::copies::CopyLists;
 
-/// The initiator's port: over iSCSI its name and ISID (RFC 7143, 4.4.3).
+/// The initiator port: over iSCSI its name and ISID (RFC 7143, 4.4.3).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InitiatorPort {
     /// The iSCSI name of the initiator.
     pub name: String,
-    /// The initiator's part of the session identifier.
+    /// The initiator's part of the session id.
     pub isid: [u8; 6],
 }
 
@@ -26,14 +26,14 @@ impl From<InitiatorPort> for HostPort {
     }
 }
 
-/// The ISID of a host's port.
+/// Returns the ISID of a host's port.
 pub(crate) fn isid_of(host: &HostPort) -> [u8; 6] {
     let [a, b, c, d, e, f, rest @ ..] = host.id;
     debug_assert_eq!(rest, [0; 10], "no volume has hosts of two protocols");
     [a, b, c, d, e, f]
 }
 
-/// One I_T nexus. Made by [`crate::DeviceServer::new_nexus`].
+/// An I_T nexus. Created by [`crate::DeviceServer::new_nexus`].
 #[derive(Debug)]
 pub struct Nexus {
     known: Arc<target::Nexus>,
@@ -45,7 +45,7 @@ impl Nexus {
         Self { known, copies: Arc::default() }
     }
 
-    /// The initiator's end.
+    /// Returns the initiator port.
     pub fn initiator(&self) -> &HostPort {
         self.known.host()
     }

@@ -1,11 +1,11 @@
-//! Commands that wait until what they have changed is durable ([`target::saving`]).
+//! Commands that wait until their changes are durable ([`target::saving`]).
 //!
 //! Such a command becomes a [`crate::Step::Persist`], and the transport
 //!
-//! 1. takes what is to be written from [`crate::DeviceServer::unsaved`], as it is *then*,
+//! 1. takes the state to be written from [`crate::DeviceServer::unsaved`], as of *that time*,
 //! 2. makes it durable,
-//! 3. says so with [`crate::DeviceServer::saved`],
-//! 4. goes on with the commands that waited: [`crate::DeviceServer::resume_saved`].
+//! 3. reports this with [`crate::DeviceServer::saved`],
+//! 4. continues the commands that waited: [`crate::DeviceServer::resume_saved`].
 
 use block::VolumeId;
 use target::{Change, SaveError, Subject, Target};
@@ -18,17 +18,17 @@ pub(crate) const NO_ROOM: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x0
 /// INSUFFICIENT RESOURCES.
 const NO_RESOURCES: Sense = Sense::new(SenseKey::IllegalRequest, 0x55, 0x03);
 
-/// A command that waits until a change of what is kept of its volume is durable.
+/// A command that waits until a change of its volume's state is durable.
 #[derive(Debug)]
 struct Saving {
     volume: VolumeId,
     change: u64,
     after: AnswerAfter,
-    /// Whether it is about registrations.
+    /// Whether it changes registrations.
     registers: bool,
 }
 
-/// Answers a command when what it has changed is durable. `registers`: it is about registrations.
+/// Responds to a command when its changes are durable. `registers`: it changes registrations.
 pub(crate) fn answer(
     volume: VolumeId,
     change: Change,

@@ -1,6 +1,6 @@
-//! Sense data (SPC-4, 4.5): what a CHECK CONDITION says.
+//! Sense data (SPC-4, 4.5), returned with CHECK CONDITION.
 
-/// The sense keys that are used (SPC-4, 4.5.6).
+/// The supported sense keys (SPC-4, 4.5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SenseKey {
@@ -10,30 +10,30 @@ pub enum SenseKey {
     NotReady = 0x2,
     /// The medium lost data.
     MediumError = 0x3,
-    /// The array can't do it, now or any more.
+    /// The array can't execute the command, now or permanently.
     HardwareError = 0x4,
-    /// The host asked for what does not exist.
+    /// The command or a parameter is invalid or not supported.
     IllegalRequest = 0x5,
-    /// Something happened that the host should know.
+    /// An event that the host must know of has occurred.
     UnitAttention = 0x6,
-    /// The medium does not take the data.
+    /// The medium does not accept the data.
     DataProtect = 0x7,
     /// A third-party copy ended early.
     CopyAborted = 0xa,
     /// The command was aborted.
     AbortedCommand = 0xb,
-    /// Data did not compare equal.
+    /// Compared data differs.
     Miscompare = 0xe,
 }
 
-/// Where in a CDB or a parameter list an error stands (SPC-4, 4.5.2.4.2).
+/// The location of an error in a CDB or a parameter list (SPC-4, 4.5.2.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldPointer {
-    /// Whether it is in the CDB, else in the parameter list.
+    /// Whether it is in the CDB, otherwise in the parameter list.
     pub in_cdb: bool,
-    /// The byte.
+    /// The byte offset.
     pub byte: u16,
-    /// The most significant bit of the field, where it is not whole bytes.
+    /// The most significant bit of the field, if the field is not whole bytes.
     pub bit: Option<u8>,
 }
 
@@ -48,19 +48,19 @@ pub struct Sense {
     pub ascq: u8,
     /// The INFORMATION field: a byte offset for a miscompare, an LBA for a medium error.
     pub information: Option<u64>,
-    /// The COMMAND-SPECIFIC INFORMATION field: for a copy, the segments that were processed.
+    /// The COMMAND-SPECIFIC INFORMATION field: for a copy, the number of processed segments.
     pub command_specific: Option<u64>,
-    /// What was wrong in the CDB or in the parameter list.
+    /// The location of the error in the CDB or in the parameter list.
     pub field: Option<FieldPointer>,
 }
 
 impl Sense {
-    /// Sense data of a key and a code.
+    /// Creates sense data with a key and a code.
     pub const fn new(key: SenseKey, asc: u8, ascq: u8) -> Self {
         Self { key, asc, ascq, information: None, command_specific: None, field: None }
     }
 
-    /// No sense: nothing happened.
+    /// NO SENSE: nothing to report.
     pub const NONE: Sense = Sense::new(SenseKey::NoSense, 0, 0);
     /// INVALID COMMAND OPERATION CODE.
     pub const INVALID_OPCODE: Sense = Sense::new(SenseKey::IllegalRequest, 0x20, 0);
@@ -72,31 +72,31 @@ impl Sense {
     pub const PARAMETER_LIST_LENGTH: Sense = Sense::new(SenseKey::IllegalRequest, 0x1a, 0);
     /// SAVING PARAMETERS NOT SUPPORTED.
     pub const SAVING_NOT_SUPPORTED: Sense = Sense::new(SenseKey::IllegalRequest, 0x39, 0);
-    /// INVALID FIELD IN COMMAND INFORMATION UNIT: less data came than a whole block.
+    /// INVALID FIELD IN COMMAND INFORMATION UNIT: less than a whole block was received.
     pub const INFORMATION_UNIT: Sense = Sense::new(SenseKey::IllegalRequest, 0x0e, 0x03);
-    /// INVALID MESSAGE ERROR: the task attribute ACA, as there is no auto contingent allegiance
-    /// here (NORMACA is 0; SAM-5, 8.7).
+    /// INVALID MESSAGE ERROR: the task attribute ACA, because auto contingent allegiance is not
+    /// supported (NORMACA is 0; SAM-5, 8.7).
     pub const INVALID_MESSAGE: Sense = Sense::new(SenseKey::IllegalRequest, 0x49, 0);
     /// LOGICAL UNIT SOFTWARE WRITE PROTECTED.
     pub const WRITE_PROTECTED: Sense = Sense::new(SenseKey::DataProtect, 0x27, 0x02);
     /// INTERNAL TARGET FAILURE.
     pub const INTERNAL_FAILURE: Sense = Sense::new(SenseKey::HardwareError, 0x44, 0);
 
-    /// INVALID FIELD IN CDB, at a byte and the field's highest bit.
+    /// Returns INVALID FIELD IN CDB, at a byte and the field's highest bit.
     pub const fn cdb_field(byte: u16, bit: u8) -> Self {
         let mut sense = Self::new(SenseKey::IllegalRequest, 0x24, 0);
         sense.field = Some(FieldPointer { in_cdb: true, byte, bit: Some(bit) });
         sense
     }
 
-    /// INVALID FIELD IN CDB, at a field of whole bytes.
+    /// Returns INVALID FIELD IN CDB, at a field of whole bytes.
     pub const fn cdb_bytes(byte: u16) -> Self {
         let mut sense = Self::new(SenseKey::IllegalRequest, 0x24, 0);
         sense.field = Some(FieldPointer { in_cdb: true, byte, bit: None });
         sense
     }
 
-    /// INVALID FIELD IN PARAMETER LIST (or another qualifier of 26h), at a byte.
+    /// Returns INVALID FIELD IN PARAMETER LIST (or another qualifier of 26h), at a byte.
     pub fn parameter(byte: usize, ascq: u8) -> Self {
         let mut sense = Self::new(SenseKey::IllegalRequest, 0x26, ascq);
         let byte = u16::try_from(byte).unwrap_or(u16::MAX);
@@ -104,13 +104,13 @@ impl Sense {
         sense
     }
 
-    /// The same with the INFORMATION field.
+    /// Sets the INFORMATION field.
     pub const fn with_information(mut self, information: u64) -> Self {
         self.information = Some(information);
         self
     }
 
-    /// Fixed format, current (SPC-4, 4.5.3): what goes with a CHECK CONDITION.
+    /// Encodes it in fixed format, current (SPC-4, 4.5.3), as returned with CHECK CONDITION.
     pub fn bytes(&self) -> [u8; 18] {
         let mut out = [0; 18];
         out[0] = 0x70;
@@ -130,7 +130,7 @@ impl Sense {
         out
     }
 
-    /// Descriptor format, current (SPC-4, 4.5.2).
+    /// Encodes it in descriptor format, current (SPC-4, 4.5.2).
     pub fn descriptor_bytes(&self) -> Vec<u8> {
         let mut out = vec![0x72, self.key as u8, self.asc, self.ascq, 0, 0, 0, 0];
         if let Some(information) = self.information {
@@ -151,7 +151,7 @@ impl Sense {
     }
 }
 
-/// The sense-key specific bytes of a field pointer: SKSV, C/D, BPV, the bit, the byte.
+/// Returns the sense-key specific bytes of a field pointer: SKSV, C/D, BPV, the bit, the byte.
 fn field_bytes(field: FieldPointer) -> [u8; 3] {
     let mut first = 0x80;
     if field.in_cdb {

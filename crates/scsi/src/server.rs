@@ -1,4 +1,4 @@
-//! The device server: routes commands, and finishes them when the volume has answered.
+//! The device server: routes commands, and completes them when the volume has replied.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::thresholds::Thresholds;
 use crate::unit::{alua, attention};
 
 impl DeviceServer {
-    /// The device server of an array with these target ports, and with a volume of its own for ROD
-    /// tokens, which must be empty.
+    /// Creates the device server of an array with these target ports, and with an internal volume
+    /// for ROD tokens, which must be empty.
     pub fn new(
         identity: ArrayIdentity,
         ports: Vec<TargetPort>,
@@ -93,8 +93,8 @@ impl DeviceServer {
         (entry.run)(context, command).map_err(check)
     }
 
-    /// Whether reservations bar the first request of a command that has waited since it was routed:
-    /// PREEMPT AND ABORT has not waited for it, so it must not begin afterwards.
+    /// Returns whether reservations conflict with the first request of a command that has waited
+    /// since it was routed: PREEMPT AND ABORT did not wait for it, so it must not begin afterwards.
     pub fn is_barred_now(&self, nexus: &Nexus, pending: &Pending) -> bool {
         self.target.volumes().conflict(pending.volume, nexus.id(), pending.rest.access())
     }
@@ -105,7 +105,7 @@ impl DeviceServer {
         access != Access::Free && self.target.volumes().conflict(volume, context.nexus.id(), access)
     }
 
-    /// Goes on with a command after its request was run.
+    /// Continues a command with the reply to its request.
     pub fn resume(
         &self,
         nexus: &Nexus,
@@ -120,21 +120,21 @@ impl DeviceServer {
         self.with_format(volume, step.wanting(wanted))
     }
 
-    /// Goes on with a command that waited for [`Step::Persist`].
+    /// Continues a command that waited for [`Step::Persist`].
     pub fn resume_saved(&self, pending: Pending) -> Step {
         let Pending { wanted, volume, rest, .. } = pending;
         let response = rest.saved(&self.target).wanting(wanted);
         self.with_format(volume, Step::Done(response))
     }
 
-    /// Ends a copy of which nobody wants the rest ([`Pending::is_called_off`]).
+    /// Ends a cancelled copy ([`Pending::is_called_off`]).
     pub fn end_early(&self, nexus: &Nexus, pending: Pending) -> Step {
         let Pending { wanted, volume, rest, .. } = pending;
         let response = rest.end_early(nexus).wanting(wanted);
         self.with_format(volume, Step::Done(response))
     }
 
-    /// Sense data in the format that the unit's control mode page asks for.
+    /// Selects the format of sense data according to the unit's control mode page.
     #[inline]
     pub(crate) fn with_format(&self, volume: VolumeId, step: Step) -> Step {
         match step {
@@ -147,7 +147,7 @@ impl DeviceServer {
     }
 }
 
-/// Whether a command leaves unit attentions where they are (SPC-4, 6.6, 6.33, 6.39).
+/// Returns whether a command leaves unit attentions pending (SPC-4, 6.6, 6.33, 6.39).
 #[inline]
 fn is_quiet(opcode: u8) -> bool {
     matches!(opcode, 0x03 | 0x12 | 0xa0)

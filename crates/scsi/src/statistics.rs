@@ -2,34 +2,34 @@
 
 use block::{VolumeAttributes, VolumeId};
 
-/// What was done on a volume over all ports since the array was started.
+/// Counters of a volume over all ports since the start of the array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitStatistics {
-    /// Reads that ended well.
+    /// Successful reads.
     pub reads: u64,
-    /// Writes that ended well.
+    /// Successful writes.
     pub writes: u64,
-    /// Bytes that these reads have sent.
+    /// Bytes sent by these reads.
     pub read_bytes: u64,
-    /// Bytes that these writes have received.
+    /// Bytes received by these writes.
     pub written_bytes: u64,
-    /// How long these reads took, together, in microseconds.
+    /// Total time of these reads, in microseconds.
     pub read_us: u64,
-    /// How long these writes took, together.
+    /// Total time of these writes, in microseconds.
     pub write_us: u64,
 }
 
-/// A counter of executed commands.
+/// A source of command counters.
 pub trait Statistics: Send + Sync + std::fmt::Debug {
-    /// What was done on a volume.
+    /// Returns the counters of a volume.
     fn of(&self, volume: VolumeId) -> UnitStatistics;
 }
 
-/// The page's code.
+/// The page code.
 pub(crate) const PAGE: u8 = 0x19;
 
-/// The page. Times are in microseconds, as its third parameter says; the weighted counts are not
-/// kept, and so are 0.
+/// Returns the page. Times are in microseconds, as its third parameter says; the weighted counts
+/// are not supported and 0.
 pub(crate) fn page(volume: &VolumeAttributes, done: UnitStatistics) -> Vec<u8> {
     let block = volume.logical_block.bytes();
     let mut out = vec![PAGE, 0, 0, 0];

@@ -1,5 +1,5 @@
-//! What goes in and comes out: [`Command`], [`Step`], [`Response`]; and what is left of a command
-//! between two steps: [`Continue`].
+//! Input and output: [`Command`], [`Step`], [`Response`]; and the state of a command between two
+//! steps: [`Continue`].
 
 pub use block::task::AnswerAfter;
 use block::{DataIn, DataOut, VolumeAttributes, VolumeError, VolumeId, VolumeReply, VolumeRequest};
@@ -9,16 +9,16 @@ use crate::cdb::Cdb;
 use crate::nexus::Nexus;
 use crate::sense::{Sense, SenseKey};
 
-/// A command as the transport received it, with all of its data.
+/// A command as received by the transport, with all of its data.
 #[derive(Debug)]
 pub struct Command {
-    /// The logical unit number, as SAM-5 4.7 lays it out.
+    /// The logical unit number, encoded as in SAM-5, 4.7.
     pub lun: [u8; 8],
     /// The command descriptor block.
     pub cdb: Cdb,
-    /// All data that the host sent, at the phase of [`crate::data_out_phase`].
+    /// All data that the host sent, at the phase given by [`crate::data_out_phase`].
     pub data_out: DataOut,
-    /// How many bytes the host has room for.
+    /// The number of bytes that the host expects.
     pub expected_in_bytes: u64,
 }
 
@@ -26,47 +26,47 @@ pub struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
-    /// It is done.
+    /// Success.
     Good = 0x00,
-    /// The sense data says why not.
+    /// An error; the sense data describes it.
     CheckCondition = 0x02,
-    /// PRE-FETCH: all of it would fit the cache.
+    /// PRE-FETCH: all of it fits into the cache.
     ConditionMet = 0x04,
-    /// Try again later.
+    /// Retry later.
     Busy = 0x08,
-    /// Another initiator holds a reservation.
+    /// A reservation of another initiator conflicts.
     ReservationConflict = 0x18,
     /// Too many commands.
     TaskSetFull = 0x28,
-    /// It was aborted by another initiator.
+    /// Aborted by another initiator.
     TaskAborted = 0x40,
 }
 
-/// The end of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Response {
-    /// How it ended.
+    /// The status.
     pub status: Status,
-    /// Why, where the status is CHECK CONDITION.
+    /// The sense data of CHECK CONDITION.
     pub sense: Option<Sense>,
-    /// Whether the sense data goes out in descriptor format (D_SENSE), else in the fixed one.
+    /// Whether the sense data is sent in descriptor format (D_SENSE), otherwise in fixed format.
     pub descriptor_sense: bool,
-    /// The data for the host; the transport cuts it to what the host has room for.
+    /// The data for the host; the transport truncates it to the expected length.
     pub data_in: DataIn,
-    /// How many bytes of data-out the CDB calls for, where it calls for any: what residuals are
-    /// counted from. `None` leaves it at what the host sent.
+    /// The number of bytes of data-out that the CDB requires, if any, from which residuals are
+    /// computed. `None` means the number that the host sent.
     pub transfer_bytes_wanted: Option<u64>,
-    /// What has to end before it may be sent.
+    /// What must end before the response may be sent.
     pub after: AnswerAfter,
 }
 
 impl Response {
-    /// GOOD without data.
+    /// Returns GOOD without data.
     pub fn good() -> Self {
         Self::with_status(Status::Good)
     }
 
-    /// A status without data.
+    /// Returns a status without data.
     pub fn with_status(status: Status) -> Self {
         Self {
             status,
@@ -78,27 +78,27 @@ impl Response {
         }
     }
 
-    /// GOOD with data.
+    /// Returns GOOD with data.
     pub fn data(data_in: DataIn) -> Self {
         Self { data_in, ..Self::good() }
     }
 
-    /// GOOD with parameter data, cut to the allocation length of the CDB.
+    /// Returns GOOD with parameter data, truncated to the allocation length of the CDB.
     pub(crate) fn parameters(bytes: &[u8], allocation_length: usize) -> Self {
         Self::data(DataIn::from_bytes(&bytes[..bytes.len().min(allocation_length)]))
     }
 
-    /// CHECK CONDITION.
+    /// Returns CHECK CONDITION.
     pub fn check(sense: Sense) -> Self {
         Self { sense: Some(sense), ..Self::with_status(Status::CheckCondition) }
     }
 
-    /// The same for a command that calls for so much data-out ([`Self::transfer_bytes_wanted`]).
+    /// Sets how much data-out the command requires ([`Self::transfer_bytes_wanted`]).
     pub(crate) fn wanting(self, transfer_bytes: Option<u64>) -> Self {
         Self { transfer_bytes_wanted: transfer_bytes, ..self }
     }
 
-    /// The sense data as it is sent; empty if there is none.
+    /// Returns the sense data as sent; empty if there is none.
     pub fn sense_bytes(&self) -> Vec<u8> {
         match &self.sense {
             Some(sense) if self.descriptor_sense => sense.descriptor_bytes(),
@@ -108,23 +108,22 @@ impl Response {
     }
 }
 
-/// What to do next for a command.
+/// The next step of a command.
 #[derive(Debug)]
 pub enum Step {
-    /// It is over.
+    /// The command has ended.
     Done(Response),
-    /// Run the request, then give its result to [`crate::DeviceServer::resume`].
+    /// Execute the request, then pass its result to [`crate::DeviceServer::resume`].
     Request {
-        /// What the volume shall do.
+        /// The request.
         request: VolumeRequest,
         /// The rest of the command.
         pending: Pending,
     },
-    /// Make durable what is kept of this ([`crate::DeviceServer::unsaved`],
-    /// [`crate::DeviceServer::unsaved_tokens`]), then go on with
-    /// [`crate::DeviceServer::resume_saved`].
+    /// Make the state of this subject durable ([`crate::DeviceServer::unsaved`],
+    /// [`crate::DeviceServer::unsaved_tokens`]), then call [`crate::DeviceServer::resume_saved`].
     Persist {
-        /// Of what.
+        /// The subject.
         subject: Subject,
         /// The rest of the command.
         pending: Pending,
@@ -132,8 +131,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// The same for a command that calls for so much data-out; what is not over says so later
-    /// ([`Pending::wanted`]).
+    /// Sets how much data-out the command requires; a command that continues keeps it in
+    /// [`Pending::wanted`].
     pub(crate) fn wanting(self, transfer_bytes: Option<u64>) -> Self {
         match self {
             Self::Done(response) => Self::Done(response.wanting(transfer_bytes)),
@@ -142,53 +141,54 @@ impl Step {
     }
 }
 
-/// What a command handler returns: a step, or the sense data of a CHECK CONDITION.
+/// The result of a command handler: a step, or the sense data of a CHECK CONDITION.
 pub(crate) type Outcome = Result<Step, Sense>;
 
 /// The rest of a command that waits for a volume.
 #[derive(Debug)]
 pub struct Pending {
-    /// As [`Response::transfer_bytes_wanted`].
+    /// See [`Response::transfer_bytes_wanted`].
     pub(crate) wanted: Option<u64>,
-    /// The unit that the command was sent to, for the LBAs in sense data.
+    /// The unit that received the command, for the LBAs in sense data.
     pub(crate) volume: VolumeId,
-    /// Sectors in a logical block of it.
+    /// Sectors per logical block of that unit.
     pub(crate) block_sectors: u64,
-    /// What is left to do.
+    /// The state of the command.
     pub(crate) rest: Box<dyn Continue>,
 }
 
 impl Pending {
-    /// Whether this is a long read, whose pieces are all kept until the last was read: up to
-    /// [`block::request::limits::COMMAND_BYTES_MAX`]. A transport that bounds its memory runs only
-    /// a few of them at once.
+    /// Returns whether this is a long read, whose pieces are all kept until the last was read: up
+    /// to [`block::request::limits::COMMAND_BYTES_MAX`]. A transport that bounds its memory runs
+    /// only a few of them at once.
     pub fn gathers(&self) -> bool {
         self.rest.gathers()
     }
 
-    /// Whether this is a copy the rest of which nobody wants any more: where it takes several
-    /// steps, the next one is not begun ([`crate::DeviceServer::end_early`]). `nexus` is its own.
+    /// Returns whether this is a cancelled copy: if it takes several steps, the next one must not
+    /// begin ([`crate::DeviceServer::end_early`]). `nexus` is its own.
     pub fn is_called_off(&self, nexus: &Nexus) -> bool {
         self.rest.is_called_off(nexus)
     }
 }
 
-/// What is left of a command when the volume has answered, or when what it has changed is durable.
-/// Each command that takes more than one step has its own, beside the code that begins it.
+/// The state of a command that waits for a reply of the volume, or for its changes to become
+/// durable. Each command that takes several steps has its own implementation, next to the code that
+/// starts it.
 pub(crate) trait Continue: std::fmt::Debug + Send {
-    /// Goes on when the volume has answered.
+    /// Continues with the volume's reply.
     fn resume(self: Box<Self>, at: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome {
         let _ = (at, result);
-        Err(Sense::INTERNAL_FAILURE) // it asks no volume
+        Err(Sense::INTERNAL_FAILURE) // it makes no requests
     }
 
-    /// Goes on after [`Step::Persist`].
+    /// Continues after [`Step::Persist`].
     fn saved(self: Box<Self>, target: &Target) -> Response {
         let _ = target;
         Response::check(Sense::INTERNAL_FAILURE) // it waits for a volume
     }
 
-    /// Ends it between two steps, as nobody wants the rest.
+    /// Ends the cancelled command between two steps.
     fn end_early(self: Box<Self>, nexus: &Nexus) -> Response {
         let _ = nexus;
         Response::with_status(Status::TaskAborted)
@@ -205,24 +205,24 @@ pub(crate) trait Continue: std::fmt::Debug + Send {
         false
     }
 
-    /// What reservations mind of its first request, if that has waited.
+    /// Returns how reservations restrict its first request, if that has waited.
     fn access(&self) -> Access {
         Access::Read
     }
 }
 
-/// Where a command goes on.
+/// The context in which a command continues.
 pub(crate) struct Resumed<'a> {
     pub target: &'a Target,
     pub nexus: &'a Nexus,
-    /// The unit that the command was sent to.
+    /// The unit that received the command.
     pub volume: VolumeId,
     wanted: Option<u64>,
     block_sectors: u64,
 }
 
 impl<'a> Resumed<'a> {
-    /// A command that is taken up again, and what is left of it.
+    /// Creates the context for a command that continues, and the state of that command.
     pub(crate) fn new(
         target: &'a Target,
         nexus: &'a Nexus,
@@ -232,7 +232,7 @@ impl<'a> Resumed<'a> {
         (Self { target, nexus, volume, wanted, block_sectors }, rest)
     }
 
-    /// A command that needs no volume to get so far.
+    /// Creates the context for a command that has needed no volume so far.
     pub(crate) fn at_once(
         target: &'a Target,
         nexus: &'a Nexus,
@@ -243,7 +243,7 @@ impl<'a> Resumed<'a> {
         Self { target, nexus, volume: volume.id, wanted, block_sectors }
     }
 
-    /// What a volume's error is in SCSI.
+    /// Translates a volume's error to sense data.
     pub(crate) fn sense(&self, error: &VolumeError) -> Sense {
         error_sense(error, self.block_sectors)
     }
@@ -253,12 +253,12 @@ impl<'a> Resumed<'a> {
         Pending { wanted, volume, block_sectors, rest }
     }
 
-    /// Goes on with a request.
+    /// Continues with a request.
     pub(crate) fn request(&self, rest: Box<dyn Continue>, request: VolumeRequest) -> Step {
         Step::Request { request, pending: self.pending(rest) }
     }
 
-    /// Goes on with the next request if there is one, and else answers GOOD.
+    /// Continues with the next request if there is one, otherwise returns GOOD.
     pub(crate) fn next_or_good(
         &self,
         rest: Box<dyn Continue>,
@@ -270,13 +270,13 @@ impl<'a> Resumed<'a> {
         }
     }
 
-    /// Goes on when something is durable.
+    /// Continues when a subject is durable.
     pub(crate) fn persist(&self, rest: Box<dyn Continue>, subject: Subject) -> Step {
         Step::Persist { subject, pending: self.pending(rest) }
     }
 }
 
-/// Answer GOOD, with the data if there is some.
+/// Returns GOOD, with the data if there is any.
 #[derive(Debug)]
 pub(crate) struct Answer;
 
@@ -290,7 +290,7 @@ impl Continue for Answer {
     }
 }
 
-/// Keeps a step readable where a command becomes one request.
+/// Shorthand for a command that becomes one request.
 pub(crate) fn request(
     volume: &VolumeAttributes,
     wanted: Option<u64>,
@@ -301,7 +301,7 @@ pub(crate) fn request(
     Step::Request { request, pending: Pending { wanted, volume: volume.id, block_sectors, rest } }
 }
 
-/// What a volume's error is in SCSI.
+/// Translates a volume's error to sense data.
 fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
     match error {
         VolumeError::NoSuchVolume(_) => Sense::NO_SUCH_UNIT,
@@ -309,12 +309,13 @@ fn error_sense(error: &VolumeError, block_sectors: u64) -> Sense {
         VolumeError::Miscompare { offset_bytes } => {
             Sense::new(SenseKey::Miscompare, 0x1d, 0).with_information(*offset_bytes as u64)
         }
-        // SPACE ALLOCATION FAILED WRITE PROTECT: hosts stop the VM, and go on when there is room.
+        // SPACE ALLOCATION FAILED WRITE PROTECT: hosts stop the VM, and resume it when there is
+        // space.
         VolumeError::NoSpace => Sense::new(SenseKey::DataProtect, 0x27, 0x07),
         VolumeError::Medium { sector } => Sense::new(SenseKey::MediumError, 0x11, 0)
             .with_information(sector.0 / block_sectors.max(1)),
         VolumeError::WriteFailed => Sense::new(SenseKey::MediumError, 0x0c, 0),
-        // WRITE PROTECTED. No host ever sees a snapshot: this is what the store would say.
+        // WRITE PROTECTED. No host ever sees a snapshot; this would be the store's error.
         VolumeError::Snapshot(_) => Sense::new(SenseKey::DataProtect, 0x27, 0),
         VolumeError::TooLong => Sense::new(SenseKey::IllegalRequest, 0x24, 0),
     }

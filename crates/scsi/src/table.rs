@@ -1,5 +1,5 @@
-//! The one table of commands: it drives dispatch, reservation checks and what REPORT SUPPORTED
-//! OPERATION CODES says, so that the three can't differ.
+//! The single table of commands. It determines dispatch, reservation checks and the data of REPORT
+//! SUPPORTED OPERATION CODES, so that the three can't differ.
 
 use block::{Offload, Offloads};
 use target::Access;
@@ -13,7 +13,7 @@ use crate::step::{Command, Outcome};
 use crate::unit::{alua, capacity, inquiry, log, luns, mode, opcodes, small};
 use crate::{copy, reservations};
 
-/// The first entry of each opcode in the table, plus one; 0 if there is none.
+/// The index of the first entry of each opcode, plus one; 0 if there is none.
 static FIRST: [u8; 256] = first_entries();
 
 const fn first_entries() -> [u8; 256] {
@@ -26,7 +26,7 @@ const fn first_entries() -> [u8; 256] {
     first
 }
 
-/// The entries of an opcode; empty if it is not supported.
+/// Returns the entries of an opcode; empty if it is not supported.
 pub(crate) fn entries(opcode: u8) -> &'static [Entry] {
     let first = usize::from(FIRST[usize::from(opcode)]);
     if first == 0 {
@@ -37,7 +37,7 @@ pub(crate) fn entries(opcode: u8) -> &'static [Entry] {
     &rest[..count]
 }
 
-/// The entry that runs a CDB with this opcode and these low bits of byte 1.
+/// Returns the entry for a CDB with this opcode and these low bits of byte 1.
 #[inline]
 pub(crate) fn find(opcode: u8, service_action: u8) -> Result<&'static Entry, Sense> {
     let first = usize::from(FIRST[usize::from(opcode)]);
@@ -54,9 +54,9 @@ pub(crate) fn find(opcode: u8, service_action: u8) -> Result<&'static Entry, Sen
         .ok_or(Sense::cdb_field(1, 4))
 }
 
-/// As [`find`], without the commands whose offload is off. They are refused by their opcode, also
-/// where other service actions of it are left (tokens, without Full Copy): to hosts a primitive is
-/// the opcode, and INVALID COMMAND OPERATION CODE is what makes them do the work themselves.
+/// As [`find`], without commands whose offload is off. They are refused by opcode, even if other
+/// service actions of the same opcode remain (tokens, without Full Copy): to hosts a primitive is
+/// the opcode, and INVALID COMMAND OPERATION CODE makes them do the work themselves.
 #[inline]
 pub(crate) fn offered(
     opcode: u8,
@@ -69,9 +69,9 @@ pub(crate) fn offered(
     }
 }
 
-/// The offload that a command belongs to, by its opcode and service action. Of third-party copy,
-/// those of tokens are 83h/10h and 11h (POPULATE TOKEN, WRITE USING TOKEN) and 84h/07h and 08h
-/// (RECEIVE ROD TOKEN INFORMATION, REPORT ALL ROD TOKENS).
+/// Returns the offload of a command, by its opcode and service action. Of the third-party copy
+/// commands, 83h/10h and 11h (POPULATE TOKEN, WRITE USING TOKEN) and 84h/07h and 08h (RECEIVE ROD
+/// TOKEN INFORMATION, REPORT ALL ROD TOKENS) belong to tokens.
 const fn offload_of(opcode: u8, action: Option<u8>) -> Option<Offload> {
     Some(match (opcode, action) {
         (0x89, _) => Offload::CompareAndWrite,
@@ -83,13 +83,13 @@ const fn offload_of(opcode: u8, action: Option<u8>) -> Option<Offload> {
     })
 }
 
-/// Every command and service action that is served: its name, its opcode, its service action. For
-/// documents that must not drift from the code.
+/// Returns every supported command and service action: name, opcode, service action. Documents are
+/// checked against it.
 pub fn commands() -> impl Iterator<Item = (&'static str, u8, Option<u8>)> {
     COMMANDS.iter().map(|entry| (entry.name, entry.opcode, entry.action))
 }
 
-/// Short for an entry without service action.
+/// Shorthand for an entry without service action.
 const fn plain(
     name: &'static str,
     access: Access,
@@ -101,7 +101,7 @@ const fn plain(
     Entry { name, opcode, action, usage, access, offload, without_volume: false, run }
 }
 
-/// Short for an entry with a service action: the low bits of usage byte 1.
+/// Shorthand for an entry with a service action: the low bits of usage byte 1.
 const fn action(
     name: &'static str,
     access: Access,
@@ -113,7 +113,7 @@ const fn action(
     Entry { name, opcode, action, usage, access, offload, without_volume: false, run }
 }
 
-/// Short for an entry that needs no volume.
+/// Shorthand for an entry that needs no volume.
 const fn anywhere(
     name: &'static str,
     usage: &'static [u8],
@@ -125,10 +125,10 @@ const fn anywhere(
 use Access::{Alter, Free, Persistent, Read, Reserve, Status, Write};
 
 const F: u8 = 0xff;
-/// The CONTROL byte: NACA is refused, nothing else is looked at.
+/// The CONTROL byte: NACA is refused, nothing else is evaluated.
 const C: u8 = 0x04;
 
-/// Every command that is served; the entries of one opcode stand together.
+/// All supported commands; the entries of one opcode are consecutive.
 #[rustfmt::skip]
 pub(crate) static COMMANDS: &[Entry] = &[
     Entry { access: Status, ..anywhere("TEST UNIT READY", &[0x00, 0, 0, 0, 0, C],

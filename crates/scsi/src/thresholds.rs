@@ -1,29 +1,29 @@
-//! Soft thresholds of the pool's space (SBC-3, 4.7.3.7 and 6.5.8): when what is in use crosses one
-//! upwards, each I_T nexus that exists then is told once, on each logical unit (06h/38h/07h). One
-//! that logs in later is not: the condition is of the crossing, not of the state, which the log
-//! page (0Ch) tells.
+//! Soft thresholds of pool space (SBC-3, 4.7.3.7 and 6.5.8): when usage rises above one, each I_T
+//! nexus that exists at that time is notified once, on each logical unit (06h/38h/07h). One that
+//! logs in later is not: the condition is the crossing, not the state, which the log page (0Ch)
+//! reports.
 //!
-//! A threshold that was crossed is armed again when use has fallen below it by the hysteresis: one
-//! hundredth of the pool, or 1 GiB where that is less. So use that sways around a threshold, as it
-//! does while hosts write and deallocate, is told once.
+//! A crossed threshold is armed again when usage has fallen below it by the hysteresis: one
+//! hundredth of the pool, at most 1 GiB. So usage that fluctuates around a threshold, as it does
+//! while hosts write and deallocate, is reported once.
 //!
 //! ```text
 //! mode page 1Ch/02h           threshold descriptor, 8 bytes, from byte 16 on
 //!  0  1  5Ch: SPF, 1Ch         0  1  ENABLED bit 7, type bits 5..3, arming bits 2..0
 //!  1  1  02h                   1  1  resource: 02h, used
-//!  2  2  bytes behind these    2  2  zero
+//!  2  2  bytes that follow     2  2  zero
 //!  4  1  SITUA bit 0: 0        4  4  count, in units of VPD B2h's threshold exponent
 //!  5 11  zero
 //! ```
 
 use parking_lot::Mutex;
 
-/// The unit of the counts: 1 MiB, as VPD B2h says by its threshold exponent.
+/// The unit of the counts: 1 MiB, reported by the threshold exponent of VPD B2h.
 pub(crate) const SET_BYTES: u64 = 1 << 20;
 
-/// The hysteresis is the pool divided by this.
+/// The hysteresis is the pool's capacity divided by this.
 const HYSTERESIS_SHARE: u64 = 100;
-/// The most that it is.
+/// The upper limit of the hysteresis.
 const HYSTERESIS_BYTES_MAX: u64 = 1 << 30;
 
 /// THRESHOLD TYPE 000b (a count), THRESHOLD ARMING 001b (armed increasing), ENABLED.
@@ -33,14 +33,14 @@ const USED: u8 = 0x02;
 /// Bytes before the descriptors.
 const HEADER_BYTES: usize = 16;
 
-/// What is known of the pool, and which thresholds wait to be crossed.
+/// The state of the pool, and which thresholds are armed.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     capacity_bytes: u64,
-    /// In percent of the capacity, and whether each is armed.
+    /// The thresholds in percent of the capacity, and whether each is armed.
     thresholds: Vec<(u8, bool)>,
 }
 
@@ -49,13 +49,14 @@ impl State {
         (u128::from(self.capacity_bytes) * u128::from(percent) / 100) as u64
     }
 
-    /// Takes what is so now. Whether the mode page changes, and whether a threshold was crossed.
+    /// Updates the state. Returns whether the mode page changes, and whether a threshold was
+    /// crossed.
     fn update(&mut self, percents: &[u8], used_bytes: u64, capacity_bytes: u64) -> (bool, bool) {
         let same = self.thresholds.iter().map(|(percent, _)| percent).eq(percents);
         let changed = !same || self.capacity_bytes != capacity_bytes;
         self.capacity_bytes = capacity_bytes;
         if !same {
-            // What lies below what is in use when it is set was not crossed.
+            // A threshold below the current usage was not crossed.
             let armed = |percent: u8| used_bytes < self.bytes(percent);
             self.thresholds = percents.iter().map(|&percent| (percent, armed(percent))).collect();
         }
@@ -73,7 +74,7 @@ impl State {
 }
 
 impl Thresholds {
-    /// Takes what is so now. Whether the mode page changes, unless this is the first time, and
+    /// Updates the state. Returns whether the mode page changes, except for the first update, and
     /// whether a threshold was crossed.
     pub(crate) fn update(
         &self,
@@ -87,13 +88,13 @@ impl Thresholds {
         (changed && !is_first, crossed)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no thresholds.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.lock().thresholds.is_empty()
     }
 
-    /// The logical block provisioning mode page, with values or with what of it can be changed,
-    /// which is nothing.
+    /// Returns the logical block provisioning mode page, with its current or with its changeable
+    /// values, of which there are none.
     pub(crate) fn mode_page(&self, with_values: bool) -> Vec<u8> {
         let state = self.0.lock();
         let length = HEADER_BYTES + 8 * state.thresholds.len();

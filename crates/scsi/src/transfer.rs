@@ -1,22 +1,22 @@
-//! How much data a CDB takes from the host, before anything else of it is looked at.
+//! Determines how much data a CDB takes from the host, before anything else of it is evaluated.
 
-/// How many bytes a CDB takes from the host, on a unit with logical blocks of this size. 0 for
-/// commands that take none, and for unsupported ones.
+/// Returns how many bytes a CDB takes from the host, on a unit with logical blocks of this size. 0
+/// for commands that take none, and for unsupported ones.
 pub fn data_out_bytes(cdb: &[u8], block_bytes: u64) -> u64 {
     let u8_at = |at: usize| u64::from(cdb.get(at).copied().unwrap_or(0));
     let u16_at = |at: usize| u8_at(at) << 8 | u8_at(at + 1);
     let u32_at = |at: usize| u16_at(at) << 16 | u16_at(at + 2);
     let blocks = match cdb.first() {
-        // WRITE (6): 0 stands for 256 blocks (SBC-3, 5.31).
+        // WRITE (6): 0 means 256 blocks (SBC-3, 5.31).
         Some(0x0a) if u8_at(4) == 0 => 256,
         Some(0x0a) => u8_at(4),
         Some(0x2a | 0x2e) => u16_at(7),
         Some(0xaa | 0xae) => u32_at(6),
         Some(0x8a | 0x8b | 0x8e) => u32_at(10),
         Some(0x9c) => u16_at(12),
-        // Both sides of COMPARE AND WRITE.
+        // Both buffers of COMPARE AND WRITE.
         Some(0x89) => 2 * u8_at(13),
-        // VERIFY compares with nothing (BYTCHK 00b), with as many blocks (01b), or with one (11b).
+        // VERIFY compares with no data (BYTCHK 00b), with as many blocks (01b), or with one (11b).
         Some(opcode @ (0x2f | 0x8f | 0xaf)) => match (cdb.get(1).map(|byte| byte >> 1 & 3), opcode)
         {
             (Some(1), 0x2f) => u16_at(7),
@@ -25,10 +25,10 @@ pub fn data_out_bytes(cdb: &[u8], block_bytes: u64) -> u64 {
             (Some(3), _) => 1,
             _ => 0,
         },
-        // WRITE SAME without a block of its own (NDOB).
+        // WRITE SAME without a data-out block (NDOB).
         Some(0x93) if u8_at(1) & 1 != 0 => 0,
         Some(0x41 | 0x93) => 1,
-        // Lists of parameters.
+        // Parameter lists.
         Some(0x15) => return u8_at(4),
         Some(0x1d) => return u16_at(3),
         Some(0x42 | 0x48 | 0x55) => return u16_at(7),

@@ -1,5 +1,5 @@
-//! WRITE ATOMIC (16) (SBC-4, 4.29 and 5.48): a write of which a reader sees all or nothing, also
-//! after a loss of power. One request to a volume is just that, so the limit is its length.
+//! WRITE ATOMIC (16) (SBC-4, 4.29 and 5.48): a write that readers see completely or not at all,
+//! also after a loss of power. One request to a volume is atomic, so the limit is its length.
 
 use block::VolumeRequest;
 
@@ -22,7 +22,7 @@ pub(crate) fn write_atomic(context: &Context<'_>, command: Command) -> Outcome {
     }
     let bytes = (extent.blocks * volume.logical_block.bytes()) as usize;
     let wanted = Some(bytes as u64);
-    // A part of it must not be written, so all of it must have come.
+    // No part of it may be written, so all of its data must have arrived.
     if command.data_out.len() < bytes {
         let response = Response::check(Sense::INFORMATION_UNIT);
         return Ok(Step::Done(response.wanting(wanted)));

@@ -1,4 +1,4 @@
-//! COMPARE AND WRITE (SBC-3, 5.2): VMware's lock.
+//! COMPARE AND WRITE (SBC-3, 5.2), the primitive of VMware's locks.
 
 use block::VolumeRequest;
 
@@ -19,10 +19,11 @@ pub(crate) fn compare_and_write(context: &Context<'_>, command: Command) -> Outc
     let half = (blocks * volume.logical_block.bytes()) as usize;
     let wanted = Some(2 * half as u64);
     if blocks == 0 && !command.data_out.is_empty() {
-        // More blocks than the field can count come so: no other length is meant than too much.
+        // More blocks than the limit: too many is the only invalid length.
         return Err(Sense::cdb_bytes(13));
     }
-    // A lock is taken wholly or not at all, so both halves must have come, and nothing else.
+    // A lock is taken completely or not at all, so both buffers must have arrived, and nothing
+    // else.
     if command.data_out.len() != 2 * half {
         let response = Response::check(Sense::INFORMATION_UNIT);
         return Ok(Step::Done(response.wanting(wanted)));

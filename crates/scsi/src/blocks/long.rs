@@ -1,8 +1,8 @@
-//! Transfers that are longer than a volume takes at once: one request after the other, each ending
-//! between blocks of 4 KiB, so that no block is touched twice and no data is moved.
+//! Transfers that are longer than one request to a volume: consecutive requests, each ending on a 4
+//! KiB boundary, so that no block is touched twice and no data is moved.
 //!
-//! Such a command is not one commit: SBC-3 asks for that only of COMPARE AND WRITE and of the
-//! atomic writes. A reader sees each block of 4 KiB as it was or as it will be.
+//! Such a command is not one commit: SBC-3 requires that only of COMPARE AND WRITE and of the
+//! atomic writes. A reader sees the old or the new content of each 4 KiB block.
 
 use block::request::limits::TRANSFER_BYTES_MAX;
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeReply, VolumeRequest};
@@ -12,30 +12,30 @@ use crate::nexus::Nexus;
 use crate::sense::Sense;
 use crate::step::{Continue, Outcome, Response, Resumed, Status, Step};
 
-/// What one step of a command reads and then works on by itself (VERIFY compares, ORWRITE sets
-/// bits): so little that a thread is free again at once.
+/// The most bytes that one step of a command reads and processes itself (VERIFY compares, ORWRITE
+/// sets bits): little enough that the thread is soon free again.
 pub(crate) const STEP_BYTES_MAX: u64 = 1 << 20;
 
-/// Takes the next piece off the front of a range, up to `bytes_max` of it, which are whole blocks
-/// of 4 KiB; `None` if nothing is left.
+/// Takes the next piece off the front of a range, up to `bytes_max` of it, in whole 4 KiB blocks;
+/// `None` if nothing is left.
 pub(crate) fn take_piece(left: &mut SectorRange, bytes_max: u64) -> Option<SectorRange> {
     let room = bytes_max - left.start.offset_in_block_bytes() as u64;
     let piece = left.take_front(room / SECTOR_BYTES);
     (!piece.is_empty()).then_some(piece)
 }
 
-/// Whether a range needs more than one request.
+/// Returns whether a range needs more than one request.
 pub(crate) fn is_long(range: SectorRange) -> bool {
     range.count.0 > TRANSFER_BYTES_MAX / SECTOR_BYTES
 }
 
-/// A read that is not over.
+/// A read in progress.
 #[derive(Debug)]
 pub(crate) struct LongRead {
     volume: VolumeId,
-    /// What was not asked for yet.
+    /// The range that was not requested yet.
     left: SectorRange,
-    /// How many bytes were asked for.
+    /// The number of bytes requested.
     asked_bytes: u64,
     data: DataIn,
     mark: PreemptionMark,
@@ -47,25 +47,25 @@ impl LongRead {
         Self { volume, left: range, asked_bytes: 0, data: DataIn::empty(), mark }
     }
 
-    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to read.
+    /// Returns whether PREEMPT AND ABORT has named the nexus while something was left to read.
     fn is_preempted(&self, nexus: &Nexus) -> bool {
         !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
-    /// The next piece to read; `None` at the end.
+    /// Returns the next piece to read; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
         let range = take_piece(&mut self.left, TRANSFER_BYTES_MAX)?;
         self.asked_bytes += range.count.0 * SECTOR_BYTES;
         Some(VolumeRequest::Read { volume: self.volume, range })
     }
 
-    /// Takes what was read for [`LongRead::next`].
+    /// Adds the data read for [`LongRead::next`].
     fn take(&mut self, data: DataIn) -> Result<(), Sense> {
         self.data.append(data);
         if self.data.len() as u64 == self.asked_bytes {
             Ok(())
         } else {
-            Err(Sense::INTERNAL_FAILURE) // not what was asked for: later bytes would be shifted
+            Err(Sense::INTERNAL_FAILURE) // a different length would shift later bytes
         }
     }
 }
@@ -92,7 +92,7 @@ impl Continue for LongRead {
     }
 }
 
-/// A write that is not over.
+/// A write in progress.
 #[derive(Debug)]
 pub(crate) struct LongWrite {
     volume: VolumeId,
@@ -103,7 +103,7 @@ pub(crate) struct LongWrite {
 }
 
 impl LongWrite {
-    /// `data` has the range's length, and the phase of its start.
+    /// Creates a write. `data` has the range's length, and the phase of its start.
     pub(crate) fn new(
         nexus: &Nexus,
         volume: VolumeId,
@@ -115,12 +115,12 @@ impl LongWrite {
         Self { volume, left: range, data, fua, mark }
     }
 
-    /// Whether PREEMPT AND ABORT has named the nexus while there was something left to write.
+    /// Returns whether PREEMPT AND ABORT has named the nexus while something was left to write.
     pub(crate) fn is_preempted(&self, nexus: &Nexus) -> bool {
         !self.left.is_empty() && self.mark.is_passed(nexus)
     }
 
-    /// The next piece to write; `None` at the end.
+    /// Returns the next piece to write; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<VolumeRequest> {
         let range = take_piece(&mut self.left, TRANSFER_BYTES_MAX)?;
         let data = self.data.take_front((range.count.0 * SECTOR_BYTES) as usize);

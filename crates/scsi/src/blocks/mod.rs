@@ -1,7 +1,8 @@
-//! Commands to blocks.
+//! Block commands.
 //!
-//! * [`read_write`]: READ, WRITE, PRE-FETCH, SYNCHRONIZE CACHE, and what all these have in common,
-//! * [`long`]: what is longer than a volume takes at once,
+//! * [`read_write`]: READ, WRITE, PRE-FETCH, SYNCHRONIZE CACHE, and the parts common to all
+//!   commands,
+//! * [`long`]: transfers that are longer than one request,
 //! * [`verify`], [`or_write`], [`compare_write`], [`write_same`], [`atomic`], [`unmap`],
 //!   [`sanitize`], [`provisioning`]: one command each.
 

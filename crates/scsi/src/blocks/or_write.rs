@@ -1,8 +1,8 @@
-//! ORWRITE (16) (SBC-3, 5.7): sets bits of what is stored.
+//! ORWRITE (16) (SBC-3, 5.7): sets bits of the stored data.
 //!
-//! A piece is read, and written only if it still holds what was read, by
-//! [`VolumeRequest::CompareAndWrite`]; else it is read again. Each such turn means that another
-//! command has succeeded meanwhile, so no two of them hold each other up.
+//! A piece is read, and written by [`VolumeRequest::CompareAndWrite`] only if it is unchanged;
+//! otherwise it is read again. Each retry means that another command has succeeded meanwhile, so no
+//! two of them can block each other.
 
 use block::{DataIn, DataOut, SECTOR_BYTES, SectorRange, VolumeId, VolumeReply, VolumeRequest};
 use target::{Access, PreemptionMark};
@@ -13,15 +13,15 @@ use crate::device::Context;
 use crate::sense::{Sense, SenseKey};
 use crate::step::{Command, Continue, Outcome, Response, Resumed, Status, Step, request};
 
-/// An ORWRITE that is not over.
+/// An ORWRITE in progress.
 #[derive(Debug)]
 pub(crate) struct OrWrite {
     volume: VolumeId,
-    /// What comes after the piece under way.
+    /// The range after the current piece.
     left: SectorRange,
     /// The bits of `left`.
     mask: DataOut,
-    /// The piece under way, and its bits.
+    /// The current piece, and its bits.
     piece: SectorRange,
     bits: Vec<u8>,
     fua: bool,
@@ -29,7 +29,7 @@ pub(crate) struct OrWrite {
 }
 
 impl OrWrite {
-    /// Turns to the next piece: its first read; `None` at the end.
+    /// Advances to the next piece and returns its first read; `None` at the end.
     fn next(&mut self) -> Option<VolumeRequest> {
         self.piece = take_piece(&mut self.left, STEP_BYTES_MAX)?;
         let bytes = (self.piece.count.0 * SECTOR_BYTES) as usize;
@@ -37,12 +37,12 @@ impl OrWrite {
         Some(self.read())
     }
 
-    /// Reads the piece under way, for the first time or again.
+    /// Reads the current piece, for the first time or again.
     fn read(&self) -> VolumeRequest {
         VolumeRequest::Read { volume: self.volume, range: self.piece }
     }
 
-    /// Writes the piece with its bits, if it still holds `held`.
+    /// Writes the piece with its bits, if it still contains `held`.
     fn write(&self, held: &DataIn) -> Result<VolumeRequest, Sense> {
         if held.len() != self.bits.len() {
             return Err(Sense::INTERNAL_FAILURE);
@@ -68,7 +68,7 @@ impl Continue for OrWrite {
         result: Result<VolumeReply, Sense>,
     ) -> Outcome {
         let next = match result {
-            // Another command has changed the piece between.
+            // Another command has changed the piece meanwhile.
             Err(sense) if sense.key == SenseKey::Miscompare => Some(self.read()),
             Err(sense) => return Err(sense),
             Ok(VolumeReply::Done) if self.left.is_empty() => None,

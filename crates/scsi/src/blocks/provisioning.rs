@@ -1,9 +1,9 @@
 //! GET LBA STATUS (SBC-3, 5.3).
 //!
-//! The volume is asked for extents again and again, until the answer is full or the command has
-//! worked enough: each request does a bounded part of the work, whatever it covers, so that one
-//! answer may reach over all of an empty volume. What is missing at the end is asked for by the
-//! next command, which SBC-3 allows.
+//! Extents are requested from the volume repeatedly, until the response is full or the command has
+//! used its number of requests: each request does a bounded amount of work, whatever it covers, so
+//! one response may cover all of an empty volume. The host requests the rest with its next command,
+//! which SBC-3 allows.
 
 use block::request::limits::EXTENTS_MAX;
 use block::{LbaExtent, LbaState, SectorRange, VolumeId, VolumeReply, VolumeRequest};
@@ -13,54 +13,54 @@ use crate::limits::blocks;
 use crate::sense::Sense;
 use crate::step::{Command, Continue, Outcome, Response, Resumed, Step, request};
 
-/// The most descriptors in one answer, 1 MiB: more would keep the thread that puts it together for
-/// longer than others may have to wait. The memory for it is taken as that for a read.
+/// The most descriptors in one response, 1 MiB: more would occupy the thread for longer than others
+/// may have to wait. Its memory is reserved like that for a read.
 pub(crate) const DESCRIPTORS_MAX: usize = EXTENTS_MAX - 2;
 /// The most requests of one command.
 pub(crate) const REQUESTS_MAX: u32 = 64;
-/// The most logical blocks in one descriptor: what 32 bits can hold, in whole MiB, so that the next
-/// one begins where hosts may unmap.
+/// The most logical blocks in one descriptor: as many as 32 bits can express, in whole MiB, so that
+/// the next one begins at an address that hosts may unmap.
 const DESCRIPTOR_BLOCKS_MAX: u64 = u32::MAX as u64 & !0x7ff;
 
 const HEADER_BYTES: usize = 8;
 const DESCRIPTOR_BYTES: usize = 16;
 
-/// A GET LBA STATUS that is not over.
+/// A GET LBA STATUS in progress.
 #[derive(Debug)]
 pub(crate) struct LbaStatus {
     volume: VolumeId,
     block_sectors: u64,
     /// The range not reported yet.
     left: SectorRange,
-    /// What was, consecutive extents in different states.
+    /// The reported part: consecutive extents in different states.
     found: Vec<LbaExtent>,
-    /// How many descriptors the answer has room for.
+    /// The number of descriptors that fit into the response.
     descriptors: usize,
     requests_left: u32,
     allocation_length: usize,
 }
 
 impl LbaStatus {
-    /// What to ask for next; `None` where the answer is complete, or long enough.
+    /// Returns the next request; `None` if the response is complete, or long enough.
     fn next(&mut self) -> Option<VolumeRequest> {
         let count = |extent: &LbaExtent| {
             (extent.range.count.0 / self.block_sectors).div_ceil(DESCRIPTOR_BLOCKS_MAX)
         };
         let told: u64 = self.found.iter().map(count).sum();
-        // The last extent may go on: its end is known when another one has begun.
+        // The last extent may continue: its end is known when another one has begun.
         if told > self.descriptors as u64 || self.left.is_empty() || self.requests_left == 0 {
             return None;
         }
         self.requests_left -= 1;
-        // One more than there is room for, and one that goes on with the last.
+        // One more than fits, and one that continues the last.
         let limit = self.descriptors.saturating_sub(self.found.len()) + 2;
         Some(VolumeRequest::Extents { volume: self.volume, range: self.left, limit })
     }
 
-    /// Takes what was found for [`LbaStatus::next`]: consecutive, from the start of its range.
+    /// Adds the extents found for [`LbaStatus::next`]: consecutive, from the start of its range.
     fn take(&mut self, extents: Vec<LbaExtent>) -> Result<(), Sense> {
         if extents.is_empty() {
-            return Err(Sense::INTERNAL_FAILURE); // it would be asked for again for ever
+            return Err(Sense::INTERNAL_FAILURE); // the same request would be repeated forever
         }
         for extent in extents {
             if extent.range.is_empty() || extent.range.start != self.left.start {
@@ -75,7 +75,7 @@ impl LbaStatus {
         Ok(())
     }
 
-    /// The answer.
+    /// Returns the response.
     fn answer(&self) -> Response {
         let data = lba_status_data(&self.found, self.block_sectors, self.descriptors);
         Response::parameters(&data, self.allocation_length)
@@ -120,7 +120,8 @@ pub(crate) fn get_lba_status(context: &Context<'_>, command: Command) -> Outcome
     }
 }
 
-/// The parameter data (SBC-3, 5.3.2). An extent that a descriptor's 32 bits can't hold takes more.
+/// Returns the parameter data (SBC-3, 5.3.2). An extent that exceeds a descriptor's 32 bits takes
+/// several.
 fn lba_status_data(extents: &[LbaExtent], block_sectors: u64, descriptors: usize) -> Vec<u8> {
     let mut out = vec![0; HEADER_BYTES];
     for extent in extents {

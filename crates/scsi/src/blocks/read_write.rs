@@ -1,4 +1,5 @@
-//! READ, WRITE, PRE-FETCH and SYNCHRONIZE CACHE of all lengths (SBC-3, 5.11 to 5.14, 5.6, 5.30).
+//! READ, WRITE, PRE-FETCH and SYNCHRONIZE CACHE of all CDB lengths (SBC-3, 5.11 to 5.14, 5.6,
+//! 5.30).
 
 use block::request::limits::COMMAND_BYTES_MAX;
 use block::{DataOut, SectorRange, VolumeAttributes, VolumeRequest};
@@ -9,7 +10,7 @@ use crate::device::Context;
 use crate::sense::Sense;
 use crate::step::{Answer, Command, Outcome, Response, Step, request};
 
-/// What a CDB addresses, and where its length stands (for field pointers).
+/// The blocks that a CDB addresses, and the position of its length field (for field pointers).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     pub lba: u64,
@@ -18,8 +19,8 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// What a CDB of the usual layout of its length addresses (SPC-4, 4.2.2): the group code, the
-    /// high bits of the opcode, says which (SAM-5, 5.2).
+    /// Parses a CDB with the usual layout for its length (SPC-4, 4.2.2), which the group code, the
+    /// high bits of the opcode, determines (SAM-5, 5.2).
     #[inline]
     pub(crate) fn of(cdb: &Cdb) -> Self {
         match cdb.opcode() >> 5 {
@@ -35,12 +36,12 @@ impl Extent {
         }
     }
 
-    /// As sectors of the volume, if they are there.
+    /// Returns it as sectors of the volume, if it is in range.
     pub(crate) fn sectors(self, volume: &VolumeAttributes) -> Result<SectorRange, Sense> {
         sectors(volume, self.lba, self.blocks)
     }
 
-    /// As sectors, if they are there and no more than one command may move.
+    /// Returns it as sectors, if it is in range and does not exceed the limit of one command.
     pub(crate) fn transfer(self, volume: &VolumeAttributes) -> Result<SectorRange, Sense> {
         let range = self.sectors(volume)?;
         if self.blocks > COMMAND_BYTES_MAX / volume.logical_block.bytes() {
@@ -50,8 +51,8 @@ impl Extent {
     }
 }
 
-/// Logical blocks as sectors of the volume; LOGICAL BLOCK ADDRESS OUT OF RANGE where they pass its
-/// end. No blocks are in range up to the end.
+/// Converts logical blocks to sectors of the volume; LOGICAL BLOCK ADDRESS OUT OF RANGE if they
+/// exceed it. A length of zero is in range up to the end of the volume.
 pub(crate) fn sectors(
     volume: &VolumeAttributes,
     lba: u64,
@@ -65,14 +66,14 @@ pub(crate) fn sectors(
     }
 }
 
-/// RDPROTECT, WRPROTECT or VRPROTECT must be 0: there is no protection information. A 6-byte CDB
-/// has no such field.
+/// Requires RDPROTECT, WRPROTECT or VRPROTECT to be 0, because there is no protection information.
+/// A 6-byte CDB has no such field.
 pub(crate) fn refuse_protection(cdb: &Cdb) -> Result<(), Sense> {
     let asked = cdb.opcode() >> 5 != 0 && cdb.u8(1) & 0xe0 != 0;
     if asked { Err(Sense::cdb_field(1, 7)) } else { Ok(()) }
 }
 
-/// FUA: bit 3 of byte 1, which a 6-byte CDB needs for its address.
+/// Returns FUA: bit 3 of byte 1, which in a 6-byte CDB is part of the address.
 pub(crate) fn fua(cdb: &Cdb) -> bool {
     cdb.opcode() >> 5 != 0 && cdb.bit(1, 3)
 }
@@ -93,16 +94,16 @@ pub(crate) fn read(context: &Context<'_>, command: Command) -> Outcome {
     Ok(request(volume, None, Answer, read))
 }
 
-/// The data of a write, and how many bytes the CDB called for.
+/// The data of a write, and the number of bytes that the CDB requires.
 pub(crate) struct Arrived {
     pub data: DataOut,
     pub range: SectorRange,
     pub wanted: u64,
 }
 
-/// Fits the received data to what the CDB calls for. Excess is cut off; if there is less, the
-/// blocks that came are written, as the residual shows the host (RFC 7143, 11.4.5). A part of a
-/// block is refused, with nothing written.
+/// Adjusts the received data to the CDB. Excess data is cut off. If data is missing, the blocks
+/// that arrived are written, and the residual tells the host (RFC 7143, 11.4.5). A partial block is
+/// refused, with nothing written.
 pub(crate) fn arrived(
     volume: &VolumeAttributes,
     extent: Extent,
@@ -124,7 +125,7 @@ pub(crate) fn arrived(
     Ok(Ok(Arrived { data, range, wanted }))
 }
 
-/// The first `len` bytes at `phase`: costs nothing where the transport laid them out so.
+/// Returns the first `len` bytes at `phase`; free of cost if the transport has laid them out so.
 pub(crate) fn lay_out(data: DataOut, len: usize, phase: usize) -> DataOut {
     if data.len() == len && data.phase() == phase { data } else { data.split(0, len, phase) }
 }
@@ -147,7 +148,7 @@ pub(crate) fn write(context: &Context<'_>, command: Command) -> Outcome {
     }
 }
 
-/// PRE-FETCH answers GOOD, not CONDITION MET: what it names is not promised to be in the cache
+/// PRE-FETCH returns GOOD, not CONDITION MET: the blocks are not guaranteed to be in the cache
 /// (SBC-3, 5.8). A length of 0 means up to the end of the medium.
 pub(crate) fn prefetch(context: &Context<'_>, command: Command) -> Outcome {
     Extent::of(&command.cdb).sectors(context.volume()?)?;
@@ -155,7 +156,7 @@ pub(crate) fn prefetch(context: &Context<'_>, command: Command) -> Outcome {
 }
 
 /// SYNCHRONIZE CACHE (SBC-3, 5.30): makes the whole volume durable, whatever the range. IMMED would
-/// allow an earlier response, which is not used.
+/// allow an earlier response; it is ignored.
 pub(crate) fn synchronize(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     Extent::of(&command.cdb).sectors(volume)?;

@@ -1,11 +1,11 @@
-//! SANITIZE (SBC-4, 4.11 and 5.31): all of the volume is unmapped in one commit, and then reads as
-//! zeros; tokens that were made of it end.
+//! SANITIZE (SBC-4, 4.11 and 5.31): unmaps the whole volume in one commit, so that it reads as
+//! zeros; tokens created from it end.
 //!
-//! That is BLOCK ERASE as far as a host can see. The bytes stand on the device until their place is
-//! written again, and snapshots keep what they hold, as no host may change them. CRYPTOGRAPHIC
-//! ERASE is not offered, as there is no key to throw away. Nor is OVERWRITE: a log never writes to
-//! the place where the old data is. To answer these would tell of something that was not done. The
-//! operation can't fail half-way, so there is no failure mode to leave.
+//! That is BLOCK ERASE as far as a host can see. The bytes remain on the device until their
+//! location is written again, and snapshots keep their content, because no host may change them.
+//! CRYPTOGRAPHIC ERASE is not supported, because there is no key to discard. Neither is OVERWRITE:
+//! a log never writes to the location of the old data. GOOD to these would claim something that was
+//! not done. The operation can't fail half-way, so there is no failure mode to exit.
 
 use block::{SectorRange, VolumeReply, VolumeRequest};
 use target::{Change, Subject, Target};
@@ -14,7 +14,7 @@ use crate::device::Context;
 use crate::sense::Sense;
 use crate::step::{Command, Continue, Outcome, Response, Resumed, Step, request};
 
-/// ZNR (bit 6) is of zoned devices, and bytes 2 to 6 are reserved.
+/// ZNR (bit 6) is for zoned devices only, and bytes 2 to 6 are reserved.
 fn check_reserved(command: &Command) -> Result<(), Sense> {
     let cdb = &command.cdb;
     if cdb.bit(1, 6) {
@@ -22,12 +22,12 @@ fn check_reserved(command: &Command) -> Result<(), Sense> {
     }
     match (2..7).find(|&at| cdb.u8(at) != 0) {
         Some(at) => Err(Sense::cdb_bytes(at as u16)),
-        None if cdb.u16(7) != 0 => Err(Sense::cdb_bytes(7)), // no parameter list goes with these
+        None if cdb.u16(7) != 0 => Err(Sense::cdb_bytes(7)), // these have no parameter list
         None => Ok(()),
     }
 }
 
-/// What is left when the volume was unmapped: what it held is gone for good, so its tokens end.
+/// The command after the volume was unmapped: its content is gone permanently, so its tokens end.
 #[derive(Debug)]
 struct Sanitizing;
 
@@ -41,7 +41,7 @@ impl Continue for Sanitizing {
     }
 }
 
-/// What is left when the tokens have ended: that must be durable.
+/// The command after the tokens have ended, which must become durable.
 #[derive(Debug)]
 struct Revoking {
     change: u64,
@@ -56,7 +56,7 @@ impl Continue for Revoking {
     }
 }
 
-/// BLOCK ERASE. IMMED allows an early answer, which is not needed.
+/// BLOCK ERASE. IMMED would allow an earlier response, which is not needed.
 pub(crate) fn block_erase(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     check_reserved(&command)?;
@@ -65,7 +65,7 @@ pub(crate) fn block_erase(context: &Context<'_>, command: Command) -> Outcome {
     Ok(request(volume, None, Sanitizing, unmap))
 }
 
-/// EXIT FAILURE MODE: the last operation did not fail, so there is nothing to do.
+/// EXIT FAILURE MODE: no operation can have failed, so there is nothing to do.
 pub(crate) fn exit_failure_mode(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     check_reserved(&command)?;

@@ -1,8 +1,8 @@
 //! VERIFY and WRITE AND VERIFY (SBC-3, 5.38 to 5.42, 5.45 to 5.47).
 //!
-//! Verifying reads: the store checks each block against the checksum that its parent holds. What is
-//! verified by one command is no more than MAXIMUM TRANSFER LENGTH, which constrains VERIFICATION
-//! LENGTH whether or not data is sent (SBC-3, 5.38), and is read in steps of [`STEP_BYTES_MAX`].
+//! Verifying means reading: the store compares each block with the checksum in its parent. One
+//! command verifies no more than MAXIMUM TRANSFER LENGTH, which constrains VERIFICATION LENGTH
+//! whether or not data is sent (SBC-3, 5.38), and reads in steps of [`STEP_BYTES_MAX`].
 
 use block::{
     DataIn, DataOut, FRAME_BYTES, SECTOR_BYTES, SectorRange, VolumeId, VolumeReply, VolumeRequest,
@@ -16,24 +16,24 @@ use crate::device::Context;
 use crate::sense::{Sense, SenseKey};
 use crate::step::{Command, Continue, Outcome, Response, Resumed, Status, Step, request};
 
-/// The logical blocks that a command reads without sending them: what a VERIFY is worth, where
-/// commands are counted by what they read and write.
+/// Returns how many logical blocks a command reads without sending them: the length with which a
+/// VERIFY counts where commands are counted by what they read and write.
 pub fn verified_blocks(cdb: &Cdb) -> Option<u64> {
     matches!(cdb.opcode(), 0x2f | 0x8f | 0xaf).then(|| Extent::of(cdb).blocks)
 }
 
-/// What is still to be read, and what it shall be equal to.
+/// The range still to be read, and the data to compare it with.
 #[derive(Debug)]
 pub(crate) struct Verification {
     volume: VolumeId,
-    /// What was not asked for yet.
+    /// The range that was not requested yet.
     left: SectorRange,
-    /// Bytes that were asked for, and are still to be compared.
+    /// Bytes that were requested and must still be compared.
     asked_bytes: usize,
     expected: Option<Expected>,
-    /// Bytes that were compared.
+    /// Bytes already compared.
     done_bytes: usize,
-    /// Where the first of them stands in what the host has sent.
+    /// The offset of the first of them in the host's data.
     base_bytes: usize,
 }
 
@@ -50,17 +50,17 @@ impl Verification {
         Self { volume, left, asked_bytes: 0, expected, done_bytes: 0, base_bytes: 0 }
     }
 
-    /// The next piece to read; `None` at the end.
+    /// Returns the next piece to read; `None` at the end.
     fn next(&mut self) -> Option<VolumeRequest> {
         let range = take_piece(&mut self.left, STEP_BYTES_MAX)?;
         self.asked_bytes = (range.count.0 * SECTOR_BYTES) as usize;
         Some(VolumeRequest::Read { volume: self.volume, range })
     }
 
-    /// Takes what was read for [`Verification::next`].
+    /// Compares the data read for [`Verification::next`].
     fn check(&mut self, data: &DataIn) -> Result<(), Sense> {
         if data.len() != self.asked_bytes {
-            return Err(Sense::INTERNAL_FAILURE); // not what was asked for
+            return Err(Sense::INTERNAL_FAILURE); // not what was requested
         }
         for piece in data.slices() {
             self.compare(piece)?;
@@ -80,7 +80,7 @@ impl Verification {
             };
             let n = want.len().min(piece.len() - at);
             if n == 0 {
-                return Err(Sense::INTERNAL_FAILURE); // the volume read more than was asked for
+                return Err(Sense::INTERNAL_FAILURE); // the volume read more than was requested
             }
             let got = &piece[at..at + n];
             if let Some(differs) = got.iter().zip(want).position(|(a, b)| a != b) {
@@ -157,16 +157,16 @@ pub(crate) fn write_and_verify(context: &Context<'_>, command: Command) -> Outco
     Ok(request(volume, Some(wanted), rest, first))
 }
 
-/// A WRITE AND VERIFY that is not over: each piece is written, and read back before the next one,
-/// so that no more than one piece is kept for the comparison.
+/// A WRITE AND VERIFY in progress: each piece is written, and read back before the next one is
+/// written, so that no more than one piece is kept for the comparison.
 #[derive(Debug)]
 pub(crate) struct WriteVerify {
     volume: VolumeId,
     write: LongWrite,
     compares: bool,
-    /// Bytes of the pieces before the one under way.
+    /// The bytes of the pieces before the current one.
     base_bytes: usize,
-    /// How to verify the piece under way.
+    /// The verification of the current piece.
     check: Verification,
 }
 
@@ -176,7 +176,7 @@ impl WriteVerify {
         Self { volume, write, compares, base_bytes: 0, check }
     }
 
-    /// Turns to the next piece: its write; `None` at the end.
+    /// Advances to the next piece and returns its write; `None` at the end.
     fn next(&mut self) -> Option<VolumeRequest> {
         let request = self.write.next()?;
         let VolumeRequest::Write { range, data, .. } = &request else { return None };
@@ -188,7 +188,7 @@ impl WriteVerify {
         Some(request)
     }
 
-    /// The piece was written, or a part of it read: what to do next, `None` at the end.
+    /// Continues after the piece was written, or part of it was read; `None` at the end.
     fn written(&mut self) -> Option<VolumeRequest> {
         self.check.next().or_else(|| self.next())
     }

@@ -20,10 +20,10 @@ pub(crate) fn write_same(context: &Context<'_>, command: Command) -> Outcome {
     }
     let no_data = cdb.bit(1, 0);
     if no_data && cdb.opcode() != 0x93 {
-        return Err(Sense::cdb_field(1, 0)); // NDOB is of the 16-byte command alone
+        return Err(Sense::cdb_field(1, 0)); // only the 16-byte command has NDOB
     }
     if extent.blocks == 0 {
-        // WSNZ is 0: no length means up to the end of the medium (SBC-3, 5.43).
+        // WSNZ is 0: a length of 0 means up to the end of the medium (SBC-3, 5.43).
         let all = volume.size.0 / volume.logical_block.sectors();
         extent.blocks = all.checked_sub(extent.lba).ok_or(Sense::OUT_OF_RANGE)?;
     }
@@ -42,8 +42,8 @@ pub(crate) fn write_same(context: &Context<'_>, command: Command) -> Outcome {
     Ok(request(volume, wanted, Answer, same))
 }
 
-/// UNMAP of zeros deallocates, as LBPRZ promises zeros afterwards; UNMAP of anything else has to
-/// write it (SBC-3, 4.7.3.4.3).
+/// UNMAP of zeros deallocates, because LBPRZ guarantees zeros afterwards; UNMAP of anything else
+/// must write it (SBC-3, 4.7.3.4.3).
 fn request_for(
     volume: &VolumeAttributes,
     range: SectorRange,

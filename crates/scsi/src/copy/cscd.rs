@@ -1,4 +1,4 @@
-//! What a CSCD descriptor names: a volume that the sender may reach, or nothing.
+//! The volume that a CSCD descriptor identifies, if the sender may access it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::unit::vpd::CscdName;
 
 /// COPY TARGET DEVICE NOT REACHABLE.
 const NOT_REACHABLE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x02);
-/// UNREACHABLE COPY TARGET: a segment names a descriptor that is not in the list.
+/// UNREACHABLE COPY TARGET: a segment refers to a descriptor that is not in the list.
 const NO_SUCH_CSCD: Sense = Sense::new(SenseKey::CopyAborted, 0x08, 0x04);
 /// INCORRECT COPY TARGET DEVICE TYPE.
 const WRONG_TYPE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x03);
-/// A descriptor, looked up.
+/// The volume of a descriptor.
 pub(crate) type Cscd = Result<Arc<VolumeAttributes>, Sense>;
 
-/// Looks descriptors up among the volumes of the sender, with one look at each volume however many
+/// Looks up descriptors among the sender's volumes, examining each volume once, however many
 /// descriptors there are.
 pub(crate) fn resolve(context: &Context<'_>, descriptors: &[CscdDescriptor]) -> Vec<Cscd> {
     let kind = |descriptor: &CscdDescriptor| (descriptor.code_set, descriptor.designator_type);
@@ -43,7 +43,7 @@ pub(crate) fn resolve(context: &Context<'_>, descriptors: &[CscdDescriptor]) -> 
     descriptors.iter().map(|descriptor| check(descriptor, found(descriptor))).collect()
 }
 
-/// Whether a volume may take part as the descriptor says.
+/// Checks whether a volume may take part as the descriptor says.
 fn check(descriptor: &CscdDescriptor, volume: Option<&Arc<VolumeAttributes>>) -> Cscd {
     let failed = |sense: Sense| {
         let byte = u16::try_from(descriptor.at).unwrap_or(u16::MAX);
@@ -53,7 +53,7 @@ fn check(descriptor: &CscdDescriptor, volume: Option<&Arc<VolumeAttributes>>) ->
         return Err(failed(NOT_REACHABLE));
     }
     let volume = volume
-        // A volume whose Full Copy was switched off takes no part in a copy of another either.
+        // A volume whose Full Copy is off can't take part in a copy of another volume either.
         .filter(|volume| volume.offloads.has(Offload::ExtendedCopy))
         .ok_or_else(|| failed(NOT_REACHABLE))?;
     if descriptor.device_type != 0 {
@@ -66,7 +66,7 @@ fn check(descriptor: &CscdDescriptor, volume: Option<&Arc<VolumeAttributes>>) ->
     Ok(volume.clone())
 }
 
-/// The volume that a segment names by the id of a descriptor.
+/// Returns the volume that a segment refers to by the id of a descriptor.
 pub(crate) fn find<'a>(
     context: &Context<'a>,
     list: &List,

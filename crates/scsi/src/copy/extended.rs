@@ -1,12 +1,12 @@
 //! EXTENDED COPY (SPC-4, 6.4 and 6.5).
 //!
-//! A parameter list is parsed wholly before anything happens ([`parse`]). Each CSCD descriptor is
-//! then looked up among the volumes that the *sender* may reach, and nowhere else ([`cscd`]):
-//! naming another's volume leads nowhere (CVE-2020-28374). All segments become one
+//! A parameter list is parsed completely before it has any effect ([`parse`]). Each CSCD descriptor
+//! is then looked up among the volumes that the *sender* may access, and nowhere else ([`cscd`]):
+//! another host's volume is not found (CVE-2020-28374). All segments become one
 //! [`VolumeRequest::Copy`].
 //!
-//! A segment that can't be processed ends the copy. The segments before it are copied, as the
-//! sense data names it by its number and so says that they were (SPC-4, 5.17.7.4).
+//! A segment that can't be processed ends the copy. The segments before it are copied; the sense
+//! data contains its number, which tells the host that they were (SPC-4, 5.17.7.4).
 
 use block::{CopySegment, SECTOR_BYTES, SectorRange, VolumeAttributes, VolumeRequest};
 use target::{Access, PreemptionMark};
@@ -20,7 +20,7 @@ use crate::device::Context;
 use crate::sense::{Sense, SenseKey};
 use crate::step::{Command, Outcome, Response, Step};
 
-/// The range passes the end of a volume. No more exact code goes with COPY ABORTED.
+/// The range exceeds a volume. COPY ABORTED has no more specific code for it.
 const OUT_OF_RANGE: Sense = Sense::new(SenseKey::CopyAborted, 0x00, 0x00);
 /// UNEXPECTED INEXACT SEGMENT: the bytes do not fill the destination's last block.
 const INEXACT: Sense = Sense::new(SenseKey::CopyAborted, 0x26, 0x0a);
@@ -64,7 +64,8 @@ fn extended_copy(context: &Context<'_>, command: &Command, form: Form) -> Outcom
     start(context, volume, rest, VolumeRequest::Copy { segments }, wanted)
 }
 
-/// The segments as requests, up to the first that can't be processed: its number and why.
+/// Resolves segments to requests, up to the first that can't be processed: its number and the
+/// reason.
 fn resolve(context: &Context<'_>, list: &List) -> (Vec<CopySegment>, Option<(usize, Sense)>) {
     let cscds = cscd::resolve(context, &list.cscds);
     let mut out = Vec::with_capacity(list.segments.len());
@@ -116,14 +117,14 @@ fn resolve_one(
     })
 }
 
-/// Blocks to blocks (segment type 02h): source and destination ranges.
+/// Blocks to blocks (segment type 02h): returns source and destination ranges.
 fn by_blocks(
     segment: &Segment,
     blocks: u16,
     source: &VolumeAttributes,
     destination: &VolumeAttributes,
 ) -> Result<(SectorRange, SectorRange), Sense> {
-    // The number of blocks counts blocks of the one that DC names (SPC-4, 6.4.6.5).
+    // The number of blocks counts blocks of the volume that DC selects (SPC-4, 6.4.6.5).
     let counted = if segment.counts_destination { destination } else { source };
     let bytes = u64::from(blocks) * counted.logical_block.bytes();
     let (from, to) = (source.logical_block.bytes(), destination.logical_block.bytes());
@@ -136,12 +137,12 @@ fn by_blocks(
     Ok((read, write))
 }
 
-/// A count of bytes in sectors. Parts of sectors are not moved: such a segment is inexact.
+/// Converts bytes to sectors. Partial sectors are not moved: such a segment is inexact.
 fn exact_sectors(bytes: u64) -> Result<u64, Sense> {
     if bytes.is_multiple_of(SECTOR_BYTES) { Ok(bytes / SECTOR_BYTES) } else { Err(INEXACT) }
 }
 
-/// A range that starts at a byte of a block (segment type 0Ah; SPC-4, 6.4.6.13).
+/// Returns a range that starts at a byte of a block (segment type 0Ah; SPC-4, 6.4.6.13).
 fn by_bytes(
     volume: &VolumeAttributes,
     lba: u64,

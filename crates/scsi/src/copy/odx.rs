@@ -1,4 +1,4 @@
-//! POPULATE TOKEN and WRITE USING TOKEN (SBC-4, 5.18 and 5.56): the copies that Windows hands to
+//! POPULATE TOKEN and WRITE USING TOKEN (SBC-4, 5.18 and 5.56), by which Windows offloads copies to
 //! an array ("ODX").
 //!
 //! | field | POPULATE TOKEN | WRITE USING TOKEN |
@@ -30,15 +30,15 @@ use crate::limits::{BLOCK_ZERO, POINT_IN_TIME, POINT_IN_TIME_ANY};
 use crate::sense::{Sense, SenseKey};
 use crate::step::{Command, Outcome, Response, Step};
 
-/// Bytes of a block device range descriptor.
+/// The length of a block device range descriptor, in bytes.
 const RANGE_BYTES: usize = 16;
 /// INVALID TOKEN OPERATION, UNSUPPORTED TOKEN TYPE.
 const UNSUPPORTED_TYPE: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x01);
 /// INVALID TOKEN OPERATION, INVALID TOKEN LENGTH.
 const WRONG_LENGTH: Sense = Sense::new(SenseKey::IllegalRequest, 0x23, 0x0a);
 
-/// The ranges of a list whose header ends at `start`, with the length of the ranges in its last two
-/// bytes. Those of no blocks are left out; they must not overlap.
+/// Parses the ranges of a list whose header ends at `start`, with the length of the ranges in its
+/// last two bytes. Empty ranges are omitted; ranges must not overlap.
 fn ranges(list: &[u8], start: usize, volume: &VolumeAttributes) -> Result<Vec<SectorRange>, Sense> {
     let (length_at, bytes) = (start - 2, usize::from(be_u16(list, start - 2)));
     let data_bytes = usize::from(be_u16(list, 0)) + 2;
@@ -130,7 +130,7 @@ pub(crate) fn write_using(context: &Context<'_>, command: Command) -> Outcome {
     let to = ranges(&list, 536, volume)?;
     let sectors: u64 = to.iter().map(|range| range.count.0).sum();
     let (request, after) = match be_u32(&list, 16) {
-        // Its data is zeros, as many as are asked for; unmapped blocks read as zeros (LBPRZ).
+        // Its data is zeros of any length; unmapped blocks read as zeros (LBPRZ).
         BLOCK_ZERO => (VolumeRequest::Unmap { volume: volume.id, ranges: to }, After::Zeros),
         POINT_IN_TIME => {
             let rod = context.server.target.rods().find(&token_of(&list)?).map_err(token::sense)?;
@@ -166,8 +166,8 @@ fn token_of(list: &[u8]) -> Result<Token, Sense> {
     bytes.try_into().map_err(|_| WRONG_LENGTH)
 }
 
-/// The parts of a ROD after `skip` sectors that go into each of the ranges. All of the ranges must
-/// be filled: a part of them is not written.
+/// Returns the parts of a ROD after `skip` sectors that go into each of the ranges. The ROD must
+/// fill all ranges; they are not written in part.
 fn pair_up(
     rod: &Arc<Rod>,
     mut skip: u64,

@@ -17,7 +17,7 @@ use crate::limits::{
 };
 use crate::sense::Sense;
 
-/// Which of the two formats a list has.
+/// The format of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Lid1,
@@ -27,9 +27,9 @@ pub(crate) enum Form {
 /// A CSCD descriptor: identification (E4h).
 #[derive(Clone, Debug)]
 pub(crate) struct CscdDescriptor {
-    /// Its first byte in the parameter list.
+    /// The offset of its first byte in the parameter list.
     pub at: usize,
-    /// NUL: it names nothing that can be copied from or to.
+    /// NUL: it identifies no copy source or destination.
     pub nul: bool,
     /// PERIPHERAL DEVICE TYPE.
     pub device_type: u8,
@@ -37,23 +37,24 @@ pub(crate) struct CscdDescriptor {
     pub association: u8,
     pub designator_type: u8,
     pub designator: Vec<u8>,
-    /// DISK BLOCK LENGTH: 0 where the sender leaves it open.
+    /// DISK BLOCK LENGTH: 0 if the sender does not specify it.
     pub block_bytes: u32,
 }
 
-/// How long a segment is.
+/// The length of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Length {
     /// Block device to block device (02h).
     Blocks(u16),
-    /// Block device with offset to block device with offset (0Ah): bytes into the first blocks.
+    /// Block device with offset to block device with offset (0Ah): byte offsets in the first
+    /// blocks.
     Bytes { bytes: u32, source_offset: u16, destination_offset: u16 },
 }
 
 /// A segment descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// DC: the number of blocks counts the destination's blocks.
+    /// DC: the number of blocks is in units of the destination's blocks.
     pub counts_destination: bool,
     pub source: u16,
     pub destination: u16,
@@ -115,7 +116,7 @@ fn header(list: &[u8], form: Form) -> Result<Header, Sense> {
             return Err(Sense::parameter(2, 0)); // HEADER CSCD DESCRIPTOR LIST LENGTH
         }
         if be_u8(list, 15) & 0x02 != 0 {
-            return Err(Sense::parameter(15, 0)); // G_SENSE: GOOD carries no sense data here
+            return Err(Sense::parameter(15, 0)); // G_SENSE: GOOD has no sense data here
         }
         if be_u8(list, 16) != 0xff {
             return Err(Sense::parameter(16, 0)); // HEADER CSCD DESCRIPTOR TYPE CODE
@@ -124,7 +125,7 @@ fn header(list: &[u8], form: Form) -> Result<Header, Sense> {
     Ok(header)
 }
 
-/// Reads a parameter list, or says what is wrong with it.
+/// Parses a parameter list, or returns what is wrong with it.
 pub(crate) fn parse(list: &[u8], form: Form) -> Result<List, Sense> {
     let header = header(list, form)?;
     let descriptors = header.cscd_bytes.saturating_add(header.segment_bytes);
@@ -178,9 +179,10 @@ fn cscds(
     Ok(out)
 }
 
-/// An identification CSCD descriptor (SPC-4, 6.4.5.6).
+/// Parses an identification CSCD descriptor (SPC-4, 6.4.5.6).
 fn cscd(bytes: &[u8], at: usize) -> Result<CscdDescriptor, Sense> {
-    // LU ID TYPE says how to read a LU IDENTIFIER field (SPC-4, 6.4.5.1): there is none here.
+    // LU ID TYPE says how to interpret a LU IDENTIFIER field (SPC-4, 6.4.5.1), which is absent
+    // here.
     let length = usize::from(be_u8(bytes, 7));
     if length > 20 {
         return Err(Sense::parameter(at + 7, 0));

@@ -13,7 +13,7 @@ fn look_up(context: &Context<'_>, id: u32) -> Result<Known, Sense> {
     context.nexus.copies.lock().look_up(id)
 }
 
-/// Answers with parameter data whose first 4 bytes are left for its length.
+/// Returns parameter data whose first 4 bytes are reserved for its length.
 fn answer(cdb: &Cdb, mut out: Vec<u8>) -> Outcome {
     let length = (out.len() - 4) as u32;
     out[..4].copy_from_slice(&length.to_be_bytes());
@@ -24,8 +24,7 @@ pub(crate) fn operating_parameters(context: &Context<'_>, command: Command) -> O
     answer(&command.cdb, operating_parameters_data(context.volume()?))
 }
 
-/// A count of bytes in 32 bits, and the unit that makes it fit: bytes, KiB, MiB, … (SPC-4, table
-/// 259).
+/// Scales a byte count to 32 bits, and returns the unit: bytes, KiB, MiB, … (SPC-4, table 259).
 fn scaled(mut bytes: u64) -> (u8, u32) {
     let mut unit = 0;
     while bytes > u64::from(u32::MAX) {
@@ -50,13 +49,13 @@ pub(crate) fn status_lid1(context: &Context<'_>, command: Command) -> Outcome {
     answer(&command.cdb, out)
 }
 
-/// No segment descriptor that is supported makes held data, so there is none.
+/// No supported segment descriptor produces held data, so there is none.
 pub(crate) fn data_lid1(context: &Context<'_>, command: Command) -> Outcome {
     look_up(context, command.cdb.u8(2).into())?;
     answer(&command.cdb, vec![0; 4])
 }
 
-/// Details are there for a copy that failed, until they were read (SPC-4, 6.23).
+/// Returns the details of a failed copy, until they were read (SPC-4, 6.23).
 pub(crate) fn failure_lid1(context: &Context<'_>, command: Command) -> Outcome {
     let id = command.cdb.u8(2).into();
     let Known::Ended(Ended { result: CopyResult { sense: Some(sense), .. }, .. }) =
@@ -73,7 +72,7 @@ pub(crate) fn failure_lid1(context: &Context<'_>, command: Command) -> Outcome {
     answer(&command.cdb, out)
 }
 
-/// The common part of the LID4 answers (SPC-4, 6.24).
+/// Returns the common part of the LID4 responses (SPC-4, 6.24).
 fn status_data(known: &Known) -> Vec<u8> {
     let mut out = vec![0; 32];
     let Ended { origin, result, .. } = match known {
@@ -88,7 +87,7 @@ fn status_data(known: &Known) -> Vec<u8> {
     out[5] = result.operation_status();
     out[6..8].copy_from_slice(&1_u16.to_be_bytes()); // OPERATION COUNTER
     if matches!(origin, Origin::PopulateToken | Origin::WriteUsingToken) {
-        out[15] = 0xf1; // TRANSFER COUNT UNITS: logical blocks, else bytes
+        out[15] = 0xf1; // TRANSFER COUNT UNITS: logical blocks, otherwise bytes
     }
     out[16..24].copy_from_slice(&result.count.to_be_bytes());
     out[24..26].copy_from_slice(&result.segments.to_be_bytes());
@@ -114,7 +113,7 @@ pub(crate) fn data_lid4(context: &Context<'_>, command: Command) -> Outcome {
     answer(&command.cdb, out)
 }
 
-/// RECEIVE ROD TOKEN INFORMATION (SPC-4, 6.25): how a copy stands, and the token that it has made.
+/// RECEIVE ROD TOKEN INFORMATION (SPC-4, 6.25): the status of a copy, and the token it has created.
 pub(crate) fn rod_token_information(context: &Context<'_>, command: Command) -> Outcome {
     let known = look_up(context, command.cdb.u32(2))?;
     let mut out = status_data(&known);
@@ -125,13 +124,13 @@ pub(crate) fn rod_token_information(context: &Context<'_>, command: Command) -> 
     let descriptor_bytes = token.map_or(0, |token| 2 + token.len());
     out.extend((descriptor_bytes as u32).to_be_bytes());
     if let Some(token) = token {
-        out.extend([0, 0]); // ID FOR CREATING ROD CSCD DESCRIPTOR: of EXTENDED COPY alone
+        out.extend([0, 0]); // ID FOR CREATING ROD CSCD DESCRIPTOR: EXTENDED COPY only
         out.extend(token);
     }
     answer(&command.cdb, out)
 }
 
-/// REPORT ALL ROD TOKENS (SPC-4, 6.26): those that the same initiator has made.
+/// REPORT ALL ROD TOKENS (SPC-4, 6.26): those that the same initiator has created.
 pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome {
     let mut out = vec![0; 8];
     for rod in context.server.target.rods().of_host(&context.nexus.initiator().name) {
@@ -140,9 +139,9 @@ pub(crate) fn all_rod_tokens(context: &Context<'_>, command: Command) -> Outcome
     answer(&command.cdb, out)
 }
 
-/// COPY OPERATION ABORT (SPC-4, 6.3). A commit can't be called back once it is on its way; but a
-/// copy of several ends between two of them, with COPY ABORTED. The abort is answered after that:
-/// nothing happens later.
+/// COPY OPERATION ABORT (SPC-4, 6.3). A commit in progress can't be recalled, but a copy of several
+/// commits ends between two of them, with COPY ABORTED. The abort is answered after that, when
+/// nothing more can happen.
 pub(crate) fn abort(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     let id = command.cdb.u32(2);

@@ -14,41 +14,41 @@ use crate::nexus::Nexus;
 use crate::sense::{Sense, SenseKey};
 use crate::step::{Command, Continue, Outcome, Response, Resumed, Status, Step, request};
 
-/// THIRD PARTY DEVICE FAILURE: the volume refused, as by a reservation.
+/// THIRD PARTY DEVICE FAILURE: the volume refused, for example because of a reservation.
 pub(crate) const DEVICE_FAILURE: Sense = Sense::new(SenseKey::CopyAborted, 0x0d, 0x01);
 
-/// What remains of a copy when the volumes have answered.
+/// The state of a copy while the volumes execute its request.
 #[derive(Debug)]
 pub(crate) struct CopyRest {
-    /// Where its result is kept, if it has a list identifier.
+    /// Where to keep its result, if it has a list identifier.
     pub listed: Option<Listed>,
     /// The failure to report after the segments before it were copied.
     pub failure: Option<Sense>,
     /// Segments in the request.
     pub segments: u16,
-    /// What they copy: in bytes, or in logical blocks where a token is used.
+    /// The amount they copy: in bytes, or in logical blocks if a token is used.
     pub count: u64,
-    /// What comes of it.
+    /// The effect of its success.
     pub after: After,
-    /// By this it knows of PREEMPT AND ABORT.
+    /// Tells whether PREEMPT AND ABORT has named its nexus.
     pub mark: PreemptionMark,
 }
 
-/// What comes of a copy that has succeeded.
+/// The effect of a successful copy.
 #[derive(Debug)]
 pub(crate) enum After {
-    /// Of EXTENDED COPY: nothing.
+    /// EXTENDED COPY: none.
     ThirdParty,
-    /// Of the block device zero ROD token: nothing.
+    /// The block device zero ROD token: none.
     Zeros,
-    /// The token of this ROD is good.
+    /// The token of this ROD becomes valid.
     Publish(Arc<Rod>),
     /// The token was used; with `delete` it ends.
     Used { rod: Arc<Rod>, delete: bool },
 }
 
 impl After {
-    /// Lets it happen: when that is durable, and the ROD if it has a new token.
+    /// Applies the effect. Returns when it is durable, and the ROD if it has a new token.
     fn happen(self, rods: &Rods) -> (Change, Option<Arc<Rod>>) {
         match self {
             Self::ThirdParty | Self::Zeros => (Change::Durable, None),
@@ -57,19 +57,20 @@ impl After {
         }
     }
 
-    /// How a volume's failure is reported to the host. With a token it is the addressed unit's own;
-    /// for EXTENDED COPY it is a third party's, except for a full pool, which is reported in the
-    /// form that hosts know.
+    /// Translates a volume's failure for the host. With a token it is the addressed unit's own; for
+    /// EXTENDED COPY it is a third party's, except for a full pool, which is reported in the form
+    /// that hosts know.
     fn told(&self, sense: Sense) -> Sense {
         match self {
             Self::ThirdParty if sense.key != SenseKey::DataProtect => DEVICE_FAILURE,
-            // A block that can't be read may be the other side's: its number means nothing here.
+            // An unreadable block may be on the other volume, where its number means nothing to
+            // this host.
             _ => Sense { information: None, ..sense },
         }
     }
 }
 
-/// The parameter list, unless its length is 0, which is no error and does nothing.
+/// Returns the parameter list; `None` if its length is 0, which is no error and does nothing.
 pub(crate) fn list_of(command: &Command) -> Result<Option<Vec<u8>>, Sense> {
     let length = command.cdb.u32(10) as usize;
     if length > limits::PARAMETER_BYTES_MAX {
@@ -81,7 +82,7 @@ pub(crate) fn list_of(command: &Command) -> Result<Option<Vec<u8>>, Sense> {
     parameter_list(&command.data_out, length).map(Some)
 }
 
-/// Runs the request, or ends at once where there is nothing to do.
+/// Executes the request, or ends at once if there is nothing to do.
 pub(crate) fn start(
     context: &Context<'_>,
     volume: &VolumeAttributes,
@@ -103,7 +104,7 @@ pub(crate) fn start(
 }
 
 impl Continue for CopyRest {
-    /// Keeps the result, and answers when what comes of it is durable.
+    /// Keeps the result, and responds when its effect is durable.
     fn resume(self: Box<Self>, at: &Resumed<'_>, result: Result<VolumeReply, Sense>) -> Outcome {
         let Self { listed, failure, segments, count, after, mark: _ } = *self;
         let ended = match result {
@@ -119,7 +120,7 @@ impl Continue for CopyRest {
                 ended
             }
             Err(sense) => {
-                // Nothing was copied, so it is the first segment that failed.
+                // Nothing was copied, so the first segment has failed.
                 let sense = Some(Sense { command_specific: Some(0), ..after.told(sense) });
                 CopyResult { segments: 0, count: 0, sense, token: None, is_aborted: false }
             }
@@ -127,8 +128,8 @@ impl Continue for CopyRest {
         end(listed, ended).map(Step::Done)
     }
 
-    /// Those pieces before have been copied; how many they are is not reported, so whoever goes on
-    /// copies all of it.
+    /// Earlier pieces have been copied. Their number is not reported, so a host that continues
+    /// copies everything.
     fn end_early(self: Box<Self>, nexus: &Nexus) -> Response {
         let is_preempted = self.mark.is_passed(nexus);
         if let Some(listed) = self.listed {
@@ -140,14 +141,14 @@ impl Continue for CopyRest {
         }
     }
 
-    /// Whether nobody wants the rest of it: COPY OPERATION ABORT has named it, or PREEMPT AND ABORT
+    /// Returns whether it was cancelled: COPY OPERATION ABORT has named it, or PREEMPT AND ABORT
     /// its nexus.
     fn is_called_off(&self, nexus: &Nexus) -> bool {
         self.listed.as_ref().is_some_and(Listed::is_aborted) || self.mark.is_passed(nexus)
     }
 }
 
-/// A copy whose token begins or ends when that is durable.
+/// A copy whose token begins or ends once that is durable.
 #[derive(Debug)]
 struct UnsavedToken {
     change: u64,

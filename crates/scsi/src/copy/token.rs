@@ -1,4 +1,4 @@
-//! ROD tokens: 512 bytes that a host carries from one place to another (SPC-4, 5.17.6.4).
+//! ROD tokens: 512 bytes that a host carries from one volume to another (SPC-4, 5.17.6.4).
 //!
 //! | bytes | what |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | 16..48 | CREATOR LOGICAL UNIT DESCRIPTOR: an identification CSCD descriptor |
 //! | 48..64 | NUMBER OF BYTES REPRESENTED |
 //! | 96..128 | of disks: READ CAPACITY (16) data from the block length on |
-//! | 480..512 | a keyed sum of all the rest |
+//! | 480..512 | a keyed hash of all the rest |
 //!
-//! What is in bytes 8..16 and 480..512 is put there by [`target::Rods`], which knows what a token
-//! stands for, and has the key.
+//! [`target::Rods`], which knows the data of a token and has the key, fills bytes 8..16 and
+//! 480..512.
 
 use block::{SECTOR_BYTES, SectorRange, VolumeAttributes};
 use target::rods::TOKEN_BYTES;
@@ -21,10 +21,11 @@ use crate::limits::{CSCD_TYPE, POINT_IN_TIME};
 use crate::sense::{Sense, SenseKey};
 use crate::unit::capacity::capacity_data;
 
-/// The part of a token in REPORT ALL ROD TOKENS: a management ROD token, without its sum.
+/// The part of a token in REPORT ALL ROD TOKENS: a management ROD token, without its hash.
 pub(crate) const MANAGEMENT_BYTES: usize = 96;
-/// The sense data for a token that is not valid, or can't be made: INSUFFICIENT RESOURCES TO CREATE
-/// ROD TOKEN, or INVALID TOKEN OPERATION with TOKEN UNKNOWN, CORRUPT, REVOKED, EXPIRED or DELETED.
+/// Returns the sense data for a token that is invalid, or can't be created: INSUFFICIENT RESOURCES
+/// TO CREATE ROD TOKEN, or INVALID TOKEN OPERATION with TOKEN UNKNOWN, CORRUPT, REVOKED, EXPIRED or
+/// DELETED.
 pub(crate) fn sense(error: TokenError) -> Sense {
     let (asc, ascq) = match error {
         TokenError::NoRoom => (0x55, 0x0d),
@@ -37,7 +38,7 @@ pub(crate) fn sense(error: TokenError) -> Sense {
     Sense::new(SenseKey::IllegalRequest, asc, ascq)
 }
 
-/// A token for ranges of a volume, which is to be signed.
+/// Builds an unsigned token for ranges of a volume.
 pub(crate) fn build(volume: &VolumeAttributes, ranges: &[SectorRange]) -> Token {
     let bytes: u64 = ranges.iter().map(|range| range.count.0 * SECTOR_BYTES).sum();
     let mut token = [0; TOKEN_BYTES];

@@ -1,8 +1,8 @@
-//! Reservations, as hosts ask for them: [`target::reservations`] keeps and decides, and this reads
-//! commands and writes answers.
+//! Reservation commands: [`target::reservations`] keeps the state and decides; this parses commands
+//! and encodes responses.
 //!
 //! * [`persistent`]: PERSISTENT RESERVE OUT,
-//! * [`transport_id`]: how initiator ports are named in parameter lists,
+//! * [`transport_id`]: names of initiator ports in parameter lists,
 //! * [`report`]: PERSISTENT RESERVE IN,
 //! * [`spc2`]: RESERVE and RELEASE.
 

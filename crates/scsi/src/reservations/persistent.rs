@@ -13,24 +13,24 @@ use crate::sense::{Sense, SenseKey};
 use crate::step::{AnswerAfter, Command, Outcome, Response, Status, Step};
 
 const LIST_BYTES: usize = 24;
-/// TRANSPORTID PARAMETER DATA LENGTH, before a list of them.
+/// The TRANSPORTID PARAMETER DATA LENGTH field, before a list of TransportIDs.
 const IDS_LENGTH_BYTES: usize = 4;
 /// The shortest TransportID.
 const ID_BYTES_MIN: usize = 24;
-/// The longest parameter list: a TransportID for each nexus that can register, the name in it as
-/// long as names get. What is longer is refused before its bytes are looked at.
+/// The longest parameter list: a TransportID with the longest name for each nexus that can
+/// register. Longer lists are refused before they are examined.
 pub(crate) const LIST_BYTES_MAX: usize =
     LIST_BYTES + IDS_LENGTH_BYTES + REGISTRANTS_MAX * transport_id::BYTES_MAX;
 
-/// Offsets in the parameter list. The bytes after 19 are laid out differently in the list of
-/// REGISTER AND MOVE (SPC-4, 6.16.3 and 6.16.4).
+/// Offsets in the parameter list. REGISTER AND MOVE has a different layout after byte 19 (SPC-4,
+/// 6.16.3 and 6.16.4).
 const ACTION_KEY_AT: usize = 8;
 const UNREG_AT: usize = 17;
 const PORT_AT: usize = 18;
 const FLAGS_AT: usize = 20;
 const IDS_AT: usize = 24;
 
-/// A service action, by its code (SPC-4, 6.16.2).
+/// Returns a service action by its code (SPC-4, 6.16.2).
 fn action_of(code: u8) -> Option<Action> {
     Some(match code {
         0 => Action::Register,
@@ -45,14 +45,14 @@ fn action_of(code: u8) -> Option<Action> {
     })
 }
 
-/// What a command asks for, and what is wrong with the list in it.
+/// The parameters of a command, and the error in its list.
 struct Parsed<'a> {
     asked: Asked<'a>,
     wrong: Option<Sense>,
 }
 
 impl Parsed<'_> {
-    /// What a list means. Its errors count only if the list is not ignored.
+    /// Interprets a list. Its errors count only if the list is not ignored.
     fn listed<T>(&mut self, list: Result<T, Sense>) -> Listed<T> {
         list.map_err(|sense| {
             self.wrong = Some(sense);
@@ -60,7 +60,7 @@ impl Parsed<'_> {
         })
     }
 
-    /// The response to a refusal.
+    /// Returns the response to a refusal.
     fn told(&self, refusal: Refusal) -> Outcome {
         Err(match refusal {
             Refusal::Conflict => {
@@ -68,7 +68,7 @@ impl Parsed<'_> {
             }
             Refusal::Scope => Sense::cdb_field(2, 7),
             Refusal::Kind => Sense::cdb_field(2, 3),
-            // INVALID RELEASE OF PERSISTENT RESERVATION
+            // INVALID RELEASE OF PERSISTENT RESERVATION.
             Refusal::WrongRelease => Sense::new(SenseKey::IllegalRequest, 0x26, 0x04),
             Refusal::NoKey => Sense::parameter(ACTION_KEY_AT, 0),
             Refusal::AlreadyRegistered => Sense::parameter(FLAGS_AT, 0),
@@ -89,8 +89,8 @@ pub(crate) fn out(context: &Context<'_>, command: Command) -> Outcome {
     let list = parameter_list(&command.data_out, length)?;
     let parsed = read(context, &command, &list)?;
     let asked = &parsed.asked;
-    // Commands that the preempted nexuses had under way end by themselves, those of several
-    // requests early; what comes later meets the reservation.
+    // Commands in progress of the preempted nexuses end by themselves, those of several requests
+    // early; later ones conflict with the reservation.
     let after = match asked.action {
         Action::PreemptAndAbort => AnswerAfter::All,
         _ => AnswerAfter::Nothing,
@@ -128,7 +128,7 @@ fn read<'a>(context: &Context<'a>, command: &Command, list: &[u8]) -> Result<Par
     Ok(parsed)
 }
 
-/// The basic parameter list (SPC-4, 6.16.3).
+/// Parses the basic parameter list (SPC-4, 6.16.3).
 fn read_basic(context: &Context<'_>, list: &[u8], parsed: &mut Parsed<'_>) -> Result<(), Sense> {
     if list.len() < LIST_BYTES {
         return Err(Sense::PARAMETER_LIST_LENGTH);
@@ -139,7 +139,7 @@ fn read_basic(context: &Context<'_>, list: &[u8], parsed: &mut Parsed<'_>) -> Re
     if lists_ports && asked.action != Action::Register {
         return Err(Sense::parameter(FLAGS_AT, 0));
     }
-    // ALL_TG_PT and APTPL are ignored by all other actions.
+    // All other actions ignore ALL_TG_PT and APTPL.
     if matches!(asked.action, Action::Register | Action::RegisterAndIgnore) {
         asked.aptpl = aptpl;
         if all_ports {
@@ -156,9 +156,9 @@ fn read_basic(context: &Context<'_>, list: &[u8], parsed: &mut Parsed<'_>) -> Re
     Ok(())
 }
 
-/// The list of TransportIDs after the basic one, as nexuses with `ports`. A list that is longer
-/// than the parameter list is told at once; else what is wrong in it stands in the inner result:
-/// that it names more than can register, too, which is found before it is expanded.
+/// Parses the list of TransportIDs after the basic list to nexuses with `ports`. A list that is
+/// longer than the parameter list is an immediate error; other errors are in the inner result,
+/// including more nexuses than can register, which is detected before the list is expanded.
 fn read_list(
     context: &Context<'_>,
     list: &[u8],
@@ -173,7 +173,7 @@ fn read_list(
     Ok(named.map(|named| named.iter().flat_map(|host| at_ports(host, ports)).collect()))
 }
 
-/// The initiator ports that the TransportIDs in `list[start..end]` name, each once.
+/// Returns the initiator ports that the TransportIDs in `list[start..end]` identify, each once.
 fn named_ports(
     context: &Context<'_>,
     list: &[u8],
@@ -183,7 +183,7 @@ fn named_ports(
 ) -> Result<BTreeSet<HostPort>, Sense> {
     let most = REGISTRANTS_MAX / target_ports.max(1);
     let mut named = BTreeSet::new();
-    // Who has a session is looked up once, and each name is looked up once.
+    // Sessions and names are each looked up only once.
     let mut sessions: Option<BTreeMap<String, Vec<HostPort>>> = None;
     let mut at = start;
     while at < end {
@@ -193,8 +193,8 @@ fn named_ports(
             TransportId::Port(port) => {
                 named.insert(port.into());
             }
-            // All ports of that name that are known here (SPC-4, 7.6.4.6): those with a session.
-            // If there are none it would register nobody, which GOOD must not stand for.
+            // All ports of that name with a session here (SPC-4, 7.6.4.6). Without any, nothing
+            // would be registered, and GOOD would be wrong.
             TransportId::Device(name) => {
                 let sessions = sessions.get_or_insert_with(|| context.server.target.host_ports());
                 let known = sessions.get_mut(&name).ok_or(bad)?;
@@ -209,7 +209,7 @@ fn named_ports(
     Ok(named)
 }
 
-/// The parameter list of REGISTER AND MOVE (SPC-4, 6.16.4).
+/// Parses the parameter list of REGISTER AND MOVE (SPC-4, 6.16.4).
 fn read_move(context: &Context<'_>, list: &[u8], parsed: &mut Parsed<'_>) -> Result<(), Sense> {
     let length = be_u32(list, FLAGS_AT) as usize;
     if list.len() < LIST_BYTES || list.len() - LIST_BYTES < length {
@@ -232,8 +232,8 @@ fn destination(context: &Context<'_>, list: &[u8], length: usize) -> Result<Nexu
         return Err(Sense::parameter(FLAGS_AT, 0)); // TRANSPORTID LENGTH
     }
     let own = context.nexus.initiator();
-    // A reservation moves to one nexus: a name without its ISID, which may be refused, does not say
-    // which. And it can't move to the initiator port that it comes from.
+    // A reservation moves to one nexus. A name without ISID, which may be refused, does not
+    // identify one; and the reservation can't move to the initiator port that it comes from.
     match transport_id::read(&list[IDS_AT..IDS_AT + length]) {
         Some((TransportId::Port(port), _)) if HostPort::from(port.clone()) != *own => {
             Ok(NexusId { host: port.into(), target_port })

@@ -44,10 +44,10 @@ pub(crate) fn read_reservation(context: &Context<'_>, command: Command) -> Outco
     })
 }
 
-/// CRH, SIP_C, ATP_C and PTPL_C: all but the replacement of lost reservations, as none get lost:
-/// an array whose record of them is damaged does not start.
+/// CRH, SIP_C, ATP_C and PTPL_C: all except the replacement of lost reservations, because none are
+/// lost: an array with a damaged record of them does not start.
 const CAPABLE: u8 = 0x10 | 0x08 | 0x04 | 0x01;
-/// TMV, and ALLOW COMMANDS 100b: whatever table 208 names is let through.
+/// TMV, and ALLOW COMMANDS 100b: all commands named by table 208 are allowed.
 const ALLOWED: u8 = 0x80 | 0b100 << 4;
 
 /// REPORT CAPABILITIES (SPC-4, 6.15.4): all six types.
@@ -59,8 +59,8 @@ pub(crate) fn report_capabilities(context: &Context<'_>, command: Command) -> Ou
     Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
 }
 
-/// READ FULL STATUS (SPC-4, 6.15.5): a descriptor for each nexus, so ALL_TG_PT is 0 in all of them,
-/// also where one command has registered an initiator port with all target ports.
+/// READ FULL STATUS (SPC-4, 6.15.5): a descriptor for each nexus, so ALL_TG_PT is always 0, even if
+/// one command has registered an initiator port with all target ports.
 pub(crate) fn read_full_status(context: &Context<'_>, command: Command) -> Outcome {
     if context.volume().is_err() {
         return Err(Sense::NO_SUCH_UNIT);

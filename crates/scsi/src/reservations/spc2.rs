@@ -1,5 +1,5 @@
-//! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so, with the exceptions
-//! that a persistent reservation makes (SPC-4, 5.13.3; CRH is 1).
+//! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that use them, with the exceptions
+//! that apply with a persistent reservation (SPC-4, 5.13.3; CRH is 1).
 
 use crate::device::Context;
 use crate::saving::answer;

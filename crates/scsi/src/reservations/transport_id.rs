@@ -1,4 +1,4 @@
-//! TransportIDs: how an iSCSI initiator port is named in parameter data (SPC-4, 7.6.4.6).
+//! TransportIDs: names of iSCSI initiator ports in parameter data (SPC-4, 7.6.4.6).
 //!
 //! ```text
 //! byte  0     FORMAT CODE in bits 7 and 6, PROTOCOL IDENTIFIER (5h) in bits 3 to 0
@@ -19,22 +19,22 @@ const SEPARATOR: &[u8] = b",i,0x";
 /// The longest iSCSI name (RFC 7143, 4.2.7.1).
 const NAME_BYTES_MAX: usize = 223;
 
-/// The longest TransportID that can be right, but for what it is padded with beyond need: the
-/// longest name, the separator, 12 digits and a null, in whole words.
+/// The longest valid TransportID, without unnecessary padding: the longest name, the separator, 12
+/// digits and a null, in whole words.
 pub(crate) const BYTES_MAX: usize =
     HEADER_BYTES + (NAME_BYTES_MAX + SEPARATOR.len() + 12 + 1).next_multiple_of(4);
 
-/// What a TransportID names.
+/// The port or device that a TransportID identifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TransportId {
-    /// Format 00b: an initiator device, and so all of its ports.
+    /// Format 00b: an initiator device, that is, all of its ports.
     Device(String),
     /// Format 01b: one initiator port.
     Port(InitiatorPort),
 }
 
-/// Reads the TransportID at the front of a list, and returns how many bytes it takes; `None` if the
-/// list is too short for it, or if it is not a TransportID of iSCSI.
+/// Parses the TransportID at the front of a list, and returns its length in bytes; `None` if the
+/// list is too short for it, or if it is not an iSCSI TransportID.
 pub(crate) fn read(list: &[u8]) -> Option<(TransportId, usize)> {
     let additional = usize::from(be_u16(list, 2));
     let fits = additional >= ADDITIONAL_BYTES_MIN && additional.is_multiple_of(4);
@@ -57,8 +57,8 @@ pub(crate) fn read(list: &[u8]) -> Option<(TransportId, usize)> {
     Some((id, HEADER_BYTES + additional))
 }
 
-/// An iSCSI name, in lower case, as it is compared (RFC 7143, 4.2.7.2): letters, digits, `-`, `.`
-/// and `:`, and what is not ASCII.
+/// Parses an iSCSI name to lower case, in which names are compared (RFC 7143, 4.2.7.2): letters,
+/// digits, `-`, `.` and `:`, and non-ASCII characters.
 fn name(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?.to_ascii_lowercase();
     let is_allowed =
@@ -67,7 +67,7 @@ fn name(bytes: &[u8]) -> Option<String> {
     is_name.then_some(text)
 }
 
-/// Up to twelve hexadecimal digits; leading zeros may be left out.
+/// Parses up to twelve hexadecimal digits; leading zeros may be omitted.
 fn isid(digits: &[u8]) -> Option<[u8; 6]> {
     if !(1..=12).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
@@ -76,7 +76,7 @@ fn isid(digits: &[u8]) -> Option<[u8; 6]> {
     number.to_be_bytes()[2..].try_into().ok()
 }
 
-/// The TransportID of an initiator port, in format 01b.
+/// Returns the TransportID of an initiator port, in format 01b.
 pub(crate) fn of_port(host: &HostPort) -> Vec<u8> {
     let mut name = host.name.clone().into_bytes();
     name.extend(SEPARATOR);

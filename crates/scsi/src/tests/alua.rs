@@ -46,7 +46,7 @@ fn change(world: &mut World, states: &[(u8, u16)]) {
     world.good(&set(list.len()), &list);
 }
 
-/// The states of group 1 and 7, with their status codes.
+/// Returns the states of group 1 and 7, with their status codes.
 fn states(world: &mut World, lun: u16) -> [(u8, u8); 2] {
     let data = world.run_on(lun, &report(0), &[]).data_in.to_vec();
     [(data[4], data[9]), (data[20], data[25])]

@@ -16,7 +16,7 @@ const UNIT_RESET: (u8, u8, u8) = (6, 0x29, 0x03);
 const NEXUS_LOSS: (u8, u8, u8) = (6, 0x29, 0x07);
 const REGISTRATIONS_PREEMPTED: (u8, u8, u8) = (6, 0x2a, 0x05);
 
-/// The responses to TEST UNIT READY until it is good.
+/// Returns the responses to TEST UNIT READY until it is good.
 fn told(world: &mut World, nexus: &Nexus, lun: u16) -> Vec<(u8, u8, u8)> {
     let mut all = Vec::new();
     loop {

@@ -46,7 +46,7 @@ pub(super) struct Work {
     write_bytes_max: u64,
 }
 
-/// The most that there can be of everything.
+/// Returns the most that there can be of everything.
 pub(super) fn largest_world() -> World {
     let mut world = World::new();
     world.start_roomy();
@@ -229,7 +229,7 @@ fn reserve_out(action: u8) -> (Vec<u8>, Vec<u8>) {
     (cdb, list)
 }
 
-/// The pages that MODE SENSE returns, repeated.
+/// Returns the pages that MODE SENSE returns, repeated.
 fn mode_list(world: &mut World, header: usize, most: usize) -> Vec<u8> {
     let page = world.good(&[0x1a, 0x08, 0x08, 0, 255, 0], &[])[4..].to_vec();
     let mut list = vec![0; header];
@@ -239,7 +239,7 @@ fn mode_list(world: &mut World, header: usize, most: usize) -> Vec<u8> {
     list
 }
 
-/// The largest legal form of a command that names blocks: its CDB and its data.
+/// Returns the largest legal form of a command that names blocks: its CDB and its data.
 fn largest_of_blocks(entry: &Entry) -> Option<(Vec<u8>, Vec<u8>)> {
     let most = (COMMAND_BYTES_MAX / SECTOR_BYTES) as u32;
     let all = || vec![0x5a; COMMAND_BYTES_MAX as usize];
@@ -300,7 +300,7 @@ fn group_list(ports: usize) -> Vec<u8> {
     list
 }
 
-/// The largest legal form of a command: to which LUN, its CDB and its data.
+/// Returns the largest legal form of a command: to which LUN, its CDB and its data.
 fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
     if let Some((cdb, data)) = largest_of_blocks(entry) {
         return (0, cdb, data);

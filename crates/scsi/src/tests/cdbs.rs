@@ -1,6 +1,6 @@
 //! CDBs of common forms.
 
-/// A CDB of 10 bytes with an LBA and a length.
+/// Returns a CDB of 10 bytes with an LBA and a length.
 pub(crate) fn cdb_10(opcode: u8, flags: u8, lba: u32, blocks: u16) -> Vec<u8> {
     let mut cdb = vec![opcode, flags];
     cdb.extend(lba.to_be_bytes());
@@ -10,7 +10,7 @@ pub(crate) fn cdb_10(opcode: u8, flags: u8, lba: u32, blocks: u16) -> Vec<u8> {
     cdb
 }
 
-/// A CDB of 16 bytes with an LBA and a length.
+/// Returns a CDB of 16 bytes with an LBA and a length.
 pub(crate) fn cdb_16(opcode: u8, flags: u8, lba: u64, length: u32) -> Vec<u8> {
     let mut cdb = vec![opcode, flags];
     cdb.extend(lba.to_be_bytes());

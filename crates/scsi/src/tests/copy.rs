@@ -5,7 +5,7 @@ use crate::step::{Response, Status};
 use crate::unit::vpd::{CscdName, designators};
 use block::{VolumeError, VolumeId};
 
-/// An identification descriptor with an NAA name.
+/// Returns an identification descriptor with an NAA name.
 pub(super) fn cscd(naa: [u8; 16]) -> Vec<u8> {
     named(1, 3, &naa)
 }
@@ -141,7 +141,7 @@ fn blocks_are_counted_where_dc_says() {
     assert_eq!(triple(&xcopy(&mut world, &wrong_length)), (0xa, 0x26, 0));
 }
 
-/// A segment with offsets.
+/// Returns a segment with offsets.
 fn offset_segment(source: (u16, u64, u16), destination: (u16, u64, u16), bytes: u32) -> Vec<u8> {
     let mut out = vec![0x0a, 0, 0, 0x1c];
     out.extend(source.0.to_be_bytes());

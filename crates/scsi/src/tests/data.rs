@@ -291,7 +291,7 @@ fn every_command_that_needs_a_lost_block_tells_its_lba() {
     assert_eq!(response.sense.unwrap().information, Some(3), "in blocks of 4096");
 }
 
-/// The content of GET LBA STATUS: LBA, blocks and status.
+/// Returns the content of GET LBA STATUS: LBA, blocks and status.
 fn status_of(data: &[u8]) -> Vec<(u64, u32, u8)> {
     let length = u32::from_be_bytes(data[..4].try_into().unwrap()) as usize;
     assert_eq!(length + 4, data.len());

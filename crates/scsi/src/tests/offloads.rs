@@ -19,7 +19,7 @@ fn switch(world: &mut World, lun: u16, offloads: Offloads) {
     world.luns = luns.into();
 }
 
-/// A world that has seen its volumes, with some offloads of LUN 0 off, and that reported.
+/// Returns a world that has seen its volumes, with some offloads of LUN 0 off, and that reported.
 fn without(off: &[Offload]) -> World {
     let mut world = World::new();
     world.good(&[0; 6], &[]);
@@ -34,7 +34,7 @@ fn page(world: &mut World, code: u8) -> Vec<u8> {
     world.good(&[0x12, 1, code, 4, 0, 0], &[])
 }
 
-/// A command of each offload that is served, and its data.
+/// Returns a command of each offload that is served, and its data.
 fn samples(offload: Offload) -> Vec<(Vec<u8>, Vec<u8>)> {
     match offload {
         Offload::CompareAndWrite => {

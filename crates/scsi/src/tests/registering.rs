@@ -16,7 +16,7 @@ pub(super) fn long_out(action: u8, list: &[u8]) -> Vec<u8> {
     cdb
 }
 
-/// A TransportID of a format, with this text.
+/// Returns a TransportID of a format, with this text.
 fn id(format: u8, text: &str) -> Vec<u8> {
     let mut name = text.as_bytes().to_vec();
     name.push(0);
@@ -37,7 +37,7 @@ fn flagged(key: u64, action_key: u64, flags: u8) -> Vec<u8> {
     list
 }
 
-/// A list with SPEC_I_PT.
+/// Returns a list with SPEC_I_PT.
 pub(super) fn listing(key: u64, action_key: u64, flags: u8, ids: &[Vec<u8>]) -> Vec<u8> {
     let ids = ids.concat();
     let mut list = flagged(key, action_key, flags | SPEC_I_PT);
@@ -46,7 +46,7 @@ pub(super) fn listing(key: u64, action_key: u64, flags: u8, ids: &[Vec<u8>]) -> 
     list
 }
 
-/// The list of REGISTER AND MOVE.
+/// Returns the list of REGISTER AND MOVE.
 fn moving(key: u64, action_key: u64, flags: u8, port: u16, id: &[u8]) -> Vec<u8> {
     let mut list = keys(key, action_key);
     list[17] = flags;

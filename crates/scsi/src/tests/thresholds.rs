@@ -15,7 +15,8 @@ fn space(world: &World, thresholds: &[u8], used_mib: u64) {
     world.server.space(thresholds, used_mib * MIB, CAPACITY);
 }
 
-/// A world whose nexus has seen its volumes, with one threshold at 80% and half of it in use.
+/// Returns a world whose nexus has seen its volumes, with one threshold at 80% and half of it in
+/// use.
 fn world() -> World {
     let mut world = World::new();
     space(&world, &[80], 500);

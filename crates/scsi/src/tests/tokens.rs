@@ -76,7 +76,7 @@ impl World {
         self.disks[&VolumeId(volume)].bytes[lba * SECTOR..(lba + blocks) * SECTOR].to_vec()
     }
 
-    /// Whether room was freed. The ends of tokens become durable before.
+    /// Returns whether room was freed. The ends of tokens become durable before.
     pub(super) fn sweep(&mut self) -> bool {
         let _ = self.server.sweep_tokens(|_| false);
         self.save_tokens();

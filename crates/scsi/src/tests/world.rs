@@ -106,7 +106,7 @@ pub(crate) fn skip_first_attentions(nexus: &Nexus, luns: &LunMap) {
     }
 }
 
-/// A device server, as it is when the array starts.
+/// Returns a device server, as it is when the array starts.
 fn server(identity: ArrayIdentity, ports: Vec<TargetPort>, key: [u8; 32]) -> DeviceServer {
     let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(ROD_SECTORS), key: TokenKey(key) };
     DeviceServer::new(identity, ports, rods, Arc::new(Counted))
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// A nexus that logs in, and has already received the unit attentions about its past.
+    /// Returns a nexus that logs in, and has already received the unit attentions about its past.
     pub(crate) fn log_in(&self, initiator: impl Into<HostPort>, target_port: u16) -> Arc<Nexus> {
         let nexus = self.server.new_nexus(initiator, target_port, &self.luns);
         skip_first_attentions(&nexus, &self.luns);
@@ -245,7 +245,7 @@ impl World {
         response.data_in.to_vec()
     }
 
-    /// The key and code of the CHECK CONDITION.
+    /// Returns the key and code of the CHECK CONDITION.
     pub(crate) fn sense(&mut self, cdb: &[u8], data: &[u8]) -> (u8, u8, u8) {
         triple(&self.run(cdb, data))
     }

@@ -1,12 +1,12 @@
 //! Asymmetric logical unit access: target port groups, their states for each logical unit, REPORT
 //! and SET TARGET PORT GROUPS (SPC-4, 5.15, 6.37 and 6.45).
 //!
-//! A group has the ports that an administrator puts into it, as those of one controller. Those of
-//! the controller that has the pool are active/optimized for every unit, those of another one
-//! active/non-optimized, or unavailable while that one does not run, until a host says otherwise by
-//! SET TARGET PORT GROUPS; what hosts have said ends with the next power on. A group that can't be
-//! reached stays unavailable whatever a host says. A host may leave a unit without an active group:
-//! the command is accepted in every state, so any path can end that.
+//! An administrator assigns ports to groups, for example one for each controller. The ports of the
+//! controller that has the pool are active/optimized for every unit, those of the other one
+//! active/non-optimized, or unavailable while it does not run, unless a host has set another state
+//! by SET TARGET PORT GROUPS; such states last until the next power on. An unreachable group stays
+//! unavailable whatever a host sets. A host may leave a unit without an active group: the command
+//! is accepted in every state, so any path can change that.
 //!
 //! ```text
 //! target port group descriptor                  SET TARGET PORT GROUPS descriptor
@@ -27,15 +27,15 @@ use crate::saving::answer;
 use crate::sense::{Sense, SenseKey};
 use crate::step::{Command, Outcome, Response, Step};
 
-/// The bits of the states that there are: AO_SUP, AN_SUP, S_SUP, U_SUP.
+/// The bits of the supported states: AO_SUP, AN_SUP, S_SUP, U_SUP.
 const SUPPORTED: u8 = 0x0f;
 /// STATUS CODE: altered by a SET TARGET PORT GROUPS command.
 const SET_BY_HOST: u8 = 0x01;
 const SET_HEADER_BYTES: usize = 4;
 const SET_DESCRIPTOR_BYTES: usize = 4;
 
-/// What a command is refused with, if the state refuses any: LOGICAL UNIT NOT ACCESSIBLE, TARGET
-/// PORT IN STANDBY STATE, or IN UNAVAILABLE STATE.
+/// Returns the sense data of commands that the state refuses, if it refuses any: LOGICAL UNIT NOT
+/// ACCESSIBLE, TARGET PORT IN STANDBY STATE, or IN UNAVAILABLE STATE.
 pub(crate) fn sense(state: AccessState) -> Option<Sense> {
     match state {
         AccessState::ActiveOptimized | AccessState::ActiveNonOptimized => None,
@@ -44,8 +44,8 @@ pub(crate) fn sense(state: AccessState) -> Option<Sense> {
     }
 }
 
-/// Whether a command is served in this state (SPC-4, 5.15.2.4.4 and 5.15.2.4.5). The lists name
-/// commands that are not served at all, too (diagnostics, buffers).
+/// Returns whether a command is served in this state (SPC-4, 5.15.2.4.4 and 5.15.2.4.5). The lists
+/// include commands that are not supported at all (diagnostics, buffers).
 pub(crate) fn serves(state: AccessState, opcode: u8, action: u8) -> bool {
     let everywhere = matches!(
         (opcode, action),
@@ -78,7 +78,7 @@ pub(crate) fn report(context: &Context<'_>, command: Command) -> Outcome {
             target.access_state(volume.id, *group),
             target.volumes().access_state(volume.id, *group),
         );
-        // Set by a host, or by itself: then nothing is said of why.
+        // Set by a host, or implicitly: then no reason is reported.
         let status = if set == Some(state) { SET_BY_HOST } else { 0 };
         let [high, low] = group.to_be_bytes();
         let count = ports.len().min(255);
@@ -94,8 +94,9 @@ pub(crate) fn report(context: &Context<'_>, command: Command) -> Outcome {
     Ok(Step::Done(Response::parameters(&out, cdb.u32(6) as usize)))
 }
 
-/// SET TARGET PORT GROUPS (SPC-4, 6.45): all descriptors or none. A group that is not named keeps
-/// its state. Every other nexus gets a unit attention if something has changed (5.15.2.6).
+/// SET TARGET PORT GROUPS (SPC-4, 6.45): applies all descriptors or none. Groups without a
+/// descriptor keep their state. If something has changed, every other nexus gets a unit attention
+/// (5.15.2.6).
 pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
     let volume = context.volume()?;
     let length = command.cdb.u32(6) as usize;
@@ -103,8 +104,8 @@ pub(crate) fn set(context: &Context<'_>, command: Command) -> Outcome {
     if length == 0 {
         return Ok(Step::Done(done));
     }
-    // A group has one state: more descriptors than there can be groups mean nothing, and are
-    // refused before anything is made of them.
+    // A group has one state: more descriptors than there can be groups are invalid, and are refused
+    // before they are processed.
     let most = SET_HEADER_BYTES + SET_DESCRIPTOR_BYTES * context.server.target.ports().len();
     let whole = length > SET_HEADER_BYTES && length.is_multiple_of(SET_DESCRIPTOR_BYTES);
     if !whole || length > most {

@@ -1,14 +1,14 @@
-//! Unit attentions: the sense data that report an event to a host (SAM-5, 5.14; SPC-4, annex F).
+//! Unit attentions: the sense data that reports an event to a host (SAM-5, 5.14; SPC-4, annex F).
 
 use target::Attention;
 
 use crate::sense::{Sense, SenseKey};
 
-/// An event as sense data.
+/// Returns the sense data of an event.
 pub(crate) fn sense(what: Attention) -> Sense {
     let (asc, ascq) = match what {
-        // POWER ON, RESET, OR BUS DEVICE RESET OCCURRED. It is also what a nexus gets that nobody
-        // knows, and libiscsi's tools give up where they meet POWER ON OCCURRED (29h/01h).
+        // POWER ON, RESET, OR BUS DEVICE RESET OCCURRED. Unknown nexuses also get this one, and
+        // libiscsi's tools give up on POWER ON OCCURRED (29h/01h).
         Attention::PowerOn => (0x29, 0x00),
         Attention::TargetReset => (0x29, 0x02), // SCSI BUS RESET OCCURRED
         Attention::UnitReset => (0x29, 0x03),   // BUS DEVICE RESET FUNCTION OCCURRED

@@ -35,7 +35,7 @@ pub(crate) fn capacity_data(volume: &VolumeAttributes) -> [u8; 32] {
     out[8..12].copy_from_slice(&(volume.logical_block.bytes() as u32).to_be_bytes());
     out[13] = physical_exponent(volume);
     if can_deallocate(volume) {
-        out[14] = 0xc0; // LBPME and LBPRZ: thin, and what is not mapped reads as zeros
+        out[14] = 0xc0; // LBPME and LBPRZ: thin; unmapped blocks read as zeros
     }
     out
 }

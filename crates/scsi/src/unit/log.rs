@@ -16,7 +16,7 @@ pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
     let allocation_length = usize::from(cdb.u16(7));
     if cdb.bit(1, 0) {
-        return Err(Sense::cdb_field(1, 0)); // SP: nothing is saved
+        return Err(Sense::cdb_field(1, 0)); // SP: saving is not supported
     }
     if cdb.u8(3) != 0 {
         return Err(Sense::cdb_bytes(3));
@@ -38,7 +38,7 @@ pub(crate) fn sense(context: &Context<'_>, command: Command) -> Outcome {
     }
 }
 
-/// What is left when the volume has said how much space is in use.
+/// The command while the volume returns how much space is in use.
 #[derive(Debug)]
 struct ProvisioningPage {
     allocation_length: usize,
@@ -52,7 +52,7 @@ impl Continue for ProvisioningPage {
     }
 }
 
-/// The provisioning page: what is available and what is used, shared by all logical units.
+/// Returns the provisioning page: available and used space, shared by all logical units.
 fn provisioning_data(space: SpaceUse) -> Vec<u8> {
     let free = space.pool_capacity_bytes.saturating_sub(space.pool_used_bytes) / SET_BYTES;
     let used = space.pool_used_bytes.div_ceil(SET_BYTES);

@@ -10,7 +10,7 @@ pub(crate) fn report_luns(context: &Context<'_>, command: Command) -> Outcome {
         0x00 => (true, false),
         0x01 => (false, true),
         0x02 => (true, true),
-        0x10 => (false, false), // administrative logical units: there are none
+        0x10 => (false, false), // administrative logical units: none
         _ => return Err(Sense::cdb_bytes(2)),
     };
     let mut out = vec![0; 8];

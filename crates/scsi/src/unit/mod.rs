@@ -1,8 +1,8 @@
-//! Commands that ask what a unit is and how it is, and set what can be set.
+//! Commands that report and set properties of a unit.
 //!
-//! * [`inquiry`], [`vpd`], [`third_party`], [`capacity`], [`opcodes`]: what it is, and can do,
-//! * [`luns`], [`alua`]: how hosts reach it,
-//! * [`mode`], [`log`], [`small`], [`attention`]: how it is.
+//! * [`inquiry`], [`vpd`], [`third_party`], [`capacity`], [`opcodes`]: identity and capabilities,
+//! * [`luns`], [`alua`]: access paths,
+//! * [`mode`], [`log`], [`small`], [`attention`]: current state.
 
 pub(crate) mod alua;
 pub(crate) mod attention;

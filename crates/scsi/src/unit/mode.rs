@@ -1,5 +1,5 @@
 //! MODE SENSE and MODE SELECT (SPC-4, 6.11 to 6.14, 7.5; SBC-3, 6.5). D_SENSE and SWP of the
-//! control page can be changed; MODE SELECT takes of the rest what is already so, or nothing.
+//! control page can be changed; of all other fields MODE SELECT accepts only the current values.
 
 use block::VolumeAttributes;
 use target::Attention;
@@ -11,7 +11,7 @@ use crate::limits::{blocks, can_deallocate};
 use crate::sense::Sense;
 use crate::step::{Command, Outcome, Response, Step};
 
-/// DPOFUA: DPO and FUA are taken (SBC-3, 6.5.1).
+/// DPOFUA: DPO and FUA are supported (SBC-3, 6.5.1).
 const DPO_FUA: u8 = 0x10;
 /// WP: the medium is write protected.
 const WRITE_PROTECT: u8 = 0x80;
@@ -20,7 +20,7 @@ const CONTROL: u8 = 0x0a;
 /// The pages, in the order in which "all pages" returns them.
 const PAGES: [u8; 4] = [0x01, 0x08, CONTROL, 0x1c];
 
-/// Which of its values a page shall hold.
+/// Which values of a page to return.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Control {
     Current,
@@ -28,12 +28,12 @@ enum Control {
     Default,
 }
 
-/// The bits of the control page that can be changed.
+/// Returns the changeable bits of the control page.
 fn control_bits(controls: Controls) -> [(usize, u8); 2] {
     [(2, u8::from(controls.descriptor_sense) << 2), (4, u8::from(controls.write_protected) << 3)]
 }
 
-/// What a control page makes of the unit.
+/// Returns the controls that a control page sets.
 fn controls_of(page: &[u8]) -> Controls {
     Controls {
         descriptor_sense: be_u8(page, 2) & 0x04 != 0,
@@ -41,7 +41,7 @@ fn controls_of(page: &[u8]) -> Controls {
     }
 }
 
-/// A page in the form of page 0 (without subpages).
+/// Returns a page in page 0 format (without subpages).
 fn page(
     volume: &VolumeAttributes,
     controls: Controls,
@@ -54,8 +54,8 @@ fn page(
         // Caching: WCE follows the array's durability; the host can't change it.
         0x08 if volume.write_cache => (0x12, &[(2, 0x04)]),
         0x08 => (0x12, &[]),
-        // Control: a task set for each I_T nexus (TST 001b); GLTSD; unrestricted reordering; busy
-        // timeout unlimited.
+        // Control: a task set for each I_T nexus (TST 001b); GLTSD; unrestricted reordering;
+        // unlimited busy timeout.
         CONTROL => (0x0a, &[(2, 0x22), (3, 0x10), (8, 0xff), (9, 0xff)]),
         // Informational exceptions: DEXCPT, none are reported.
         0x1c => (0x0a, &[(2, 0x08)]),
@@ -82,7 +82,7 @@ fn page(
     Some(out)
 }
 
-/// A page as the unit has it: subpage 0, or the subpage that there is (thresholds, 1Ch/02h).
+/// Returns a page of the unit: subpage 0, or the only subpage (thresholds, 1Ch/02h).
 fn unit_page(
     context: &Context<'_>,
     controls: Controls,
@@ -121,7 +121,7 @@ fn block_descriptor(volume: &VolumeAttributes, long: bool) -> Vec<u8> {
     out
 }
 
-/// The block descriptors and pages that a MODE SENSE asks for.
+/// Returns the block descriptors and pages that a MODE SENSE requests.
 fn body(context: &Context<'_>, command: &Command, long: bool) -> Result<(usize, Vec<u8>), Sense> {
     let (volume, cdb) = (context.volume()?, &command.cdb);
     let controls = context.server.controls.of(volume.id);
@@ -154,7 +154,7 @@ fn body(context: &Context<'_>, command: &Command, long: bool) -> Result<(usize, 
     Ok((descriptors, out))
 }
 
-/// The DEVICE-SPECIFIC PARAMETER of the header (SBC-3, 6.5.1).
+/// Returns the DEVICE-SPECIFIC PARAMETER of the header (SBC-3, 6.5.1).
 fn device_specific(context: &Context<'_>) -> Result<u8, Sense> {
     let controls = context.server.controls.of(context.volume()?.id);
     Ok(DPO_FUA | if controls.write_protected { WRITE_PROTECT } else { 0 })
@@ -178,15 +178,15 @@ pub(crate) fn sense_10(context: &Context<'_>, command: Command) -> Outcome {
     Ok(Step::Done(Response::parameters(&out, command.cdb.u16(7).into())))
 }
 
-/// Takes a parameter list whose header has `header` bytes.
+/// Executes a MODE SELECT whose parameter list has a header of `header` bytes.
 fn select(context: &Context<'_>, command: &Command, length: usize, header: usize) -> Outcome {
     let (volume, cdb) = (context.volume()?, &command.cdb);
     let done = Response::good().wanting(Some(length as u64));
     if cdb.bit(1, 0) {
-        return Err(Sense::cdb_field(1, 0)); // SP: nothing is saved
+        return Err(Sense::cdb_field(1, 0)); // SP: saving is not supported
     }
     if !cdb.bit(1, 4) {
-        return Err(Sense::cdb_field(1, 4)); // PF: pages of the standard's format only
+        return Err(Sense::cdb_field(1, 4)); // PF: only pages in the standard's format
     }
     if length == 0 {
         return Ok(Step::Done(done));
@@ -210,7 +210,7 @@ fn select(context: &Context<'_>, command: &Command, length: usize, header: usize
         check_descriptor(got, &want, at)?;
         at += descriptors;
     }
-    // All pages are looked at before any takes effect.
+    // All pages are checked before any takes effect.
     let mut controls = context.server.controls.of(volume.id);
     while at < list.len() {
         at = take_page(context, &mut controls, &list, at)?;
@@ -222,8 +222,8 @@ fn select(context: &Context<'_>, command: &Command, length: usize, header: usize
     Ok(Step::Done(done))
 }
 
-/// A block descriptor must name the block length that is, and as many blocks as there are, or 0
-/// for all of them (SBC-3, 6.5.2).
+/// Checks a block descriptor: it must contain the current block length, and the current number of
+/// blocks, or 0 for all of them (SBC-3, 6.5.2).
 fn check_descriptor(got: &[u8], want: &[u8], at: usize) -> Result<(), Sense> {
     let count = if got.len() == 16 { 8 } else { 4 };
     let (got_count, got_rest) = got.split_at(count);
@@ -237,7 +237,8 @@ fn check_descriptor(got: &[u8], want: &[u8], at: usize) -> Result<(), Sense> {
     Ok(())
 }
 
-/// Takes the page at `at`, if it changes nothing that can't be changed; the offset of the next.
+/// Applies the page at `at`, if it changes only what can be changed; returns the offset of the
+/// next.
 fn take_page(
     context: &Context<'_>,
     controls: &mut Controls,
@@ -248,7 +249,7 @@ fn take_page(
     let (first, has_subpage) = (be_u8(list, at), be_u8(list, at) & 0x40 != 0);
     let subpage = if has_subpage { be_u8(list, at + 1) } else { 0 };
     if has_subpage && subpage == 0 {
-        return Err(Sense::parameter(at, 0)); // page 0 has the short form
+        return Err(Sense::parameter(at, 0)); // page 0 has page 0 format
     }
     let names = (first & 0x3f, subpage);
     let page = |control| unit_page(context, *controls, names, control);
@@ -262,7 +263,7 @@ fn take_page(
         return Err(Sense::parameter(at + differs, 0));
     }
     let got = list.get(at..at + want.len()).ok_or(Sense::PARAMETER_LIST_LENGTH)?;
-    // PS (bit 7 of byte 0) is reserved here, and not looked at; the length was.
+    // PS (bit 7 of byte 0) is reserved here and ignored; the length was checked.
     let differs = |at: &usize| (got[*at] ^ want[*at]) & !free[*at] != 0;
     if let Some(byte) = (header..want.len()).find(differs) {
         return Err(Sense::parameter(at + byte, 0));
@@ -281,12 +282,13 @@ pub(crate) fn select_10(context: &Context<'_>, command: Command) -> Outcome {
     select(context, &command, command.cdb.u16(7).into(), 8)
 }
 
-/// Whether hosts get unit attentions for thresholds on this volume: LBPERE.
+/// Returns whether hosts get unit attentions for thresholds on this volume: LBPERE.
 fn has_thresholds(context: &Context<'_>, volume: &VolumeAttributes) -> bool {
     can_deallocate(volume) && !context.server.thresholds.is_empty()
 }
 
-/// The logical block provisioning mode page; `None` for a volume without provisioning management.
+/// Returns the logical block provisioning mode page; `None` for a volume without provisioning
+/// management.
 fn provisioning(
     context: &Context<'_>,
     volume: &VolumeAttributes,

@@ -6,7 +6,7 @@ use crate::device::{Context, Entry};
 use crate::sense::Sense;
 use crate::step::{Command, Outcome, Response, Step};
 
-/// What a host should allow for a command, in seconds: a path may stop for 30 s, twice.
+/// The recommended timeout of a command, in seconds: a path may stop for 30 s, twice.
 const TIMEOUT_NOMINAL_S: u32 = 1;
 const TIMEOUT_RECOMMENDED_S: u32 = 60;
 
@@ -73,7 +73,7 @@ pub(crate) fn report_task_management(_: &Context<'_>, command: Command) -> Outco
     let cdb = &command.cdb;
     let mut out = vec![FUNCTIONS, 0, 0, 0];
     if cdb.bit(2, 7) {
-        // The extended format; its timeouts are given in units of 100 ms, here 30 s.
+        // The extended format. Its timeouts are in units of 100 ms; 30 s here.
         out[3] = 0x0c;
         out.extend([0, 0, 0, 1]); // TMFTMOV
         out.extend(300_u32.to_be_bytes());

@@ -1,5 +1,5 @@
-//! Commands of a few lines: TEST UNIT READY, REQUEST SENSE, START STOP UNIT, SEND DIAGNOSTIC,
-//! PREVENT ALLOW MEDIUM REMOVAL, READ DEFECT DATA.
+//! Short commands: TEST UNIT READY, REQUEST SENSE, START STOP UNIT, SEND DIAGNOSTIC, PREVENT ALLOW
+//! MEDIUM REMOVAL, READ DEFECT DATA.
 
 use crate::device::{Context, Unit};
 use crate::sense::Sense;
@@ -14,8 +14,8 @@ pub(crate) fn test_unit_ready(context: &Context<'_>, _: Command) -> Outcome {
     }
 }
 
-/// REQUEST SENSE (SPC-4, 6.39): the next unit attention, which it clears, or why the path serves
-/// nothing, or that there is nothing; for a unit that does not exist that it does not exist.
+/// REQUEST SENSE (SPC-4, 6.39): returns and clears the next unit attention; otherwise why the path
+/// is not accessible; otherwise NO SENSE; for a unit that does not exist, that it does not exist.
 pub(crate) fn request_sense(context: &Context<'_>, command: Command) -> Outcome {
     let sense = match context.unit {
         Unit::Volume(volume) => {
@@ -34,14 +34,14 @@ pub(crate) fn request_sense(context: &Context<'_>, command: Command) -> Outcome 
     }))
 }
 
-/// START STOP UNIT (SBC-3, 5.25). The unit is always started: starting is nothing, and a medium
-/// that is not removable can't be ejected or stopped by one of many hosts.
+/// START STOP UNIT (SBC-3, 5.25). The unit is always started. Starting it does nothing, its medium
+/// is not removable and can't be ejected, and one of many hosts can't stop it.
 pub(crate) fn start_stop_unit(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     let power = command.cdb.u8(4) >> 4;
     let (load_eject, start) = (command.cdb.bit(4, 1), command.cdb.bit(4, 0));
     if power > 0 {
-        return Err(Sense::cdb_field(4, 7)); // there are no power conditions
+        return Err(Sense::cdb_field(4, 7)); // power conditions are not supported
     }
     if load_eject {
         return Err(Sense::cdb_field(4, 1)); // RMB is 0
@@ -50,8 +50,8 @@ pub(crate) fn start_stop_unit(context: &Context<'_>, command: Command) -> Outcom
     Ok(Step::Done(Response::good()))
 }
 
-/// SEND DIAGNOSTIC (SPC-4, 6.42): the default self-test, which is passed by a unit that answers (a
-/// pool that can't be used has no units). There are no other tests, and no diagnostic pages, so no
+/// SEND DIAGNOSTIC (SPC-4, 6.42): the default self-test, which any unit that responds passes (a
+/// pool that can't be used has no units). There are no other tests and no diagnostic pages, so no
 /// parameter list.
 pub(crate) fn send_diagnostic(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
@@ -65,7 +65,7 @@ pub(crate) fn send_diagnostic(context: &Context<'_>, command: Command) -> Outcom
     Ok(Step::Done(Response::good()))
 }
 
-/// PREVENT ALLOW MEDIUM REMOVAL (SBC-3, 5.9): the medium can't be removed anyway.
+/// PREVENT ALLOW MEDIUM REMOVAL (SBC-3, 5.9): the medium is not removable anyway.
 pub(crate) fn prevent_allow(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     if command.cdb.u8(4) & 0x02 != 0 {
@@ -74,7 +74,8 @@ pub(crate) fn prevent_allow(context: &Context<'_>, command: Command) -> Outcome 
     Ok(Step::Done(Response::good()))
 }
 
-/// READ DEFECT DATA (10) (SBC-3, 5.17): flash has no list that a host could use, so it is empty.
+/// READ DEFECT DATA (10) (SBC-3, 5.17): returns an empty list; flash has no defect list of use to a
+/// host.
 pub(crate) fn read_defect_data_10(context: &Context<'_>, command: Command) -> Outcome {
     context.volume()?;
     let out = [0, command.cdb.u8(2) & 0x1f, 0, 0];

@@ -1,5 +1,5 @@
-//! The limits of EXTENDED COPY, and where they are reported: VPD 8Fh (SPC-4, 7.8.17) and RECEIVE
-//! COPY OPERATING PARAMETERS (6.22).
+//! The limits of EXTENDED COPY, and the commands that report them: VPD 8Fh (SPC-4, 7.8.17) and
+//! RECEIVE COPY OPERATING PARAMETERS (6.22).
 
 use block::{Offload, Offloads, VolumeAttributes};
 use target::rods::{
@@ -12,16 +12,16 @@ use crate::limits::{
     OWN_UNIT, POINT_IN_TIME, SEGMENT_TYPE, SEGMENTS_MAX,
 };
 
-/// Copies in progress: there is no limit, so the fields hold what they can.
+/// The number of copies in progress is unlimited, so the fields contain their maximum.
 const CONCURRENT: u32 = u32::MAX;
 
-/// The longest segment: type 0Ah counts bytes in 32 bits, of whole blocks here. Type 02h counts
-/// blocks in 16 bits, and so can't say as much.
+/// Returns the longest segment: type 0Ah counts bytes in 32 bits, of whole blocks here. Type 02h
+/// counts blocks in 16 bits, which is less.
 fn segment_bytes_max(volume: &VolumeAttributes) -> u32 {
     (u64::from(u32::MAX) / volume.logical_block.bytes() * volume.logical_block.bytes()) as u32
 }
 
-/// The granularity of segments, as an exponent of 2 bytes: a logical block.
+/// Returns the granularity of segments, as an exponent of 2 bytes: a logical block.
 fn granularity(volume: &VolumeAttributes) -> u8 {
     volume.logical_block.bytes().trailing_zeros() as u8
 }
@@ -33,12 +33,13 @@ fn put(page: &mut Vec<u8>, code: u16, mut body: Vec<u8>) {
     page.extend(body);
 }
 
-/// Whether any third-party copy command is there: INQUIRY says so (3PC), and has the VPD page.
+/// Returns whether any third-party copy command is supported: then INQUIRY sets 3PC, and the VPD
+/// page exists.
 pub(crate) fn is_offered(offloads: Offloads) -> bool {
     offloads.has(Offload::ExtendedCopy) || offloads.has(Offload::TokenCopy)
 }
 
-/// The third-party copy VPD page, without its header: offloads that are off are not reported.
+/// Returns the third-party copy VPD page, without its header: offloads that are off are omitted.
 pub(crate) fn third_party_copy_page(volume: &VolumeAttributes, commands: &[Entry]) -> Vec<u8> {
     let copies = volume.offloads.has(Offload::ExtendedCopy);
     let tokens = volume.offloads.has(Offload::TokenCopy);
@@ -64,7 +65,7 @@ pub(crate) fn third_party_copy_page(volume: &VolumeAttributes, commands: &[Entry
     page
 }
 
-/// What parameter lists of EXTENDED COPY may hold (SPC-4, 7.8.17.4 to 7.8.17.6).
+/// Appends the limits of EXTENDED COPY parameter lists (SPC-4, 7.8.17.4 to 7.8.17.6).
 fn put_descriptor_limits(page: &mut Vec<u8>) {
     let mut parameter_data = vec![0; 4];
     parameter_data.extend((CSCDS_MAX as u16).to_be_bytes());
@@ -78,7 +79,7 @@ fn put_descriptor_limits(page: &mut Vec<u8>) {
     put(page, 0x000c, ids);
 }
 
-/// Block device ROD token limits (SBC-4, 6.6.7).
+/// Returns the block device ROD token limits (SBC-4, 6.6.7).
 fn rod_token_limits(volume: &VolumeAttributes) -> Vec<u8> {
     let blocks = |bytes: u64| (bytes / volume.logical_block.bytes()).to_be_bytes();
     let mut out = vec![0; 6];
@@ -86,11 +87,11 @@ fn rod_token_limits(volume: &VolumeAttributes) -> Vec<u8> {
     out.extend(INACTIVITY_S_MAX.to_be_bytes());
     out.extend(INACTIVITY_S_DEFAULT.to_be_bytes());
     out.extend(blocks(ROD_BYTES_MAX));
-    out.extend(blocks(ROD_BYTES_MAX)); // as much at once as can be: it costs the same
+    out.extend(blocks(ROD_BYTES_MAX)); // the maximum is also the optimum: the cost is the same
     out
 }
 
-/// ROD token features (SPC-4, 7.8.17.8): tokens of this array alone, of disks.
+/// Returns the ROD token features (SPC-4, 7.8.17.8): tokens of this array only, for disks.
 fn rod_token_features() -> Vec<u8> {
     let mut out = vec![0; 12];
     out.extend(INACTIVITY_S_DEFAULT.to_be_bytes()); // MINIMUM TOKEN LIFETIME
@@ -99,13 +100,13 @@ fn rod_token_features() -> Vec<u8> {
     out.resize(42, 0);
     let mut disks = vec![0, 0, 0, 44, 0, 0, 0, 0];
     disks.extend(ROD_BYTES_MAX.to_be_bytes());
-    disks.resize(48, 0); // no optimum: it costs the same whatever the length
+    disks.resize(48, 0); // no optimum: the cost does not depend on the length
     out.extend((disks.len() as u16).to_be_bytes());
     out.extend(disks);
     out
 }
 
-/// Supported ROD token and ROD types (SPC-4, 7.8.17.9).
+/// Returns the supported ROD token and ROD types (SPC-4, 7.8.17.9).
 fn rod_types() -> Vec<u8> {
     const TOKEN_OUT: u8 = 0x01;
     const TOKEN_IN: u8 = 0x02;
@@ -121,7 +122,7 @@ fn rod_types() -> Vec<u8> {
     out
 }
 
-/// The service actions of the two opcodes, from the table of commands.
+/// Returns the service actions of the two opcodes, from the table of commands.
 fn supported_commands(offloads: Offloads, commands: &[Entry]) -> Vec<u8> {
     let mut list = Vec::new();
     for opcode in [0x83, 0x84] {
@@ -135,11 +136,11 @@ fn supported_commands(offloads: Offloads, commands: &[Entry]) -> Vec<u8> {
     body
 }
 
-/// RECEIVE COPY OPERATING PARAMETERS data (SPC-4, table 246), but for the length in its first 4
-/// bytes.
+/// Returns the RECEIVE COPY OPERATING PARAMETERS data (SPC-4, table 246), except the length in its
+/// first 4 bytes.
 pub(crate) fn operating_parameters(volume: &VolumeAttributes) -> Vec<u8> {
     let mut out = vec![0; 44];
-    out[4] = 0x01; // SNLID: list identifiers can be left out
+    out[4] = 0x01; // SNLID: list identifiers are optional
     out[8..10].copy_from_slice(&(CSCDS_MAX as u16).to_be_bytes());
     out[10..12].copy_from_slice(&(SEGMENTS_MAX as u16).to_be_bytes());
     out[12..16].copy_from_slice(&(DESCRIPTOR_BYTES_MAX as u32).to_be_bytes());

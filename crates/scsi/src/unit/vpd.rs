@@ -10,16 +10,16 @@ use crate::limits::{atomic_blocks_max, can_deallocate, compared_blocks_max, phys
 use crate::sense::Sense;
 use crate::unit::third_party;
 
-/// The pages of a volume, in ascending order.
+/// All pages of a volume, in ascending order.
 pub(crate) const PAGES: [u8; 10] = [0x00, 0x80, 0x83, 0x85, 0x86, 0x87, 0x8f, 0xb0, 0xb1, 0xb2];
 
-/// Those that this volume has: third-party copy only where there is some.
+/// Returns the pages of this volume: third-party copy only if it is supported.
 fn pages(volume: &VolumeAttributes) -> impl Iterator<Item = u8> {
     let copies = third_party::is_offered(volume.offloads);
     PAGES.into_iter().filter(move |page| *page != 0x8f || copies)
 }
 
-/// The page with this code, with its header.
+/// Returns the page with this code, with its header.
 pub(crate) fn page(context: &Context<'_>, code: u8) -> Result<Vec<u8>, Sense> {
     let body = match (&context.unit, code) {
         (Unit::Volume(volume), 0x00) => pages(volume).collect(),
@@ -43,7 +43,7 @@ fn volume_page(
     Ok(match code {
         0x80 => volume.serial.clone().into_bytes(),
         0x83 => device_identification(context, volume),
-        0x85 => Vec::new(), // no management address is told over the data path
+        0x85 => Vec::new(), // no management address is reported over the data path
         0x86 => extended_inquiry(volume),
         0x87 => vec![0x3f, 0xff, 0x00, 0x00], // all pages: shared by all nexuses
         0x8f => third_party::third_party_copy_page(volume, context.server.commands),
@@ -54,22 +54,22 @@ fn volume_page(
     })
 }
 
-/// A name of a logical unit: code set, designator type, bytes.
+/// A designator of a logical unit: code set, type, bytes.
 pub(crate) struct Designator {
     pub code_set: u8,
     pub kind: u8,
     pub bytes: Vec<u8>,
 }
 
-/// Bytes of a T10 vendor identification.
+/// The length of a T10 vendor identification, in bytes.
 const VENDOR_BYTES: usize = 8;
-/// The longest designator that a CSCD descriptor holds.
+/// The longest designator that fits into a CSCD descriptor, in bytes.
 const CSCD_NAME_BYTES_MAX: usize = 20;
 const BINARY: u8 = 1;
 const ASCII: u8 = 2;
 const UTF8: u8 = 3;
 
-/// The names of a volume.
+/// Returns the designators of a volume.
 pub(crate) fn designators(vendor: &str, volume: &VolumeAttributes) -> Vec<Designator> {
     let mut t10 = vec![0; VENDOR_BYTES];
     put_text(&mut t10, vendor);
@@ -86,8 +86,8 @@ pub(crate) fn designators(vendor: &str, volume: &VolumeAttributes) -> Vec<Design
     ]
 }
 
-/// A name that fits a CSCD descriptor: code set, designator type, length, and bytes with zeros
-/// after them. Many are compared for a command, so it is no allocation.
+/// A designator that fits into a CSCD descriptor: code set, type, length, and bytes padded with
+/// zeros. One command compares many of them, so it needs no allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CscdName {
     kind: (u8, u8),
@@ -96,14 +96,14 @@ pub(crate) struct CscdName {
 }
 
 impl CscdName {
-    /// The name in a descriptor; `None` if it is longer than one holds.
+    /// Returns the designator in a descriptor; `None` if it is too long.
     pub(crate) fn new(kind: (u8, u8), name: &[u8]) -> Option<Self> {
         let mut bytes = [0; CSCD_NAME_BYTES_MAX];
         bytes.get_mut(..name.len())?.copy_from_slice(name);
         Some(Self { kind, len: name.len() as u8, bytes })
     }
 
-    /// The name that a volume has of this code set and designator type.
+    /// Returns the volume's designator with this code set and type.
     pub(crate) fn of(vendor: &str, volume: &VolumeAttributes, kind: (u8, u8)) -> Option<Self> {
         match kind {
             (BINARY, 3) => Self::new(kind, &volume.naa),
@@ -121,8 +121,9 @@ impl CscdName {
     }
 }
 
-/// The 16-byte EUI-64 based name with the same company and the same bits as an NAA 6 name: the
-/// vendor extension as identifier extension, then company and vendor identifier (SPC-4, 7.8.6.5.4).
+/// Returns the 16-byte EUI-64 based name with the same company and the same bits as an NAA 6 name:
+/// the vendor extension as identifier extension, then company and vendor identifier (SPC-4,
+/// 7.8.6.5.4).
 fn eui(naa: &[u8; 16]) -> [u8; 16] {
     let number = u128::from_be_bytes(*naa);
     let (high, low) = ((number >> 64) as u64, number as u64);
@@ -130,7 +131,7 @@ fn eui(naa: &[u8; 16]) -> [u8; 16] {
     (u128::from(low) << 64 | u128::from(high << 4)).to_be_bytes()
 }
 
-/// A SCSI name string: ended by a zero, filled to four bytes (SPC-4, 7.8.6.11).
+/// Returns a SCSI name string: null-terminated, padded to four bytes (SPC-4, 7.8.6.11).
 fn name_string(name: &str) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();
     bytes.push(0);
@@ -140,7 +141,7 @@ fn name_string(name: &str) -> Vec<u8> {
 
 fn put_designator(out: &mut Vec<u8>, association: u8, designator: &Designator) {
     let bytes = &designator.bytes[..designator.bytes.len().min(255)];
-    // Ports and the device belong to a protocol: PIV, and iSCSI's identifier 5.
+    // Ports and the device belong to a protocol: PIV, and protocol identifier 5 for iSCSI.
     let (protocol, piv) = if association == 0 { (0, 0) } else { (0x50, 0x80) };
     out.extend([protocol | designator.code_set, piv | association << 4 | designator.kind, 0]);
     out.push(bytes.len() as u8);
@@ -186,7 +187,7 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
     let block = volume.logical_block.bytes();
     let physical = 1_u32 << physical_exponent(volume);
     let mut out = vec![0; 60];
-    // The limits of a command that is switched off are 0 (SBC-3, 6.6.4).
+    // The limits of a disabled command are 0 (SBC-3, 6.6.4).
     if volume.offloads.has(Offload::CompareAndWrite) {
         out[1] = compared_blocks_max(volume) as u8;
     }
@@ -195,7 +196,7 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
     out[8..12]
         .copy_from_slice(&((block::request::limits::LEAF_BYTES / block) as u32).to_be_bytes());
     if volume.offloads.has(Offload::Unmap) {
-        out[16..20].copy_from_slice(&u32::MAX.to_be_bytes()); // as long as the field allows
+        out[16..20].copy_from_slice(&u32::MAX.to_be_bytes()); // the field's maximum
         out[20..24].copy_from_slice(&(UNMAP_RANGES_MAX as u32).to_be_bytes());
     }
     if can_deallocate(volume) {
@@ -205,7 +206,7 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
     if volume.offloads.has(Offload::WriteSame) {
         out[32..40].copy_from_slice(&(VOLUME_BYTES_MAX / block).to_be_bytes());
     }
-    // WRITE ATOMIC: of any alignment and length up to this; ATOMIC BOUNDARY is not taken.
+    // WRITE ATOMIC: any alignment and length up to this; ATOMIC BOUNDARY is not supported.
     let atomic = atomic_blocks_max(volume) as u32;
     out[40..44].copy_from_slice(&atomic.to_be_bytes());
     out
@@ -213,13 +214,13 @@ fn block_limits(volume: &VolumeAttributes) -> Vec<u8> {
 
 fn block_characteristics() -> Vec<u8> {
     let mut out = vec![0; 60];
-    out[1] = 0x01; // no rotation
-    // WABEREQ: after SANITIZE: BLOCK ERASE blocks can be read, and are zeros.
+    out[1] = 0x01; // non-rotating medium
+    // WABEREQ: after SANITIZE BLOCK ERASE, blocks can be read and contain zeros.
     out[3] = 0x40;
     out
 }
 
-/// Units in which provisioning is counted: 2^n logical blocks make 1 MiB, so that 32 bits do.
+/// Returns the unit of provisioning counts: 2^n logical blocks are 1 MiB, so that 32 bits suffice.
 pub(crate) fn threshold_exponent(volume: &VolumeAttributes) -> u8 {
     8 + physical_exponent(volume)
 }
