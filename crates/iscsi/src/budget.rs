@@ -1,15 +1,16 @@
-//! Memory for data on its way, over all connections: one budget, in which each initiator has a
+//! Memory for data in transit, over all connections: one budget, in which each initiator has a
 //! share.
 //!
-//! An initiator may take as much as is free after it has taken it: one alone gets half of the
-//! budget, two a third each, and whoever comes next always finds as much as each of the others has.
-//! Whatever the others do, each has [`FLOOR_BYTES`]: their number is the administrator's, as only
-//! initiators of hosts log in. Who holds nothing and wants more than is free has that much set
-//! aside until it is there, so that long commands are not starved by many short ones.
+//! An initiator may take as much as remains free afterwards: one alone gets half of the budget, two
+//! get a third each, and a newcomer always finds as much as each of the others has. In any case
+//! each has [`FLOOR_BYTES`]; the administrator limits the number of initiators, because only
+//! initiators of hosts can log in. For an initiator that holds nothing and wants more than is free,
+//! that much is set aside until it is available, so that many short commands do not starve long
+//! ones.
 //!
-//! What is taken is owned by a [`Grant`], and comes back when that is dropped: however a command, a
-//! PDU or a connection ends, nothing is left taken. How long that may take is bounded by
-//! [`crate::Limits::data_timeout`]. Who gets nothing waits, and is woken when something comes back.
+//! A [`Grant`] owns what was taken, and returns it when dropped: however a command, a PDU or a
+//! connection ends, nothing is leaked. [`crate::Limits::data_timeout`] bounds how long that takes.
+//! A connection that gets nothing waits, and is woken when something is returned.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,9 +19,9 @@ use std::sync::{Arc, Weak};
 use block::task::ConnectionId;
 use parking_lot::Mutex;
 
-/// What each initiator has at least.
+/// The minimum for each initiator.
 pub(crate) const FLOOR_BYTES: usize = 1 << 20;
-/// How many of those that wait are woken when something is given back.
+/// The number of waiting connections that are woken when something is returned.
 const WOKEN: usize = 4;
 
 /// The memory of all connections.
@@ -29,11 +30,11 @@ pub(crate) struct Budget {
     bytes_max: usize,
     used: AtomicUsize,
     shares: Mutex<HashMap<String, Weak<Share>>>,
-    /// Bytes that are set aside; who for stands in `waiting`.
+    /// Bytes that are set aside for [`Waiting::favoured`].
     aside: AtomicUsize,
-    /// How many wait.
+    /// The number of waiting connections.
     waiters: AtomicUsize,
-    /// Whether there is somebody in [`Waiting::woken`].
+    /// Whether [`Waiting::woken`] is not empty.
     has_woken: AtomicBool,
     waiting: Mutex<Waiting>,
 }
@@ -41,20 +42,20 @@ pub(crate) struct Budget {
 #[derive(Debug, Default)]
 struct Waiting {
     queue: VecDeque<ConnectionId>,
-    /// For whom [`Budget::aside`] is.
+    /// The connection for which [`Budget::aside`] is set aside.
     favoured: Option<ConnectionId>,
-    /// Who may try again, and was not told yet.
+    /// Connections that may retry and were not notified yet.
     woken: Vec<ConnectionId>,
 }
 
-/// What an initiator has taken, over all its sessions.
+/// What an initiator has taken, in all its sessions.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
     used: AtomicUsize,
 }
 
-/// Memory that was taken of a share. It is given back when this is dropped.
+/// Memory taken from a share, returned when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Grant {
     share: Option<Arc<Share>>,
@@ -66,13 +67,13 @@ impl Grant {
         self.bytes
     }
 
-    /// Takes over what another one of the same share has.
+    /// Takes over another grant of the same share.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
         self.share = self.share.take().or(other.share.take());
     }
 
-    /// Gives back all but so many bytes.
+    /// Returns all but this many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let given = self.bytes.saturating_sub(bytes);
         self.bytes -= given;
@@ -101,7 +102,7 @@ impl Budget {
         })
     }
 
-    /// The share of the initiator of this name.
+    /// Returns the share of the initiator with this name.
     pub(crate) fn share(self: &Arc<Self>, initiator_name: &str) -> Arc<Share> {
         let mut shares = self.shares.lock();
         if let Some(share) = shares.get(initiator_name).and_then(Weak::upgrade) {
@@ -113,14 +114,14 @@ impl Budget {
         share
     }
 
-    /// What all have taken.
+    /// Returns the total memory taken.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 }
 
 impl Share {
-    /// Takes so many bytes if they are to be had. Otherwise the connection waits.
+    /// Takes this many bytes if they are available. Otherwise the connection waits.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize, connection: ConnectionId) -> Option<Grant> {
         let taken = self.try_take(bytes, connection);
         let budget = &*self.budget;
@@ -141,7 +142,7 @@ impl Share {
         }
         budget.waiters.store(waiting.queue.len(), Ordering::Relaxed);
         drop(waiting);
-        // What was given back meanwhile woke nobody.
+        // What was returned meanwhile has woken nobody.
         let taken = self.try_take(bytes, connection);
         if taken.is_some() {
             budget.waiting.lock().forget(connection, budget);
@@ -149,7 +150,7 @@ impl Share {
         taken
     }
 
-    /// Takes so many bytes if they are to be had now.
+    /// Takes this many bytes if they are available now.
     pub(crate) fn try_take(
         self: &Arc<Self>,
         bytes: usize,
@@ -172,7 +173,8 @@ impl Share {
         granted.then(|| Grant { share: Some(self.clone()), bytes })
     }
 
-    /// Takes what is there already: it can't be refused, and slows its owner down instead.
+    /// Takes memory for what is already stored: this can't be refused, and slows its owner down
+    /// instead.
     pub(crate) fn add(self: &Arc<Self>, bytes: usize) -> Grant {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.budget.used.fetch_add(bytes, Ordering::Relaxed);
@@ -189,7 +191,7 @@ impl Share {
         }
     }
 
-    /// Adds to `wake` who may try again, of all that wait, since this was asked last.
+    /// Adds to `wake` the waiting connections that may retry, since the last call.
     pub(crate) fn take_woken(&self, wake: &mut Vec<ConnectionId>) {
         let has_woken = &self.budget.has_woken;
         if has_woken.load(Ordering::Relaxed) && has_woken.swap(false, Ordering::Acquire) {
@@ -197,14 +199,15 @@ impl Share {
         }
     }
 
-    /// A connection waits no more.
+    /// Removes a connection from those that wait.
     pub(crate) fn forget(&self, connection: ConnectionId) {
         if self.budget.waiters.load(Ordering::Relaxed) > 0 {
             self.budget.waiting.lock().forget(connection, &self.budget);
         }
     }
 
-    /// Whether it has more than an equal share, so that it has to give back before it gets more.
+    /// Returns whether it has more than an equal share, so that it must return memory before it
+    /// gets more.
     pub(crate) fn is_over(&self) -> bool {
         let own = self.used.load(Ordering::Relaxed);
         own > FLOOR_BYTES && own > self.budget.bytes_max.saturating_sub(self.budget.used())
@@ -212,7 +215,7 @@ impl Share {
 }
 
 impl Waiting {
-    /// Those who wait longest, who stand behind the others from here on.
+    /// Wakes those that have waited longest, and moves them to the end of the queue.
     fn next(&mut self) {
         let favoured = self.favoured.into_iter().collect::<Vec<_>>();
         let count = self.queue.len().min(WOKEN);
@@ -245,7 +248,7 @@ mod tests {
         ConnectionId(n)
     }
 
-    /// Takes MiBs until none is to be had.
+    /// Takes MiBs until none is available.
     fn greedy(share: &Arc<Share>, connection: u64) -> Vec<Grant> {
         std::iter::from_fn(|| share.take(MIB, id(connection))).collect()
     }
@@ -264,7 +267,7 @@ mod tests {
         let (second, third) = (greedy(&shares[1], 2), greedy(&shares[2], 3));
         assert_eq!((first.len(), second.len(), third.len()), (32, 16, 8));
         assert!(Arc::ptr_eq(&shares[0], &budget.share("iqn.0")), "one for all its sessions");
-        // The first one is above its share now, and can't win back what it gives.
+        // The first one now exceeds its share, and can't take back what it returns.
         assert!(shares[0].is_over() && !shares[2].is_over());
         first.truncate(24);
         assert_eq!(greedy(&shares[0], 1).len(), 0);
@@ -312,7 +315,7 @@ mod tests {
         let mut grants: Vec<Vec<Grant>> =
             shares.iter().enumerate().map(|(n, share)| greedy(share, n as u64)).collect();
         assert!(long.take(16 * MIB, id(99)).is_none());
-        // Each gives one back and wants another, for ever.
+        // Each returns one and takes another, forever.
         let mut rounds = 0;
         loop {
             for (n, share) in shares.iter().enumerate() {

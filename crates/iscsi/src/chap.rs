@@ -6,12 +6,12 @@ use subtle::ConstantTimeEq;
 use crate::config::ChapCredentials;
 use crate::text;
 
-/// Bytes in a challenge of ours.
+/// The length of the target's challenges, in bytes.
 const CHALLENGE_BYTES: usize = 16;
-/// The longest challenge that an initiator may send (RFC 7143, 12.1.3).
+/// The longest challenge of an initiator (RFC 7143, 12.1.3).
 const CHALLENGE_BYTES_MAX: usize = 1024;
 
-/// The hash functions, by their numbers in CHAP_A.
+/// The hash functions, with their numbers in CHAP_A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Algorithm {
     Md5 = 5,
@@ -29,7 +29,7 @@ impl Algorithm {
         }
     }
 
-    /// What proves that the secret is known.
+    /// Computes the response to a challenge, which proves knowledge of the secret.
     pub(crate) fn response(self, id: u8, secret: &[u8], challenge: &[u8]) -> Vec<u8> {
         let parts = [&[id][..], secret, challenge];
         match self {
@@ -48,16 +48,16 @@ fn hash<H: md5::Digest>(parts: &[&[u8]]) -> Vec<u8> {
     state.finalize().to_vec()
 }
 
-/// Why a step failed. Whatever it was, the login ends with 0201.
+/// A step failed. Whatever the reason, the login ends with 0201.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
 enum State {
-    /// AuthMethod=CHAP was answered; CHAP_A is to come.
+    /// AuthMethod=CHAP was answered; CHAP_A is expected.
     Algorithm,
-    /// The challenge was sent; the response is to come.
+    /// The challenge was sent; the response is expected.
     Response { algorithm: Algorithm, id: u8, challenge: [u8; CHALLENGE_BYTES] },
-    /// The initiator is who it says.
+    /// The initiator is authenticated.
     Done,
 }
 
@@ -69,17 +69,17 @@ pub(crate) struct Chap {
 }
 
 impl Chap {
-    /// An exchange; the challenge comes from `entropy`.
+    /// Begins an exchange; the challenge comes from `entropy`.
     pub(crate) fn new(credentials: ChapCredentials, entropy: [u8; 32]) -> Self {
         Self { credentials, entropy, state: State::Algorithm }
     }
 
-    /// Whether the initiator has proved who it is.
+    /// Returns whether the initiator is authenticated.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
 
-    /// Takes the CHAP keys of one request, and adds the answer.
+    /// Processes the CHAP keys of one request, and appends the response.
     pub(crate) fn step(&mut self, keys: &ChapKeys, out: &mut Vec<u8>) -> Result<(), Refused> {
         match self.state {
             State::Algorithm => match keys.algorithms {
@@ -147,7 +147,7 @@ impl Chap {
         };
         let id = text::number(id).and_then(|id| u8::try_from(id).ok()).ok_or(Refused)?;
         let challenge = text::binary(challenge).ok_or(Refused)?;
-        // A reflected challenge would make us compute the very response that we asked for.
+        // For a reflected challenge the target would compute the very response that it asked for.
         if challenge.is_empty() || challenge.len() > CHALLENGE_BYTES_MAX || challenge == ours {
             return Err(Refused);
         }
@@ -170,7 +170,7 @@ pub(crate) struct ChapKeys<'a> {
 }
 
 impl<'a> ChapKeys<'a> {
-    /// Takes a key; false where it is none of CHAP's.
+    /// Stores a key; returns false if it is not one of CHAP's.
     pub(crate) fn take(&mut self, key: &str, value: &'a str) -> bool {
         let place = match key {
             "CHAP_A" => &mut self.algorithms,
@@ -208,7 +208,7 @@ mod tests {
         chap.step(&keys, &mut out).map(|()| text::parse(&out).unwrap())
     }
 
-    /// What the target asks for; and the answer to that.
+    /// Runs the first step: returns the target's challenge, and its text.
     fn begin(chap: &mut Chap) -> (Vec<u8>, String) {
         let keys = ChapKeys { algorithms: Some("7"), ..ChapKeys::default() };
         let asked = ask(chap, keys).unwrap();
@@ -219,7 +219,7 @@ mod tests {
         (challenge, text::to_hexadecimal(&response))
     }
 
-    /// Else who has listened to one login could do another.
+    /// Otherwise an eavesdropper could replay a recorded login.
     #[test]
     fn each_exchange_has_a_challenge_of_its_own() {
         let (mut one, mut other) = (chap(1), chap(2));

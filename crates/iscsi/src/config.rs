@@ -1,4 +1,4 @@
-//! What the target is told when it is made, and what it asks of the management above it.
+//! The configuration of the target, and its interface to management.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,65 +7,64 @@ use std::time::Duration;
 
 use block::LunMap;
 
-/// One address where the target listens (RFC 7143, 4.4.2).
+/// An address on which the target listens (RFC 7143, 4.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Portal {
-    /// The address. One with an unspecified IP (`0.0.0.0`, `::`) is told to initiators as the
-    /// address at which they came in.
+    /// The address. One with an unspecified IP (`0.0.0.0`, `::`) is reported to initiators as the
+    /// local address of their connection.
     pub address: SocketAddr,
-    /// The tag of the portal group it belongs to: all connections of a session use portals of
-    /// one group.
+    /// The tag of its portal group: all connections of a session use portals of one group.
     pub tag: u16,
 }
 
-/// What bounds the target's memory and time, whatever its peers send.
+/// Limits on the target's memory and time, whatever its peers send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Commands in a session that are not answered yet: the window that MaxCmdSN opens. 1..=4096.
+    /// Commands of a session in progress: the window that MaxCmdSN opens. 1..=4096.
     pub commands_per_session: u32,
-    /// Immediate commands on a connection that are not answered yet; they need no window.
+    /// Immediate commands of a connection in progress; they do not count for the window.
     pub immediate_commands_per_connection: u32,
-    /// Sessions, discovery included.
+    /// Sessions, including discovery sessions.
     pub sessions: usize,
-    /// Sessions of one initiator, discovery included: what it has of paths to all portals.
+    /// Sessions of one initiator, including discovery sessions: its paths to all portals.
     pub sessions_per_initiator: usize,
-    /// Sessions from one address (of IPv6: from one network of 64 bits), whatever their names, so
-    /// that no machine takes all by the names of many hosts.
+    /// Sessions from one address (of IPv6: from one 64-bit network), whatever their names, so that
+    /// no machine can take all by using the names of many hosts.
     pub sessions_per_address: usize,
     /// Connections in a session (MaxConnections). 1..=65535.
     pub connections_per_session: u16,
     /// MaxRecvDataSegmentLength as declared to initiators, in bytes. 512..=16777215.
     pub receive_segment_bytes: u32,
-    /// MaxBurstLength as offered, in bytes. 512..=16777215.
+    /// The offered MaxBurstLength, in bytes. 512..=16777215.
     pub burst_bytes: u32,
-    /// FirstBurstLength as offered, in bytes. 512..=`burst_bytes`.
+    /// The offered FirstBurstLength, in bytes. 512..=`burst_bytes`.
     pub first_burst_bytes: u32,
-    /// MaxOutstandingR2T as offered. 1..=64.
+    /// The offered MaxOutstandingR2T. 1..=64.
     pub outstanding_r2t: u16,
-    /// The most data that one command may bring, in bytes. What a longer one has behind it is
-    /// never asked for: SCSI refuses such commands, or does not want so much.
+    /// The most data-out of one command, in bytes. Data beyond it is never solicited: SCSI refuses
+    /// longer commands, or does not need that much.
     pub data_out_bytes_per_command: u32,
-    /// The memory for data on its way in on one connection, in bytes: commands that do not fit
-    /// wait for their R2T, and one that never fits until it is alone. Unsolicited data comes on
-    /// top: FirstBurstLength for each command.
+    /// The memory for incoming data of one connection, in bytes. The R2T of a command that does not
+    /// fit is delayed; a command that never fits waits until it is alone. Unsolicited data is not
+    /// included: FirstBurstLength for each command.
     pub data_out_bytes_per_connection: usize,
-    /// The memory for data of all connections, in both directions, in bytes. At least twice what
-    /// one command may bring. Beyond it each initiator has 1 MiB.
+    /// The memory for data of all connections, in both directions, in bytes. At least twice the
+    /// data of one command. Beyond it each initiator has 1 MiB.
     pub data_bytes: usize,
-    /// How long a connection may be without data that was asked for, or take nothing of what it is
-    /// sent, before it is closed.
+    /// How long solicited data may be missing, or a connection may accept no output, before the
+    /// connection is closed.
     pub data_timeout: Duration,
-    /// About how many PDUs are worked on in one call.
+    /// About how many PDUs are processed in one call.
     pub pdus_per_call: u32,
-    /// Answers that wait to be sent, in bytes, above which nothing more is received.
+    /// The queued output, in bytes, above which nothing more is received.
     pub output_bytes: usize,
-    /// Text of one negotiation (login or text request), in bytes.
+    /// The text of one negotiation (login or text request), in bytes.
     pub text_bytes: usize,
     /// How long a login may take.
     pub login_timeout: Duration,
-    /// How long a connection may be silent before it is asked whether it lives (NOP-In).
+    /// How long a connection may be silent before it is pinged (NOP-In).
     pub ping_after: Duration,
-    /// How long the answer to that may take before the connection is dropped.
+    /// How long the response to a ping may take before the connection is dropped.
     pub ping_timeout: Duration,
 }
 
@@ -97,7 +96,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same with every value inside its range, so that all else can rely on it.
+    /// Returns the limits with every value clamped to its range, so that other code can rely on it.
     pub(crate) fn clamped(mut self) -> Self {
         let most = (1 << 24) - 1;
         self.commands_per_session = self.commands_per_session.clamp(1, 4096);
@@ -119,25 +118,25 @@ impl Limits {
     }
 }
 
-/// The target: one iSCSI node with its portals.
+/// The configuration of the target: one iSCSI node with its portals.
 #[derive(Clone)]
 pub struct TargetConfig {
     /// Its iSCSI name: `iqn.…`, `eui.…` or `naa.…`.
     pub target_name: String,
-    /// Its alias, for people; empty for none.
+    /// Its alias for display; empty for none.
     pub target_alias: String,
-    /// Where it listens.
+    /// The portals on which it listens.
     pub portals: Vec<Portal>,
-    /// What bounds it.
+    /// Its limits.
     pub limits: Limits,
-    /// Who may log in.
+    /// Decides who may log in.
     pub access: Arc<dyn Access>,
-    /// Where in its 4 KiB block the data of a CDB starts, in bytes (0..4096), so that data is
-    /// received as the volume's blocks are laid out. Any CDB may come, of 16 bytes and more.
+    /// Returns the offset of a CDB's data in its 4 KiB block, in bytes (0..4096), so that received
+    /// data has the layout of the volume's blocks. Called with any CDB of 16 bytes or more.
     pub data_out_phase: fn(&[u8]) -> usize,
-    /// How many bytes a CDB takes from the initiator, for a logical unit among those that its
-    /// initiator sees ([`crate::Connection::set_luns`]); `None` where that is not known. What an
-    /// initiator announces beyond that is never asked for.
+    /// Returns how many bytes a CDB takes from the initiator, for a logical unit in its LUN map
+    /// ([`crate::Connection::set_luns`]); `None` if unknown. Data that an initiator announces
+    /// beyond that is never solicited.
     pub data_out_bytes: fn(&LunMap, [u8; 8], &[u8]) -> Option<u64>,
 }
 
@@ -151,29 +150,30 @@ impl fmt::Debug for TargetConfig {
     }
 }
 
-/// What the machine asks of the management above it. Asked at each login, so that a change holds
-/// from the next login on.
+/// The interface to management. Called at each login, so that changes take effect from the next
+/// login on.
 pub trait Access: Send + Sync {
-    /// How the initiator with this name may log in; `None` where it may not (the login is answered
-    /// with 0202, authorization failure).
+    /// Returns how the initiator with this name may log in; `None` if it may not (the login is
+    /// answered with 0202, authorization failure).
     fn initiator(&self, initiator_name: &str) -> Option<InitiatorAccess>;
 }
 
 /// How an initiator may log in.
 #[derive(Clone, Debug, Default)]
 pub struct InitiatorAccess {
-    /// What it must prove; `None` where its name is enough.
+    /// The credentials that it must prove; `None` if its name is sufficient.
     pub chap: Option<ChapCredentials>,
 }
 
-/// The two sides of CHAP (RFC 7143, 12.1.3; RFC 1994). `Debug` shows no secret.
+/// The credentials of CHAP for both directions (RFC 7143, 12.1.3; RFC 1994). `Debug` shows no
+/// secret.
 #[derive(Clone)]
 pub struct ChapCredentials {
-    /// The name that the initiator gives (CHAP_N).
+    /// The initiator's name (CHAP_N).
     pub user: String,
-    /// What it must know.
+    /// The initiator's secret.
     pub secret: Vec<u8>,
-    /// The name and secret by which the target proves itself, where the initiator asks it to
+    /// The name and secret by which the target authenticates itself if the initiator requests it
     /// (mutual CHAP).
     pub mutual: Option<(String, Vec<u8>)>,
 }

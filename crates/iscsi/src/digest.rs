@@ -1,19 +1,19 @@
-//! CRC32C digests (RFC 7143, 13.1). They stand on the wire least significant byte first.
+//! CRC32C digests (RFC 7143, 13.1), sent least significant byte first.
 
 use block::DataOut;
 
-/// The digest of a header, its additional segments included.
+/// Returns the digest of a header, including its additional segments.
 pub(crate) fn of(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).to_le_bytes()
 }
 
-/// The digest of data in pieces and its padding.
+/// Returns the digest of data in pieces and its padding.
 pub(crate) fn of_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>, pad: &[u8]) -> [u8; 4] {
     let crc = pieces.fold(0, crc32c::crc32c_append);
     crc32c::crc32c_append(crc, pad).to_le_bytes()
 }
 
-/// The digest of `bytes` bytes of data from `offset`, and its padding.
+/// Returns the digest of `bytes` bytes of data from `offset`, and its padding.
 pub(crate) fn of_range(data: &DataOut, offset: usize, bytes: usize, pad: &[u8]) -> [u8; 4] {
     let mut at = offset;
     let end = offset + bytes;

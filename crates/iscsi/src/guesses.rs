@@ -1,36 +1,36 @@
-//! How often a secret may be guessed: by the address that guesses, by the time that comes in.
+//! Limits how often secrets can be guessed, by address and time.
 //!
-//! An address has [`AT_ONCE`] failures, and gets one back in [`ONE_IN`]. While it has none left,
-//! responses are not looked at, so that nobody learns anything from them.
+//! An address has [`AT_ONCE`] failures, and regains one every [`ONE_IN`]. While it has none left,
+//! responses are not checked, so that they reveal nothing.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Failures that an address has at once.
+/// The failures that an address initially has.
 const AT_ONCE: u32 = 10;
-/// How long it takes until it has one more.
+/// The time until it has one more.
 const ONE_IN: Duration = Duration::from_secs(5);
-/// The most addresses that are kept.
+/// The most addresses that are stored.
 const ADDRESSES_MAX: usize = 4096;
 
-/// Who has failed: for each address, when all of its failures are forgiven.
+/// For each address with failures, the time when all of them are forgiven.
 #[derive(Debug, Default)]
 pub(crate) struct Guesses(HashMap<IpAddr, Duration>);
 
 impl Guesses {
-    /// Whether an address may try.
+    /// Returns whether an address may try.
     pub(crate) fn may(&self, address: IpAddr, now: Duration) -> bool {
         let forgiven = self.0.get(&neighbourhood(address)).copied().unwrap_or(now);
         forgiven.saturating_sub(now) <= ONE_IN * (AT_ONCE - 1)
     }
 
-    /// It has failed. Whether that was the last for now.
+    /// Records a failure. Returns whether it was the last one allowed for now.
     pub(crate) fn failed(&mut self, address: IpAddr, now: Duration) -> bool {
         let key = neighbourhood(address);
         if self.0.len() >= ADDRESSES_MAX && !self.0.contains_key(&key) {
             self.0.retain(|_, forgiven| *forgiven > now);
-            // Those who fail again and again are known again soon.
+            // Addresses that keep failing are soon stored again.
             let least = self.0.iter().min_by_key(|(_, forgiven)| **forgiven).map(|(key, _)| *key);
             if let Some(least) = least.filter(|_| self.0.len() >= ADDRESSES_MAX) {
                 self.0.remove(&least);
@@ -42,8 +42,8 @@ impl Guesses {
     }
 }
 
-/// Whom an address stands for: a host of IPv4, a network of IPv6, of which one host has plenty of
-/// addresses.
+/// Returns the entity that an address stands for: a host of IPv4, a network of IPv6, in which one
+/// host may have any number of addresses.
 pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

@@ -1,8 +1,8 @@
-//! The login phase (RFC 7143, 6.3 and 11.12-13): who is there, the proof of it, and the terms.
+//! The login phase (RFC 7143, 6.3 and 11.12-13): identification, authentication, and negotiation.
 //!
-//! Request: 1 T 80h, C 40h, CSG 0Ch, NSG 03h; 2 Version-max; 3 Version-min; 8..14 ISID; 14 TSIH;
-//! 20 CID; 24 CmdSN. Response: the same flags; 2 Version-max; 3 Version-active; 8..14 ISID;
-//! 14 TSIH; 36 status class; 37 status detail.
+//! Request: 1 T 80h, C 40h, CSG 0Ch, NSG 03h; 2 Version-max; 3 Version-min; 8..14 ISID; 14 TSIH; 20
+//! CID; 24 CmdSN. Response: the same flags; 2 Version-max; 3 Version-active; 8..14 ISID; 14 TSIH;
+//! 36 status class; 37 status detail.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -20,12 +20,12 @@ use crate::text;
 
 const TRANSIT: u8 = 0x80;
 const CONTINUE: u8 = 0x40;
-/// What an initiator takes at once during login (RFC 7143, 13.12: the default).
+/// The most data an initiator accepts at once during login (RFC 7143, 13.12: the default).
 const REPLY_BYTES_MAX: usize = 8192;
-/// How many requests a login may take: CHAP needs three, text in pieces some more.
+/// The most requests of a login: CHAP needs three, text in pieces a few more.
 const REQUESTS_MAX: u32 = 64;
 
-/// Why a login fails: status class and detail (RFC 7143, 11.13.5).
+/// The reason why a login fails: status class and detail (RFC 7143, 11.13.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status(pub(crate) u8, pub(crate) u8);
 
@@ -54,15 +54,15 @@ impl From<ClaimError> for Status {
     }
 }
 
-/// The answer to a login request. StatSN, ExpCmdSN and MaxCmdSN are set by who sends it.
+/// The response to a login request. The caller sets StatSN, ExpCmdSN and MaxCmdSN.
 pub(crate) struct Reply {
     pub(crate) bhs: Bhs,
     pub(crate) text: Vec<u8>,
-    /// Whether full-feature phase begins behind it.
+    /// Whether full-feature phase begins after it.
     pub(crate) complete: bool,
 }
 
-/// What the first request fixed.
+/// The fields that the first request determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Leader {
     isid: [u8; 6],
@@ -75,7 +75,7 @@ struct Leader {
 pub(crate) struct Login {
     target: Arc<Target>,
     portal_tag: u16,
-    /// Where the initiator is.
+    /// The address of the initiator.
     peer: IpAddr,
     entropy: [u8; 32],
     leader: Option<Leader>,
@@ -83,17 +83,17 @@ pub(crate) struct Login {
     requests: u32,
     /// Text of requests with C set, until one without.
     partial: Vec<u8>,
-    /// Who says that it is there, from before it is known whether it may be.
+    /// The initiator's claimed name, set before it is known whether it may log in.
     claimed_name: Option<String>,
     initiator_name: Option<String>,
     chap: Option<Chap>,
     /// Whether an authentication method was agreed on, or none is needed.
     method: bool,
-    /// The session that it joins, whose numbers its answers carry.
+    /// The session that it joins, whose sequence numbers its responses carry.
     joins: Option<Arc<Session>>,
-    /// Whether it had to prove itself and could not, as often as its address may: told to people.
+    /// Whether authentication failed as often as its address may; logged.
     spent: bool,
-    /// The keys that came in this stage, but for those that say who is there.
+    /// The keys received in this stage, except those of identification.
     seen: BTreeSet<String>,
     negotiator: Negotiator,
 }
@@ -125,24 +125,24 @@ impl Login {
         }
     }
 
-    /// ExpCmdSN and MaxCmdSN of an answer: of a session that begins, its first number; else what
-    /// the session has (RFC 7143, 4.2.2.1: a login takes part in its counting).
+    /// Returns ExpCmdSN and MaxCmdSN of a response: for a new session its first number, otherwise
+    /// those of the session (RFC 7143, 4.2.2.1: a login takes part in its counting).
     pub(crate) fn window(&self) -> (u32, u32) {
         let first = self.leader.map_or(0, |leader| leader.cmd_sn);
         self.joins.as_ref().map_or((first, first), |session| (session.expected(), session.max()))
     }
 
-    /// The connection's name within the session.
+    /// Returns the connection id (CID).
     pub(crate) fn cid(&self) -> u16 {
         self.leader.map_or(0, |leader| leader.cid)
     }
 
-    /// What was agreed on.
+    /// Returns the negotiated parameters.
     pub(crate) fn params(&self) -> Params {
         self.negotiator.params.settled()
     }
 
-    /// What it asks for when it is complete.
+    /// Returns what it claims when it is complete.
     pub(crate) fn claim(&self) -> Claim<'_> {
         let leader = self.leader.unwrap_or(Leader { isid: [0; 6], tsih: 0, cid: 0, cmd_sn: 0 });
         Claim {
@@ -157,8 +157,8 @@ impl Login {
         }
     }
 
-    /// Who was refused, if it was for what it is or does not know. All else is a fault of its
-    /// program, or a lack of the target's.
+    /// Returns the refusal as an event, if the reason was the initiator's identity or credentials,
+    /// and not its software or a lack of resources.
     pub(crate) fn refused(&self, status: Status) -> Option<Event> {
         let is_of_it =
             [Status::AUTHENTICATION, Status::AUTHORIZATION, Status::NOT_FOUND].contains(&status);
@@ -166,7 +166,7 @@ impl Login {
         Some(Event::LoginRefused { initiator_name, status: (status.0, status.1) })
     }
 
-    /// The answer that ends the login.
+    /// Returns the response that ends the login.
     pub(crate) fn refusal(bhs: &Bhs, status: Status) -> Bhs {
         let mut answer = Bhs::answer(opcode::LOGIN_RESPONSE, 0);
         answer.put(8, &bhs.array::<8>(8));
@@ -175,12 +175,12 @@ impl Login {
         answer
     }
 
-    /// Whether its address has no guess left since this login failed.
+    /// Returns whether its address has no attempt left since this login failed.
     pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Takes a request.
+    /// Processes a request.
     pub(crate) fn request(
         &mut self,
         bhs: &Bhs,
@@ -202,7 +202,7 @@ impl Login {
             let pairs = pairs.ok_or(Status::INITIATOR_ERROR)?;
             transit = self.keys(&pairs, bhs.flags() & TRANSIT != 0, now, &mut text)?;
         }
-        // Only an initiator that sends hundreds of unknown keys gets so long an answer.
+        // Only for an initiator that sends hundreds of unknown keys is it so long.
         if text.len() > REPLY_BYTES_MAX {
             return Err(Status::INITIATOR_ERROR);
         }
@@ -250,7 +250,7 @@ impl Login {
         }
     }
 
-    /// Takes the keys of a whole text. Returns whether the stage ends.
+    /// Processes the keys of a complete text. Returns whether the stage ends.
     fn keys(
         &mut self,
         pairs: &[(String, String)],
@@ -273,7 +273,7 @@ impl Login {
         if self.stage == 0 {
             self.security(rest, now, out)?;
             let done = self.is_authenticated();
-            // Whoever wants to go on without having begun to prove itself never will.
+            // An initiator that wants to continue without having begun authentication never will.
             if transit && !done && !self.method {
                 return Err(Status::AUTHENTICATION);
             }
@@ -295,13 +295,13 @@ impl Login {
         Ok(transit)
     }
 
-    /// A key that comes again ends the login (RFC 7143, 6.3), but for those that say who is there:
-    /// some initiators say that in each stage.
+    /// A repeated key ends the login (RFC 7143, 6.3), except those of identification, which
+    /// some initiators send in each stage.
     fn check_repeated(&mut self, pairs: &[(String, String)]) -> Result<(), Status> {
         for (at, (key, value)) in pairs.iter().enumerate() {
             let is_new = match is_identity(key) {
                 true => !pairs[..at].iter().any(|(other, _)| other == key),
-                // What answers an offer of ours offers nothing.
+                // A reply to the target's offer is not an offer.
                 false if matches!(value.as_str(), "NotUnderstood" | "Irrelevant") => true,
                 false => self.seen.insert(key.clone()),
             };
@@ -316,7 +316,7 @@ impl Login {
         self.chap.as_ref().is_none_or(Chap::is_done)
     }
 
-    /// Who logs in, to what (RFC 7143, 6.3.1: the first request has to say).
+    /// Determines who logs in, and to which target, from the first request (RFC 7143, 6.3.1).
     fn identify(&mut self, pairs: &[(String, String)]) -> Result<(), Status> {
         let find = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value);
         let name = find("InitiatorName").ok_or(Status::MISSING_PARAMETER)?.to_ascii_lowercase();
@@ -361,13 +361,13 @@ impl Login {
             if key == "AuthMethod" {
                 self.choose_method(value, out)?;
             } else if !keys.take(key, value) {
-                // Operational keys have no place here (RFC 7143, 13), others are unknown.
+                // Operational keys are invalid here (RFC 7143, 13), others are unknown.
                 text::push(out, key, "NotUnderstood");
             }
         }
         match &mut self.chap {
             Some(chap) if self.method => {
-                // Before anything is looked at that tells right from wrong.
+                // Before any check whose result could reveal something.
                 if !self.target.may_guess(self.peer, now) {
                     return Err(Status::SERVICE_UNAVAILABLE);
                 }
@@ -394,7 +394,7 @@ impl Login {
     }
 }
 
-/// Keys that say who is there. They may come again with another request; the first ones count.
+/// Returns whether a key belongs to identification. It may be repeated; the first one counts.
 fn is_identity(key: &str) -> bool {
     matches!(key, "InitiatorName" | "InitiatorAlias" | "TargetName" | "SessionType")
 }

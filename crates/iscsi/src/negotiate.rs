@@ -1,10 +1,10 @@
-//! The operational keys (RFC 7143, 13): what is agreed on at login.
+//! The operational keys (RFC 7143, 13), negotiated at login.
 
 use crate::config::Limits;
 use crate::event::Terms;
 use crate::text;
 
-/// What was agreed on. Begins as the defaults of RFC 7143, 13.
+/// The negotiated parameters, initially the defaults of RFC 7143, 13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Params {
     pub(crate) header_digest: bool,
@@ -36,12 +36,12 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The same for a further connection of a session: what is the session's stays.
+    /// Returns the initial parameters of another connection of a session: session-wide ones stay.
     pub(crate) fn of_session(session: Params) -> Self {
         Self { header_digest: false, data_digest: false, send_segment_bytes: 8192, ..session }
     }
 
-    /// The same for those who look at the session; `commands` is its window.
+    /// Returns the parameters for display; `commands` is the session's window.
     pub(crate) fn terms(&self, commands: u32) -> Terms {
         Terms {
             header_digest: self.header_digest,
@@ -57,7 +57,7 @@ impl Params {
         }
     }
 
-    /// What [`Params::terms`] was made of, brought into the ranges of RFC 7143, 13.
+    /// Restores parameters from [`Params::terms`], clamped to the ranges of RFC 7143, 13.
     pub(crate) fn of_terms(terms: &Terms) -> Self {
         let bytes = |bytes: u32| bytes.clamp(512, 0x00ff_ffff);
         Self {
@@ -74,7 +74,7 @@ impl Params {
         .settled()
     }
 
-    /// FirstBurstLength must not be above MaxBurstLength, which may have come behind it.
+    /// Limits FirstBurstLength to MaxBurstLength, which may have been negotiated after it.
     pub(crate) fn settled(mut self) -> Self {
         self.first_burst_bytes = self.first_burst_bytes.min(self.burst_bytes);
         self
@@ -85,7 +85,7 @@ impl Params {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeated;
 
-/// All keys that are negotiated; the place of one is its bit in `seen`.
+/// All negotiated keys; the index of a key is its bit in `seen`.
 const KEYS: [&str; 20] = [
     "HeaderDigest",
     "DataDigest",
@@ -109,7 +109,7 @@ const KEYS: [&str; 20] = [
     "iSCSIProtocolLevel",
 ];
 
-/// Keys that mean nothing in a discovery session.
+/// Keys that are irrelevant in a discovery session.
 const IRRELEVANT_IN_DISCOVERY: [&str; 8] = [
     "MaxConnections",
     "InitialR2T",
@@ -125,7 +125,7 @@ const IRRELEVANT_IN_DISCOVERY: [&str; 8] = [
 #[derive(Debug)]
 pub(crate) struct Negotiator {
     pub(crate) params: Params,
-    /// Whether this is the session's first connection. Later ones get what the session has.
+    /// Whether this is the session's first connection. Later ones get the session's values.
     pub(crate) leading: bool,
     pub(crate) discovery: bool,
     seen: u32,
@@ -152,7 +152,7 @@ impl Negotiator {
         }
     }
 
-    /// Takes a key of the operational stage, and adds the answer.
+    /// Processes a key of the operational stage, and appends the response.
     pub(crate) fn take(
         &mut self,
         key: &str,
@@ -161,7 +161,7 @@ impl Negotiator {
         out: &mut Vec<u8>,
     ) -> Result<(), Repeated> {
         let Some(place) = KEYS.iter().position(|known| *known == key) else {
-            // An answer to an offer of ours that is not one (we make none), or a key of others.
+            // A reply to an offer that the target never made, or a key of others.
             if !matches!(value, "NotUnderstood" | "Irrelevant" | "Reject") {
                 text::push(out, key, "NotUnderstood");
             }
@@ -187,7 +187,7 @@ impl Negotiator {
         Ok(())
     }
 
-    /// The value that is agreed on; `None` where the offer is out of range.
+    /// Returns the negotiated value; `None` if the offer is out of range.
     fn answer(&mut self, key: &str, value: &str, limits: &Limits) -> Option<String> {
         let leading = self.leading;
         let params = &mut self.params;
@@ -224,11 +224,11 @@ impl Negotiator {
                 }
                 Some(params.outstanding_r2t.to_string())
             }
-            // The maximum of both; ours is 0: there is nothing to wait for.
+            // The maximum of both; the target's is 0: there is nothing to wait for.
             "DefaultTime2Wait" => Some(number_in(value, 0, 3600)?.to_string()),
-            // The minimum of both; ours is 0: no task outlives its connection.
+            // The minimum of both; the target's is 0: no task outlives its connection.
             "DefaultTime2Retain" => number_in(value, 0, 3600).map(|_| "0".to_owned()),
-            // Yes wins, and we say Yes.
+            // Yes wins, and the target's value is Yes.
             "DataPDUInOrder" | "DataSequenceInOrder" => boolean(value).map(|_| "Yes".to_owned()),
             "ErrorRecoveryLevel" => number_in(value, 0, 2).map(|_| "0".to_owned()),
             "IFMarker" | "OFMarker" => boolean(value).map(|_| "No".to_owned()),
@@ -240,14 +240,14 @@ impl Negotiator {
     }
 }
 
-/// The first of the offered digests that there is.
+/// Returns the first supported digest of those offered.
 fn digest(value: &str, on: &mut bool) -> Option<String> {
     let choice = value.split(',').find(|choice| matches!(*choice, "CRC32C" | "None"))?;
     *on = choice == "CRC32C";
     Some(choice.to_owned())
 }
 
-/// The lesser of both offers, for burst lengths.
+/// Returns the lesser of both offers, for burst lengths.
 fn agree(value: &str, ours: u32, leading: bool, place: &mut u32) -> Option<String> {
     let offer = number_in(value, 512, (1 << 24) - 1)?;
     if leading {

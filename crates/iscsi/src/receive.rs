@@ -1,4 +1,5 @@
-//! Bytes in, PDUs out: the receive buffer, and data segments that go straight into frames.
+//! Bytes in, PDUs out: the receive buffer, and data segments that are received directly into
+//! frames.
 
 use std::io::IoSliceMut;
 
@@ -8,42 +9,42 @@ use crate::budget::Grant;
 use crate::digest;
 use crate::pdu::{BHS_BYTES, Bhs, padding};
 
-/// The receive buffer: room for a thousand headers, or the head of a long data segment.
+/// The receive buffer: space for a thousand headers, or the beginning of a long data segment.
 pub(crate) const BUFFER_BYTES: usize = 65_536;
-/// How much is received of a long data segment together with its header.
+/// How much of a long data segment is received together with its header.
 const BULK_HEAD_BYTES: usize = 2048;
 /// The most slices for one read.
 const SLICES_MAX: usize = 256;
 
-/// The data of a request that is no command, and what it has of the memory for data.
+/// The data of a non-command request, and its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
     pub(crate) grant: Grant,
 }
 
-/// Where a data segment goes.
+/// The destination of a data segment.
 #[derive(Debug)]
 pub(crate) enum Sink {
-    /// To a text, a ping or the like.
+    /// A text, a ping or a similar request.
     Bytes(Body),
-    /// To a command's data, from this offset.
+    /// A command's data, from this offset.
     Data(DataOut, usize),
-    /// Nowhere. Its digest is not checked.
+    /// Discarded. Its digest is not checked.
     Discard,
 }
 
-/// A PDU whose header is there.
+/// A PDU whose header is complete.
 #[derive(Debug)]
 pub(crate) struct Incoming<T> {
     /// The header.
     pub(crate) bhs: Bhs,
-    /// What was decided when the header came.
+    /// The decision made when the header was complete.
     pub(crate) plan: T,
-    /// Where its data goes.
+    /// The destination of its data.
     pub(crate) sink: Sink,
     done: usize,
-    /// Length of the data, without padding.
+    /// The length of the data, without padding.
     pub(crate) bytes: usize,
 }
 
@@ -53,30 +54,30 @@ impl std::fmt::Debug for Bhs {
     }
 }
 
-/// What the header parser found.
+/// The result of parsing a header.
 pub(crate) enum Header {
     /// More bytes are needed.
     Incomplete,
-    /// The digest is wrong, so nothing of the stream can be trusted any more.
+    /// The digest is wrong, so the rest of the stream can't be trusted.
     Corrupt,
     /// A header with its additional segments.
     Complete(Bhs, Option<Box<[u8]>>),
 }
 
-/// The receiving side. `T` is what is kept with a PDU between its header and its end.
+/// The receiving side. `T` is the state of a PDU between its header and its end.
 pub(crate) struct Receive<T> {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
     incoming: Option<Incoming<T>>,
-    /// How many headers were taken.
+    /// The number of headers parsed.
     headers: u64,
-    /// Whether long data is likely to come next: then only a little is received into the buffer,
-    /// so that the rest goes straight into frames.
+    /// Whether long data is likely to follow: then only a little is received into the buffer, so
+    /// that the rest goes directly into frames.
     pub(crate) bulk: bool,
-    /// Whether headers carry a digest.
+    /// Whether headers have a digest.
     pub(crate) header_digest: bool,
-    /// Whether data segments carry one.
+    /// Whether data segments have a digest.
     pub(crate) data_digest: bool,
 }
 
@@ -94,7 +95,7 @@ impl<T> Receive<T> {
         }
     }
 
-    /// Where the next bytes go.
+    /// Returns where the next bytes go.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut impl Extend<IoSliceMut<'a>>) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -121,7 +122,7 @@ impl<T> Receive<T> {
         }
     }
 
-    /// `bytes` were read into the slices.
+    /// Notes that `bytes` were read into the slices.
     pub(crate) fn received(&mut self, mut bytes: usize) {
         let is_empty = self.start == self.end;
         if let Some(incoming) = self.incoming.as_mut().filter(|_| is_empty)
@@ -135,10 +136,10 @@ impl<T> Receive<T> {
         self.end += bytes;
     }
 
-    /// Puts bytes that were received before in front of those that come.
+    /// Puts bytes that were received before in front of those to come.
     ///
     /// # Panics
-    /// If there are more than there is room for ([`BUFFER_BYTES`]).
+    /// If they exceed the buffer ([`BUFFER_BYTES`]).
     pub(crate) fn prefill(&mut self, bytes: &[u8]) {
         self.buffer[..bytes.len()].copy_from_slice(bytes);
         (self.start, self.end) = (0, bytes.len());
@@ -148,12 +149,12 @@ impl<T> Receive<T> {
         &self.buffer[self.start..self.end]
     }
 
-    /// Whether the header of a PDU is there, and its data is not yet.
+    /// Returns whether the header of a PDU is complete, and its data is not.
     pub(crate) fn in_data(&self) -> bool {
         self.incoming.is_some()
     }
 
-    /// What is there of a PDU that is not complete: its number, and how much of its data has come.
+    /// Returns the progress of an incomplete PDU: its number, and how much of its data has arrived.
     pub(crate) fn arrival(&self) -> Option<(u64, usize)> {
         let done = self.incoming.as_ref().map(|incoming| incoming.done);
         let is_begun = done.is_some() || self.start < self.end;
@@ -180,31 +181,30 @@ impl<T> Receive<T> {
         Header::Complete(bhs, ahs)
     }
 
-    /// The data segment of the header that was taken goes to `sink`.
+    /// Receives the data segment of the header just taken into `sink`.
     pub(crate) fn begin(&mut self, bhs: Bhs, plan: T, sink: Sink) {
         let bytes = bhs.data_bytes();
         self.incoming = Some(Incoming { bhs, plan, sink, done: 0, bytes });
     }
 
-    /// The PDU whose data is coming: its tag and its plan.
+    /// Returns the PDU whose data is arriving: its tag and its plan.
     pub(crate) fn arriving(&mut self) -> Option<(u32, &mut T)> {
         self.incoming.as_mut().map(|incoming| (incoming.bhs.task_tag(), &mut incoming.plan))
     }
 
-    /// What is still to come of the data of a PDU with such a plan goes nowhere, and its memory is
-    /// free.
+    /// Discards the rest of the data of a PDU with such a plan, and frees its memory.
     pub(crate) fn discard(&mut self, is: impl Fn(&T) -> bool) {
         if let Some(incoming) = self.incoming.as_mut().filter(|incoming| is(&incoming.plan)) {
             incoming.sink = Sink::Discard;
         }
     }
 
-    /// Drops the PDU that is not complete: nothing more will come.
+    /// Drops the incomplete PDU: nothing more will arrive.
     pub(crate) fn end(&mut self) {
         self.incoming = None;
     }
 
-    /// The PDU, once all of it is there, and whether its data digest is right.
+    /// Returns the PDU once it is complete, and whether its data digest is right.
     pub(crate) fn finish(&mut self) -> Option<(Incoming<T>, bool)> {
         let Self { buffer, start, end, incoming, .. } = self;
         let current = incoming.as_mut()?;

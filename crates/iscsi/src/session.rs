@@ -1,4 +1,4 @@
-//! A session: what its connections share, possibly on several threads.
+//! A session: the state that its connections share, possibly on several threads.
 
 pub(crate) mod fence;
 mod handing;
@@ -15,15 +15,15 @@ use crate::negotiate::Params;
 use crate::session::fence::Progress;
 use crate::task_set::{Queued, TaskSet, Turn};
 
-/// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
+/// Returns whether `a` precedes `b` in serial number arithmetic (RFC 1982).
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// What a login asks for when it enters full-feature phase.
+/// What a login claims when it enters full-feature phase.
 pub(crate) struct Claim<'a> {
     pub(crate) initiator_name: &'a str,
-    /// Whom its address stands for.
+    /// The entity that its address stands for.
     pub(crate) address: IpAddr,
     pub(crate) isid: [u8; 6],
     /// 0 for a new session.
@@ -34,40 +34,40 @@ pub(crate) struct Claim<'a> {
     pub(crate) params: Params,
 }
 
-/// What becomes of a request with a CmdSN.
+/// The result of admitting a request with a CmdSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is the next.
     Now,
     /// An earlier one is missing.
     Held,
-    /// It is outside of the window, or was there before: ignored (RFC 7143, 4.2.2.1).
+    /// It is outside the window or a duplicate, and is ignored (RFC 7143, 4.2.2.1).
     Dropped,
 }
 
-/// The place of a request that is not answered, until this is dropped. However the request, its PDU
-/// or its connection ends, the window does not stay smaller, and no task waits for it any longer.
+/// The place of a request without a response, until this is dropped. However the request, its PDU
+/// or its connection ends, the window is restored, and no task waits for it any longer.
 #[derive(Debug, Default)]
 pub(crate) struct Place(Option<Taken>);
 
 #[derive(Debug)]
 struct Taken {
     session: Arc<Session>,
-    /// Its CmdSN; of no use for an immediate request.
+    /// Its CmdSN; unused for an immediate request.
     number: u32,
-    /// Among the immediate requests of its connection, which have no place in the window.
+    /// The immediate requests of its connection, which have no place in the window.
     immediate: Option<Arc<AtomicU32>>,
-    /// Of a command: its place in the task set.
+    /// The place of a command in the task set.
     turn: Option<Turn>,
 }
 
 impl Place {
-    /// A place in the window of a session.
+    /// Creates a place in the window of a session.
     fn in_window(session: &Arc<Session>, number: u32, turn: Option<Turn>) -> Self {
         Self(Some(Taken { session: session.clone(), number, immediate: None, turn }))
     }
 
-    /// A place among immediate requests, of which there are so many at most.
+    /// Creates a place among immediate requests, whose number is limited to `most`.
     pub(crate) fn immediate(
         session: &Arc<Session>,
         task: Option<Queued>,
@@ -89,7 +89,7 @@ impl Place {
         Some(Self(Some(Taken { session: session.clone(), number: 0, immediate, turn })))
     }
 
-    /// The place of a command in the task set.
+    /// Returns the place of a command in the task set.
     pub(crate) fn turn(&self) -> Option<Turn> {
         self.0.as_ref()?.turn
     }
@@ -110,25 +110,25 @@ impl Drop for Place {
     }
 }
 
-/// A connection as its session knows it.
+/// A connection, as its session sees it.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) cid: u16,
     pub(crate) id: ConnectionId,
     /// Tells the connection to close.
     pub(crate) closing: Arc<AtomicBool>,
-    /// What was sent over it.
+    /// The progress of its output.
     pub(crate) progress: Arc<Progress>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Requests beyond a hole: CmdSN and the connection that keeps them; `None` if they have ended
-    /// with it, and their places come back in their turn. At most a window.
+    /// Requests after a gap: CmdSN and the connection that holds them; `None` if they ended with
+    /// that connection, and their places are freed in their turn. At most a window.
     held: Vec<(u32, Option<ConnectionId>)>,
-    /// Immediate requests that wait for all numbers before theirs: that and their connection.
+    /// Immediate requests that wait for all numbers before theirs: number and connection.
     behind: Vec<(u32, ConnectionId)>,
-    /// Connections with answers that wait for what was sent over others.
+    /// Connections with responses that wait for output of others.
     fenced: Vec<ConnectionId>,
     members: Vec<Member>,
     tasks: TaskSet,
@@ -138,26 +138,27 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) nexus: Arc<NexusInfo>,
-    /// Whom the address of its first connection stands for.
+    /// The entity that the address of its first connection stands for.
     pub(crate) address: IpAddr,
-    /// What the leading login agreed on.
+    /// The parameters that the leading login negotiated.
     pub(crate) params: Params,
-    /// Its initiator's part of the memory for data.
+    /// Its initiator's share of the memory for data.
     pub(crate) share: Arc<Share>,
     /// The window, in commands.
     window: u32,
     expected: AtomicU32,
     max: AtomicU32,
-    /// Whether the window does not open any more: the session goes on in another process.
+    /// Whether the window no longer opens, because the session is handed over to another process.
     is_frozen: AtomicBool,
     dead: AtomicBool,
-    /// Tasks that are ORDERED, and that wait for their turn: what `state` says, without its lock.
+    /// The number of ORDERED tasks, and of tasks that wait for their turn: copies of the numbers in
+    /// `state` that need no lock.
     ordered: AtomicUsize,
     waiting: AtomicUsize,
-    /// Whether there was ever a connection besides the first.
+    /// Whether there was ever another connection besides the first.
     has_further: AtomicBool,
-    /// How many connections there are, and how many of them have answers that wait for what was
-    /// sent over others: the same.
+    /// The number of connections, and of those with responses that wait for output of others: also
+    /// copies.
     connections: AtomicUsize,
     fences: AtomicUsize,
     state: Mutex<State>,
@@ -184,32 +185,32 @@ impl Session {
         }
     }
 
-    /// ExpCmdSN.
+    /// Returns ExpCmdSN.
     pub(crate) fn expected(&self) -> u32 {
         self.expected.load(Ordering::Acquire)
     }
 
-    /// MaxCmdSN.
+    /// Returns MaxCmdSN.
     pub(crate) fn max(&self) -> u32 {
         self.max.load(Ordering::Acquire)
     }
 
-    /// A request that took a place in the window was answered: the window opens by one. As each
-    /// request closes it by one, MaxCmdSN never goes back and bounds what is outstanding.
+    /// Opens the window by one after a request with a place in it was answered. Because each
+    /// request closes it by one, MaxCmdSN never decreases and bounds the number of requests.
     fn free_place(&self) {
         if !self.is_frozen.load(Ordering::Acquire) {
             self.max.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    /// Whether it ended: its connections have to close.
+    /// Returns whether it has ended, so that its connections must close.
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
     }
 
-    /// A request that took a place has ended. Where its number is beyond a hole, the window opens
-    /// only when that is plugged: else a host that keeps a hole open could have more and more
-    /// numbers remembered, with one connection after the other.
+    /// Frees the place of a request. If its number is after a gap, the window opens only when the
+    /// gap is filled; otherwise a host that keeps a gap open could make the target remember more
+    /// and more numbers, by one connection after the other.
     fn give_back(&self, number: u32) {
         if !before(number, self.expected()) {
             let mut state = self.state.lock();
@@ -221,8 +222,8 @@ impl Session {
         self.free_place();
     }
 
-    /// Puts a request in order, and a command in the task set. Adds to `wake` the other connections
-    /// that may go on.
+    /// Enters a request into the order, and a command into the task set. Adds to `wake` the other
+    /// connections that may continue.
     pub(crate) fn admit(
         self: &Arc<Self>,
         cmd_sn: u32,
@@ -238,7 +239,7 @@ impl Session {
         }
         let behind = cmd_sn.wrapping_sub(expected);
         let turn = task.map(|task| state.tasks.enter(task, Some(behind)));
-        // Before its number counts as received, so that whoever may go by that sees it.
+        // Before its number counts as received, so that whoever relies on that sees it.
         self.note_counts(&state);
         let place = Place::in_window(self, cmd_sn, turn);
         if behind > 0 {
@@ -272,8 +273,8 @@ impl Session {
         self.waiting.store(waiting, Ordering::Release);
     }
 
-    /// Whether a task that has all its data may be delivered; else its connection is woken when it
-    /// may. While no task is ORDERED this costs one comparison.
+    /// Returns whether a task that has all its data may be delivered; otherwise its connection is
+    /// woken when it may. While no task is ORDERED this costs one comparison.
     pub(crate) fn may_go(&self, turn: Turn, connection: ConnectionId) -> bool {
         if self.ordered.load(Ordering::Acquire) == 0 {
             return true;
@@ -284,7 +285,7 @@ impl Session {
         may_go
     }
 
-    /// Adds to `wake` the connections with tasks that waited and may go now.
+    /// Adds to `wake` the connections with waiting tasks that may now be delivered.
     pub(crate) fn take_ready(&self, wake: &mut Vec<ConnectionId>) {
         if self.waiting.load(Ordering::Acquire) > 0 {
             let mut state = self.state.lock();
@@ -298,7 +299,7 @@ impl Session {
         self.fences.store(state.fenced.len(), Ordering::Release);
     }
 
-    /// Takes a connection out, if it is still one.
+    /// Removes a connection, if it is still a member.
     fn take(
         &self,
         state: &mut State,
@@ -315,7 +316,7 @@ impl Session {
         Some(member)
     }
 
-    /// Whether a CmdSN is in the window and was not received.
+    /// Returns whether a CmdSN is in the window and was not received.
     pub(crate) fn is_awaited(&self, cmd_sn: u32) -> bool {
         let state = self.state.lock();
         !before(cmd_sn, self.expected())
@@ -324,7 +325,7 @@ impl Session {
     }
 
     /// Adds a connection. One with the same CID is closed (connection reinstatement, RFC 7143,
-    /// 6.3.4), and returned. `Err` where there are too many, or the session has ended.
+    /// 6.3.4), and returned. `Err` if there are too many, or the session has ended.
     pub(crate) fn join(
         &self,
         member: Member,
@@ -359,20 +360,20 @@ impl Session {
         }
     }
 
-    /// The connection with this name within the session.
+    /// Returns the connection with this CID.
     pub(crate) fn member(&self, cid: u16) -> Option<ConnectionId> {
         let state = self.state.lock();
         state.members.iter().find(|member| member.cid == cid).map(|member| member.id)
     }
 
-    /// Ends it: all its connections have to close.
+    /// Ends it: all its connections must close.
     pub(crate) fn kill(&self, wake: &mut Vec<ConnectionId>) {
         let state = self.state.lock();
         self.dead.store(true, Ordering::Release);
         wake.extend(state.members.iter().map(|member| member.id));
     }
 
-    /// A connection leaves. One that is lost takes the session with it, as error recovery level 0
+    /// Removes a connection. A lost connection ends the session, because error recovery level 0
     /// recovers nothing less (RFC 7143, 7.1.4.4). Returns whether it was the last.
     pub(crate) fn leave(&self, id: ConnectionId, lost: bool, wake: &mut Vec<ConnectionId>) -> bool {
         let mut state = self.state.lock();
@@ -391,7 +392,7 @@ impl Session {
     }
 }
 
-/// Why a connection can't be added.
+/// The reason why a connection can't be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JoinError {
     Ended,

@@ -1,4 +1,4 @@
-//! What all connections of the target share: its configuration and the table of sessions.
+//! The state that all connections of the target share: its configuration and the table of sessions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::event::{ConnectionId, NexusInfo, SessionId};
 use crate::guesses::Guesses;
 use crate::session::{Claim, JoinError, Member, Session};
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Target {
     config: TargetConfig,
     next_connection: AtomicU64,
@@ -31,34 +31,34 @@ struct Table {
     next_session: u64,
 }
 
-/// Where a connection is in its session.
+/// The place of a connection in its session.
 pub(crate) enum Membership {
-    /// It is the first one of a session, which takes the place of another.
+    /// The first one of a session, which replaces another session.
     First { replaces: Option<SessionId> },
-    /// It is a further one, which takes the place of another.
+    /// A further one, which replaces another connection.
     Further { replaces: Option<ConnectionId> },
 }
 
-/// What a login got.
+/// The result of a successful login.
 pub(crate) struct Established {
     pub(crate) session: Arc<Session>,
     pub(crate) membership: Membership,
     pub(crate) wake: Vec<ConnectionId>,
 }
 
-/// Why it did not get it.
+/// The reason why a login failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaimError {
     /// No session has this TSIH, ISID, name and portal group (020A).
     NoSuchSession,
-    /// The session has as many connections as were agreed on (0206).
+    /// The session has as many connections as were negotiated (0206).
     TooManyConnections,
-    /// There are as many sessions as there may be, of all, of this name or of this address (0302).
+    /// The limit of sessions is reached: in total, of this name or of this address (0302).
     OutOfResources,
 }
 
 impl Target {
-    /// A target without sessions.
+    /// Creates a target without sessions.
     pub fn new(mut config: TargetConfig) -> Arc<Target> {
         config.limits = config.limits.clamped();
         Arc::new(Self {
@@ -70,27 +70,28 @@ impl Target {
         })
     }
 
-    /// What it was made with, the limits brought into their ranges.
+    /// Returns its configuration, with limits clamped to their ranges.
     pub fn config(&self) -> &TargetConfig {
         &self.config
     }
 
-    /// The sessions that there are.
+    /// Returns the existing sessions.
     pub fn sessions(&self) -> Vec<Arc<NexusInfo>> {
         self.sessions.lock().by_tsih.values().map(|session| session.nexus.clone()).collect()
     }
 
-    /// The memory that data on its way takes, of all connections.
+    /// Returns the memory of data in transit, of all connections.
     pub fn data_bytes(&self) -> usize {
         self.budget.used()
     }
 
-    /// Whether somebody at this address may try to prove itself.
+    /// Returns whether an initiator at this address may try to authenticate.
     pub(crate) fn may_guess(&self, address: IpAddr, now: Duration) -> bool {
         self.guesses.lock().may(address, now)
     }
 
-    /// Somebody there has failed to. Whether it may not try again for now.
+    /// Records a failed authentication from this address. Returns whether no further attempt is
+    /// allowed for now.
     pub(crate) fn failed_guess(&self, address: IpAddr, now: Duration) -> bool {
         self.guesses.lock().failed(address, now)
     }
@@ -99,14 +100,14 @@ impl Target {
         ConnectionId(self.next_connection.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The session that a login with a TSIH means.
+    /// Returns the session that a login with a TSIH refers to.
     pub(crate) fn find(&self, claim: &Claim<'_>) -> Option<Arc<Session>> {
         let table = self.sessions.lock();
         let session = table.by_tsih.get(&claim.tsih)?;
         (is_same_port(&session.nexus, claim) && !session.is_dead()).then(|| session.clone())
     }
 
-    /// Makes or finds the session of a login that enters full-feature phase.
+    /// Creates or finds the session of a login that enters full-feature phase.
     pub(crate) fn establish(
         &self,
         claim: &Claim<'_>,
@@ -140,13 +141,13 @@ impl Target {
         Ok(Established { session, membership: Membership::First { replaces }, wake })
     }
 
-    /// Sessions with these TSIHs go on here: none that begins takes one of them.
+    /// Reserves the TSIHs of sessions that will be handed over to this process.
     pub fn expect(&self, tsihs: impl Iterator<Item = u16>) {
         let mut table = self.sessions.lock();
         table.last_tsih = tsihs.fold(table.last_tsih, u16::max);
     }
 
-    /// Makes the session of a connection that goes on here, with its window and TSIH.
+    /// Creates the session of a connection that was handed over, with its window and TSIH.
     pub(crate) fn go_on(
         &self,
         claim: &Claim<'_>,
@@ -155,20 +156,20 @@ impl Target {
     ) -> Result<Arc<Session>, ClaimError> {
         let mut table = self.sessions.lock();
         if table.by_tsih.values().any(|other| is_same_port(&other.nexus, claim)) {
-            return Err(ClaimError::NoSuchSession); // its initiator has logged in anew
+            return Err(ClaimError::NoSuchSession); // its initiator has logged in again
         }
         let session = table.insert(claim, window, &self.budget)?;
         session.join(member, &mut Vec::new()).map_err(|_| ClaimError::TooManyConnections)?;
         Ok(session)
     }
 
-    /// Ends a session: all its connections have to close.
+    /// Ends a session: all its connections must close.
     pub(crate) fn kill(&self, session: &Arc<Session>, wake: &mut Vec<ConnectionId>) {
         session.kill(wake);
         self.sessions.lock().remove(session);
     }
 
-    /// A connection leaves its session. Returns whether it was the last.
+    /// Removes a connection from its session. Returns whether it was the last.
     pub(crate) fn leave(
         &self,
         session: &Arc<Session>,
@@ -204,7 +205,7 @@ impl Table {
         }
     }
 
-    /// Adds a session, with the TSIH that it had elsewhere if it had one.
+    /// Adds a session, with the TSIH that it had in another process if it had one.
     fn insert(
         &mut self,
         claim: &Claim<'_>,

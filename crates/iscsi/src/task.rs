@@ -1,4 +1,4 @@
-//! A SCSI command on its way, and the data that it brings.
+//! A SCSI command in progress, and its data-out.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,14 +10,14 @@ use crate::budget::Grant;
 use crate::event::{Cdb, TaskAttribute};
 use crate::session::Place;
 
-/// Where a task is.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TaskState {
-    /// Waits for requests before it (CmdSN).
+    /// Waits for earlier requests (CmdSN).
     Held,
     /// Waits for data.
     Collecting,
-    /// The layer above has it.
+    /// Passed to the layer above.
     Delivered,
 }
 
@@ -25,21 +25,21 @@ pub(crate) enum TaskState {
 const CHECK_CONDITION: u8 = 0x02;
 const TASK_SET_FULL: u8 = 0x28;
 
-/// What SCSI is told of data that came wrong (RFC 7143, 11.4.7.2): ABORTED COMMAND, ASC, ASCQ.
+/// A fault in received data, reported to SCSI (RFC 7143, 11.4.7.2): ABORTED COMMAND, ASC, ASCQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataFault {
     /// 47h/05h: protocol service CRC error; a PDU was lost.
     Crc,
-    /// 0Ch/0Dh: not as much data as was announced.
+    /// 0Ch/0Dh: less data than was announced.
     Amount,
-    /// 0Ch/0Ch: data that nobody asked for.
+    /// 0Ch/0Ch: data that was not solicited.
     Unexpected,
-    /// It came unasked, and there was no memory for it: TASK SET FULL.
+    /// It was unsolicited, and there was no memory for it: TASK SET FULL.
     NoMemory,
 }
 
 impl DataFault {
-    /// The status, and with CHECK CONDITION fixed-format sense data (SPC-4, 4.5.3).
+    /// Returns the status, and with CHECK CONDITION fixed-format sense data (SPC-4, 4.5.3).
     pub(crate) fn status(self) -> (u8, Vec<u8>) {
         let (asc, ascq) = match self {
             Self::NoMemory => return (TASK_SET_FULL, Vec::new()),
@@ -68,47 +68,47 @@ pub(crate) struct Task {
     pub(crate) place: Place,
     pub(crate) expected_out: u32,
     pub(crate) expected_in: u32,
-    /// What the CDB takes from the initiator, where that is known.
+    /// The number of bytes that the CDB takes from the initiator, if known.
     pub(crate) transfer_out: Option<u64>,
     pub(crate) state: TaskState,
     pub(crate) aborted: bool,
     pub(crate) incoming: Collect,
 }
 
-/// The data of a task, which comes in order.
+/// The data of a task, which arrives in order.
 #[derive(Debug, Default)]
 pub(crate) struct Collect {
-    /// Where it goes. Shorter than `wanted` while there is no memory for all.
+    /// Its destination. Shorter than `wanted` while there is no memory for all of it.
     pub(crate) data: DataOut,
-    /// How much memory was granted to it, beyond that for data that comes unasked.
+    /// The memory granted to it, beyond that for unsolicited data.
     pub(crate) granted: usize,
-    /// How much it has of its initiator's share: for its data, in whichever direction.
+    /// Its part of the initiator's share, for its data in either direction.
     pub(crate) taken: Grant,
-    /// Whether the layer above waits for more of that.
+    /// Whether the layer above waits for more of the share.
     pub(crate) waits: bool,
-    /// When it was asked for data, or announced it.
+    /// When data was solicited or announced.
     pub(crate) asked_at: Duration,
-    /// How much is to come: what was announced, up to a limit.
+    /// The length to receive: what was announced, up to a limit.
     pub(crate) wanted: u32,
-    /// How much has come.
+    /// The length received.
     pub(crate) received: u32,
-    /// Whether unsolicited Data-Out PDUs are to come.
+    /// Whether unsolicited Data-Out PDUs are expected.
     pub(crate) unsolicited: bool,
-    /// How much came before the first R2T.
+    /// The length received before the first R2T.
     pub(crate) unsolicited_end: u32,
     /// DataSN of the next PDU of the current sequence.
     pub(crate) data_sn: u32,
-    /// R2Ts that were sent.
+    /// R2Ts sent.
     pub(crate) asked: u32,
-    /// R2Ts whose data has come.
+    /// R2Ts whose data has arrived.
     pub(crate) answered: u32,
-    /// What went wrong, first.
+    /// The first fault.
     pub(crate) fault: Option<DataFault>,
 }
 
 impl Collect {
-    /// What R2T number `index` asks for: its offset and end. They follow each other, each as long
-    /// as a burst may be.
+    /// Returns the range that R2T number `index` solicits: its offset and end. Consecutive R2Ts are
+    /// adjacent, each as long as a burst may be.
     pub(crate) fn solicited(&self, index: u32, burst_bytes: u32) -> (u32, u32) {
         let before = u64::from(index) * u64::from(burst_bytes);
         let start = (u64::from(self.unsolicited_end) + before).min(u64::from(self.wanted));
@@ -116,20 +116,20 @@ impl Collect {
         (start as u32, end as u32)
     }
 
-    /// Whether all has come, or nothing more will.
+    /// Returns whether everything has arrived, or nothing more will.
     pub(crate) fn is_done(&self) -> bool {
         let ended = !self.unsolicited && self.asked == self.answered;
         ended && (self.received == self.wanted || self.fault.is_some())
     }
 }
 
-/// The Target Transfer Tag of an R2T.
+/// Returns the Target Transfer Tag of an R2T.
 pub(crate) fn transfer_tag(serial: u32, index: u32) -> u32 {
     (serial << 13 | index & 0x1fff) & 0x7fff_ffff
 }
 
-/// Spreads initiator task tags over the table. An initiator can only make its own table slow, and
-/// that has at most a window of entries.
+/// Hashes initiator task tags. An initiator can slow down only its own table, which has at most a
+/// window of entries.
 #[derive(Default)]
 pub(crate) struct TagHasher(u64);
 

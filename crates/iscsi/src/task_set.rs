@@ -1,26 +1,27 @@
-//! The order of tasks (SAM-5, 8.7). Each I_T nexus has a task set of its own (TST 001b in the
-//! control mode page), over all connections of its session: a task with the ORDERED attribute is
-//! delivered when all tasks before it on its logical unit have ended, and until it has ended none
-//! behind it is. SIMPLE tasks have no order, and HEAD OF QUEUE goes at once.
+//! The order of tasks (SAM-5, 8.7). Each I_T nexus has its own task set (TST 001b in the control
+//! mode page), over all connections of its session: a task with the ORDERED attribute is delivered
+//! when all earlier tasks on its logical unit have ended, and no later one is delivered until it
+//! has ended. SIMPLE tasks have no order, and HEAD OF QUEUE tasks are delivered at once.
 //!
-//! Tasks are in the order of their CmdSN, and are entered as soon as their header has come: a later
-//! one on another connection must see them, whatever they still wait for. An immediate command
-//! comes behind all numbers that were received before it.
+//! Tasks are ordered by CmdSN, and are entered as soon as their header has arrived: a later one on
+//! another connection must see them, whatever they still wait for. An immediate command follows all
+//! numbers that were received before it.
 
 use crate::event::{ConnectionId, TaskAttribute};
 
-/// The place of a task in the order: what it comes behind, and as which of these.
+/// The place of a task in the order: the number it follows, and its rank among those that follow
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turn(u64, u64);
 
 impl Turn {
-    /// Whether it comes before a request with this place in the order ([`TaskSet::order_of`]).
+    /// Returns whether it precedes a request with this place in the order ([`TaskSet::order_of`]).
     pub(crate) fn is_before(self, order: u64) -> bool {
         self.0 <= order
     }
 
-    /// Whether its number is before that, whenever it came: one that a failed connection has lost
-    /// may come again behind it.
+    /// Returns whether its number precedes that place, whenever it arrived: a request that a failed
+    /// connection has lost may be sent again later.
     pub(crate) fn is_numbered_before(self, order: u64) -> bool {
         self.0 % 2 == 1 && self.is_before(order)
     }
@@ -35,7 +36,7 @@ pub(crate) struct Queued {
 
 impl Queued {
     pub(crate) fn new(mut lun: [u8; 8], attribute: TaskAttribute) -> Self {
-        // One form of a number that can be addressed by two methods (SAM-5, 4.7.7): flat space
+        // Two addressing methods can encode the same number (SAM-5, 4.7.7); normalise flat space
         // addressing of one below 256.
         if lun[0] == 0x40 {
             lun[0] = 0;
@@ -48,36 +49,36 @@ impl Queued {
     }
 }
 
-/// The tasks of a session that have not ended: at most a window, and the immediate ones.
+/// The tasks of a session that have not ended: at most a window, and immediate ones.
 #[derive(Debug, Default)]
 pub(crate) struct TaskSet {
     tasks: Vec<(Turn, Queued)>,
-    /// How many of them are ORDERED.
+    /// The number of ORDERED tasks.
     ordered: usize,
-    /// Those that have all they need and wait for their turn, and on which connection.
+    /// Tasks that have all their data and wait for their turn, with their connections.
     waiting: Vec<(Turn, ConnectionId)>,
-    /// The number that is expected next, counted on so that it does not wrap around.
+    /// The next expected number, extended so that it does not wrap around.
     expected: u64,
-    /// Tasks that have come.
+    /// The number of tasks that have arrived.
     arrivals: u64,
 }
 
 impl TaskSet {
-    /// So many numbers more were received.
+    /// Notes that this many more numbers were received.
     pub(crate) fn advance(&mut self, numbers: u32) {
         self.expected += u64::from(numbers);
     }
 
-    /// The place in the order of an immediate request whose number is so far before the one that is
-    /// expected.
+    /// Returns the place in the order of an immediate request whose number is this far before the
+    /// expected one.
     pub(crate) fn order_of(&self, before: u32) -> u64 {
         2 * self.expected.saturating_sub(u64::from(before))
     }
 
-    /// A task has come, so many numbers behind the one that is expected; `None`: an immediate one.
+    /// Enters a task whose number is this far after the expected one; `None` for an immediate one.
     pub(crate) fn enter(&mut self, task: Queued, behind: Option<u32>) -> Turn {
         self.arrivals += 1;
-        // What has a number is odd.
+        // Places of numbered tasks are odd.
         let number =
             behind.map_or(2 * self.expected, |behind| 2 * (self.expected + u64::from(behind)) + 1);
         let turn = Turn(number, self.arrivals);
@@ -86,7 +87,7 @@ impl TaskSet {
         turn
     }
 
-    /// A task has ended.
+    /// Removes an ended task.
     pub(crate) fn leave(&mut self, turn: Turn) {
         if let Some(at) = self.tasks.iter().position(|(of, _)| *of == turn) {
             self.ordered -= usize::from(self.tasks.swap_remove(at).1.is_ordered());
@@ -94,7 +95,7 @@ impl TaskSet {
         self.waiting.retain(|(waiting, _)| *waiting != turn);
     }
 
-    /// Whether a task may be delivered; else its connection will be woken when it may.
+    /// Returns whether a task may be delivered; otherwise its connection will be woken when it may.
     pub(crate) fn may_go(&mut self, turn: Turn, connection: ConnectionId) -> bool {
         let is_free = self.is_free(turn);
         if !is_free && !self.waiting.contains(&(turn, connection)) {
@@ -103,7 +104,7 @@ impl TaskSet {
         is_free
     }
 
-    /// The connections with tasks that wait and may go now.
+    /// Returns the connections with waiting tasks that may now be delivered.
     pub(crate) fn take_ready(&mut self, wake: &mut Vec<ConnectionId>) {
         let waiting = std::mem::take(&mut self.waiting);
         for (turn, connection) in waiting {
@@ -115,12 +116,13 @@ impl TaskSet {
         }
     }
 
-    /// How many are ORDERED, and how many wait: while there are none, nobody need ask.
+    /// Returns the numbers of ORDERED and of waiting tasks: while they are zero, no check is
+    /// needed.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.ordered, self.waiting.len())
     }
 
-    /// Whether nothing before a task stands in its way.
+    /// Returns whether no earlier task blocks a task.
     fn is_free(&self, turn: Turn) -> bool {
         let Some((_, task)) = self.tasks.iter().find(|(of, _)| *of == turn) else { return true };
         let bars = |(before, other): &(Turn, Queued)| {

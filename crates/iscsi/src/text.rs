@@ -1,4 +1,4 @@
-//! Text: `key=value` pairs, each ended by a zero byte (RFC 7143, 6.1), and binary values.
+//! Text: `key=value` pairs, each terminated by a zero byte (RFC 7143, 6.1), and binary values.
 
 /// The longest key (RFC 7143, 6.1: 63 bytes).
 const KEY_BYTES_MAX: usize = 63;
@@ -6,7 +6,7 @@ const KEY_BYTES_MAX: usize = 63;
 /// in hexadecimal are the longest).
 const VALUE_BYTES_MAX: usize = 8192;
 
-/// The pairs of a text; `None` where it is malformed.
+/// Returns the pairs of a text; `None` if it is malformed.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut pairs = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     Some(pairs)
 }
 
-/// Adds a pair.
+/// Appends a pair.
 pub(crate) fn push(out: &mut Vec<u8>, key: &str, value: &str) {
     out.extend_from_slice(key.as_bytes());
     out.push(b'=');
@@ -28,7 +28,7 @@ pub(crate) fn push(out: &mut Vec<u8>, key: &str, value: &str) {
     out.push(0);
 }
 
-/// A number, decimal or hexadecimal.
+/// Parses a number, decimal or hexadecimal.
 pub(crate) fn number(value: &str) -> Option<u64> {
     match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         Some(hex) if hex.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
@@ -40,7 +40,7 @@ pub(crate) fn number(value: &str) -> Option<u64> {
     }
 }
 
-/// A binary value: `0x…` hexadecimal or `0b…` base64.
+/// Parses a binary value: `0x…` hexadecimal or `0b…` base64.
 pub(crate) fn binary(value: &str) -> Option<Vec<u8>> {
     let (prefix, digits) = value.split_at_checked(2)?;
     match prefix {
@@ -50,7 +50,7 @@ pub(crate) fn binary(value: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// As a binary value in hexadecimal.
+/// Encodes a binary value in hexadecimal.
 pub(crate) fn to_hexadecimal(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(2 + bytes.len() * 2);
     out.push_str("0x");

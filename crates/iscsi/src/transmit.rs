@@ -1,4 +1,4 @@
-//! PDUs in, bytes out: what waits to be sent, without copying its data.
+//! PDUs in, bytes out: the output queue, which does not copy data.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -8,10 +8,10 @@ use block::DataIn;
 use crate::digest;
 use crate::pdu::{BHS_BYTES, Bhs, padding};
 
-/// The most slices for one write.
+/// The most slices of one write.
 const SLICES_MAX: usize = 512;
 
-/// The data segment of an answer.
+/// The data segment of a response.
 pub(crate) enum OutData {
     None,
     Bytes(Vec<u8>),
@@ -28,7 +28,7 @@ impl OutData {
     }
 }
 
-/// A PDU on its way: the header with its digest, the data, padding and data digest.
+/// A queued PDU: the header with its digest, the data, padding and data digest.
 struct OutPdu {
     header: [u8; BHS_BYTES + 4],
     header_bytes: u8,
@@ -44,11 +44,11 @@ pub(crate) struct Transmit {
     queue: VecDeque<OutPdu>,
     /// How much of the first PDU was sent.
     sent: usize,
-    /// How many bytes wait, what was sent of the first PDU included.
+    /// The number of queued bytes, including the part of the first PDU that was sent.
     bytes: usize,
-    /// Whether headers carry a digest.
+    /// Whether headers have a digest.
     pub(crate) header_digest: bool,
-    /// Whether data segments carry one.
+    /// Whether data segments have a digest.
     pub(crate) data_digest: bool,
 }
 
@@ -87,19 +87,19 @@ impl Transmit {
         self.queue.push_back(pdu);
     }
 
-    /// How many bytes wait.
+    /// Returns the number of bytes not sent yet.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.bytes - self.sent
     }
 
-    /// Drops all that waits.
+    /// Drops all output.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
         self.sent = 0;
         self.bytes = 0;
     }
 
-    /// What to send next.
+    /// Returns what to send next.
     pub(crate) fn slices<'a>(&'a self, out: &mut impl Extend<IoSlice<'a>>, bytes_max: usize) {
         let mut gather =
             Gather { out, skip: self.sent, slices_left: SLICES_MAX, bytes_left: bytes_max };
@@ -110,7 +110,7 @@ impl Transmit {
         }
     }
 
-    /// `bytes` of it were sent.
+    /// Notes that `bytes` of it were sent.
     pub(crate) fn transmitted(&mut self, bytes: usize) {
         assert!(bytes <= self.waiting_bytes(), "more was sent than there was");
         self.sent += bytes;
@@ -125,7 +125,7 @@ impl Transmit {
     }
 }
 
-/// Collects slices up to its bounds.
+/// Collects slices up to its limits.
 struct Gather<'b, E> {
     out: &'b mut E,
     skip: usize,
@@ -144,7 +144,7 @@ impl<'a, E: Extend<IoSlice<'a>>> Gather<'_, E> {
             && self.add(&pdu.tail[..usize::from(pdu.tail_bytes)])
     }
 
-    /// Whether there is room for more behind it.
+    /// Adds a slice. Returns whether there is space for more after it.
     fn add(&mut self, slice: &'a [u8]) -> bool {
         if self.skip >= slice.len() {
             self.skip -= slice.len();

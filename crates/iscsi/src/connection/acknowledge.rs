@@ -1,4 +1,5 @@
-//! Which statuses the initiator has got: each of its PDUs says so (ExpStatSN; RFC 7143, 4.2.2.2).
+//! Tracks which statuses the initiator has received, by ExpStatSN in each of its PDUs (RFC 7143,
+//! 4.2.2.2).
 
 use std::collections::VecDeque;
 
@@ -6,11 +7,11 @@ use super::Connection;
 use crate::event::Event;
 use crate::session::before;
 
-/// Statuses that are waited for at most. Of an initiator that acknowledges nothing, the oldest are
-/// forgotten, as if it never had got them.
+/// The most statuses whose acknowledgement is awaited. If an initiator acknowledges nothing, the
+/// oldest are dropped as if it never had received them.
 pub(super) const AWAITED_MAX: usize = 1024;
 
-/// Statuses that were sent, in the order of their StatSNs, with what they are called above.
+/// Statuses that were sent, in StatSN order, with their names in the layer above.
 #[derive(Debug, Default)]
 pub(super) struct Awaited(VecDeque<(u32, u64)>);
 
@@ -22,7 +23,7 @@ impl Awaited {
         self.0.push_back((stat_sn, name));
     }
 
-    /// The next one before `exp_stat_sn`.
+    /// Removes the next one before `exp_stat_sn`.
     fn pop_before(&mut self, exp_stat_sn: u32) -> Option<u64> {
         let (stat_sn, name) = *self.0.front()?;
         if !before(stat_sn, exp_stat_sn) {
@@ -34,15 +35,14 @@ impl Awaited {
 }
 
 impl Connection {
-    /// The status that was sent last is waited for, if somebody above wants to know.
+    /// Awaits the acknowledgement of the last status sent, if the layer above wants to know.
     pub(super) fn await_acknowledgement(&mut self, name: Option<u64>) {
         if let Some(name) = name {
             self.awaited.push(self.stat_sn.wrapping_sub(1), name);
         }
     }
 
-    /// A PDU has come that says which status its initiator waits for. Who claims to have more than
-    /// was sent has nothing by that.
+    /// Processes ExpStatSN of a received PDU. Acknowledging more than was sent has no effect.
     pub(super) fn note_exp_stat_sn(&mut self, exp_stat_sn: u32) {
         if before(self.stat_sn, exp_stat_sn) {
             return;
@@ -55,14 +55,14 @@ impl Connection {
         }
     }
 
-    /// The answer to a ping has come: all has that was sent before it.
+    /// Processes the response to a ping: everything sent before the ping was received.
     pub(super) fn note_sign(&mut self, transfer_tag: u32) {
         if let Some((_, sent)) = self.ping.filter(|(tag, _)| *tag == transfer_tag) {
             self.note_got(sent);
         }
     }
 
-    /// So many of the PDUs that were sent have come.
+    /// Notes that the initiator has received this many of the PDUs sent.
     fn note_got(&mut self, count: u32) {
         self.progress.got(count);
         if let Some(session) = &self.session {

@@ -1,4 +1,4 @@
-//! SCSI commands: from the header to the layer above (RFC 7143, 11.3).
+//! SCSI commands, from the header to the layer above (RFC 7143, 11.3).
 //!
 //! Flags: F 80h, R 40h, W 20h, ATTR 07h. 20..24 Expected Data Transfer Length, 32..48 CDB.
 
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// The task of a command, with room for its data.
+    /// Creates the task of a command, with space for its data.
     fn new_task(
         &mut self,
         bhs: &Bhs,
@@ -113,19 +113,19 @@ impl Connection {
         }
     }
 
-    /// Room for all the data where there is memory for it, else for what comes unasked; and if
-    /// there is none for that either, the command will be answered with TASK SET FULL.
+    /// Allocates space for all the data if there is memory for it, otherwise for its unsolicited
+    /// part. If there is none for that either, the command will be answered with TASK SET FULL.
     fn make_room(&mut self, task: &mut Task, data_bytes: usize, admission: Admission) {
         let config = self.target.config();
         let unasked = match task.incoming.unsolicited {
             true => task.expected_out.min(self.params.first_burst_bytes),
             false => data_bytes as u32,
         };
-        // What comes with the login itself may be parsed before anybody told what its host sees.
+        // Data that arrives together with the login may be parsed before the LUN map is known.
         let takes = |luns: &Arc<LunMap>| (config.data_out_bytes)(luns, task.lun, task.cdb.bytes());
         task.transfer_out = self.luns.as_ref().and_then(takes);
         let transfer = task.transfer_out.map_or(u32::MAX, |bytes| bytes.min(1 << 31) as u32);
-        // What comes unasked comes, whether the command takes it or not.
+        // Unsolicited data arrives, whether the command takes it or not.
         let useful = task.expected_out.min(transfer.max(unasked));
         let wanted = useful.min(config.limits.data_out_bytes_per_command);
         let phase = (config.data_out_phase)(task.cdb.bytes()) % FRAME_BYTES;
@@ -148,7 +148,8 @@ impl Connection {
         self.granted_bytes += task.incoming.granted;
     }
 
-    /// Whether so many bytes more may be granted. One task always gets them, so that some go on.
+    /// Returns whether this many more bytes may be granted. One task always gets them, so that some
+    /// progress is guaranteed.
     fn has_memory(&self, bytes: usize) -> bool {
         let most = self.target.config().limits.data_out_bytes_per_connection;
         self.granted_bytes == 0 || self.granted_bytes + bytes <= most
@@ -184,7 +185,7 @@ impl Connection {
         }
     }
 
-    /// A command's turn has come.
+    /// Handles a command whose turn has come.
     pub(super) fn activate(&mut self, tag: u32, serial: u32) {
         let Some(task) = self.tasks.get_mut(&tag).filter(|task| task.serial == serial) else {
             return;
@@ -197,7 +198,7 @@ impl Connection {
         self.proceed(tag);
     }
 
-    /// Delivers a command whose data is there, or asks for more of it.
+    /// Delivers a command that has all its data, or solicits more data.
     pub(super) fn proceed(&mut self, tag: u32) {
         let Some(task) = self.tasks.get(&tag) else { return };
         if task.state != TaskState::Collecting {
@@ -237,7 +238,7 @@ impl Connection {
         self.events.push_back(Event::Command(command));
     }
 
-    /// Gives a task the room for all its data, if there is memory.
+    /// Allocates space for all data of a task, if there is memory.
     pub(super) fn grow(&mut self, tag: u32) -> bool {
         let Some(task) = self.tasks.get(&tag) else { return false };
         let (all, have) = (task.incoming.wanted as usize, task.incoming.data.len());
@@ -278,7 +279,7 @@ fn attribute(flags: u8) -> TaskAttribute {
     }
 }
 
-/// The CDB behind the header, if it has more than 16 bytes (RFC 7143, 11.2.2): segments of
+/// Returns the CDB beyond the header, if it has more than 16 bytes (RFC 7143, 11.2.2): segments of
 /// 0..2 AHSLength, 2 AHSType, 3.. content, padded to 4 bytes. Type 1: one reserved byte, then the
 /// rest of the CDB.
 fn extended_cdb(bhs: &Bhs, ahs: Option<&[u8]>) -> Result<Option<Box<[u8]>>, RejectReason> {

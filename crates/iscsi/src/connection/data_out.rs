@@ -1,8 +1,8 @@
 //! Data-Out PDUs and R2Ts (RFC 7143, 11.7 and 11.8).
 //!
-//! Data-Out: 20..24 Target Transfer Tag (FFFFFFFFh: unsolicited), 36..40 DataSN,
-//! 40..44 Buffer Offset. A task's data comes in order, as DataPDUInOrder and DataSequenceInOrder
-//! are always Yes.
+//! Data-Out: 20..24 Target Transfer Tag (FFFFFFFFh: unsolicited), 36..40 DataSN, 40..44 Buffer
+//! Offset. A task's data arrives in order, because DataPDUInOrder and DataSequenceInOrder are
+//! always Yes.
 
 use super::{Connection, Plan, StatSn};
 use crate::pdu::{Bhs, NO_TAG, RejectReason, build};
@@ -10,14 +10,14 @@ use crate::receive::Sink;
 use crate::task::{DataFault, Task, TaskState, transfer_tag};
 use crate::transmit::OutData;
 
-/// From how many bytes on data is worth being received apart from what comes before it.
+/// The length from which receiving data separately from preceding bytes pays off.
 const BULK_BYTES: u32 = 32_768;
 
 impl Connection {
     pub(super) fn begin_data_out(&mut self, bhs: Bhs) {
         self.receive.bulk = bhs.data_bytes() as u32 >= BULK_BYTES;
         let (burst, first) = (self.params.burst_bytes, self.params.first_burst_bytes);
-        // Data of a task that was aborted or answered in between is no error.
+        // Data of a task that has been aborted or answered meanwhile is no error.
         let Some(task) = self.tasks.get_mut(&bhs.task_tag()) else {
             return self.take(bhs, Plan::Ignore, Sink::Discard);
         };
@@ -80,13 +80,13 @@ impl Connection {
         self.proceed(tag);
     }
 
-    /// What has come of the data of a task is not wanted any more. What is half received goes, too:
-    /// no share of the memory is taken for it from here on.
+    /// Drops the data of a task. Data that is partly received is discarded too: from now on it
+    /// takes no memory from the share.
     pub(super) fn drop_data(&mut self, serial: u32) {
         self.receive.discard(|plan| matches!(plan, Plan::DataOut(of) if *of == serial));
     }
 
-    /// Asks for data, as far as R2Ts may be outstanding and there is memory.
+    /// Solicits data, as far as the number of R2Ts and memory allow.
     pub(super) fn solicit(&mut self, tag: u32) {
         if !self.grow(tag) {
             if let Some(task) = self.tasks.get(&tag) {
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Goes on with tasks that waited for memory.
+    /// Continues tasks that waited for memory.
     pub(super) fn feed_starved(&mut self) {
         if self.starved.is_empty() {
             return;
@@ -140,7 +140,7 @@ impl Connection {
     }
 }
 
-/// Whether this PDU is the next of the task's current sequence.
+/// Checks whether this PDU is the next of the task's current sequence.
 fn check(task: &Task, bhs: &Bhs, burst: u32, first: u32) -> Result<(), DataFault> {
     let incoming = &task.incoming;
     let ttt = bhs.u32(20);
@@ -165,7 +165,7 @@ fn check(task: &Task, bhs: &Bhs, burst: u32, first: u32) -> Result<(), DataFault
     if end > room as u64 { Err(DataFault::Amount) } else { Ok(()) }
 }
 
-/// Where the current sequence ends.
+/// Returns where the current sequence ends.
 fn sequence_end(task: &Task, unsolicited: bool, burst: u32, first: u32) -> u32 {
     if unsolicited {
         first.min(task.incoming.wanted)

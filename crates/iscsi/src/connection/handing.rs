@@ -1,10 +1,10 @@
-//! Connections that go on in another process, which takes the pool over as planned: what is agreed
-//! on and counted goes there with the socket, and the initiator notices nothing but a pause.
+//! Handing connections over to another process in a planned switch: the negotiated parameters and
+//! sequence numbers are passed with the socket, and the initiator notices only a pause.
 //!
-//! A connection can go when nothing of it is under way. So nothing more is taken, but for what the
-//! commands need that have begun; and as the window does not open any more, an initiator that goes
-//! on to send comes to an end with that. What has come and was not looked at goes along. Sessions
-//! of several connections stay, and those for discovery: who had them logs in again.
+//! A connection can be handed over when it has nothing in progress. So it accepts only the rest of
+//! commands that have begun. Because the window no longer opens, an initiator that continues to
+//! send soon has to stop. Received bytes that were not processed are handed over too. Sessions of
+//! several connections, and discovery sessions, are not handed over: their initiators log in again.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,16 +23,16 @@ use crate::target::Target;
 use crate::task::TaskState;
 use crate::transmit::OutData;
 
-/// All that has to be known of a connection to go on with it, besides its socket.
+/// The state needed to continue a connection, besides its socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handed {
     /// The initiator's iSCSI name.
     pub initiator_name: String,
-    /// The initiator's part of the session's name.
+    /// The initiator's part of the session id.
     pub isid: [u8; 6],
-    /// The target's part of the session's name.
+    /// The target's part of the session id.
     pub tsih: u16,
-    /// The connection's name within the session.
+    /// The connection id (CID).
     pub cid: u16,
     /// The tag of the portal group.
     pub portal_tag: u16,
@@ -40,14 +40,15 @@ pub struct Handed {
     pub exp_cmd_sn: u32,
     /// The next StatSN.
     pub stat_sn: u32,
-    /// What was agreed on, with the window.
+    /// The negotiated parameters, with the window.
     pub terms: Terms,
-    /// Bytes that were received and not looked at.
+    /// Bytes that were received and not processed.
     pub received: Vec<u8>,
 }
 
 impl Connection {
-    /// It is to go on in another process. False if it can't: nothing changes then.
+    /// Prepares to hand the connection over. Returns false, without a change, if that is
+    /// impossible.
     pub fn begin_to_hand_over(&mut self) -> bool {
         let can = self.login.is_none() && !self.is_closed() && self.leaving.is_none();
         let session = self.session.as_ref().filter(|session| can && !session.nexus.discovery);
@@ -55,19 +56,19 @@ impl Connection {
         self.is_handed
     }
 
-    /// Whether more is to be received: always, but where it is to go on in another process only as
-    /// long as something has begun that is not all there.
+    /// Returns whether to receive more: always, except that a connection to be handed over receives
+    /// only the rest of what has begun.
     pub(super) fn takes_input(&self) -> bool {
         !self.is_handed || self.is_incomplete()
     }
 
-    /// Whether it waits for input though it is to go on in another process.
+    /// Returns whether a connection to be handed over still waits for input.
     pub fn is_incomplete(&self) -> bool {
         let is_begun = || self.tasks.values().any(|task| task.state != TaskState::Delivered);
         self.is_handed && !self.is_closed() && (self.receive.in_data() || is_begun())
     }
 
-    /// Whether nothing of it is under way.
+    /// Returns whether nothing is in progress.
     pub fn is_settled(&self) -> bool {
         let waits = self.held.len() + self.in_order.len() + self.starved.len();
         let is_managed = self.managements.len() + self.behind.len() + self.fenced.len() > 0;
@@ -83,8 +84,8 @@ impl Connection {
                     && self.leaving.is_none())
     }
 
-    /// What the other process has to know; `None` if it can't go on there. Nothing is to be called
-    /// afterwards: the socket is the other process's.
+    /// Returns the state that the other process needs; `None` if it can't continue the connection.
+    /// Nothing may be called afterwards: the socket belongs to the other process.
     pub fn hand_over(&self) -> Option<Handed> {
         let is_ready = self.is_handed && !self.is_closed() && self.is_settled();
         let session = self.session.as_ref().filter(|_| is_ready)?;
@@ -102,8 +103,8 @@ impl Connection {
         })
     }
 
-    /// Goes on with a connection of another process. `None` if it can't: its initiator has logged
-    /// in anew, or what was handed makes no sense.
+    /// Continues a connection of another process. Returns `None` if that is impossible: its
+    /// initiator has logged in again, or the state is invalid.
     pub fn go_on_with(target: Arc<Target>, opening: Opening, handed: Handed) -> Option<Self> {
         let Handed { initiator_name, isid, tsih, cid, portal_tag, .. } = handed;
         let portal = target.config().portals.get(opening.portal_index)?;
@@ -136,12 +137,12 @@ impl Connection {
         connection.receive.prefill(&handed.received);
         connection.input_left = !handed.received.is_empty();
         connection.events.push_back(Event::SessionStarted { nexus, replaces: None });
-        // It may have used up the window that did not open any more, and waits to be told of it.
+        // It may have used up the window that no longer opened, and waits for an update.
         connection.send(build::nop_in([0; 8], NO_TAG, NO_TAG), OutData::None, StatSn::Current);
         Some(connection)
     }
 
-    /// Headers and data carry digests from now on, if that was agreed on.
+    /// Enables digests of headers and data, if they were negotiated.
     pub(super) fn set_digests(&mut self) {
         self.receive.header_digest = self.params.header_digest;
         self.receive.data_digest = self.params.data_digest;

@@ -1,9 +1,9 @@
 //! Task management (RFC 7143, 11.5 and 11.6).
 //!
-//! A request that ends many tasks waits for those before it that are on their way over other
-//! connections of its session, ends none that comes after it, and is answered when the initiator
-//! has got all answers that were sent before, over whichever connection (RFC 7143, 4.2.3.3 and
-//! 11.5.1).
+//! A request that aborts several tasks waits for earlier requests that are in transit on other
+//! connections of its session, and aborts none that comes after it. It is answered when the
+//! initiator has received all responses that were sent before, on whichever connection (RFC 7143,
+//! 4.2.3.3 and 11.5.1).
 //!
 //! Request: 1 function 7Fh, 8..16 LUN, 20..24 Referenced Task Tag, 32..36 RefCmdSN.
 
@@ -26,25 +26,25 @@ const NO_SUCH_TASK: u8 = 1;
 const NO_REASSIGNMENT: u8 = 4;
 const NOT_SUPPORTED: u8 = 5;
 
-/// The place in the order of a request that ends what it names, whenever that came.
+/// The order of a request that aborts its tasks whenever they arrived.
 const IN_NO_ORDER: u64 = u64::MAX;
 
 /// A request that waits for requests of other connections: its header, the last task before it on
 /// this connection, and its function.
 pub(super) struct Behind(Bhs, u32, Place, ManagementFunction);
 
-/// An answer that waits: its tag and response, and what it waits for.
+/// A delayed response: its tag and response code, and what it waits for.
 pub(super) struct Fenced(u32, u8, Place, Fence);
 
 impl Connection {
-    /// Answers a task management request; once.
+    /// Responds to a task management request; once.
     pub fn respond_management(&mut self, handle: ManagementHandle, outcome: ManagementOutcome) {
         let Some(at) = self.managements.iter().position(|(pending, _)| *pending == handle) else {
             return;
         };
         let (_, place) = self.managements.swap_remove(at);
         if let Some((_, function)) = self.leaving.filter(|(leaving, _)| *leaving == handle) {
-            drop(place); // the answer's MaxCmdSN includes it
+            drop(place); // the response's MaxCmdSN includes it
             return self.log_out(handle.tag, function);
         }
         let response = match outcome {
@@ -55,7 +55,7 @@ impl Connection {
             ManagementOutcome::AuthorizationFailed => 6,
             ManagementOutcome::Rejected => 255,
         };
-        // Where the session has ended, answers on other connections are acknowledged no more.
+        // If the session has ended, responses on other connections will not be acknowledged.
         if self.is_closed() {
             return;
         }
@@ -68,7 +68,7 @@ impl Connection {
         self.tell_wakes();
     }
 
-    /// Sends the answers that wait for nothing any more.
+    /// Sends the responses that have nothing left to wait for.
     pub(super) fn answer_fenced(&mut self) {
         if self.fenced.is_empty() {
             return;
@@ -85,14 +85,14 @@ impl Connection {
     }
 
     fn answer_management(&mut self, tag: u32, response: u8, place: Place) {
-        drop(place); // the answer's MaxCmdSN includes it
+        drop(place); // the response's MaxCmdSN includes it
         self.send(build::management(tag, response), OutData::None, StatSn::Advance);
     }
 
-    /// Ends tasks because of a request on another connection: those that `ends` says, by what they
-    /// are called and the logical unit as it stood in the PDU. Returns those that the layer above
-    /// holds, those included that an earlier request aborted and that have not ended yet: nothing
-    /// will be sent for them, and [`Connection::forget`] or [`Connection::respond`] frees them.
+    /// Aborts tasks because of a request on another connection: those that `ends` selects, by
+    /// handle and by the logical unit as encoded in the PDU. Returns those in the layer above,
+    /// including those that an earlier request aborted and that have not ended yet: nothing will be
+    /// sent for them, and [`Connection::forget`] or [`Connection::respond`] frees them.
     pub fn abort(&mut self, mut ends: impl FnMut(TaskHandle, [u8; 8]) -> bool) -> Vec<TaskHandle> {
         let connection = self.id;
         self.abort_where(|tag, task| {
@@ -101,7 +101,7 @@ impl Connection {
         })
     }
 
-    /// The same because of a request of the same session: only what came before it ends.
+    /// Aborts tasks because of a request of the same session: only those that came before it.
     pub fn abort_before(
         &mut self,
         request: ManagementHandle,
@@ -131,7 +131,7 @@ impl Connection {
                 task.aborted = true;
                 affected.push((*tag, task.serial));
             } else if task.state == TaskState::Held {
-                // Its place is free when its number's turn has come: were it free before, the
+                // Its place is freed when its number's turn has come: if it were freed before, the
                 // window would grow with each abort.
                 task.aborted = true;
                 unwanted.push(task.serial);
@@ -141,7 +141,7 @@ impl Connection {
                 gone.push(*tag);
             }
         }
-        // Its number counts as received, but what it brings is still coming.
+        // Its number counts as received, but its data is still arriving.
         if let Some((tag, Plan::Command(task, _))) = self.receive.arriving()
             && ends(tag, task)
         {
@@ -160,7 +160,7 @@ impl Connection {
         affected.into_iter().map(|(tag, serial)| self.handle(tag, serial)).collect()
     }
 
-    /// Carries out a task management request, or asks the layer above to.
+    /// Executes a task management request, or passes it to the layer above.
     pub(super) fn manage(&mut self, bhs: &Bhs, place: Place) {
         let Some(session) = self.session.as_ref().map(|session| session.nexus.session) else {
             return;
@@ -176,14 +176,14 @@ impl Connection {
             5 => ManagementFunction::LogicalUnitReset,
             6 => ManagementFunction::TargetWarmReset,
             8 => return self.manage_at_once(bhs, place, NO_REASSIGNMENT),
-            // TARGET COLD RESET (7), too: it ends the sessions of all initiators.
+            // This includes TARGET COLD RESET (7), which would end the sessions of all initiators.
             _ => return self.manage_at_once(bhs, place, NOT_SUPPORTED),
         };
         let behind = Behind(*bhs, self.next_serial, place, function);
         self.manage_in_order(behind);
     }
 
-    /// Passes a request on if all before it were received; else it waits.
+    /// Passes a request on if all earlier ones were received; otherwise it waits.
     fn manage_in_order(&mut self, Behind(bhs, after, place, function): Behind) {
         let Some(session) = &self.session else { return };
         let number = bhs.cmd_sn();
@@ -196,7 +196,7 @@ impl Connection {
         self.pass_on_as(handle, bhs.lun(), session, place, function);
     }
 
-    /// Goes on with requests that waited for those before them.
+    /// Continues requests that waited for earlier ones.
     pub(super) fn manage_waiting(&mut self) {
         if !self.closed && self.leaving.is_none() && !self.behind.is_empty() {
             for behind in std::mem::take(&mut self.behind) {
@@ -222,7 +222,7 @@ impl Connection {
         if !awaited {
             return self.manage_at_once(bhs, place, NO_SUCH_TASK);
         }
-        // It has not come yet: its number counts as received, so that it never will (11.6.1).
+        // It has not arrived yet: its number counts as received, so that it never will (11.6.1).
         let mut ghost = Bhs::answer(0, 0);
         ghost.put_u32(24, ref_cmd_sn);
         if let (Admission::Held, its_place) = self.admit(&ghost, None) {
@@ -244,7 +244,7 @@ impl Connection {
         place: Place,
         function: ManagementFunction,
     ) -> ManagementHandle {
-        // What a logout or an abort ends does not depend on its number.
+        // The tasks that a logout or an abort ends do not depend on its number.
         let (after, order) = (self.next_serial, IN_NO_ORDER);
         let handle = ManagementHandle { connection: self.id, tag: bhs.task_tag(), after, order };
         self.pass_on_as(handle, bhs.lun(), session, place, function);

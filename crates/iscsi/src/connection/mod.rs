@@ -1,4 +1,4 @@
-//! One connection: its parts, and what the layer above calls.
+//! One connection: its parts, and its interface to the layer above.
 
 mod acknowledge;
 mod command;
@@ -35,43 +35,43 @@ use crate::target::Target;
 use crate::task::{Task, TaskState, Tasks};
 use crate::transmit::{OutData, Transmit};
 
-/// Output that may wait on each connection, however little memory there is, in bytes.
+/// Output that may be queued on each connection, however little memory there is, in bytes.
 const OUTPUT_BYTES_FREE: usize = 262_144;
-/// From how many bytes on a change of what waits to be sent is told to the share.
+/// The change of queued output, in bytes, from which the share is updated.
 const OUTPUT_STEP_BYTES: usize = 16_384;
 
-/// What is kept of a PDU between its header and its end.
-// A command is kept here and not boxed, as that would be an allocation for each.
+/// The state of a PDU between its header and its end.
+// A command is stored inline: boxing would cost an allocation for each.
 #[allow(clippy::large_enum_variant)]
 enum Plan {
-    /// A SCSI command, with where it stands in the session's order.
+    /// A SCSI command, with its admission to the session's order.
     Command(Task, Admission),
     /// Data of the task with this serial number.
     DataOut(u32),
-    /// Anything else.
+    /// Any other request.
     Other,
-    /// To be received, and no more.
+    /// Receive it and do nothing.
     Ignore,
 }
 
-/// What StatSN an answer carries.
+/// The StatSN of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StatSn {
-    /// The next, which it uses up.
+    /// The next one, which it uses up.
     Advance,
-    /// The next, which it does not use up.
+    /// The next one, without using it up.
     Current,
     /// None.
     Absent,
 }
 
-/// One connection. Owned by the thread that serves its socket.
+/// A connection. Owned by the thread that serves its socket.
 pub struct Connection {
     target: Arc<Target>,
     id: ConnectionId,
     local: SocketAddr,
     peer: SocketAddr,
-    /// Set by other connections of the session that want this one to close.
+    /// Set by other connections of the session that make this one close.
     closing: Arc<AtomicBool>,
     /// Until full-feature phase.
     login: Option<Box<Login>>,
@@ -93,38 +93,38 @@ pub struct Connection {
     in_order: Vec<u32>,
     /// Tasks that wait for memory: tag and serial number.
     starved: VecDeque<(u32, u32)>,
-    /// Memory for data that was or will be asked for.
+    /// Memory for data that was or will be solicited.
     granted_bytes: usize,
-    /// What its initiator's share of the memory knows of its output.
+    /// The part of its output that is accounted in its initiator's share.
     shared_output: Grant,
-    /// Data of requests in `held` that are no commands, in bytes.
+    /// Data of non-command requests in `held`, in bytes.
     held_bytes: usize,
-    /// Whether there may be PDUs in the buffer that were not looked at.
+    /// Whether the buffer may contain unprocessed PDUs.
     input_left: bool,
-    /// What the initiator sees, for the length of its commands; `None` until that was told.
+    /// The initiator's LUN map, to determine the length of its commands; `None` until it is set.
     luns: Option<Arc<LunMap>>,
-    /// Why it was closed, where people should know.
+    /// Why it was closed, if that is worth logging.
     complaint: Option<&'static str>,
-    /// Immediate requests that are not answered.
+    /// Immediate requests without a response.
     immediate: Arc<AtomicU32>,
-    /// Task management requests that are not answered.
+    /// Task management requests without a response.
     managements: Vec<(crate::event::ManagementHandle, Place)>,
-    /// Those that wait for requests of other connections.
+    /// Task management requests that wait for requests of other connections.
     behind: Vec<management::Behind>,
-    /// The answers to some that wait until the initiator has got what was sent before.
+    /// Responses to task management that wait until the initiator has received earlier ones.
     fenced: Vec<management::Fenced>,
-    /// What was sent here, for the answers that wait on other connections.
+    /// Progress of this connection's output, for responses that wait on other connections.
     progress: Arc<Progress>,
-    /// How many PDUs were sent up to the last one with a status.
+    /// The number of PDUs sent up to the last one with a status.
     sent_with_status: u32,
-    /// The last ping: its transfer tag, and how many PDUs were sent with it.
+    /// The last ping: its transfer tag, and the number of PDUs sent up to and including it.
     ping: Option<(u32, u32)>,
     text: Option<text::Exchange>,
     clock: time::Clock,
     closed: bool,
-    /// Whether it is to go on in another process.
+    /// Whether it is to be handed over to another process.
     is_handed: bool,
-    /// A logout that is not answered yet.
+    /// A logout without a response.
     leaving: Option<(crate::event::ManagementHandle, crate::event::ManagementFunction)>,
     /// Whether it was logged out, so that its end is not a loss.
     logged_out: bool,
@@ -132,7 +132,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that was just accepted.
+    /// Creates the state of a connection that was just accepted.
     pub fn new(target: Arc<Target>, opening: Opening) -> Connection {
         let portal_tag =
             target.config().portals.get(opening.portal_index).map_or(1, |portal| portal.tag);
@@ -182,63 +182,62 @@ impl Connection {
         }
     }
 
-    /// Its name.
+    /// Returns its id.
     pub fn id(&self) -> ConnectionId {
         self.id
     }
 
-    /// The address at the other end.
+    /// Returns the address of the peer.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// The session, from when it is in full-feature phase.
+    /// Returns the nexus, from full-feature phase on.
     pub fn nexus(&self) -> Option<&Arc<NexusInfo>> {
         self.session.as_ref().map(|session| &session.nexus)
     }
 
-    /// How many commands are not answered.
+    /// Returns the number of commands without a response.
     pub fn outstanding(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Where the next bytes from the socket go, in order, appended to `out`: the receive buffer,
-    /// or, in the middle of a long data segment, the frames of its command first, so that data is
-    /// not copied. At most 257 slices. None where nothing is to be received: the connection is
-    /// closed, so much output waits that the peer has to take some first, or there is enough to do
-    /// ([`Connection::has_input`]). What is read has to
-    /// be told to [`Connection::received`] before anything else is called.
+    /// Appends to `out` where the next bytes from the socket go, in order: the receive buffer or,
+    /// in the middle of a long data segment, first the frames of its command, so that data is not
+    /// copied. At most 257 slices. None if nothing is to be received: the connection is closed, too
+    /// much output is queued, or there is enough to process ([`Connection::has_input`]). After
+    /// reading, call [`Connection::received`] before anything else.
     pub fn receive_slices<'a>(&'a mut self, out: &mut impl Extend<IoSliceMut<'a>>) {
         if !self.closed && !self.input_left && !self.is_output_full() && self.takes_input() {
             self.receive.slices(out);
         }
     }
 
-    /// What the initiator sees: asked for the length of its commands. To be told before what was
-    /// received since it changed.
+    /// Sets the initiator's LUN map, which determines the length of its commands. Must be called
+    /// before processing input received after a change.
     pub fn set_luns(&mut self, luns: Arc<LunMap>) {
         self.luns = Some(luns);
     }
 
-    /// Whether [`Connection::go_on`] has something to do: more was received than one call works
-    /// on, and there is room for answers.
+    /// Returns whether [`Connection::go_on`] has something to do: more was received than one call
+    /// processes, and there is space for responses.
     pub fn has_input(&self) -> bool {
         self.input_left && !self.closed && !self.is_output_full() && self.takes_input()
     }
 
-    /// Whether [`Connection::next_event`] has something already, or something to look at.
+    /// Returns whether [`Connection::next_event`] has an event, or something to check.
     pub fn has_events(&self) -> bool {
         !self.events.is_empty() || self.woken
     }
 
-    /// Works on what was received, and not looked at yet.
+    /// Processes received bytes that were not processed yet.
     pub fn go_on(&mut self) {
         if self.has_input() {
             self.process();
         }
     }
 
-    /// Why it was closed, once, where that is worth a line in a log.
+    /// Returns, once, why it was closed, if that is worth logging.
     pub fn take_complaint(&mut self) -> Option<&'static str> {
         self.complaint.take()
     }
@@ -247,10 +246,11 @@ impl Connection {
         self.complaint = Some(why);
     }
 
-    /// `bytes` were read into the slices, from the first on. Parses some of what there is.
+    /// Notes that `bytes` were read into the slices, from the first on, and parses part of the
+    /// input.
     ///
     /// # Panics
-    /// If `bytes` is more than the slices had room for.
+    /// If `bytes` exceeds the slices.
     pub fn received(&mut self, bytes: usize, now: Duration) {
         if bytes > 0 {
             self.clock.heard(bytes, now);
@@ -259,7 +259,7 @@ impl Connection {
         self.process();
     }
 
-    /// What happened, in order. A command that was aborted meanwhile never happened.
+    /// Returns the next event. A command that was aborted meanwhile has none.
     pub fn next_event(&mut self) -> Option<Event> {
         if self.events.is_empty() {
             self.look_around();
@@ -279,15 +279,17 @@ impl Connection {
         task.is_none_or(|task| task.serial != handle.serial || task.aborted)
     }
 
-    /// What to send next: appends slices of up to `bytes_max` bytes in all (at most 512 slices).
+    /// Returns what to send next: appends slices of up to `bytes_max` bytes in total (at most 512
+    /// slices).
     pub fn transmit_slices<'a>(&'a self, out: &mut impl Extend<IoSlice<'a>>, bytes_max: usize) {
         self.transmit.slices(out, bytes_max);
     }
 
-    /// `bytes` of them were sent. May lead to new events, as requests that waited for room go on.
+    /// Notes that `bytes` of them were sent. This may lead to new events, because requests that
+    /// waited for space continue.
     ///
     /// # Panics
-    /// If `bytes` is more than there was.
+    /// If `bytes` exceeds the queued output.
     pub fn transmitted(&mut self, bytes: usize) {
         self.transmit.transmitted(bytes);
         let left = self.has_output();
@@ -296,12 +298,12 @@ impl Connection {
         self.go_on();
     }
 
-    /// Whether there is something to send.
+    /// Returns whether there is output.
     pub fn has_output(&self) -> bool {
         self.transmit.waiting_bytes() > 0
     }
 
-    /// How many bytes wait to be sent.
+    /// Returns the number of bytes of queued output.
     pub fn output_bytes(&self) -> usize {
         self.transmit.waiting_bytes()
     }
@@ -311,18 +313,18 @@ impl Connection {
         self.closed = true;
     }
 
-    /// Whether it is to be closed, after all output was sent.
+    /// Returns whether it must be closed after all output was sent.
     pub fn is_closed(&self) -> bool {
         self.closed || self.is_told_to_close()
     }
 
-    /// The socket is lost or closed. Tells what ended with it.
+    /// Ends a connection whose socket is lost or closed. Returns what ended with it.
     pub fn end(mut self) -> Ended {
         self.detach()
     }
 
-    /// Whether so much waits to be sent that nothing more is received, and nothing long should be
-    /// prepared ([`crate::Limits::output_bytes`]).
+    /// Returns whether so much output is queued that nothing more is received, and nothing long
+    /// should be prepared ([`crate::Limits::output_bytes`]).
     pub fn is_output_full(&self) -> bool {
         let waiting = self.transmit.waiting_bytes();
         waiting > self.target.config().limits.output_bytes
@@ -333,7 +335,7 @@ impl Connection {
         self.session.as_ref().map(|session| &session.share)
     }
 
-    /// Tells the share how much waits to be sent, if that has changed by much or nothing waits.
+    /// Updates the queued output in the share, if it has changed much or is empty.
     fn share_output(&mut self) {
         let waiting = self.transmit.waiting_bytes();
         let told = self.shared_output.bytes();
@@ -348,13 +350,13 @@ impl Connection {
         self.tell_wakes();
     }
 
-    /// Whether another connection made it close.
+    /// Returns whether another connection made it close.
     fn is_told_to_close(&self) -> bool {
         let dead = self.session.as_ref().is_some_and(|session| session.is_dead());
         dead || self.closing.load(Ordering::Acquire)
     }
 
-    /// Sees what other connections of the session did.
+    /// Checks what other connections of the session have done.
     fn look_around(&mut self) {
         self.woken = false;
         if self.is_told_to_close() {
@@ -376,7 +378,8 @@ impl Connection {
         self.send(build::reject(reason), data, StatSn::Advance);
     }
 
-    /// Rejects a PDU that breaks the protocol, and closes: its sender can't be followed any more.
+    /// Rejects a PDU that violates the protocol, and closes the connection, because its peer is out
+    /// of step.
     fn protocol_error(&mut self, bhs: &Bhs) {
         self.reject(bhs, RejectReason::Protocol);
         self.closed = true;
@@ -384,7 +387,7 @@ impl Connection {
 
     fn tell_wakes(&mut self) {
         if self.ended {
-            return; // [`Ended::wake`] tells
+            return; // [`Ended::wake`] does that
         }
         if let Some(session) = &self.session {
             session.share.take_woken(&mut self.wake);
@@ -408,7 +411,7 @@ impl Connection {
             return ended;
         }
         self.closed = true;
-        // All that has memory or a place in the window goes now, for those who wait for it.
+        // Release all memory and places in the window now, for those that wait for them.
         for (tag, mut task) in std::mem::take(&mut self.tasks) {
             if task.state == TaskState::Delivered {
                 ended.tasks.push(self.handle(tag, task.serial));
@@ -437,7 +440,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// A connection that is dropped without [`Connection::end`] leaves its session all the same.
+    /// A connection that is dropped without [`Connection::end`] leaves its session too.
     fn drop(&mut self) {
         self.detach();
     }

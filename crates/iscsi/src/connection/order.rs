@@ -1,8 +1,8 @@
 //! The order of requests: their place in the session, and tasks that wait for their turn
 //! ([`crate::task_set`]).
 //!
-//! A command that has to wait stays here, with all of its data, as one that waits for data does: it
-//! has not begun, and is gone at once when it is aborted.
+//! A command that must wait is kept here with all of its data, like one that waits for data: it has
+//! not begun, and is gone at once when it is aborted.
 
 use super::Connection;
 use crate::pdu::Bhs;
@@ -11,18 +11,18 @@ use crate::session::{Admission, Place, before};
 use crate::task::TaskState;
 use crate::task_set::Queued;
 
-/// A request that waits for those before it.
+/// A request that waits for earlier ones.
 pub(super) enum Held {
     /// The task with this tag and serial number.
     Command(u32, u32),
-    /// Any other.
+    /// Any other request.
     Other(Bhs, Body, Place),
-    /// One that was aborted before it came. Its place is kept until its number's turn.
+    /// A request that was aborted before it arrived. Its place is kept until its number's turn.
     Nothing(#[allow(dead_code)] Place),
 }
 
 impl Connection {
-    /// Goes on with requests whose predecessors have come.
+    /// Continues requests whose predecessors have arrived.
     pub(super) fn release_held(&mut self) {
         while !self.closed && self.leaving.is_none() && !self.held.is_empty() {
             let Some(expected) = self.session.as_ref().map(|session| session.expected()) else {
@@ -44,7 +44,7 @@ impl Connection {
         self.manage_waiting();
     }
 
-    /// Puts a request in the session's order.
+    /// Enters a request into the session's order.
     pub(super) fn admit(&mut self, bhs: &Bhs, task: Option<Queued>) -> (Admission, Place) {
         let Some(session) = &self.session else { return (Admission::Dropped, Place::default()) };
         if bhs.immediate() {
@@ -55,7 +55,7 @@ impl Connection {
         admitted
     }
 
-    /// The place that a request takes if it is immediate; `None` where there are too many.
+    /// Returns the place of a request if it is immediate; `None` if there are too many.
     pub(super) fn immediate_place(&self, bhs: &Bhs, task: Option<Queued>) -> Option<Place> {
         let most = self.target.config().limits.immediate_commands_per_connection;
         match &self.session {
@@ -66,7 +66,8 @@ impl Connection {
         }
     }
 
-    /// Whether a task that has all its data may be delivered; else it waits until it may.
+    /// Returns whether a task that has all its data may be delivered; otherwise it waits until it
+    /// may.
     pub(super) fn may_deliver(&mut self, tag: u32) -> bool {
         let turn = self.tasks.get(&tag).and_then(|task| task.place.turn());
         let (Some(turn), Some(session)) = (turn, &self.session) else { return true };
@@ -77,14 +78,14 @@ impl Connection {
         may_go
     }
 
-    /// Tasks have gone, here or on another connection: delivers those that waited for them, in
-    /// their order.
+    /// Tasks have ended, here or on another connection: delivers those that waited for them, in
+    /// order.
     pub(super) fn deliver_waiting(&mut self) {
         if self.in_order.is_empty() {
             return;
         }
         let mut waiting = std::mem::take(&mut self.in_order);
-        // What was aborted meanwhile is gone.
+        // Tasks that were aborted meanwhile are gone.
         waiting.retain(|tag| {
             self.tasks.get(tag).is_some_and(|task| task.state == TaskState::Collecting)
         });

@@ -1,4 +1,4 @@
-//! From bytes to requests: which PDU it is, where its data goes, what to do when it is there.
+//! Parses requests: which PDU it is, where its data goes, and what to do when the data is complete.
 
 use super::{Connection, Held, Plan, StatSn};
 use crate::event::Event;
@@ -9,14 +9,14 @@ use crate::session::{Admission, Member, Place};
 use crate::target::Membership;
 use crate::transmit::OutData;
 
-/// Data of pings and texts that wait for requests before them, in bytes.
+/// Data of pings and texts that wait for earlier requests, in bytes.
 const HELD_BYTES_MAX: usize = 65_536;
 /// Up to this length the data of such a request is never refused for lack of memory.
 const BODY_BYTES_FREE: usize = 4096;
 
 impl Connection {
-    /// Takes the PDUs that are there, as far as there is room for answers, and not too many at
-    /// once: others wait meanwhile.
+    /// Processes received PDUs, as far as there is space for responses, and not too many at once,
+    /// because other connections wait.
     pub(super) fn process(&mut self) {
         self.take_pdus();
         let arrival = self.receive.arrival().filter(|_| !self.input_left);
@@ -44,7 +44,7 @@ impl Connection {
             }
             match self.receive.header() {
                 Header::Incomplete => return,
-                // What follows can't be found any more (RFC 7143, 7.7).
+                // The following PDUs can't be found any more (RFC 7143, 7.7).
                 Header::Corrupt => self.closed = true,
                 Header::Complete(bhs, ahs) => self.begin(bhs, ahs.as_deref()),
             }
@@ -77,13 +77,13 @@ impl Connection {
                 self.take(bhs, Plan::Other, sink);
             }
             opcode::LOGIN => self.protocol_error(&bhs),
-            // Error recovery level 0 knows no SNACK (RFC 7143, 11.16).
+            // Error recovery level 0 has no SNACK (RFC 7143, 11.16).
             opcode::SNACK => self.refuse(bhs, RejectReason::Snack),
             _ => self.refuse(bhs, RejectReason::NotSupported),
         }
     }
 
-    /// Where the data of a request goes that is no command. Nowhere if there is no memory for it:
+    /// Returns where the data of a non-command request goes. Nowhere if there is no memory for it:
     /// then the request is rejected.
     fn body_sink(&self, bytes: usize) -> Sink {
         let Some(share) = self.share() else { return Sink::Bytes(Body::default()) };
@@ -94,13 +94,13 @@ impl Connection {
         grant.map_or(Sink::Discard, |grant| Sink::Bytes(Body { grant, ..Body::default() }))
     }
 
-    /// Rejects a PDU, and receives its data for nothing.
+    /// Rejects a PDU, and discards its data.
     pub(super) fn refuse(&mut self, bhs: Bhs, reason: RejectReason) {
         self.reject(&bhs, reason);
         self.take(bhs, Plan::Ignore, Sink::Discard);
     }
 
-    /// The data of this PDU goes to `sink`; `plan` says what then.
+    /// Receives the data of this PDU into `sink`; `plan` says what to do then.
     pub(super) fn take(&mut self, bhs: Bhs, plan: Plan, sink: Sink) {
         self.receive.begin(bhs, plan, sink);
     }
@@ -125,7 +125,7 @@ impl Connection {
         if self.login.is_some() {
             return self.login_request(&bhs, &body.unwrap_or_default().bytes);
         }
-        // The answer to a ping of ours has no tag and no place in the order.
+        // The response to the target's own ping has no tag and no place in the order.
         let answer = bhs.opcode() == opcode::NOP_OUT && bhs.task_tag() == NO_TAG;
         let (admission, place) = match answer {
             true => (Admission::Now, Place::default()),
@@ -135,15 +135,14 @@ impl Connection {
             return;
         }
         if !right {
-            // What it asked for is not known; its number counts as received (RFC 7143, 7.8).
+            // Its content is unknown; its number counts as received (RFC 7143, 7.8).
             return self.reject(&bhs, RejectReason::DataDigest);
         }
-        // As a request that can't be served for lack of resources, which may be sent again
-        // (RFC 7143, 11.17.1).
+        // Rejected for lack of resources; it may be sent again (RFC 7143, 11.17.1).
         let Some(body) = body else { return self.reject(&bhs, RejectReason::LongOperation) };
         match admission {
             Admission::Held if self.held_bytes + body.bytes.len() > HELD_BYTES_MAX => {
-                // Who sends so much out of order is no initiator that can be followed.
+                // No valid initiator sends so much out of order.
                 self.protocol_error(&bhs);
             }
             Admission::Held => {
@@ -192,7 +191,7 @@ impl Connection {
         answer.put(14, &nexus.tsih.to_be_bytes());
         self.params = login.params();
         self.session = Some(established.session);
-        // First, because whoever is told of the session may have to wait for those that are woken.
+        // First, because the layer above may have to wait for the connections that are woken.
         self.wake.extend(established.wake);
         self.tell_wakes();
         self.events.push_back(match established.membership {

@@ -1,4 +1,4 @@
-//! The requests that are not commands: ping, logout, and what else has its place in the order.
+//! Requests other than commands: ping, logout, and other ordered requests.
 
 use super::{Connection, StatSn};
 use crate::event::ManagementFunction;
@@ -15,7 +15,7 @@ const LOGOUT_NO_CID: u8 = 1;
 const LOGOUT_NO_RECOVERY: u8 = 2;
 
 impl Connection {
-    /// Carries out a request whose turn has come.
+    /// Executes a request whose turn has come.
     pub(super) fn execute(&mut self, bhs: &Bhs, body: Body, place: Place) {
         let is_management = bhs.opcode() == opcode::MANAGEMENT;
         if is_management && self.nexus().is_some_and(|nexus| nexus.discovery) {
@@ -36,7 +36,7 @@ impl Connection {
         }
     }
 
-    /// NOP-Out (RFC 7143, 11.18): its data comes back, as much as the initiator takes.
+    /// NOP-Out (RFC 7143, 11.18): returns its data, as much as the initiator accepts.
     fn ping(&mut self, bhs: &Bhs, body: Body) {
         let mut data = body.bytes;
         data.truncate(self.params.send_segment_bytes as usize);
@@ -45,8 +45,8 @@ impl Connection {
         self.send(answer, data, StatSn::Advance);
     }
 
-    /// Logout (RFC 7143, 11.14): 1 reason, 20 CID. It ends tasks (7.5), so that it is answered when
-    /// these have ended: the layer above is asked, and nothing more is taken meanwhile.
+    /// Logout (RFC 7143, 11.14): 1 reason, 20 CID. It ends tasks (7.5), so it is answered when
+    /// these have ended: it is passed to the layer above, and no more input is processed meanwhile.
     fn logout(&mut self, bhs: &Bhs, place: Place) {
         let Some(session) = self.session.clone() else { return };
         let cid = bhs.u16(20);
@@ -64,7 +64,7 @@ impl Connection {
                 let handle = self.pass_on(bhs, session.nexus.session, place, function);
                 self.leaving = Some((handle, function));
             }
-            // The place is free before the answer says so (MaxCmdSN).
+            // The place is freed before the response is sent (MaxCmdSN).
             Ok(function) => {
                 drop(place);
                 self.log_out(tag, function);
@@ -80,7 +80,7 @@ impl Connection {
         self.send(build::logout(tag, response), OutData::None, StatSn::Advance);
     }
 
-    /// What a logout ends has ended: connections close, and it is answered.
+    /// Completes a logout whose tasks have ended: closes connections, and responds.
     pub(super) fn log_out(&mut self, tag: u32, function: ManagementFunction) {
         let Some(session) = self.session.clone() else { return };
         self.leaving = None;
@@ -99,7 +99,7 @@ impl Connection {
         self.answer_logout(tag, LOGOUT_DONE);
         self.logged_out = closes;
         self.closed |= closes;
-        // What has come behind it is looked at now.
+        // Process the input that followed it.
         self.input_left |= !closes;
     }
 

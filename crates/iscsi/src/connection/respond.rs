@@ -1,4 +1,4 @@
-//! Answers to commands: Data-In, status, residuals (RFC 7143, 11.4 and 11.7).
+//! Responses to commands: Data-In, status, residuals (RFC 7143, 11.4 and 11.7).
 
 use block::DataIn;
 
@@ -14,13 +14,13 @@ use crate::transmit::OutData;
 const GOOD: u8 = 0x00;
 /// The most sense data that is sent (SPC-4, 4.5.1).
 const SENSE_BYTES_MAX: usize = 252;
-/// The most data in one Data-In, whatever the initiator takes: the others' answers wait behind it.
+/// The most data of one Data-In, whatever the initiator accepts: other responses wait behind it.
 const SEGMENT_BYTES_MAX: u32 = 262_144;
 
 impl Connection {
-    /// Answers a command. Nothing is sent for one that was aborted or is not there any more, so
-    /// every [`crate::Event::Command`] may be answered, and every one has to be, to free its
-    /// place ([`Connection::forget`] does too).
+    /// Responds to a command. Nothing is sent for one that was aborted or no longer exists, so
+    /// every [`crate::Event::Command`] may be answered, and must be, to free its place
+    /// ([`Connection::forget`] does so too).
     pub fn respond(&mut self, task: TaskHandle, response: TaskResponse) {
         if let Some(done) = self.remove(task) {
             if !done.aborted && !self.closed {
@@ -31,7 +31,7 @@ impl Connection {
         }
     }
 
-    /// A command that was aborted has ended. Nothing is sent.
+    /// Frees an aborted command that has ended. Nothing is sent.
     pub fn forget(&mut self, task: TaskHandle) {
         if self.remove(task).is_some() {
             self.feed_starved();
@@ -39,7 +39,7 @@ impl Connection {
         }
     }
 
-    /// Answers a command whose data came wrong.
+    /// Responds to a command whose data was wrong.
     pub(super) fn fail_task(&mut self, tag: u32, fault: DataFault) {
         let Some(serial) = self.tasks.get(&tag).map(|task| task.serial) else { return };
         let handle = self.handle(tag, serial);
@@ -47,17 +47,16 @@ impl Connection {
         self.respond(handle, TaskResponse { status, sense, ..TaskResponse::default() });
     }
 
-    /// Takes memory for what a command will bring to the initiator, until it is answered. False
-    /// where there is none: to be tried again when the connection is woken
-    /// ([`crate::Event::Wake`]).
+    /// Reserves memory for a command's data-in, until it is answered. Returns false if there is
+    /// none: retry when the connection is woken ([`crate::Event::Wake`]).
     pub fn reserve(&mut self, task: TaskHandle, bytes: usize) -> bool {
         let tag = task.tag;
         let Some(found) = self.tasks.get_mut(&tag).filter(|found| found.serial == task.serial)
         else {
-            return true; // nobody waits for it any more
+            return true; // it is not wanted any more
         };
-        // What holds memory does not wait for more, as others like it may hold the rest. A read
-        // back is about as long as the data that it is for.
+        // A task that holds memory must not wait for more, because similar tasks may hold the rest.
+        // A read back is about as long as the data that it is for.
         let must = found.incoming.taken.bytes().saturating_mul(8) >= bytes;
         let Some(share) = self.session.as_ref().map(|session| &session.share) else { return true };
         let granted = if must { Some(share.add(bytes)) } else { share.take(bytes, self.id) };
@@ -76,7 +75,7 @@ impl Connection {
         Some(task)
     }
 
-    /// Gives back what a task took.
+    /// Returns the memory of a task.
     pub(super) fn release(&mut self, task: &mut Task) {
         self.granted_bytes -= task.incoming.granted;
         if let Some(share) = self.share().filter(|_| task.incoming.waits) {
@@ -115,7 +114,7 @@ impl Connection {
         self.await_acknowledgement(acknowledge);
     }
 
-    /// Sends data in segments, the last one with the status where there is one to send with it.
+    /// Sends data in segments, the last one with the status if it can carry one.
     fn send_data(&mut self, tag: u32, mut data: DataIn, last: Option<(u8, Residual)>) -> u32 {
         let segment = self.params.send_segment_bytes.min(SEGMENT_BYTES_MAX) & !3;
         let burst = self.params.burst_bytes;
@@ -142,7 +141,7 @@ impl Connection {
         sn
     }
 
-    /// Sends an answer. The one to a logout is the last of its connection (RFC 7143, 11.15).
+    /// Sends a response. The one to a logout is the last on its connection (RFC 7143, 11.15).
     pub(super) fn send(&mut self, mut bhs: Bhs, data: OutData, stat_sn: StatSn) {
         if self.logged_out {
             return;

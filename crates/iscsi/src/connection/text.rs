@@ -13,20 +13,20 @@ use crate::text;
 use crate::transmit::OutData;
 
 const CONTINUE: u8 = 0x40;
-/// The most keys of an exchange: several times as many as RFC 7143, 13, knows.
+/// The most keys of an exchange: several times as many as RFC 7143, 13, defines.
 const KEYS_MAX: usize = 256;
 
 /// An exchange that takes several PDUs.
 pub(super) struct Exchange {
     transfer_tag: u32,
-    /// What was asked so far.
+    /// The request text so far.
     request: Vec<u8>,
-    /// What is still to be answered.
+    /// The rest of the reply.
     reply: Vec<u8>,
-    /// The keys that came.
+    /// The keys received.
     seen: BTreeSet<String>,
-    /// How much was asked in all, which is bounded however many requests it takes, and the memory
-    /// for it.
+    /// The total length of the request, which is bounded however many PDUs it takes, and its
+    /// memory.
     bytes: usize,
     grant: Grant,
 }
@@ -36,7 +36,7 @@ impl Connection {
         let tag = bhs.u32(20);
         let mut exchange = match self.text.take() {
             Some(exchange) if exchange.transfer_tag == tag => exchange,
-            // A new one ends what was open (RFC 7143, 11.10.4).
+            // A new exchange ends an open one (RFC 7143, 11.10.4).
             _ if tag == NO_TAG => {
                 self.next_serial = self.next_serial.wrapping_add(1);
                 let transfer_tag = self.next_serial & 0x7fff_ffff;
@@ -62,7 +62,7 @@ impl Connection {
             let Some(pairs) = text::parse(&std::mem::take(&mut exchange.request)) else {
                 return self.reject(bhs, RejectReason::Protocol);
             };
-            // The exchange is over then (RFC 7143, 6.4), and nothing of it holds.
+            // The exchange then ends (RFC 7143, 6.4), and has no effect.
             if pairs.iter().any(|(key, _)| !exchange.seen.insert(key.clone())) {
                 return self.reject(bhs, RejectReason::Protocol);
             }
@@ -79,7 +79,7 @@ impl Connection {
         self.text_reply(bhs, exchange);
     }
 
-    /// Sends as much of the answer as the initiator takes at once.
+    /// Sends as much of the reply as the initiator accepts at once.
     fn text_reply(&mut self, bhs: &Bhs, mut exchange: Exchange) {
         let most = self.params.send_segment_bytes as usize;
         let asked_more = bhs.flags() & CONTINUE != 0;
@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// All targets that this initiator may see: this one, as it is logged in. `All` is for
+    /// Appends all targets that this initiator may see: this one, if it may log in. `All` is for
     /// discovery sessions, the empty value (the session's own target) for normal ones.
     fn send_targets(&self, value: &str, out: &mut Vec<u8>) {
         let config = self.target.config();

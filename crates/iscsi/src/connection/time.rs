@@ -1,5 +1,5 @@
-//! What time does: login timeout, pings (RFC 7143, 11.19), and the end of those that keep data or
-//! the rest of a PDU back, or take nothing.
+//! Timeouts: login, pings (RFC 7143, 11.19), and closing peers that withhold data or the rest of a
+//! PDU, or accept no output.
 
 use std::time::Duration;
 
@@ -8,24 +8,25 @@ use crate::pdu::{NO_TAG, build};
 use crate::task::{DataFault, TaskState};
 use crate::transmit::OutData;
 
-/// How much data has to come while some is overdue, in [`crate::Limits::data_timeout`]: a slow
-/// line brings that, and who only pretends to be one does not get far.
+/// The data that must arrive within [`crate::Limits::data_timeout`] while some is overdue: a slow
+/// line achieves that, and a peer that only pretends to be slow is limited.
 const PROGRESS_BYTES: u64 = 65_536;
-/// After how many times that timeout the data of a command must be there, however slow the line.
+/// The number of such timeouts after which the data of a command must be complete, however slow the
+/// line.
 const TIMEOUTS_MAX: u32 = 10;
 
 /// A PDU that has begun and is not complete.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    /// Which.
+    /// Its number.
     number: u64,
     began: Duration,
-    /// Since when what comes is counted, and how much has.
+    /// The start of the current measurement, and the bytes received since then.
     since: Duration,
     came: u64,
 }
 
-/// When what happened.
+/// Times of events.
 #[derive(Debug)]
 pub(super) struct Clock {
     now: Duration,
@@ -33,11 +34,11 @@ pub(super) struct Clock {
     heard: Duration,
     pinged: Option<Duration>,
     closed: Option<Duration>,
-    /// Since when data is counted, and how much has come; none where nobody waits for any.
+    /// The start of the measurement of data, and the bytes received; `None` if no data is awaited.
     data: Option<(Duration, u64)>,
-    /// Since when nothing was taken of what waits to be sent.
+    /// The time since when no output was accepted.
     stuck: Option<Duration>,
-    /// What is arriving, as long as it is the peer that keeps the rest back.
+    /// The PDU that is arriving, as long as the peer withholds the rest.
     arrival: Option<Arrival>,
 }
 
@@ -55,12 +56,12 @@ impl Clock {
         }
     }
 
-    /// The time, as it was told last.
+    /// Returns the time that was set last.
     pub(super) fn now(&self) -> Duration {
         self.now
     }
 
-    /// The peer sent something: it lives.
+    /// Notes that the peer sent something and so is alive.
     pub(super) fn heard(&mut self, bytes: usize, now: Duration) {
         self.now = now;
         self.heard = now;
@@ -70,7 +71,7 @@ impl Clock {
         }
     }
 
-    /// The PDU of this number waits for its rest, or none does.
+    /// Notes which PDU waits for its rest, if any.
     pub(super) fn awaits(&mut self, number: Option<u64>) {
         let now = self.now;
         self.arrival = number.map(|number| match self.arrival {
@@ -79,36 +80,36 @@ impl Clock {
         });
     }
 
-    /// Some data is to come.
+    /// Notes that data is expected.
     pub(super) fn expect_data(&mut self) {
         self.data.get_or_insert((self.now, 0));
     }
 
-    /// Some data has come.
+    /// Notes that data has arrived.
     pub(super) fn data_came(&mut self, bytes: usize) {
         if let Some((_, count)) = &mut self.data {
             *count += bytes as u64;
         }
     }
 
-    /// Something waits to be sent.
+    /// Notes that output is queued.
     pub(super) fn has_output(&mut self) {
         self.stuck.get_or_insert(self.now);
     }
 
-    /// The peer took some of it; `left` is whether there is more.
+    /// Notes that the peer accepted some output; `left` is whether there is more.
     pub(super) fn taken(&mut self, left: bool) {
         self.stuck = left.then_some(self.now);
     }
 }
 
 impl Connection {
-    /// Tells the time. To be told before answers and events of a later moment.
+    /// Sets the time. Must be called before responses and events of a later time.
     pub fn set_time(&mut self, now: Duration) {
         self.clock.now = self.clock.now.max(now);
     }
 
-    /// Lets time pass: login timeout, pings, data that does not come.
+    /// Advances the time: login timeout, pings, overdue data.
     pub fn tick(&mut self, now: Duration) {
         self.set_time(now);
         self.look_around();
@@ -147,7 +148,7 @@ impl Connection {
         }
     }
 
-    /// Pings.
+    /// Pings the initiator.
     pub(super) fn ask_for_sign(&mut self) {
         self.clock.pinged.get_or_insert(self.clock.now);
         self.next_serial = self.next_serial.wrapping_add(1);
@@ -156,9 +157,8 @@ impl Connection {
         self.ping = Some((ttt, self.progress.sent()));
     }
 
-    /// Commands that found no memory for long are answered with TASK SET FULL: what they wait for
-    /// may
-    /// wait for them, such as a later one that is ORDERED and has taken it.
+    /// Responds TASK SET FULL to commands that have found no memory for long: what they wait for
+    /// may itself wait for them, such as a later ORDERED command that holds it.
     fn refuse_starved(&mut self, now: Duration) {
         let timeout = self.target.config().limits.data_timeout;
         let late: Vec<(u32, u32)> = self.starved.iter().copied().collect();
@@ -190,7 +190,7 @@ impl Connection {
         self.target.config().limits.ping_timeout
     }
 
-    /// A peer that takes nothing can't be asked whether it lives either.
+    /// Returns when a peer that accepts no output is closed; it can't be pinged either.
     fn stuck_at(&self) -> Option<Duration> {
         self.clock.stuck.map(|since| since + self.ping_after() + self.ping_timeout())
     }
@@ -199,7 +199,7 @@ impl Connection {
         self.stuck_at().is_some_and(|at| now >= at)
     }
 
-    /// Whether data is overdue. Looks at all tasks, once in each timeout.
+    /// Returns whether data is overdue. Examines all tasks, once in each timeout.
     fn is_data_late(&mut self, now: Duration) -> bool {
         let timeout = self.target.config().limits.data_timeout;
         let Some((_, came)) = self.clock.data.filter(|(since, _)| now >= *since + timeout) else {
@@ -211,7 +211,7 @@ impl Connection {
             task.state != TaskState::Delivered && !task.aborted && is_asked
         });
         let first = due.map(|task| task.incoming.asked_at).min();
-        // What is arriving of a long PDU is progress, too.
+        // The arriving part of a long PDU is progress, too.
         let came = came + self.receive.arrival().map_or(0, |(_, bytes)| bytes as u64);
         self.clock.data = first.map(|_| (now, 0));
         first.is_some_and(|first| {
@@ -220,13 +220,13 @@ impl Connection {
         })
     }
 
-    /// Whether a PDU does not become complete, whatever it is: the same times are for all.
+    /// Returns whether any PDU fails to complete in time; the same timeouts apply to all kinds.
     fn is_pdu_late(&mut self, now: Duration) -> bool {
         let timeout = self.target.config().limits.data_timeout;
         let is_full = self.is_output_full();
         let Some(arrival) = &mut self.clock.arrival else { return false };
         if is_full {
-            // Nothing is received: the peer may have sent all of it.
+            // Nothing is being received: the peer may have sent all of it.
             *arrival = Arrival { began: now, since: now, came: 0, ..*arrival };
         }
         if now < arrival.since + timeout {
@@ -237,7 +237,7 @@ impl Connection {
         came < PROGRESS_BYTES || now >= arrival.began + timeout * TIMEOUTS_MAX
     }
 
-    /// When [`Connection::tick`] has something to do.
+    /// Returns when [`Connection::tick`] has something to do.
     pub fn deadline(&self) -> Option<Duration> {
         let limits = &self.target.config().limits;
         if self.closed {
@@ -247,7 +247,7 @@ impl Connection {
         if self.login.is_some() {
             return Some(self.clock.opened + limits.login_timeout);
         }
-        // Should ever nobody be told that there is memory again.
+        // A fallback in case nothing reports that memory is available again.
         let starved = (!self.starved.is_empty()).then_some(self.clock.now);
         let data = self.clock.data.map(|(since, _)| since + limits.data_timeout);
         let ping = match self.clock.pinged {

@@ -1,4 +1,4 @@
-//! The answers, field by field. StatSN, ExpCmdSN and MaxCmdSN are set by who sends them.
+//! Builds responses, field by field. The caller sets StatSN, ExpCmdSN and MaxCmdSN.
 
 use super::{Bhs, FINAL, NO_TAG, RejectReason, opcode};
 
@@ -11,7 +11,7 @@ pub(crate) enum Residual {
 }
 
 impl Residual {
-    /// What remains where `expected` bytes were announced and `wanted` were to be moved.
+    /// Returns the residual if `expected` bytes were announced and `wanted` were to be transferred.
     pub(crate) fn of(expected: u32, wanted: u64) -> Self {
         let expected = u64::from(expected);
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -59,7 +59,7 @@ pub(crate) fn data_in(tag: u32, data_sn: u32, offset: u32, last_of_burst: bool) 
     bhs
 }
 
-/// Makes the last Data-In carry the status too (phase collapse).
+/// Adds the status to the last Data-In (phase collapse).
 pub(crate) fn collapse(bhs: &mut Bhs, status: u8, residual: Residual) {
     bhs.0[1] |= FINAL | 0x01 | residual.flag();
     bhs.0[3] = status;

@@ -1,6 +1,6 @@
-//! The wire layout (RFC 7143, 11): the 48 bytes of the basic header segment, opcodes and flags.
+//! The wire format (RFC 7143, 11): the 48 bytes of the basic header segment, opcodes and flags.
 //!
-//! What all requests share; all numbers are big endian:
+//! Fields common to all requests; all numbers are big-endian:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -15,13 +15,13 @@
 //! | 28..32 | ExpStatSN |
 //! | 32..48 | fields of the opcode |
 //!
-//! What all answers share: 24..28 StatSN, 28..32 ExpCmdSN, 32..36 MaxCmdSN.
+//! Fields common to all responses: 24..28 StatSN, 28..32 ExpCmdSN, 32..36 MaxCmdSN.
 
 pub(crate) mod build;
 
 /// Bytes in the basic header segment.
 pub(crate) const BHS_BYTES: usize = 48;
-/// The tag that names no task and no transfer.
+/// The reserved tag, which identifies no task and no transfer.
 pub(crate) const NO_TAG: u32 = 0xffff_ffff;
 /// F: the last PDU of a sequence.
 pub(crate) const FINAL: u8 = 0x80;
@@ -67,7 +67,7 @@ pub(crate) enum RejectReason {
 pub(crate) struct Bhs(pub(crate) [u8; BHS_BYTES]);
 
 impl Bhs {
-    /// An answer with this opcode and these flags.
+    /// Creates a response with this opcode and these flags.
     pub(crate) fn answer(opcode: u8, flags: u8) -> Self {
         let mut bytes = [0; BHS_BYTES];
         bytes[0] = opcode;
@@ -75,74 +75,74 @@ impl Bhs {
         Self(bytes)
     }
 
-    /// The opcode.
+    /// Returns the opcode.
     pub(crate) fn opcode(&self) -> u8 {
         self.0[0] & 0x3f
     }
 
-    /// I: to be delivered at once.
+    /// Returns the I bit: immediate delivery.
     pub(crate) fn immediate(&self) -> bool {
         self.0[0] & 0x40 != 0
     }
 
-    /// F.
+    /// Returns the F bit.
     pub(crate) fn is_final(&self) -> bool {
         self.0[1] & FINAL != 0
     }
 
-    /// The flags, F included.
+    /// Returns the flags, including F.
     pub(crate) fn flags(&self) -> u8 {
         self.0[1]
     }
 
-    /// Length of the additional header segments, in bytes.
+    /// Returns the length of the additional header segments, in bytes.
     pub(crate) fn ahs_bytes(&self) -> usize {
         usize::from(self.0[4]) * 4
     }
 
-    /// Length of the data segment, in bytes, without padding.
+    /// Returns the length of the data segment, in bytes, without padding.
     pub(crate) fn data_bytes(&self) -> usize {
         usize::from(self.0[5]) << 16 | usize::from(self.0[6]) << 8 | usize::from(self.0[7])
     }
 
-    /// The 8 bytes of the LUN.
+    /// Returns the 8 bytes of the LUN.
     pub(crate) fn lun(&self) -> [u8; 8] {
         self.array(8)
     }
 
-    /// The initiator's tag.
+    /// Returns the initiator task tag.
     pub(crate) fn task_tag(&self) -> u32 {
         self.u32(16)
     }
 
-    /// CmdSN.
+    /// Returns CmdSN.
     pub(crate) fn cmd_sn(&self) -> u32 {
         self.u32(24)
     }
 
-    /// The bytes at a fixed place of the layout.
+    /// Returns the bytes at a fixed offset.
     pub(crate) fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut out = [0; N];
         out.copy_from_slice(&self.0[at..at + N]);
         out
     }
 
-    /// A number at a fixed place of the layout.
+    /// Returns a number at a fixed offset.
     pub(crate) fn u16(&self, at: usize) -> u16 {
         u16::from_be_bytes(self.array(at))
     }
 
-    /// A number at a fixed place of the layout.
+    /// Returns a number at a fixed offset.
     pub(crate) fn u32(&self, at: usize) -> u32 {
         u32::from_be_bytes(self.array(at))
     }
 
-    /// Sets bytes at a fixed place of the layout.
+    /// Sets bytes at a fixed offset.
     pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Sets a number at a fixed place of the layout.
+    /// Sets a number at a fixed offset.
     pub(crate) fn put_u32(&mut self, at: usize, value: u32) {
         self.put(at, &value.to_be_bytes());
     }
@@ -154,7 +154,7 @@ impl Bhs {
     }
 }
 
-/// How many bytes of padding follow `bytes` (RFC 7143, 11.1).
+/// Returns how many bytes of padding follow `bytes` (RFC 7143, 11.1).
 pub(crate) fn padding(bytes: usize) -> usize {
     bytes.wrapping_neg() & 3
 }
