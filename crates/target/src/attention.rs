@@ -1,17 +1,16 @@
-//! Events that hosts are told of once, as unit attentions (SAM-5, 5.14) or asynchronous events,
-//! and how pending ones are kept. Both for one unit and for many units they take little room, as
-//! an array may have thousands of nexuses which see thousands of units.
+//! Events that hosts are notified of once, as unit attentions (SAM-5, 5.14) or asynchronous events,
+//! and compact storage of pending ones. Both for one unit and for many units they take little
+//! space, because an array may have thousands of nexuses that see thousands of units.
 
 use block::VolumeId;
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Attention {
-    /// The array was started, or there was a reset, nobody knows which: all earlier state may be
-    /// gone.
+    /// The array was started or there was a reset; all earlier state may be gone.
     PowerOn = 1,
-    /// A hard reset, of the whole target.
+    /// A hard reset of the whole target.
     TargetReset,
     /// A reset of the logical unit.
     UnitReset,
@@ -19,17 +18,17 @@ pub enum Attention {
     NexusLoss,
     /// The size of the unit has changed.
     Capacity,
-    /// What the unit says of itself has changed.
+    /// Properties that the unit reports have changed.
     Identity,
     /// The units that the nexus sees have changed.
     Units,
-    /// A setting of the unit was changed by a host.
+    /// A host has changed a setting of the unit.
     Settings,
-    /// The pool's use has crossed a threshold.
+    /// Pool usage has crossed a threshold.
     SoftThreshold,
     /// The access state of a path to the unit has changed.
     AccessState,
-    /// Reservations were preempted: by CLEAR.
+    /// Reservations were preempted by CLEAR.
     ReservationsPreempted,
     /// A reservation was released.
     ReservationsReleased,
@@ -38,7 +37,7 @@ pub enum Attention {
 }
 
 impl Attention {
-    /// All, by their numbers, from 1.
+    /// All events, by number, from 1.
     pub const ALL: [Self; 13] = [
         Self::PowerOn,
         Self::TargetReset,
@@ -55,8 +54,8 @@ impl Attention {
         Self::RegistrationsPreempted,
     ];
 
-    /// Those that come of changes to what is kept of a volume: a nexus may have missed them when
-    /// another controller takes over, so their generations are kept, in this order.
+    /// The events that result from changes to a volume's persistent state. A nexus may have missed
+    /// them when another controller takes over, so their generations are stored, in this order.
     pub const KEPT: [Self; 4] = [
         Self::AccessState,
         Self::ReservationsPreempted,
@@ -64,12 +63,12 @@ impl Attention {
         Self::RegistrationsPreempted,
     ];
 
-    /// Whether it is a reset of some kind: these come before all others (SAM-5, table 52).
+    /// Returns whether it is a kind of reset: these precede all others (SAM-5, table 52).
     pub fn is_reset(self) -> bool {
         matches!(self, Self::PowerOn | Self::TargetReset | Self::UnitReset | Self::NexusLoss)
     }
 
-    /// Whether it is about reservations, which, like it, outlive a session.
+    /// Returns whether it concerns reservations, and therefore outlives a session.
     pub(crate) fn is_of_reservations(self) -> bool {
         matches!(
             self,
@@ -78,8 +77,8 @@ impl Attention {
     }
 }
 
-/// The events of a unit, the next one in the low four bits, each kind at most once: so a queue
-/// costs as much as a number.
+/// The pending events of a unit, each kind at most once, packed into a number: the next one is in
+/// the low four bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue(u64);
 
@@ -92,12 +91,12 @@ impl Queue {
         kinds.take_while(|kind| *kind > 0).map(|kind| Attention::ALL[kind as usize - 1])
     }
 
-    /// All of them, in one number.
+    /// Returns all of them, in one number.
     pub(crate) fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// What [`Queue::to_bits`] gave; `None` if it can't have been that.
+    /// Restores the result of [`Queue::to_bits`]; `None` if it is invalid.
     pub(crate) fn of_bits(bits: u64) -> Option<Self> {
         let kinds = || (0..16).map(|at| (bits >> (4 * at)) & 0xf);
         let count = kinds().take_while(|kind| *kind > 0).count();
@@ -113,7 +112,7 @@ impl Queue {
         Self(kinds.enumerate().fold(0, |all, (at, kind)| all | (kind as u64) << (4 * at)))
     }
 
-    /// Adds one at the end, or before all others if it is of a reset.
+    /// Adds an event at the end, or before all others if it is a reset.
     pub(crate) fn push(&mut self, what: Attention) {
         if self.iter().any(|queued| queued == what) {
             return;
@@ -132,7 +131,7 @@ impl Queue {
         first
     }
 
-    /// Keeps those that are meant.
+    /// Keeps the events that `meant` selects.
     pub(crate) fn retain(&mut self, meant: impl Fn(Attention) -> bool) {
         *self = Self::collect(self.iter().filter(|what| meant(*what)));
     }
@@ -142,13 +141,13 @@ impl Queue {
     }
 }
 
-/// Units with the same pending condition: a bit for each, as it may be all of them.
+/// Units with the same pending condition: a bitmap, because it may be all of them.
 #[derive(Debug)]
 pub(crate) struct Marks {
-    /// All units that may be marked, in order.
+    /// All units that may be marked, sorted.
     pub(crate) ids: Vec<VolumeId>,
     bits: Vec<u64>,
-    /// How many are.
+    /// The number of marked units.
     pub(crate) left: usize,
 }
 
@@ -170,13 +169,13 @@ impl Marks {
         self.bits[at / 64] |= bit;
     }
 
-    /// The units that are marked, in order.
+    /// Returns the marked units, sorted.
     pub(crate) fn iter(&self) -> impl Iterator<Item = VolumeId> {
         let marked = |(at, _): &(usize, &VolumeId)| self.bits[at / 64] & 1 << (at % 64) != 0;
         self.ids.iter().enumerate().filter(marked).map(|(_, id)| *id)
     }
 
-    /// Whether a unit is marked; from now on it is not.
+    /// Removes the mark of a unit. Returns whether it was marked.
     pub(crate) fn take(&mut self, volume: VolumeId) -> bool {
         let Ok(at) = self.ids.binary_search(&volume) else { return false };
         let bit = 1 << (at % 64);
@@ -191,7 +190,7 @@ impl Marks {
         found.is_ok_and(|at| self.bits[at / 64] & 1 << (at % 64) != 0)
     }
 
-    /// The same marks for other units, of those that are in both.
+    /// Returns the marks for another set of units, of those in both sets.
     pub(crate) fn moved_to(&self, ids: &[VolumeId]) -> Self {
         let mut moved = Self::none(ids.to_vec());
         let kept = |at: &usize| self.left > 0 && self.has(ids[*at]);

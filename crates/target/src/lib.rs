@@ -1,32 +1,32 @@
-//! What a target knows of hosts, whatever the protocol: its ports, its I_T nexuses, who is
-//! registered with a volume and who has it reserved, which events a nexus has still to be told of,
-//! in which state a path is, and what ROD tokens stand for.
+//! A target's state of hosts, independent of the protocol: its ports, its I_T nexuses,
+//! registrations and reservations of volumes, pending notifications of nexuses, access states of
+//! paths, and the data that ROD tokens represent.
 //!
-//! `scsi` is a codec over this: it parses commands into calls, and makes sense data of what comes
-//! back ([`Refusal`], [`Attention`], [`TokenError`]). Nothing here waits, reads a clock or does
-//! I/O.
+//! `scsi` is a codec over this: it parses commands into calls, and translates the results
+//! ([`Refusal`], [`Attention`], [`TokenError`]) to sense data. Nothing here blocks, reads a clock
+//! or does I/O.
 //!
 //! * [`target`]: [`Target`], which owns all of it,
-//! * [`nexus`]: a nexus with a session, [`parked`]: those without one,
+//! * [`nexus`]: a nexus with a session, [`parked`]: nexuses without one,
 //! * [`attention`]: the events, and queues of them,
-//! * [`handing`]: sessions that go on at another controller,
-//! * [`kept`]: what is kept of a volume, [`volumes`]: of all volumes,
-//! * [`saving`]: when a change of that is durable, and may be answered,
-//! * [`reservations`]: what hosts do to registrations and reservations,
+//! * [`handing`]: sessions that are handed over to another controller,
+//! * [`kept`]: the persistent state of a volume, [`volumes`]: of all volumes,
+//! * [`saving`]: when a change of it is durable and may be acknowledged,
+//! * [`reservations`]: actions of hosts on registrations and reservations,
 //! * [`access`]: asymmetric access states, [`rods`]: ROD tokens.
 //!
 //! # Invariants
 //!
-//! Asserted where they are made, also in production:
+//! Asserted where the state changes, also in production:
 //!
-//! 1. What is kept of a volume is sound ([`Kept::flaw`]) after each change, and before it is
-//!    written: no nexus is registered twice, none with the key 0, a reservation is held by who is
-//!    registered, and RESERVE and registrations exclude each other.
-//! 2. A change is answered, and told to others, only when it is durable; what is written later is
-//!    newer ([`saving`]).
+//! 1. The persistent state of a volume is valid ([`Kept::flaw`]) after each change, and before it
+//!    is written: no nexus is registered twice, none with the key 0, a reservation is held by a
+//!    registrant, and RESERVE and registrations exclude each other.
+//! 2. A change is acknowledged, and reported to others, only when it is durable; later writes
+//!    contain newer state ([`saving`]).
 //! 3. A nexus is live or parked, never both, and each event is pending once for each unit.
-//! 4. The numbers by which the usual command sees that there is nothing to look at
-//!    ([`volumes::Volumes`]) equal what is counted.
+//! 4. The counters by which most commands see that there is nothing to check ([`volumes::Volumes`])
+//!    equal what they count.
 
 pub mod access;
 pub mod attention;

@@ -1,9 +1,9 @@
-//! I_T nexuses: a host's port, a target port, and what the host has still to be told.
+//! I_T nexuses: a host's port, a target port, and pending notifications of the host.
 //!
-//! Events queue for each unit ([`Attention`]). The first one that a new nexus gets for each unit is
-//! about its past ([`Attention::is_reset`]): the array was started, or an earlier session of the
-//! same nexus was lost, and with it what RESERVE held. What is still pending when a session is lost
-//! goes to the next one: see [`crate::parked`].
+//! Events queue for each unit ([`Attention`]). The first one that a new nexus gets from each unit
+//! is about its past ([`Attention::is_reset`]): the array was started, or an earlier session of the
+//! same nexus was lost, together with its RESERVE. Notifications that are pending when a session is
+//! lost pass to the next session: see [`crate::parked`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,28 +14,27 @@ use parking_lot::Mutex;
 
 use crate::attention::{Attention, Marks, Queue};
 
-/// The most units of which it is remembered, when a session is lost, that each has still to tell of
-/// a start or a reset.
+/// The most units for which a pending start or reset is remembered when a session is lost.
 const RESETS_MAX: usize = 64;
 
 /// A target port of the array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetPort {
-    /// Its number, from 1: over SCSI the relative target port identifier (SPC-4, 7.8.6.8).
+    /// Its number, from 1: for SCSI the relative target port identifier (SPC-4, 7.8.6.8).
     pub relative_id: u16,
     /// Its group: ports of one group have the same asymmetric access state.
     pub group: u16,
-    /// Its name: over iSCSI `iqn…,t,0x0001` (RFC 7143, 4.4.3).
+    /// Its name: for iSCSI `iqn…,t,0x0001` (RFC 7143, 4.4.3).
     pub name: String,
 }
 
-/// The host's port: over iSCSI its name and ISID (RFC 7143, 4.4.3), over NVMe its NQN and host
+/// The host's port: for iSCSI its name and ISID (RFC 7143, 4.4.3), for NVMe its NQN and host
 /// identifier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostPort {
     /// The host's name.
     pub name: String,
-    /// What tells its ports apart. An ISID is in the first six bytes, and the rest is zero.
+    /// Distinguishes the host's ports. An ISID is in the first six bytes, and the rest is zero.
     pub id: [u8; 16],
 }
 
@@ -47,22 +46,22 @@ const NO_VOLUME: u64 = u64::MAX;
 pub struct NexusId {
     /// The host's end.
     pub host: HostPort,
-    /// The number of the target's port.
+    /// The number of the target port.
     pub target_port: u16,
 }
 
-/// An I_T nexus with a session. Made by [`crate::Target::new_nexus`].
+/// An I_T nexus with a session. Created by [`crate::Target::new_nexus`].
 #[derive(Debug)]
 pub struct Nexus {
     id: NexusId,
-    /// The generation of the last map that was seen.
+    /// The generation of the last LUN map seen.
     generation: AtomicU64,
-    /// How many units have events pending, so that the usual command takes no lock.
+    /// The number of units with pending events, so that most commands take no lock.
     attentive: AtomicUsize,
-    /// A volume that had none when it was asked last, while others have some: a host may know of a
-    /// thousand units, and use one. [`NO_VOLUME`] once anything becomes pending.
+    /// A volume that had no event at the last check, while others have some: a host may see a
+    /// thousand units, and use one. [`NO_VOLUME`] once any event becomes pending.
     quiet: AtomicU64,
-    /// How often it was looked for events under the lock.
+    /// The number of checks for events under the lock.
     #[cfg(test)]
     pub(crate) looks: AtomicUsize,
     state: Mutex<State>,
@@ -71,7 +70,7 @@ pub struct Nexus {
 #[derive(Debug)]
 struct State {
     seen: Arc<LunMap>,
-    /// The volumes in it, in order.
+    /// The volumes in it, sorted.
     ids: Vec<VolumeId>,
     /// How often PREEMPT AND ABORT named this nexus, by volume.
     preemptions: BTreeMap<VolumeId, u64>,
@@ -98,8 +97,8 @@ impl State {
         self.queues.entry(volume).or_default().push(what);
     }
 
-    /// A unit was reset: whether the host learns as much anyway, because the start of the array is
-    /// still pending. The loss of a nexus is less than a reset, and is not reported then.
+    /// Returns whether a reset of the unit need not be reported, because the start of the array is
+    /// still pending. A nexus loss is less than a reset, and is then not reported.
     fn is_told_anyway(&mut self, volume: VolumeId) -> bool {
         if self.happened == Attention::PowerOn {
             return self.untold.has(volume);
@@ -109,7 +108,7 @@ impl State {
         next == Some(Attention::PowerOn)
     }
 
-    /// Marks those of these volumes, which are in order, that this nexus sees.
+    /// Marks those of these volumes, which are sorted, that this nexus sees.
     fn mark_reset(&mut self, volumes: &[VolumeId]) {
         if self.reset.ids != self.ids {
             self.reset = self.reset.moved_to(&self.ids);
@@ -145,8 +144,8 @@ impl State {
 }
 
 impl Nexus {
-    /// A nexus that sees these units, and first gets a unit attention about the past of each.
-    /// `queues` are left from before.
+    /// Creates a nexus that sees these units, and first gets a unit attention about the past of
+    /// each. `queues` are left from an earlier session.
     pub(crate) fn new(
         id: NexusId,
         luns: &Arc<LunMap>,
@@ -164,7 +163,7 @@ impl Nexus {
             queues,
         };
         state.queues.retain(|id, _| state.ids.binary_search(id).is_ok());
-        // What is left of a start or a reset covers the loss of the session that did not tell it.
+        // A pending start or reset covers the loss of the session that did not report it.
         let covered = |queue: &Queue| queue.iter().any(Attention::is_reset);
         for (volume, _) in state.queues.iter().filter(|(_, queue)| covered(queue)) {
             if happened != Attention::PowerOn {
@@ -182,17 +181,17 @@ impl Nexus {
         }
     }
 
-    /// Its two ends.
+    /// Returns its two ends.
     pub fn id(&self) -> &NexusId {
         &self.id
     }
 
-    /// The host's end.
+    /// Returns the host's port.
     pub fn host(&self) -> &HostPort {
         &self.id.host
     }
 
-    /// The number of the target's port.
+    /// Returns the number of the target port.
     pub fn target_port(&self) -> u16 {
         self.id.target_port
     }
@@ -221,7 +220,7 @@ impl Nexus {
             if before.is_some_and(|before| before.size != volume.size) {
                 state.push(volume.id, Attention::Capacity);
             }
-            // What a unit says of itself tells what can be offloaded (SPC-4, 6.6.1).
+            // INQUIRY data says what can be offloaded (SPC-4, 6.6.1).
             if before.is_some_and(|before| before.offloads != volume.offloads) {
                 state.push(volume.id, Attention::Identity);
             }
@@ -237,7 +236,7 @@ impl Nexus {
         self.generation.store(luns.generation, Ordering::Release);
     }
 
-    /// Queues a unit attention, if this nexus can reach the volume.
+    /// Queues a unit attention, if this nexus sees the volume.
     pub fn attend(&self, volume: VolumeId, what: Attention) {
         let mut state = self.state.lock();
         if state.ids.binary_search(&volume).is_ok() {
@@ -246,15 +245,15 @@ impl Nexus {
         }
     }
 
-    /// A hard reset of these volumes, which are in order: of those that this nexus can reach. Costs
-    /// little for each, as there may be many of both.
+    /// Queues a hard reset of those of these volumes, which are sorted, that this nexus sees. Cheap
+    /// for each, because there may be many volumes and many nexuses.
     pub(crate) fn attend_reset(&self, volumes: &[VolumeId]) {
         let mut state = self.state.lock();
         state.mark_reset(volumes);
         self.note_pending(&state);
     }
 
-    /// Queues a unit attention on each volume that this nexus can reach, and that is `meant`.
+    /// Queues a unit attention on each volume that this nexus sees and that `meant` selects.
     pub fn attend_where(&self, what: Attention, meant: impl Fn(&VolumeAttributes) -> bool) {
         let mut state = self.state.lock();
         let map = state.seen.clone();
@@ -264,7 +263,7 @@ impl Nexus {
         self.note_pending(&state);
     }
 
-    /// All that is pending, by unit: where the session goes on elsewhere.
+    /// Returns all pending events by unit, to hand the session over.
     pub(crate) fn pending(&self) -> BTreeMap<VolumeId, Queue> {
         let state = self.state.lock();
         let mut queues = state.queues.clone();
@@ -277,9 +276,10 @@ impl Nexus {
         queues
     }
 
-    /// What is still pending when the session is lost: what the next one is told first by each
-    /// unit, and what by single ones. A unit that has not told of a start or a reset tells of that,
-    /// which covers the loss. If there are many, all tell of a start: that covers everything.
+    /// Returns what is pending when the session is lost: what each unit reports first in the next
+    /// one, and what single units report. A unit that has not reported a start or a reset reports
+    /// that, which covers the loss. If these are many, all units report a start, which covers
+    /// everything.
     pub(crate) fn leave(&self) -> (Attention, BTreeMap<VolumeId, Queue>) {
         let mut state = self.state.lock();
         let mut queues = std::mem::take(&mut state.queues);
@@ -302,12 +302,13 @@ impl Nexus {
         (Attention::NexusLoss, queues)
     }
 
-    /// PREEMPT AND ABORT named this nexus: its commands on the volume do nothing more.
+    /// Notes that PREEMPT AND ABORT has named this nexus: its commands on the volume do nothing
+    /// more.
     pub fn preempt(&self, volume: VolumeId) {
         *self.state.lock().preemptions.entry(volume).or_default() += 1;
     }
 
-    /// How often that happened.
+    /// Returns how often that happened.
     pub fn preemptions(&self, volume: VolumeId) -> u64 {
         self.state.lock().preemptions.get(&volume).copied().unwrap_or(0)
     }
@@ -334,13 +335,14 @@ impl Nexus {
         what
     }
 
-    /// What is pending has changed, by whoever holds the state.
+    /// Updates the counters after a change of pending events. The caller holds the state.
     fn note_pending(&self, state: &State) {
         self.quiet.store(NO_VOLUME, Ordering::Release);
         self.attentive.store(state.pending(), Ordering::Release);
     }
 
-    /// The host has read which units it sees: all units stop telling of the change (SPC-4, 6.33).
+    /// Clears the change of units, which no unit reports any more after the host has read its LUNs
+    /// (SPC-4, 6.33).
     pub fn luns_reported(&self) {
         if self.attentive.load(Ordering::Acquire) == 0 {
             return;
@@ -354,8 +356,8 @@ impl Nexus {
     }
 }
 
-/// By this a command of several requests knows whether PREEMPT AND ABORT has named its nexus since
-/// it began.
+/// Tells a command of several requests whether PREEMPT AND ABORT has named its nexus since it
+/// began.
 #[derive(Debug)]
 pub struct PreemptionMark {
     volume: VolumeId,
@@ -363,12 +365,12 @@ pub struct PreemptionMark {
 }
 
 impl PreemptionMark {
-    /// That of a command to this volume which begins now.
+    /// Creates the mark of a command to this volume that begins now.
     pub fn new(nexus: &Nexus, volume: VolumeId) -> Self {
         Self { volume, preemptions: nexus.preemptions(volume) }
     }
 
-    /// Whether the nexus, which must be the same, was named since.
+    /// Returns whether the nexus, which must be the same, was named since.
     pub fn is_passed(&self, nexus: &Nexus) -> bool {
         nexus.preemptions(self.volume) != self.preemptions
     }

@@ -1,11 +1,11 @@
-//! Nexuses without a session: what they are told when they log in.
+//! Nexuses without a session, and their notifications at the next login.
 //!
-//! A nexus that had a session since the array was started gets its loss reported, with the changes
-//! to reservations that it holds or held meanwhile (PREEMPT names nexuses with and without a
-//! session). One that has none yet is told of the start, or, where another controller has taken
-//! over, of the loss and of all that it may have missed. Bounds make the array forget nexuses: from
-//! then on one that is not known is told that anything may have happened. So none is ever left
-//! uninformed.
+//! A nexus that had a session since the start of the array gets a report of its loss, and of
+//! changes to reservations that it holds or held meanwhile (PREEMPT names nexuses with and without
+//! a session). A nexus that had none gets a report of the start or, after a takeover by another
+//! controller, of the loss and of everything it may have missed. Because memory is bounded, the
+//! array forgets nexuses: from then on an unknown nexus gets a report that anything may have
+//! happened. So none is ever left uninformed.
 
 use std::collections::BTreeMap;
 
@@ -14,33 +14,33 @@ use block::VolumeId;
 use crate::attention::{Attention, Queue};
 use crate::nexus::NexusId;
 
-/// Nexuses that are remembered: some times the sessions that an array can have.
+/// The most nexuses that are remembered: a multiple of the most sessions of an array.
 const NEXUSES_MAX: usize = 4096;
-/// The most units with something pending, over all nexuses.
+/// The most units with pending events, over all nexuses.
 const QUEUES_MAX: usize = 65_536;
 
-/// What a nexus is told at its next login.
+/// The notifications of a nexus at its next login.
 #[derive(Debug)]
 struct Parked {
-    /// First, by each unit.
+    /// What each unit reports first.
     first: Attention,
     queues: BTreeMap<VolumeId, Queue>,
 }
 
-/// All nexuses without a session of which something is known.
+/// All remembered nexuses without a session.
 #[derive(Debug)]
 pub(crate) struct ParkedNexuses {
     nexuses: BTreeMap<NexusId, Parked>,
-    /// How many queues there are in all.
+    /// The total number of queues.
     queues: usize,
-    /// What a nexus is told first of which nothing is known.
+    /// What an unknown nexus is told first.
     unknown: Attention,
-    /// What it may have missed besides, after a takeover.
+    /// What an unknown nexus may have missed besides, after a takeover.
     missed: BTreeMap<VolumeId, Queue>,
 }
 
 impl Default for ParkedNexuses {
-    /// Those of an array that was started.
+    /// The state of an array that was started.
     fn default() -> Self {
         let (nexuses, missed) = Default::default();
         Self { nexuses, queues: 0, unknown: Attention::PowerOn, missed }
@@ -48,18 +48,20 @@ impl Default for ParkedNexuses {
 }
 
 impl ParkedNexuses {
-    /// This array has taken over from another controller: no power was lost, but sessions were.
+    /// Notes that this array has taken over from another controller: no power was lost, but
+    /// sessions were.
     pub(crate) fn take_over(&mut self) {
         assert!(self.nexuses.is_empty(), "nobody has logged in before a takeover");
         self.unknown = Attention::NexusLoss;
     }
 
-    /// After that: what any nexus may have missed of a volume.
+    /// Adds what any nexus may have missed of a volume, after a takeover.
     pub(crate) fn miss(&mut self, volume: VolumeId, what: impl Iterator<Item = Attention>) {
         what.for_each(|what| self.missed.entry(volume).or_default().push(what));
     }
 
-    /// A session of this nexus has ended: what it is told first by the next, and this besides.
+    /// Stores the pending notifications of a nexus whose session has ended: what each unit reports
+    /// first, and what follows.
     pub(crate) fn leave(
         &mut self,
         nexus: NexusId,
@@ -72,7 +74,7 @@ impl ParkedNexuses {
         self.nexuses.insert(nexus, Parked { first, queues });
     }
 
-    /// Something has happened to a nexus that has no session.
+    /// Queues an event for a nexus without a session.
     pub(crate) fn attend(&mut self, nexus: &NexusId, volume: VolumeId, what: Attention) {
         let more = match self.nexuses.get(nexus) {
             Some(parked) => usize::from(!parked.queues.contains_key(&volume)),
@@ -89,13 +91,14 @@ impl ParkedNexuses {
         self.queues += parked.queues.len() - before;
     }
 
-    /// The units were reset: at the next login this is reported, and nothing less.
+    /// Notes that units were reset: the next login of each nexus reports that, and nothing less.
     pub(crate) fn reset(&mut self) {
         self.nexuses.values_mut().for_each(|parked| parked.first = Attention::PowerOn);
         self.unknown = Attention::PowerOn;
     }
 
-    /// The nexus logs in: what it first gets for each unit, and what follows.
+    /// Takes the notifications of a nexus that logs in: what it first gets from each unit, and what
+    /// follows.
     pub(crate) fn take(&mut self, nexus: &NexusId) -> (Attention, BTreeMap<VolumeId, Queue>) {
         let Some(parked) = self.nexuses.remove(nexus) else {
             return (self.unknown, self.missed.clone());
@@ -105,7 +108,7 @@ impl ParkedNexuses {
         (parked.first, parked.queues)
     }
 
-    /// What is pending of an eradicated volume is dropped.
+    /// Drops the pending events of an eradicated volume.
     pub(crate) fn forget(&mut self, volume: VolumeId) {
         self.missed.remove(&volume);
         for parked in self.nexuses.values_mut() {
@@ -113,7 +116,7 @@ impl ParkedNexuses {
         }
     }
 
-    /// Forgets nexuses until this many queues, of one nexus, have room.
+    /// Forgets nexuses until this many queues, of one nexus, have space.
     fn make_room(&mut self, queues: usize) {
         while self.nexuses.len() >= NEXUSES_MAX || self.queues + queues > QUEUES_MAX {
             let Some((_, parked)) = self.nexuses.pop_first() else { break };

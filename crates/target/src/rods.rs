@@ -1,23 +1,24 @@
-//! Representations of data (RODs; SPC-4, 5.17.6): what a ROD token stands for.
+//! Representations of data (RODs; SPC-4, 5.17.6): the data that a ROD token represents.
 //!
-//! A ROD is a copy, by metadata, of ranges of a volume into a volume of the array's own that no
-//! host sees: what the ranges held at one moment ("point in time copy"). Writing it elsewhere is
-//! one more copy of that kind. A token lives until nobody has used it for its inactivity timeout,
-//! for [`LIFETIME_S_MAX`] at most, until it is deleted, until the volume that it was made of is
+//! A ROD is a copy, by metadata, of ranges of a volume into an internal volume that no host sees:
+//! what the ranges contained at one point in time ("point in time copy"). Writing it elsewhere is
+//! another copy of that kind. A token lives until it was not used for its inactivity timeout, for
+//! [`LIFETIME_S_MAX`] at most, until it is deleted, until the volume it was created from is
 //! sanitized or eradicated, or until a power on.
 //!
-//! * [`token`]: the 512 bytes that a host has, and what proves that they are genuine,
-//! * [`room`]: where RODs are in the array's own volume,
-//! * [`saving`]: what of this is durable, so that another controller can go on with it.
+//! * [`token`]: the 512 bytes that a host has, and their authentication,
+//! * [`room`]: the locations of RODs in the internal volume,
+//! * [`saving`]: which of this is durable, so that another controller can continue with it.
 //!
-//! Tokens are shared among initiators as they come: one may have as many as are left over for all
-//! others ([`State::has_room_for`]), so each initiator gets some, whatever another one takes.
+//! Initiators share tokens on demand: each may have as many as are free for all others
+//! ([`State::has_room_for`]), so each gets some, whatever another one takes.
 //!
 //! # Invariants
 //!
-//! 1. A token that a host was given is durable, and so is the end of one that a host was told of.
-//! 2. The room of a ROD is used again only after the end of its token is durable: what is found
-//!    after a takeover never stands for other data.
+//! 1. A token is durable before it is given to a host, and so is its end before a host is told of
+//!    it.
+//! 2. The space of a ROD is reused only after the end of its token is durable: a token that is
+//!    found after a takeover never represents other data.
 
 mod room;
 pub mod saving;
@@ -35,75 +36,75 @@ use room::Room;
 use saving::Ledger;
 pub use token::{ID_AT, SUM_AT, TOKEN_BYTES, Token, TokenKey};
 
-/// Tokens of the whole array at once.
+/// The most tokens of the array.
 pub const TOKENS_MAX: usize = 1024;
-/// Ranges in one POPULATE TOKEN or WRITE USING TOKEN: the pieces of both together are the segments
-/// of one copy.
+/// The most ranges in one POPULATE TOKEN or WRITE USING TOKEN: the pieces of both together are the
+/// segments of one copy.
 pub const RANGES_MAX: usize = block::request::limits::COPY_SEGMENTS_MAX / 2;
-/// What one token represents at most.
+/// The most bytes that one token represents.
 pub const ROD_BYTES_MAX: u64 = 16 << 30;
-/// The longest time for which an unused token can be kept.
+/// The longest inactivity timeout of a token.
 pub const INACTIVITY_S_MAX: u32 = 3600;
-/// What holds where POPULATE TOKEN says nothing, and the shortest.
+/// The default inactivity timeout of POPULATE TOKEN, and the shortest.
 pub const INACTIVITY_S_DEFAULT: u32 = 300;
 /// The longest time for which a token can be used, however often it is.
 pub const LIFETIME_S_MAX: u32 = 24 * 3600;
-/// Tokens that have ended and are remembered, to say why they are no good.
+/// The number of ended tokens that are remembered, to report why they are invalid.
 const ENDED_MAX: usize = 1024;
-/// RODs that are freed together: their pieces fit one UNMAP.
+/// RODs that are freed together: their pieces fit into one UNMAP.
 const SWEEP_MAX: usize = block::request::limits::UNMAP_RANGES_MAX / RANGES_MAX;
 
-/// Why a token is no good, or can't be made.
+/// The reason why a token is invalid, or can't be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
-    /// There is no room for one more.
+    /// The limit of tokens or the space is used up.
     NoRoom,
-    /// Nothing is known of it.
+    /// The token is unknown.
     Unknown,
-    /// This array has not made it, or somebody has changed it.
+    /// This array has not created it, or it was modified.
     Corrupt,
-    /// What it stood for is gone for good.
+    /// Its data is gone permanently.
     Revoked,
-    /// It was not used for too long, or is too old.
+    /// Its inactivity timeout or lifetime has expired.
     Expired,
-    /// A host has ended it.
+    /// A host has deleted it.
     Deleted,
 }
 
-/// The array's own volume, where RODs are.
+/// The internal volume for RODs.
 #[derive(Clone, Copy, Debug)]
 pub struct RodVolume {
     /// Its id, which no [`block::LunMap`] has.
     pub id: VolumeId,
     /// Its size.
     pub size: SectorCount,
-    /// 32 random bytes, new with each power on: they prove that a token comes from this array.
+    /// 32 random bytes, new with each power on, which authenticate this array's tokens.
     pub key: TokenKey,
 }
 
-/// What a token stands for.
+/// The data of a token.
 #[derive(Debug)]
 pub struct Rod {
     id: u64,
-    /// Where it stands in the array's own volume, in the order of its bytes.
+    /// Its location in the internal volume, in the order of its bytes.
     pub pieces: Vec<SectorRange>,
     /// The token itself.
     pub token: Token,
-    /// The initiator that made it: it is not reported to others.
+    /// The initiator that created it: it is not reported to others.
     pub initiator: String,
-    /// The volume that it is a copy of.
+    /// The volume that it was copied from.
     source: VolumeId,
-    /// What the volume held is gone for good, and with it what this stands for.
+    /// The volume's content is gone permanently, and this ROD with it.
     is_revoked: AtomicBool,
     inactivity_s: u32,
     made_ms: u64,
     last_used_ms: AtomicU64,
-    /// Why the token could not be made durable: then it never was one.
+    /// Why the token could not be made durable: then it never became valid.
     failure: OnceLock<SaveError>,
 }
 
 impl Rod {
-    /// How many sectors it has.
+    /// Returns its length in sectors.
     pub fn sectors(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.count.0).sum()
     }
@@ -123,9 +124,10 @@ struct State {
     next_id: u64,
     room: Room,
     tokens: BTreeMap<u64, Arc<Rod>>,
-    /// RODs without a token, not yet or no longer. Copies in progress from or to one hold a share.
+    /// RODs without a token, not yet or no longer. Copies in progress from or to one hold a
+    /// reference.
     unnamed: Vec<Arc<Rod>>,
-    /// Tokens that begin or end when that is durable.
+    /// Tokens that begin or end once that is durable.
     ledger: Ledger,
     ended: VecDeque<(u64, TokenError)>,
 }
@@ -144,18 +146,18 @@ impl Rods {
         Self { volume: volume.id, now_ms: AtomicU64::new(0), state: Mutex::new(state) }
     }
 
-    /// The array's own volume.
+    /// Returns the internal volume.
     pub fn volume(&self) -> VolumeId {
         self.volume
     }
 
-    /// Tells the time, in milliseconds since anything.
+    /// Sets the time, in milliseconds since an arbitrary point.
     pub fn set_time(&self, now_ms: u64) {
         self.now_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Reserves room for a copy of these ranges of a volume. Its token is published by
-    /// [`Rods::publish`]; if that never happens, the room is free again once the ROD was dropped.
+    /// Reserves space for a copy of these ranges of a volume. [`Rods::publish`] publishes its
+    /// token; if that never happens, the space is freed once the ROD was dropped.
     pub fn reserve(
         &self,
         source: VolumeId,
@@ -187,7 +189,7 @@ impl Rods {
         Ok(rod)
     }
 
-    /// The copy is there: the token is good as soon as it is durable.
+    /// Publishes the token of a completed copy; it is valid once it is durable.
     pub fn publish(&self, rod: &Arc<Rod>) -> Change {
         rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         let mut state = self.state.lock();
@@ -200,11 +202,11 @@ impl Rods {
         Change::Unsaved(state.ledger.note_begin(rod.clone()))
     }
 
-    /// What a volume held is gone for good: the tokens that were made of it end, and those whose
+    /// Ends all tokens created from a volume whose content is gone permanently, and those whose
     /// copy is still in progress.
     pub fn revoke(&self, source: VolumeId) -> Change {
         let mut state = self.state.lock();
-        // With the lock held, so that none is published between.
+        // Under the lock, so that none is published in between.
         let of_source = |rod: &&Arc<Rod>| rod.source == source;
         for rod in state.unnamed.iter().filter(of_source) {
             rod.is_revoked.store(true, Ordering::Relaxed);
@@ -220,7 +222,7 @@ impl Rods {
         state.ledger.last_change()
     }
 
-    /// What a token stands for. Holding it keeps the ROD as it is.
+    /// Returns the ROD of a token. Holding it keeps its data unchanged.
     pub fn find(&self, token: &Token) -> Result<Arc<Rod>, TokenError> {
         let state = self.state.lock();
         let id = state.key.check(token).ok_or(TokenError::Corrupt)?;
@@ -239,7 +241,7 @@ impl Rods {
         Ok(rod.clone())
     }
 
-    /// A token was used, or is used no more: its time starts again, or ends.
+    /// Notes that a token was used, which restarts its inactivity timeout, or deletes it.
     pub fn used(&self, rod: &Rod, delete: bool) -> Change {
         rod.last_used_ms.store(self.now_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         if !delete {
@@ -250,21 +252,21 @@ impl Rods {
         state.ledger.last_change()
     }
 
-    /// The tokens that an initiator has made.
+    /// Returns the tokens that an initiator has created.
     pub fn of_host(&self, initiator: &str) -> Vec<Arc<Rod>> {
         let state = self.state.lock();
         state.tokens.values().filter(|rod| rod.initiator == initiator).cloned().collect()
     }
 
-    /// Ends tokens that were not used for long, and frees the room of RODs without holders. `unmap`
-    /// runs a request, and returns whether it was done. False if there is no more to do for now.
+    /// Ends inactive tokens, and frees the space of RODs without references. `unmap` executes a
+    /// request, and returns whether it succeeded. Returns false if there is no more to do for now.
     pub fn sweep(&self, unmap: impl FnOnce(VolumeRequest) -> bool) -> bool {
         let dead = self.state.lock().take_dead(self.now_ms.load(Ordering::Relaxed));
         if dead.is_empty() {
             return false;
         }
         let ranges: Vec<_> = dead.iter().flat_map(|rod| rod.pieces.iter().copied()).collect();
-        // A token may stand for nothing.
+        // A token may represent no data.
         let done = ranges.is_empty() || unmap(VolumeRequest::Unmap { volume: self.volume, ranges });
         let mut state = self.state.lock();
         if done {
@@ -285,15 +287,15 @@ impl Rod {
 }
 
 impl State {
-    /// Whether an initiator may have one more: while it has fewer than are free. So the second one
-    /// can have half of what the first has left, and so on, but none is shut out.
+    /// Returns whether an initiator may have another token: while it has fewer than are free. So a
+    /// second initiator can have half of what the first has left, and so on, and none is shut out.
     fn has_room_for(&self, initiator: &str) -> bool {
         let all = || self.tokens.values().chain(&self.unnamed).chain(self.ledger.rods());
         let own = all().filter(|rod| rod.initiator == initiator).count();
         own < TOKENS_MAX.saturating_sub(all().count())
     }
 
-    /// Ends a token at once. Its room is free when that is durable.
+    /// Ends a token at once. Its space is freed when that is durable.
     fn end(&mut self, id: u64, why: TokenError) {
         let Some(rod) = self.tokens.remove(&id) else { return };
         self.ledger.note_end(rod);
@@ -314,7 +316,7 @@ impl State {
         }
         let (mut dead, mut held) = (Vec::new(), Vec::new());
         for rod in self.unnamed.drain(..) {
-            // One share is this one. Others are only taken of RODs that a token names.
+            // One reference is this one. Others are only taken of RODs that have a token.
             let is_dead = Arc::strong_count(&rod) == 1 && dead.len() < SWEEP_MAX;
             if is_dead { dead.push(rod) } else { held.push(rod) }
         }

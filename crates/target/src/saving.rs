@@ -1,19 +1,20 @@
-//! When a change of what is kept is durable, and may be answered.
+//! When a change of persistent state is durable, and may be acknowledged.
 //!
-//! A change is made in memory at once, for all to see, but its command is answered, and others are
-//! told, only when it is durable. There is no I/O here: the command waits, and whoever does the I/O
+//! A change takes effect in memory at once, for all to see, but its command is answered, and others
+//! are notified, only when it is durable. There is no I/O here: the command waits, and whoever does
+//! the I/O
 //!
-//! 1. takes what is to be written from [`Target::unsaved`], as it is *then*,
+//! 1. takes the state to be written from [`Target::unsaved`], as of *that time*,
 //! 2. makes it durable,
-//! 3. says so with [`Target::saved`],
-//! 4. goes on with the commands that waited: [`Target::outcome`].
+//! 3. reports this with [`Target::saved`],
+//! 4. continues the commands that waited: [`Target::outcome`].
 //!
-//! One worker does 1 to 3 for a volume at a time, so that what is written later is newer. If it
-//! fails, all changes that are not durable are taken back together, and each of their commands says
-//! that it failed: so what is in force is what was answered.
+//! One worker does 1 to 3 for a volume at a time, so that later writes contain newer state. If a
+//! write fails, all changes that are not durable are rolled back together, and each of their
+//! commands reports failure: so the state in force is what was acknowledged.
 //!
-//! The end of a RESERVE by a reset or by the loss of its nexus is no answer to anybody. It is in
-//! force at once, never taken back, and made durable with the next turn that succeeds.
+//! The end of a RESERVE by a reset or by the loss of its nexus is acknowledged to nobody. It takes
+//! effect at once, is never rolled back, and is made durable with the next turn that succeeds.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,44 +23,44 @@ use block::VolumeId;
 use crate::kept::Kept;
 use crate::reservations::Effect;
 
-/// Why a change could not be made durable.
+/// The reason why a change could not be made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveError {
-    /// There is no room.
+    /// There is no space.
     NoRoom,
     /// The device or the store failed.
     Failed,
 }
 
-/// What a change is of.
+/// What a change concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// What is kept of a volume.
+    /// The state of a volume.
     Volume(VolumeId),
     /// ROD tokens.
     Tokens,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is done and durable, as nothing is different.
+    /// It is done and durable, because nothing has changed.
     Durable,
-    /// It is done when the change with this number is durable.
+    /// It is done once the change with this number is durable.
     Unsaved(u64),
 }
 
-/// What is to be made durable.
+/// State that must be made durable.
 #[derive(Debug)]
 pub struct Unsaved {
     pub(crate) volume: VolumeId,
-    /// The last change that is in it.
+    /// The last change that it includes.
     change: u64,
     kept: Kept,
 }
 
 impl Unsaved {
-    /// What to write; `None` if nothing is to be kept any more.
+    /// Returns the state to write; `None` if nothing must be stored any more.
     pub fn record(&self) -> Option<&Kept> {
         assert!(self.kept.flaw().is_none(), "what is written is sound");
         (!self.kept.is_empty()).then_some(&self.kept)
@@ -69,22 +70,22 @@ impl Unsaved {
 /// How far the changes of a volume are durable.
 #[derive(Debug, Default)]
 pub(crate) struct Saving {
-    /// Counts the changes that had to be made durable.
+    /// The number of the last change that had to be made durable.
     last_change: u64,
-    /// What stays in force if saving fails, while there are changes that are not durable yet.
+    /// The state to roll back to if saving fails, while there are changes that are not durable yet.
     pub(crate) base: Option<Box<Kept>>,
-    /// What these changes do to others, by their numbers, in their order.
+    /// The effects of these changes on others, by their numbers, in order.
     waiting: VecDeque<(u64, Effect)>,
-    /// Changes that were taken back, until their commands have said so.
+    /// Changes that were rolled back, until their commands have reported it.
     failed: BTreeMap<u64, SaveError>,
-    /// The last change that can't be taken back: nobody holds the volume by RESERVE from then on.
+    /// The last change that can't be rolled back: the end of a RESERVE.
     forced: u64,
-    /// The last change that is durable.
+    /// The last durable change.
     durable: u64,
 }
 
 impl Saving {
-    /// A change has been made: its number.
+    /// Records a change. Returns its number.
     pub(crate) fn begin(&mut self, before: Kept, effect: Effect) -> u64 {
         self.base.get_or_insert_with(|| Box::new(before));
         self.last_change += 1;
@@ -92,7 +93,7 @@ impl Saving {
         self.last_change
     }
 
-    /// A change has been made that can't be taken back: nobody holds the volume by RESERVE.
+    /// Records a change that can't be rolled back: the end of a RESERVE.
     pub(crate) fn force(&mut self, now: &Kept) {
         assert!(now.exclusive.is_none(), "that is all that can be forced");
         self.base.get_or_insert_with(|| Box::new(now.clone())).exclusive = None;
@@ -100,10 +101,10 @@ impl Saving {
         self.forced = self.last_change;
     }
 
-    /// All up to this change is durable: its effects, in their order.
+    /// Notes that everything up to this change is durable. Returns its effects, in order.
     pub(crate) fn saved(&mut self, saved: Unsaved) -> Vec<Effect> {
         self.durable = saved.change;
-        // There are later changes, or (less) the volume was destroyed meanwhile.
+        // There are later changes, or (fewer) the volume was destroyed meanwhile.
         self.base = (self.last_change > saved.change).then(|| Box::new(saved.kept));
         if let Some(base) = self.base.as_mut().filter(|_| self.forced > saved.change) {
             base.exclusive = None;
@@ -112,29 +113,29 @@ impl Saving {
         self.waiting.drain(..count).map(|(_, effect)| effect).collect()
     }
 
-    /// Nothing that is not durable yet will be: what stays in force, if that is anything else, and
-    /// what is to be saved of it with the next turn.
+    /// Rolls back all changes that are not durable: restores the state that stays in force, and
+    /// keeps what must be saved of it with the next turn.
     pub(crate) fn failed(&mut self, kept: &mut Kept, error: SaveError) {
         if let Some(base) = self.base.take() {
             let shown = std::mem::replace(kept, *base);
             if shown != *kept {
-                // Keys that could be read are no longer there.
+                // Keys that could be read no longer exist.
                 kept.generation = shown.generation.wrapping_add(1);
             }
         }
         if self.forced > self.durable {
-            self.base = Some(Box::new(kept.clone())); // that is still to be saved
+            self.base = Some(Box::new(kept.clone())); // which must still be saved
         }
         self.failed.extend(self.waiting.drain(..).map(|(change, _)| (change, error)));
     }
 
-    /// What has to be made durable now; `None` if everything is.
+    /// Returns the state that must be made durable now; `None` if all of it is.
     pub(crate) fn unsaved(&self, volume: VolumeId, kept: &Kept) -> Option<Unsaved> {
         self.base.as_ref()?;
         Some(Unsaved { volume, change: self.last_change, kept: kept.clone() })
     }
 
-    /// Why a change was taken back, if it was. To be asked once.
+    /// Returns why a change was rolled back, if it was. Returned once.
     pub(crate) fn take_failure(&mut self, change: u64) -> Option<SaveError> {
         self.failed.remove(&change)
     }

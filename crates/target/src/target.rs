@@ -1,5 +1,5 @@
-//! [`Target`]: all that a target knows of hosts, and what happens to all of it at once: logins,
-//! lost sessions, resets, the end of volumes, the start of the array.
+//! A target's state of hosts ([`Target`]), and the events that affect all of it: logins, lost
+//! sessions, resets, the end of volumes, the start of the array.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -19,46 +19,45 @@ use crate::rods::{RodVolume, Rods};
 use crate::saving::{Change, SaveError, Unsaved};
 use crate::volumes::Volumes;
 
-/// All that a target knows of hosts. One for the array, shared by all sessions.
+/// A target's state of hosts. One for the array, shared by all sessions.
 #[derive(Debug)]
 pub struct Target {
     ports: Vec<TargetPort>,
     pub(crate) volumes: Volumes,
     rods: Rods,
     pub(crate) nexuses: Mutex<Nexuses>,
-    /// The states that groups have of themselves, where those are not the default: those of another
-    /// controller.
+    /// The implicit states of groups, if they are not the default: those of another controller.
     implicit: RwLock<BTreeMap<u16, AccessState>>,
 }
 
-/// How the array came to serve.
+/// How the array began to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It was started: to hosts that is a power on.
+    /// It was started: a power on to hosts.
     PowerOn,
     /// It has taken over from another controller, without a loss of power.
     Takeover,
 }
 
-/// All that was kept.
+/// All stored state.
 #[derive(Debug, Default)]
 pub struct KeptState {
-    /// Of volumes.
+    /// The state of volumes.
     pub volumes: Vec<(VolumeId, Kept)>,
-    /// ROD tokens, if this incarnation of the pool has made any.
+    /// ROD tokens, if this incarnation of the pool has created any.
     pub rods: Option<KeptRods>,
 }
 
-/// What was kept makes no sense.
+/// The stored state is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nonsense {
-    /// Of this volume, and why.
+    /// The state of this volume, and why.
     Volume(VolumeId, &'static str),
-    /// Of ROD tokens, and why.
+    /// ROD tokens, and why.
     Rods(&'static str),
 }
 
-/// The nexuses with a session, and what those without are to be told. A nexus is in only one of
+/// The nexuses with a session, and the notifications of those without. A nexus is in only one of
 /// both.
 #[derive(Debug, Default)]
 pub(crate) struct Nexuses {
@@ -66,7 +65,7 @@ pub(crate) struct Nexuses {
     pub(crate) parked: ParkedNexuses,
 }
 
-/// What a change of reservations does to one nexus.
+/// The effect of a change of reservations on one nexus.
 #[derive(Default)]
 struct Named {
     is_aborted: bool,
@@ -74,8 +73,8 @@ struct Named {
 }
 
 impl Target {
-    /// A target with these ports, and with a volume of its own for ROD tokens, which must be empty.
-    /// Nothing is kept of any volume, as after a power on.
+    /// Creates a target with these ports, and with an internal volume for ROD tokens, which must be
+    /// empty. No volume has any state, as after a power on.
     pub fn new(ports: Vec<TargetPort>, rods: RodVolume) -> Self {
         Self {
             ports,
@@ -86,10 +85,10 @@ impl Target {
         }
     }
 
-    /// Puts in force what was kept, before any session. A power on ends all tokens.
+    /// Restores the stored state, before any session. A power on ends all tokens.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// What is invalid.
     pub fn restore(&self, start: Start, all: KeptState) -> Result<(), Nonsense> {
         assert!(self.live_nexuses().is_empty(), "what was kept is in force before any session");
         if start == Start::Takeover {
@@ -112,25 +111,25 @@ impl Target {
         Ok(())
     }
 
-    /// Its ports.
+    /// Returns its ports.
     pub fn ports(&self) -> &[TargetPort] {
         &self.ports
     }
 
-    /// What is kept of volumes.
+    /// Returns the state of volumes.
     #[inline]
     pub fn volumes(&self) -> &Volumes {
         &self.volumes
     }
 
-    /// What tokens stand for.
+    /// Returns the ROD tokens.
     pub fn rods(&self) -> &Rods {
         &self.rods
     }
 
-    /// A new I_T nexus, for a session that just logged in over the port with this number, and that
-    /// sees these units. Each of them first tells of the array's start, or that an earlier session
-    /// of the nexus was lost.
+    /// Creates an I_T nexus for a session that has just logged in through the port with this
+    /// number, and that sees these units. Each unit first reports the array's start, or that an
+    /// earlier session of the nexus was lost.
     pub fn new_nexus(&self, host: HostPort, target_port: u16, luns: &Arc<LunMap>) -> Arc<Nexus> {
         let id = NexusId { host, target_port };
         let mut all = self.nexuses.lock();
@@ -141,9 +140,9 @@ impl Target {
         nexus
     }
 
-    /// The session of a nexus was lost (SAM-5, 6.3.4). What it held by RESERVE ends; persistent
-    /// reservations stay. The next session of the nexus is told. Returns the volumes of which there
-    /// is something to save ([`Target::unsaved`]).
+    /// Handles the loss of a nexus's session (SAM-5, 6.3.4). Its RESERVE ends; persistent
+    /// reservations remain. The next session of the nexus is notified. Returns the volumes whose
+    /// state must be saved ([`Target::unsaved`]).
     #[must_use]
     pub fn nexus_loss(&self, nexus: &Nexus) -> Vec<VolumeId> {
         let unsaved = self.volumes.nexus_loss(nexus.id());
@@ -154,15 +153,15 @@ impl Target {
         unsaved
     }
 
-    /// A reset of one unit (SAM-5, 6.3.3), or of several: RESERVE ends, and every nexus is told,
-    /// that which asked for it included. `volumes` are in order. Returns those of which there is
-    /// something to save.
+    /// Resets one unit (SAM-5, 6.3.3), or several: RESERVE ends, and every nexus is notified,
+    /// including the one that requested it. `volumes` are sorted. Returns those whose state must be
+    /// saved.
     #[must_use]
     pub fn reset(&self, volumes: &[VolumeId], what: Attention) -> Vec<VolumeId> {
         assert!(volumes.is_sorted(), "units are looked for in their order");
         let reset = |volume: &&VolumeId| self.volumes.reset(**volume);
         let unsaved = volumes.iter().filter(reset).copied().collect();
-        // With the lock held, so that no session is lost between.
+        // Under the lock, so that no session is lost in between.
         let mut all = self.nexuses.lock();
         all.parked.reset();
         for nexus in all.live() {
@@ -174,19 +173,19 @@ impl Target {
         unsaved
     }
 
-    /// The volume was destroyed: all that is kept of it goes, and its tokens end. Its id is never
-    /// used again.
+    /// Removes all state of an eradicated volume, and ends its tokens. Its id is never reused.
     pub fn volume_destroyed(&self, volume: VolumeId) {
         self.volumes.forget(volume);
-        // Whoever applies the end of a volume ends its tokens: nobody waits until that is durable.
+        // Nobody waits until this is durable: any controller that applies the end of a volume ends
+        // its tokens.
         let _: Change = self.rods.revoke(volume);
         self.nexuses.lock().parked.forget(volume);
     }
 
-    /// An action of PERSISTENT RESERVE OUT.
+    /// Executes an action of PERSISTENT RESERVE OUT.
     ///
     /// # Errors
-    /// Why it was not done; nothing has changed then.
+    /// Why it was refused; nothing has changed then.
     pub fn act(&self, volume: VolumeId, asked: &Asked<'_>) -> Result<Change, Refusal> {
         self.change(volume, |kept| reservations::act(kept, asked))
     }
@@ -194,18 +193,18 @@ impl Target {
     /// RESERVE of SPC-2.
     ///
     /// # Errors
-    /// [`Refusal::Conflict`] if another nexus has the volume.
+    /// [`Refusal::Conflict`] if another nexus holds the volume.
     pub fn reserve(&self, volume: VolumeId, nexus: &NexusId) -> Result<Change, Refusal> {
         self.change(volume, |kept| reservations::take(kept, nexus))
     }
 
-    /// RELEASE of SPC-2: it does nothing unless this nexus has the volume.
+    /// RELEASE of SPC-2: does nothing unless this nexus holds the volume.
     pub fn release(&self, volume: VolumeId, nexus: &NexusId) -> Change {
         self.change_always(volume, |kept| reservations::give_back(kept, nexus))
     }
 
-    /// How well a volume can be reached over the ports of a group: as hosts have set it, or else as
-    /// the group is by itself. One that can't be reached at all stays so, whatever was set.
+    /// Returns the access state of a volume through the ports of a group: set by a host, otherwise
+    /// the group's implicit state. An unreachable group stays unavailable, whatever was set.
     pub fn access_state(&self, volume: VolumeId, group: u16) -> AccessState {
         match self.implicit_access(group) {
             AccessState::Unavailable => AccessState::Unavailable,
@@ -213,13 +212,13 @@ impl Target {
         }
     }
 
-    /// The state that a group has for each volume of which hosts have set none.
+    /// Returns the implicit state of a group, for volumes whose state no host has set.
     fn implicit_access(&self, group: u16) -> AccessState {
         self.implicit.read().get(&group).copied().unwrap_or_default()
     }
 
-    /// The state of a group has changed by itself, as that of its controller has. Every nexus is
-    /// told, of each unit (SPC-4, 5.15.2.3).
+    /// Changes the implicit state of a group, after that of its controller has changed. Every nexus
+    /// is notified, by each unit (SPC-4, 5.15.2.3).
     pub fn set_implicit_access(&self, group: u16, state: AccessState) {
         let before = self.implicit.write().insert(group, state).unwrap_or_default();
         if before != state {
@@ -229,8 +228,8 @@ impl Target {
         }
     }
 
-    /// Sets access states of groups, in their order. Every other nexus is told if that is any
-    /// other state than before (SPC-4, 5.15.2.6).
+    /// Sets access states of groups, in order. If any state has changed, every other nexus is
+    /// notified (SPC-4, 5.15.2.6).
     pub fn set_access(
         &self,
         volume: VolumeId,
@@ -252,12 +251,12 @@ impl Target {
         })
     }
 
-    /// What has to be made durable of a volume now; `None` if everything is.
+    /// Returns the state of a volume that must be made durable now; `None` if all of it is.
     pub fn unsaved(&self, volume: VolumeId) -> Option<Unsaved> {
         self.volumes.with(volume, |state| state.saving.unsaved(volume, &state.kept))
     }
 
-    /// What [`Target::unsaved`] gave is durable, or could not be made so.
+    /// Reports whether the state from [`Target::unsaved`] was made durable.
     pub fn saved(&self, what: Unsaved, result: Result<(), SaveError>) {
         let volume = what.volume;
         self.volumes.with(volume, |state| match result {
@@ -270,16 +269,16 @@ impl Target {
         });
     }
 
-    /// What became of a change that had to be made durable. To be asked once, after
+    /// Returns the outcome of a change that had to be made durable. Call it once, after
     /// [`Target::saved`].
     ///
     /// # Errors
-    /// If it was taken back.
+    /// If it was rolled back.
     pub fn outcome(&self, volume: VolumeId, change: u64) -> Result<(), SaveError> {
         self.volumes.with(volume, |state| state.saving.take_failure(change)).map_or(Ok(()), Err)
     }
 
-    /// A change that nothing can refuse.
+    /// Makes a change that can't be refused.
     fn change_always(&self, volume: VolumeId, act: impl FnOnce(&mut Kept) -> Effect) -> Change {
         let changed: Result<Change, Infallible> =
             self.volumes.with(volume, |state| state.change(|kept| Ok(act(kept))));
@@ -297,9 +296,9 @@ impl Target {
         self.volumes.with(volume, |state| state.change(act))
     }
 
-    /// Applies the effects of a change to other nexuses: ends the remaining work of aborted
-    /// commands (PREEMPT AND ABORT), and queues what they are told. A nexus without a session gets
-    /// it at the next login.
+    /// Applies the effects of a change to other nexuses: cancels the remaining work of aborted
+    /// commands (PREEMPT AND ABORT), and queues notifications. A nexus without a session gets them
+    /// at its next login.
     pub(crate) fn deliver(&self, volume: VolumeId, effect: &Effect) {
         if let Some((but, what)) = &effect.others {
             self.attend_others(but, volume, *what);
@@ -327,7 +326,7 @@ impl Target {
         }
     }
 
-    /// Tells every nexus with a session but one.
+    /// Notifies every nexus with a session but one.
     pub fn attend_others(&self, but: &NexusId, volume: VolumeId, what: Attention) {
         for nexus in self.live_nexuses() {
             if nexus.id() != but {
@@ -336,7 +335,7 @@ impl Target {
         }
     }
 
-    /// The ports of hosts with a session, by the hosts' names.
+    /// Returns the ports of hosts with a session, by host name.
     pub fn host_ports(&self) -> BTreeMap<String, Vec<HostPort>> {
         let mut ports: BTreeMap<String, Vec<HostPort>> = BTreeMap::new();
         for nexus in self.live_nexuses() {
@@ -346,12 +345,12 @@ impl Target {
         ports
     }
 
-    /// The nexuses with a session.
+    /// Returns the nexuses with a session.
     pub fn live_nexuses(&self) -> Vec<Arc<Nexus>> {
         self.nexuses.lock().live()
     }
 
-    /// How many nexuses without a session are remembered.
+    /// Returns the number of remembered nexuses without a session.
     pub fn parked_count(&self) -> usize {
         self.nexuses.lock().parked.len()
     }

@@ -1,5 +1,5 @@
-//! What is kept of all volumes. Each has a lock of its own: what is done to one holds up no command
-//! of another.
+//! The state of all volumes. Each volume has its own lock, so that a change of one delays no
+//! command of another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,32 +14,33 @@ use crate::nexus::NexusId;
 use crate::reservations::{Access, Effect};
 use crate::saving::{Change, SaveError, Saving};
 
-/// The state of a volume: as it is in force, and how far that is durable.
+/// The state of a volume: what is in force, and how far that is durable.
 #[derive(Debug, Default)]
 pub struct Volume {
     pub(crate) kept: Kept,
     pub(crate) saving: Saving,
-    /// Whether it is among those that [`Volumes::reserved`] and [`Volumes::set`] count.
+    /// Whether [`Volumes::reserved`] and [`Volumes::set`] count this volume.
     counted: (bool, bool),
-    /// Whether the volume was destroyed: a command that still has the state changes nothing by it.
+    /// Whether the volume was destroyed: a command that still holds the state changes nothing by
+    /// it.
     gone: bool,
 }
 
 impl Volume {
-    /// What is in force.
+    /// Returns the state in force.
     pub fn kept(&self) -> &Kept {
         &self.kept
     }
 
-    /// Whether what is durable is kept through a loss of power.
+    /// Returns whether the durable state persists through a loss of power.
     pub fn is_kept_through_power_loss(&self) -> bool {
         self.saving.base.as_deref().unwrap_or(&self.kept).aptpl
     }
 
-    /// Makes a change, wholly or not at all. What it does to others is done when it is durable.
+    /// Makes a change, completely or not at all. Its effects on others follow when it is durable.
     ///
     /// # Panics
-    /// If the change leaves what can't be (invariant 1).
+    /// If the change leaves an invalid state (invariant 1).
     pub(crate) fn change<E>(
         &mut self,
         act: impl FnOnce(&mut Kept) -> Result<Effect, E>,
@@ -58,8 +59,8 @@ impl Volume {
         Ok(Change::Unsaved(self.saving.begin(before, effect)))
     }
 
-    /// Ends what a nexus holds by RESERVE, or whoever does: that can't fail, and is in force even
-    /// if it does not become durable. Whether there is something to save.
+    /// Ends a RESERVE of this nexus, or of any: this can't fail, and takes effect even if it does
+    /// not become durable. Returns whether there is state to save.
     pub(crate) fn end_exclusive(&mut self, of: Option<&NexusId>) -> bool {
         let ends = |kept: &Kept| {
             kept.exclusive.as_ref().is_some_and(|holder| of.is_none_or(|of| holder == of))
@@ -72,7 +73,7 @@ impl Volume {
         changes
     }
 
-    /// What is not durable could not be made so.
+    /// Rolls back changes that could not be made durable.
     pub(crate) fn take_back(&mut self, error: SaveError) {
         self.saving.failed(&mut self.kept, error);
         self.assert_sound();
@@ -90,19 +91,19 @@ impl Volume {
     }
 }
 
-/// What is kept of all volumes.
+/// The state of all volumes.
 #[derive(Debug, Default)]
 pub struct Volumes {
-    /// How many volumes somebody has reserved, or is registered with: so that the usual command
-    /// takes no lock.
+    /// The number of volumes with a reservation or a registration, so that most commands take no
+    /// lock.
     reserved: AtomicUsize,
-    /// How many have access states that a host has set.
+    /// The number of volumes with access states that a host has set.
     set: AtomicUsize,
     volumes: RwLock<BTreeMap<VolumeId, Arc<RwLock<Volume>>>>,
 }
 
 impl Volumes {
-    /// Whether a reservation of another nexus bars such a command.
+    /// Returns whether such a command conflicts with a reservation of another nexus.
     #[inline]
     pub fn conflict(&self, volume: VolumeId, nexus: &NexusId, access: Access) -> bool {
         if self.reserved.load(Ordering::Acquire) == 0 {
@@ -111,13 +112,13 @@ impl Volumes {
         self.find(volume).is_some_and(|state| state.read().kept.conflict(nexus, access))
     }
 
-    /// Whether any host has set an access state. Cheap.
+    /// Returns whether any host has set an access state. Cheap.
     #[inline]
     pub fn has_access_states(&self) -> bool {
         self.set.load(Ordering::Acquire) > 0
     }
 
-    /// The access state that a host has set for a group, if one has.
+    /// Returns the access state that a host has set for a group, if any.
     pub fn access_state(&self, volume: VolumeId, group: u16) -> Option<AccessState> {
         if !self.has_access_states() {
             return None;
@@ -125,13 +126,13 @@ impl Volumes {
         self.find(volume)?.read().kept.access.get(&group).copied()
     }
 
-    /// The state of a volume, if it has one. The lock over all volumes is let go before that of the
-    /// volume is taken.
+    /// Returns the state of a volume, if it has one. The lock of the table is released before that
+    /// of the volume is taken.
     fn find(&self, volume: VolumeId) -> Option<Arc<RwLock<Volume>>> {
         self.volumes.read().get(&volume).cloned()
     }
 
-    /// Looks at the state of a volume.
+    /// Reads the state of a volume.
     pub fn look<T>(&self, volume: VolumeId, act: impl FnOnce(&Volume) -> T) -> T {
         match self.find(volume) {
             Some(state) => act(&state.read()),
@@ -150,7 +151,7 @@ impl Volumes {
         out
     }
 
-    /// Counts the volume, or no more.
+    /// Updates the counters for this volume.
     fn count(&self, state: &mut Volume) {
         let is = |what: bool| what && !state.gone;
         let now = (is(state.is_reserved()), is(!state.kept.access.is_empty()));
@@ -159,13 +160,13 @@ impl Volumes {
         state.counted = now;
     }
 
-    /// A reset of the logical unit: RESERVE ends, persistent reservations and access states stay.
-    /// Whether there is something to save.
+    /// Resets a logical unit: RESERVE ends, persistent reservations and access states remain.
+    /// Returns whether there is state to save.
     pub(crate) fn reset(&self, volume: VolumeId) -> bool {
         self.find(volume).is_some() && self.with(volume, |state| state.end_exclusive(None))
     }
 
-    /// The volume was destroyed.
+    /// Removes the state of a destroyed volume.
     pub(crate) fn forget(&self, volume: VolumeId) {
         let removed = self.volumes.write().remove(&volume);
         if let Some(state) = removed {
@@ -175,8 +176,8 @@ impl Volumes {
         }
     }
 
-    /// The loss of a nexus: what it held by RESERVE ends. The volumes of which there is something
-    /// to save.
+    /// Handles the loss of a nexus: its RESERVE ends. Returns the volumes whose state must be
+    /// saved.
     pub(crate) fn nexus_loss(&self, nexus: &NexusId) -> Vec<VolumeId> {
         if self.reserved.load(Ordering::Acquire) == 0 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13): what each action does.
+//! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13): the effect of each action.
 
 use super::register::{register, register_and_move};
 use super::{Action, Asked, Effect, Refusal};
@@ -6,16 +6,16 @@ use crate::attention::Attention;
 use crate::kept::{Kept, Kind, Registrant, Reservation};
 use crate::nexus::NexusId;
 
-/// Does an action.
+/// Executes an action.
 pub(crate) fn act(kept: &mut Kept, asked: &Asked<'_>) -> Result<Effect, Refusal> {
-    // Whoever holds it by RESERVE bars these (SPC-2, 5.5.1). The command was let in before, and
-    // RESERVE may have come between.
+    // These conflict with RESERVE of any nexus (SPC-2, 5.5.1). The command was admitted before, and
+    // RESERVE may have come in between.
     if kept.exclusive.is_some() {
         return Err(Refusal::Conflict);
     }
     let effect = match asked.action {
         Action::Register | Action::RegisterAndIgnore => register(kept, asked)?,
-        // All others are for registered nexuses, with their key (SPC-4, 6.16.3).
+        // All others require registration and the right key (SPC-4, 6.16.3).
         _ if kept.key_of(asked.nexus) != Some(asked.key) => return Err(Refusal::Conflict),
         Action::Reserve => reserve(kept, asked)?,
         Action::Release => release(kept, asked)?,
@@ -94,14 +94,14 @@ fn preempt(kept: &mut Kept, asked: &Asked<'_>) -> Result<Effect, Refusal> {
     if !takes_over && !kept.registrants.iter().any(named) {
         return Err(Refusal::Conflict);
     }
-    // To remove registrations alone the scope and the type are ignored.
+    // Removing registrations only ignores the scope and the type.
     let kind = if takes_over { Some(scope_and_kind(asked)?) } else { None };
     let mut effect = Effect::default();
     if asked.action == Action::PreemptAndAbort {
         let named = kept.registrants.iter().filter(|who| named(who));
         effect.aborted = named.map(|who| who.nexus.clone()).collect();
     }
-    // The preempting nexus itself stays registered where it takes the reservation over.
+    // The preempting nexus stays registered if it takes over the reservation.
     kept.registrants.retain(|who| {
         let own = who.nexus == *asked.nexus;
         let stays = !named(who) || (own && takes_over);

@@ -1,5 +1,5 @@
-//! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that lock so, with the exceptions
-//! that a persistent reservation makes (SPC-4, 5.13.3; CRH is 1).
+//! RESERVE and RELEASE (SPC-2, 7.21 to 7.24, 7.17), for hosts that use them, with the exceptions
+//! that apply with a persistent reservation (SPC-4, 5.13.3; CRH is 1).
 
 use super::{Effect, Refusal};
 use crate::kept::Kept;
@@ -12,7 +12,7 @@ pub(crate) fn take(kept: &mut Kept, nexus: &NexusId) -> Result<Effect, Refusal> 
     }
     // A nexus that a persistent reservation admits gets GOOD, and nothing is established.
     if !kept.admits(nexus) {
-        // The command was let in before, and REGISTER may have come between.
+        // The command was admitted before, and REGISTER may have come in between.
         if !kept.registrants.is_empty() {
             return Err(Refusal::Conflict);
         }
@@ -21,7 +21,7 @@ pub(crate) fn take(kept: &mut Kept, nexus: &NexusId) -> Result<Effect, Refusal> 
     Ok(Effect::default())
 }
 
-/// RELEASE: it does nothing if another nexus holds it, or none.
+/// RELEASE: does nothing if another nexus, or none, holds it.
 pub(crate) fn give_back(kept: &mut Kept, nexus: &NexusId) -> Effect {
     if kept.exclusive.as_ref() == Some(nexus) {
         kept.exclusive = None;

@@ -1,11 +1,12 @@
-//! Reservations: who may do what to a volume (SPC-4, 5.13; RESERVE and RELEASE of SPC-2, 7.21).
+//! Reservations: who may access a volume, and how (SPC-4, 5.13; RESERVE and RELEASE of SPC-2,
+//! 7.21).
 //!
 //! * [`actions`]: the actions on a persistent reservation,
-//! * [`register`]: those on registrations,
+//! * [`register`]: the actions on registrations,
 //! * [`exclusive`]: RESERVE and RELEASE.
 //!
-//! Each action changes a [`Kept`], or refuses and leaves it in whatever state: who calls it takes a
-//! refused change back ([`crate::volumes::Volume::change`]).
+//! Each action changes a [`Kept`], or refuses and leaves it in an arbitrary state: the caller
+//! discards a refused change ([`crate::volumes::Volume::change`]).
 
 mod actions;
 mod exclusive;
@@ -19,33 +20,33 @@ use crate::attention::Attention;
 use crate::kept::{Kept, Kind};
 use crate::nexus::NexusId;
 
-/// How reservations of other nexuses restrain a command (SPC-4, table 67; SBC-3, table 13;
-/// SPC-2, table 9 for RESERVE).
+/// How reservations of other nexuses restrict a command (SPC-4, table 67; SBC-3, table 13; SPC-2,
+/// table 9 for RESERVE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Never.
     Free,
-    /// Only by RESERVE of SPC-2: it reports on the unit, and moves no data.
+    /// Only by RESERVE of SPC-2: it reports on the unit, and transfers no data.
     Status,
     /// By exclusive access reservations, and by RESERVE.
     Read,
-    /// By every reservation; and it writes blocks, so write protection bars it too.
+    /// By every reservation; it writes blocks, so write protection also prevents it.
     Write,
-    /// By every reservation; but it writes no blocks of the unit it is sent to.
+    /// By every reservation; but it writes no blocks of the addressed unit.
     Alter,
-    /// RESERVE and RELEASE: their own rules.
+    /// RESERVE and RELEASE have their own rules.
     Reserve,
-    /// PERSISTENT RESERVE IN and OUT: their own rules, but RESERVE bars them.
+    /// PERSISTENT RESERVE IN and OUT have their own rules, but RESERVE conflicts with them.
     Persistent,
 }
 
 impl Kept {
-    /// Whether it bars a command of this nexus.
+    /// Returns whether a command of this nexus conflicts.
     pub(crate) fn conflict(&self, nexus: &NexusId, access: Access) -> bool {
         if let Some(holder) = &self.exclusive {
-            // While a nexus holds it by RESERVE, PERSISTENT RESERVE IN and OUT conflict, whoever
-            // sends them (SPC-2, 5.5.1). RELEASE by another is not an error: it does nothing
-            // (7.17).
+            // While a nexus holds the volume by RESERVE, PERSISTENT RESERVE IN and OUT conflict,
+            // whoever sends them (SPC-2, 5.5.1). RELEASE by another nexus is not an error: it does
+            // nothing (7.17).
             return match access {
                 Access::Free | Access::Reserve => false,
                 Access::Persistent => true,
@@ -53,8 +54,8 @@ impl Kept {
             };
         }
         if access == Access::Reserve {
-            // While anybody is registered RESERVE and RELEASE conflict (SPC-2, 5.5.1), but for
-            // those whom the persistent reservation admits (SPC-4, 5.13.3).
+            // While any nexus is registered, RESERVE and RELEASE conflict (SPC-2, 5.5.1), except
+            // for nexuses that the persistent reservation admits (SPC-4, 5.13.3).
             return !self.registrants.is_empty() && !self.admits(nexus);
         }
         let Some(reservation) = &self.reservation else { return false };
@@ -66,7 +67,7 @@ impl Kept {
     }
 }
 
-/// What PERSISTENT RESERVE OUT can do (SPC-4, 6.16.2).
+/// The actions of PERSISTENT RESERVE OUT (SPC-4, 6.16.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// REGISTER.
@@ -88,19 +89,19 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether PRGENERATION counts it, whatever it changed (SPC-4, 6.15.2).
+    /// Returns whether it increments PRGENERATION, whatever it changed (SPC-4, 6.15.2).
     fn is_counted(self) -> bool {
         !matches!(self, Self::Reserve | Self::Release)
     }
 
-    /// Whether it adds registrations, or takes them away at their own wish.
+    /// Returns whether it adds registrations, or removes them at the registrant's request.
     pub fn registers(self) -> bool {
         matches!(self, Self::Register | Self::RegisterAndIgnore | Self::Move)
     }
 }
 
-/// A list of nexuses that came with an action, or that it can't be understood: that is an error
-/// only if the list is not ignored.
+/// A list of nexuses in the parameters, or that it is invalid, which is an error only if the list
+/// is not ignored.
 pub type Listed<T> = Result<T, BadList>;
 
 /// See [`Listed`].
@@ -110,19 +111,19 @@ pub struct BadList;
 /// An action on the persistent reservation of a volume, or on its registrations.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// Who asks.
+    /// The requesting nexus.
     pub nexus: &'a NexusId,
-    /// For what.
+    /// The action.
     pub action: Action,
-    /// Whether the scope is the whole volume, the only one that there is.
+    /// Whether the scope is the whole volume, the only one supported.
     pub whole_unit: bool,
-    /// The type of the reservation, if it is known.
+    /// The type of the reservation, if it is valid.
     pub kind: Option<Kind>,
-    /// The key of who asks.
+    /// The key of the requesting nexus.
     pub key: u64,
-    /// SERVICE ACTION RESERVATION KEY: the new key, or that of whom it is about.
+    /// SERVICE ACTION RESERVATION KEY: the new key, or that of the affected nexuses.
     pub action_key: u64,
-    /// Whether all is kept through a loss of power.
+    /// Whether the state persists through a loss of power.
     pub aptpl: bool,
     /// The target ports to register with: that of the nexus, or all with ALL_TG_PT.
     pub ports: Vec<u16>,
@@ -130,28 +131,28 @@ pub struct Asked<'a> {
     pub listed: Option<Listed<Vec<NexusId>>>,
     /// For [`Action::Move`]: the nexus to move to.
     pub moved_to: Option<Listed<NexusId>>,
-    /// For [`Action::Move`]: whether who asks is registered no more (UNREG).
+    /// For [`Action::Move`]: whether the requesting nexus is unregistered (UNREG).
     pub unregisters: bool,
 }
 
-/// Why an action was not done. Nothing has changed then.
+/// The reason why an action was refused. Nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Another nexus has the volume, or the key is wrong.
+    /// Another nexus holds the volume, or the key is wrong.
     Conflict,
-    /// There is no such scope.
+    /// The scope is not supported.
     Scope,
-    /// There is no such type.
+    /// The type is not supported.
     Kind,
-    /// RELEASE names another scope or type than what is held.
+    /// RELEASE specifies another scope or type than that of the reservation.
     WrongRelease,
-    /// The key that it is about is 0.
+    /// The SERVICE ACTION RESERVATION KEY is 0.
     NoKey,
-    /// A list of nexuses came from one that is registered.
+    /// A list of nexuses was sent by a registered nexus.
     AlreadyRegistered,
-    /// One of the list is registered.
+    /// A nexus in the list is registered.
     ListedRegistered,
-    /// The list, or the nexus to move to, can't be understood.
+    /// The list, or the nexus to move to, is invalid.
     BadList,
     /// There is no reservation to move.
     NothingToMove,
@@ -159,19 +160,19 @@ pub enum Refusal {
     NoRoom,
 }
 
-/// What a change does to others.
+/// The effects of a change on others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// What to tell, by nexus.
+    /// The events for single nexuses.
     pub told: Vec<(NexusId, Attention)>,
-    /// What to tell all nexuses with a session but one.
+    /// The event for all nexuses with a session but one.
     pub others: Option<(NexusId, Attention)>,
-    /// Whose commands are to be aborted.
+    /// The nexuses whose commands are aborted.
     pub aborted: Vec<NexusId>,
 }
 
 impl Effect {
-    /// The events in it.
+    /// Returns the events in it.
     pub(crate) fn attentions(&self) -> impl Iterator<Item = Attention> {
         self.told.iter().chain(&self.others).map(|(_, what)| *what)
     }

@@ -25,7 +25,7 @@ impl Kept {
 /// REGISTER and REGISTER AND IGNORE EXISTING KEY (SPC-4, tables 67 to 69).
 pub(super) fn register(kept: &mut Kept, asked: &Asked<'_>) -> Result<Effect, Refusal> {
     let own = kept.key_of(asked.nexus);
-    // A nexus that is not registered gives the key 0.
+    // A nexus that is not registered must give the key 0.
     if asked.action == Action::Register && own.unwrap_or(0) != asked.key {
         return Err(Refusal::Conflict);
     }
@@ -49,7 +49,7 @@ pub(super) fn register(kept: &mut Kept, asked: &Asked<'_>) -> Result<Effect, Ref
     Ok(Effect::default())
 }
 
-/// Registers those that are listed (each once), none of whom may be registered yet.
+/// Registers the listed nexuses (each once), none of which may be registered yet.
 fn add_all(kept: &mut Kept, asked: &Asked<'_>, listed: &[NexusId]) -> Result<(), Refusal> {
     let own = &asked.nexus.host;
     let theirs = || listed.iter().filter(|nexus| nexus.host != *own);
@@ -65,15 +65,15 @@ fn add_all(kept: &mut Kept, asked: &Asked<'_>, listed: &[NexusId]) -> Result<(),
     Ok(())
 }
 
-/// The nexuses of a host's port with the target ports that were asked for.
+/// Returns the nexuses of a host's port with these target ports.
 pub fn at_ports(host: &HostPort, ports: &[u16]) -> Vec<NexusId> {
     let nexus = |port: &u16| NexusId { host: host.clone(), target_port: *port };
     ports.iter().map(nexus).collect()
 }
 
-/// With ALL_TG_PT it is as if REGISTER had come through each target port (SPC-4, 6.16.3): where one
-/// of these nexuses has another key, that is a conflict, and then nothing is done at any port. A
-/// port where the initiator is not registered yet is no hindrance: it joins the others.
+/// With ALL_TG_PT it is as if REGISTER had come through each target port (SPC-4, 6.16.3): if one of
+/// these nexuses has another key, that is a conflict, and nothing is done at any port. A port where
+/// the initiator is not registered yet is no conflict: it is registered too.
 fn refuse_other_keys(kept: &Kept, asked: &Asked<'_>, ours: &[NexusId]) -> Result<(), Refusal> {
     let differs = |nexus| kept.key_of(nexus).is_some_and(|key| key != asked.key);
     if asked.action == Action::Register && ours.iter().any(differs) {
@@ -82,7 +82,7 @@ fn refuse_other_keys(kept: &Kept, asked: &Asked<'_>, ours: &[NexusId]) -> Result
     Ok(())
 }
 
-/// Removes those that are registered; does nothing at all, APTPL included, where none is.
+/// Removes those that are registered; if none is, does nothing at all, not even for APTPL.
 fn unregister_all(kept: &mut Kept, asked: &Asked<'_>, ours: &[NexusId]) -> Effect {
     if !ours.iter().any(|nexus| kept.key_of(nexus).is_some()) {
         return Effect::default();
@@ -91,8 +91,8 @@ fn unregister_all(kept: &mut Kept, asked: &Asked<'_>, ours: &[NexusId]) -> Effec
     unregister(kept, asked, ours)
 }
 
-/// Removes registrations, and the reservation with them if it was the holder's, or the last of an
-/// "all registrants" type (SPC-4, 5.13.11.2.3).
+/// Removes registrations, and the reservation with them if it was the holder's, or the last one of
+/// an "all registrants" type (SPC-4, 5.13.11.2.3).
 fn unregister(kept: &mut Kept, asked: &Asked<'_>, whom: &[NexusId]) -> Effect {
     kept.registrants.retain(|who| !whom.contains(&who.nexus));
     let Some(reservation) = &kept.reservation else { return Effect::default() };
@@ -112,7 +112,7 @@ fn unregister(kept: &mut Kept, asked: &Asked<'_>, whom: &[NexusId]) -> Effect {
     Effect::default()
 }
 
-/// REGISTER AND MOVE (SPC-4, 5.13.8 and table 70). The key was found right.
+/// REGISTER AND MOVE (SPC-4, 5.13.8 and table 70). The key was already checked.
 pub(super) fn register_and_move(kept: &mut Kept, asked: &Asked<'_>) -> Result<Effect, Refusal> {
     let Some(held) = &kept.reservation else {
         return Err(Refusal::NothingToMove);

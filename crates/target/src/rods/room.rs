@@ -1,15 +1,15 @@
-//! Where RODs are in the array's own volume.
+//! Allocation of RODs in the internal volume.
 
 use std::collections::BTreeMap;
 
 use block::request::limits::LEAF_BYTES;
 use block::{SECTOR_BYTES, SectorCount, SectorRange};
 
-/// The volume's sectors, and which of them are in use. No two pieces in use overlap.
+/// The volume's sectors, and which of them are in use. Pieces in use never overlap.
 #[derive(Debug)]
 pub(super) struct Room {
     size: SectorCount,
-    /// Where the next search for room starts.
+    /// Where the next search begins.
     cursor: u64,
     /// Pieces in use: start and end.
     used: BTreeMap<u64, u64>,
@@ -20,7 +20,7 @@ impl Room {
         Self { size, cursor: 0, used: BTreeMap::new() }
     }
 
-    /// Room for a copy of each of these ranges, or `None` if there is not enough for all.
+    /// Allocates space for a copy of each of these ranges; `None` if there is not enough for all.
     pub(super) fn allocate(&mut self, ranges: &[SectorRange]) -> Option<Vec<SectorRange>> {
         let mut pieces = Vec::with_capacity(ranges.len());
         for range in ranges {
@@ -37,8 +37,8 @@ impl Room {
         Some(pieces)
     }
 
-    /// Takes these pieces, unless one of them is in use or outside the volume: then it is false,
-    /// and nothing has changed.
+    /// Allocates these pieces, unless one of them is in use or outside the volume: then returns
+    /// false, and nothing has changed.
     pub(super) fn take(&mut self, pieces: &[SectorRange]) -> bool {
         for (at, piece) in pieces.iter().enumerate() {
             if piece.is_empty() || !piece.fits(self.size) || !self.is_free(piece) {
@@ -50,6 +50,8 @@ impl Room {
         true
     }
 
+    /// Frees these pieces.
+    ///
     /// # Panics
     /// If one of the pieces is not in use.
     pub(super) fn free(&mut self, pieces: &[SectorRange]) {
@@ -64,8 +66,8 @@ impl Room {
         self.used.range(..end).next_back().is_none_or(|(_, before)| *before <= piece.start.0)
     }
 
-    /// The first place at or after `from` that is free for a range, at the same place in its leaf
-    /// as the range: so whole leaves are shared.
+    /// Returns the first free position at or after `from` for a range, at the same offset in its
+    /// leaf as the range, so that whole leaves are shared.
     fn find(&self, from: u64, range: SectorRange) -> Option<u64> {
         let leaf = LEAF_BYTES / SECTOR_BYTES;
         let aligned = |at: u64| at.next_multiple_of(leaf) + range.start.0 % leaf;

@@ -1,9 +1,9 @@
-//! Which tokens are durable, so that another controller can go on with them.
+//! Which tokens are durable, so that another controller can continue with them.
 //!
-//! A token is good, and its end is reported, when that is durable ([`crate::saving`] says how such
-//! commands wait). Changes become durable in their order. A token that can't be made durable never
-//! was one. An end is in force at once and never taken back: it is tried again with the next
-//! change, and until then the room of its ROD is kept.
+//! A token becomes valid, and its end is reported, when that is durable ([`crate::saving`]
+//! describes how such commands wait). Changes become durable in order. A token that can't be made
+//! durable never becomes valid. An end takes effect at once and is never rolled back: saving it is
+//! retried with the next change, and until then the space of its ROD is kept.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -14,61 +14,62 @@ use block::{SectorRange, VolumeId};
 use super::{RANGES_MAX, Rod, Rods, TOKENS_MAX, Token, TokenError, TokenKey};
 use crate::saving::{Change, SaveError};
 
-/// Changes that are made durable together: so many records fit one commit of a few blocks.
+/// Changes that are made durable together: their records fit one commit of a few blocks.
 const BATCH_MAX: usize = 64;
-/// Identifiers that are set aside together.
+/// Identifiers that are reserved together.
 const IDS: u64 = 1 << 16;
 
-/// No array makes so many tokens: numbers from here on come from no program of ours.
+/// No array creates so many tokens: larger identifiers are invalid.
 const ID_END: u64 = 1 << 60;
 
-/// A token, as it is kept.
+/// The stored form of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRod {
     /// The identifier in the token.
     pub id: u64,
     /// The token.
     pub token: Token,
-    /// The initiator that made it.
+    /// The initiator that created it.
     pub initiator: String,
-    /// The volume that it is a copy of.
+    /// The volume that it was copied from.
     pub source: VolumeId,
-    /// Where it is in the array's own volume.
+    /// Its location in the internal volume.
     pub pieces: Vec<SectorRange>,
     /// Its inactivity timeout, in seconds.
     pub inactivity_s: u32,
 }
 
-/// What makes tokens: no two are ever made with the same key and identifier, also after a takeover.
+/// The generator of tokens: no two are ever created with the same key and identifier, also after a
+/// takeover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenMaker {
-    /// The key that they are signed with.
+    /// The key that signs them.
     pub key: TokenKey,
-    /// No token has this identifier or a higher one.
+    /// The lower bound of unused identifiers.
     pub next_id: u64,
 }
 
-/// All tokens, as they are kept.
+/// The stored form of all tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRods {
-    /// What has made them.
+    /// Their generator.
     pub maker: TokenMaker,
     /// The tokens.
     pub rods: Vec<KeptRod>,
 }
 
-/// What is to be made durable of tokens.
+/// Changes of tokens that must be made durable.
 #[derive(Debug)]
 pub struct UnsavedRods {
-    /// What makes tokens, if that is not durable as it is.
+    /// The generator, if it has changed.
     pub maker: Option<TokenMaker>,
-    /// What to write by the identifier of each token; `None` if it has ended.
+    /// The new record of each token by identifier; `None` if it has ended.
     pub rows: BTreeMap<u64, Option<KeptRod>>,
-    /// How many changes that is.
+    /// The number of changes.
     count: usize,
 }
 
-/// A token begins or ends.
+/// The begin or the end of a token.
 #[derive(Debug)]
 struct Entry {
     change: u64,
@@ -79,12 +80,12 @@ struct Entry {
 /// The changes that are not durable yet.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// In their order.
+    /// The changes, in order.
     entries: VecDeque<Entry>,
     last_change: u64,
     /// Tokens below this identifier may be durable.
     durable_ids: u64,
-    /// Why the last turn has failed.
+    /// Why the last turn failed.
     failure: Option<SaveError>,
 }
 
@@ -103,7 +104,7 @@ impl Ledger {
         self.last_change
     }
 
-    /// The RODs whose tokens are not durable yet, and whose end is not.
+    /// Returns the RODs whose tokens are not durable yet, and do not end.
     pub(super) fn beginning(&self) -> Vec<Arc<Rod>> {
         let begins = self
             .entries
@@ -112,12 +113,12 @@ impl Ledger {
         begins.map(|entry| entry.rod.clone()).collect()
     }
 
-    /// The RODs that it holds; one twice if its token has not begun and is to end.
+    /// Returns its RODs; one appears twice if its token has not begun and will end.
     pub(super) fn rods(&self) -> impl Iterator<Item = &Arc<Rod>> {
         self.entries.iter().map(|entry| &entry.rod)
     }
 
-    /// All that is noted so far.
+    /// Returns the last change so far.
     pub(super) fn last_change(&self) -> Change {
         match self.entries.back() {
             Some(entry) => Change::Unsaved(entry.change),
@@ -156,8 +157,8 @@ impl Rod {
 }
 
 impl Rods {
-    /// Puts in force what another controller has kept, before any session: as if each token had
-    /// just been made.
+    /// Restores what another controller has stored, before any session, as if each token had just
+    /// been created.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -200,19 +201,19 @@ impl Rods {
         Ok(())
     }
 
-    /// Whether anything has to be made durable.
+    /// Returns whether there are changes to be made durable.
     pub fn has_unsaved(&self) -> bool {
         !self.state.lock().ledger.entries.is_empty()
     }
 
-    /// What has to be made durable now; `None` if everything is.
+    /// Returns the changes that must be made durable now; `None` if there are none.
     pub fn unsaved(&self) -> Option<UnsavedRods> {
         let state = self.state.lock();
         state.ledger.next(state.key)
     }
 
-    /// What [`Rods::unsaved`] gave is durable, or could not be made so. To be called before
-    /// [`Rods::unsaved`] is again.
+    /// Reports whether the changes from [`Rods::unsaved`] were made durable. Must be called before
+    /// [`Rods::unsaved`] is called again.
     pub fn saved(&self, what: UnsavedRods, result: Result<(), SaveError>) {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -224,14 +225,14 @@ impl Rods {
         let mut left = Vec::new();
         for entry in entries {
             let Entry { rod, is_end, .. } = &entry;
-            // If it was revoked meanwhile, it ends further back.
+            // If it was revoked meanwhile, its end is a later entry.
             let is_revoked = rod.is_revoked.load(Ordering::Relaxed);
             match (result, is_end) {
                 (Ok(()), false) if is_revoked => state.note_ended(rod.id, TokenError::Revoked),
                 (Ok(()), false) => drop(state.tokens.insert(rod.id, rod.clone())),
                 (Ok(()), true) => state.unnamed.push(entry.rod),
                 (Err(error), false) => {
-                    // It is set once: a token begins once.
+                    // Set once, because a token begins once.
                     let _ = rod.failure.set(error);
                     if !is_revoked {
                         state.unnamed.push(entry.rod);
@@ -245,8 +246,8 @@ impl Rods {
         }
     }
 
-    /// What became of a change that had to be made durable, of the token of this ROD if it was one
-    /// that begins.
+    /// Returns the outcome of a change that had to be made durable, and of the token of this ROD if
+    /// the change begins one.
     ///
     /// # Errors
     /// If it is not durable.
