@@ -1,4 +1,4 @@
-//! What a target answers and tells, but for data (RFC 7143, 11.4, 11.6, 11.9, 11.11, 11.15, 11.17
+//! Responses and messages of a target, except data (RFC 7143, 11.4, 11.6, 11.9, 11.11, 11.15, 11.17
 //! and 11.19).
 
 use crate::event::{Answer, Event, Itt, Nop, Residual};
@@ -10,7 +10,7 @@ use crate::violation::Violation;
 
 const CONTINUE: u8 = 0x40;
 const CHECK_CONDITION: u8 = 0x02;
-/// Reason of a reject (11.17.1): the data digest was wrong. The command is answered all the same.
+/// Reason of a reject (11.17.1): wrong data digest. The command is answered nevertheless.
 const REJECTED_DATA_DIGEST: u8 = 0x02;
 
 impl Initiator {
@@ -33,7 +33,7 @@ impl Initiator {
         self.finish(bhs, sense)
     }
 
-    /// The last PDU of a command: a response, or Data-In with status.
+    /// Handles the last PDU of a command: a response, or Data-In with status.
     pub(crate) fn finish(&mut self, bhs: &Bhs, sense: Vec<u8>) -> Result<(), Violation> {
         let (opcode, itt) = (bhs.opcode(), bhs.itt());
         let residual = residual(bhs)?;
@@ -67,7 +67,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// Nothing may come for these commands any more.
+    /// Notes that no more PDUs may arrive for these commands.
     pub(crate) fn conclude(&mut self, ended: &[Itt]) {
         for task in ended {
             self.pending.remove(&task.0);
@@ -75,8 +75,8 @@ impl Initiator {
         }
     }
 
-    /// The commands that a request with this tag has ended. A task that "does not exist" (1) was
-    /// ended by somebody else, whose request it was need not be told here.
+    /// Returns the commands that the request with this tag has aborted. A task that "does not
+    /// exist" (1) was aborted by another request, possibly on another connection.
     pub(crate) fn ended_by(
         &self,
         request: u32,
@@ -178,7 +178,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// Reject: 2 reason, 16 FFFFFFFFh. Data: the header of what is rejected.
+    /// Reject: 2 reason, 16 FFFFFFFFh. Data: the header of the rejected PDU.
     pub(crate) fn reject(&mut self, bhs: &Bhs, data: &[u8]) -> Result<(), Violation> {
         check_shape(bhs, true)?;
         let wrong = |what| Err(Violation::field(opcode::REJECT, what, "11.17"));

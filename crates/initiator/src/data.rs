@@ -49,7 +49,7 @@ impl Initiator {
         let taken = self.outgoing.taken();
         let task = self.command_asked(bhs)?;
         check_r2t(itt, bhs, task, burst)?;
-        // The target can have got no more than what was taken.
+        // The target can have received no more than was taken.
         while task.outstanding.front().is_some_and(|end| *end <= taken) {
             task.outstanding.pop_front();
         }
@@ -68,7 +68,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// The command that a PDU belongs to.
+    /// Returns the command that a PDU belongs to.
     pub(crate) fn command_asked(&mut self, bhs: &Bhs) -> Result<&mut Task, Violation> {
         let (opcode, itt) = (bhs.opcode(), bhs.itt());
         let exp_cmd_sn = bhs.u32(28);
@@ -90,7 +90,7 @@ impl Initiator {
             let bytes = segment.min(end - task.sent);
             let is_last = task.sent + bytes == end;
             let mut bhs = Bhs::new(opcode::DATA_OUT, if is_last { FINAL } else { 0 });
-            // The LUN is reserved in data that nobody asked for (11.7.4).
+            // In unsolicited data the LUN is reserved (11.7.4).
             if ttt != NO_TAG {
                 bhs.put(8, &task.lun);
             }
@@ -126,7 +126,8 @@ fn check_data_in_fields(bhs: &Bhs) -> Result<(), Violation> {
     Ok(())
 }
 
-/// R2Ts ask for what was announced and was not sent, once and in order (DataSequenceInOrder=Yes).
+/// Checks that R2Ts solicit announced data that was not sent, once and in order
+/// (DataSequenceInOrder=Yes).
 fn check_r2t(itt: u32, bhs: &Bhs, task: &Task, burst: u32) -> Result<(), Violation> {
     let (offset, bytes) = (bhs.u32(40), bhs.u32(44));
     if bhs.ttt() == NO_TAG {

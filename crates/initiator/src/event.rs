@@ -1,18 +1,18 @@
-//! What an initiator tells.
+//! Events of an initiator.
 
-/// The Initiator Task Tag of a request. A session never uses one again.
+/// The Initiator Task Tag of a request. A session never reuses one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Itt(pub u32);
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Full-feature phase begins.
+    /// The login is complete; full-feature phase begins.
     LoggedIn {
-        /// The target's part of the session's name.
+        /// The target's part of the session id.
         tsih: u16,
     },
-    /// The login was refused or redirected (RFC 7143, 11.13.5). The connection is over.
+    /// The login was refused or redirected (RFC 7143, 11.13.5). The connection has ended.
     LoginFailed {
         /// Status class.
         class: u8,
@@ -27,26 +27,27 @@ pub enum Event {
         itt: Itt,
         /// The response (RFC 7143, 11.6.1): 0 complete, 1 the task does not exist, ….
         response: u8,
-        /// The commands of this connection that it ended: they will never be answered.
+        /// The commands of this connection that it aborted: they will never be answered.
         ended: Vec<Itt>,
     },
-    /// A text request was answered, all of it.
+    /// A text request was answered completely.
     Text {
         /// The request.
         itt: Itt,
         /// The pairs.
         pairs: Vec<(String, String)>,
     },
-    /// A logout was answered. With response 0 and a reason that closes this connection, it is over.
+    /// A logout was answered. With response 0 and a reason that closes this connection, it has
+    /// ended.
     LoggedOut {
         /// The response (RFC 7143, 11.15.1).
         response: u8,
     },
-    /// A ping, or the answer to one.
+    /// A ping, or the response to one.
     Nop(Nop),
     /// An asynchronous message (RFC 7143, 11.9).
     AsyncMessage {
-        /// AsyncEvent: 0 SCSI, 1 logout is wanted, 2 the connection and 3 all will be dropped, ….
+        /// AsyncEvent: 0 SCSI, 1 logout requested, 2 this connection and 3 all will be dropped, ….
         event: u8,
         /// Parameter1 to Parameter3.
         parameters: [u16; 3],
@@ -62,45 +63,45 @@ pub enum Event {
     },
 }
 
-/// The answer to a command.
+/// The response to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The command.
     pub itt: Itt,
-    /// The iSCSI response: 0 completed at the target, 1 target failure. The status means nothing
-    /// unless it is 0.
+    /// The iSCSI response: 0 completed at the target, 1 target failure. The status is valid only if
+    /// it is 0.
     pub response: u8,
     /// The SCSI status.
     pub status: u8,
     /// Sense data; empty if there is none.
     pub sense: Vec<u8>,
-    /// The data that came.
+    /// The data received.
     pub data_in: Vec<u8>,
-    /// What remains of the announced length.
+    /// The residual of the announced length.
     pub residual: Residual,
 }
 
 /// The residual of a command (RFC 7143, 11.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
-    /// All that was announced was moved.
+    /// All announced data was transferred.
     None,
-    /// So many bytes of what was announced were not moved.
+    /// This many announced bytes were not transferred.
     Underflow(u32),
-    /// So many bytes more than announced would have been moved.
+    /// This many bytes more than announced would have been transferred.
     Overflow(u32),
 }
 
 /// Pings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nop {
-    /// The target answered a ping. Its data is what was sent.
+    /// The target answered a ping, with the data that was sent.
     Answered {
         /// The request.
         itt: Itt,
     },
-    /// The target asks; it was answered if [`crate::Options::answers_pings`].
+    /// The target pings; it was answered if [`crate::Options::answers_pings`].
     Asked,
-    /// The target tells its counters and wants no answer.
+    /// The target reports its counters and wants no response.
     Told,
 }

@@ -1,14 +1,14 @@
-//! From bytes to PDUs and back, with their digests.
+//! Converts bytes to PDUs and back, with their digests.
 
 use crate::options::Terms;
 use crate::pdu::{BHS_BYTES, Bhs, digest, padding};
 use crate::violation::Violation;
 
-/// Bytes that have come and are not looked at.
+/// Received bytes that were not processed.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
-    /// How many of them were taken.
+    /// The number of them that were taken.
     at: usize,
 }
 
@@ -18,7 +18,7 @@ impl Incoming {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next PDU, if all of it is there.
+    /// Returns the next PDU, if it is complete.
     pub(crate) fn next(
         &mut self,
         terms: &Terms,
@@ -29,8 +29,8 @@ impl Incoming {
         let bhs = Bhs(*header);
         let mut at = BHS_BYTES;
         if terms.header_digest {
-            // What the header says means nothing before its digest was seen. A target sends no
-            // additional header segments.
+            // The header is valid only after its digest was checked. A target sends no additional
+            // header segments.
             let Some(sum) = bytes.get(at..at + 4) else { return Ok(None) };
             if sum != digest(header) {
                 return Err(Violation::HeaderDigest);
@@ -57,13 +57,13 @@ impl Incoming {
     }
 }
 
-/// Bytes that wait to be sent.
+/// Bytes to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
-    /// How many of `bytes` were taken.
+    /// The number of `bytes` that were taken.
     at: usize,
-    /// How many were taken in all.
+    /// The total number taken.
     taken: u64,
 }
 
@@ -82,12 +82,12 @@ impl Outgoing {
         }
     }
 
-    /// Where the stream stands: how many bytes were taken since it began.
+    /// Returns the position in the stream: the number of bytes taken since it began.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Where the stream ends that is queued so far.
+    /// Returns the position of the end of the queued stream.
     pub(crate) fn end(&self) -> u64 {
         self.taken + self.bytes().len() as u64
     }

@@ -1,4 +1,4 @@
-//! One connection: its parts, and the way of a PDU to who looks at it.
+//! One connection: its parts, and the dispatch of PDUs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,16 +11,16 @@ use crate::task::Pending;
 use crate::violation::Violation;
 use crate::window::{Window, before};
 
-/// What a connection takes in a data segment during login (RFC 7143, 13.12: the default).
+/// The longest data segment accepted during login (RFC 7143, 13.12: the default).
 const LOGIN_SEGMENT_BYTES: usize = 8192;
 
-/// Where a connection stands.
+/// The phase of a connection.
 #[derive(Debug)]
 pub(crate) enum Phase {
     Idle,
     Login(Box<Login>),
     Full,
-    /// A logout that closes this connection was asked.
+    /// A logout that closes this connection was requested.
     Leaving,
     Over,
 }
@@ -32,9 +32,9 @@ pub struct Initiator {
     pub(crate) terms: Terms,
     pub(crate) phase: Phase,
     pub(crate) window: Window,
-    /// The StatSN that comes next.
+    /// The next StatSN.
     pub(crate) exp_stat_sn: u32,
-    /// ExpCmdSN and MaxCmdSN as they came last.
+    /// ExpCmdSN and MaxCmdSN as last received.
     pub(crate) told: Option<(u32, u32)>,
     pub(crate) pending: BTreeMap<u32, Pending>,
     /// The commands that task management or a reject ended.
@@ -46,14 +46,14 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// A connection that was just opened. Nothing is sent before [`Initiator::login`].
+    /// Creates a connection that was just opened. Nothing is sent before [`Initiator::login`].
     pub fn new(options: Options) -> Self {
         let window = Window::new(options.first_cmd_sn);
         Self::with(options, window, Terms::default())
     }
 
-    /// A further connection of the session that `leader` belongs to, or one that takes the place
-    /// of the connection with the same CID. `options` has its TSIH.
+    /// Creates another connection of `leader`'s session, or one that replaces the connection with
+    /// the same CID. `options` contains the TSIH of the session.
     pub fn joining(options: Options, leader: &Initiator) -> Self {
         let terms = Terms {
             header_digest: false,
@@ -81,37 +81,37 @@ impl Initiator {
         }
     }
 
-    /// What it was made with.
+    /// Returns its options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What was agreed on.
+    /// Returns the negotiated parameters.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// Whether requests may be sent.
+    /// Returns whether requests may be sent.
     pub fn is_logged_in(&self) -> bool {
         matches!(self.phase, Phase::Full)
     }
 
-    /// Whether a logout that closes this connection was asked for, and is not answered.
+    /// Returns whether a logout that closes this connection was requested, and is not answered.
     pub fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Leaving)
     }
 
-    /// Whether it is over: logged out, or not let in.
+    /// Returns whether it has ended: logged out, or refused.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 
-    /// How many commands more the target takes at the moment.
+    /// Returns how many more commands the target accepts at the moment.
     pub fn room(&self) -> u32 {
         self.window.room()
     }
 
-    /// The commands that are not answered, in the order in which they were sent.
+    /// Returns the commands without a response, in the order in which they were sent.
     pub fn outstanding(&self) -> impl Iterator<Item = Itt> + '_ {
         let is_command = |pending: &Pending| matches!(pending, Pending::Command(_));
         self.pending
@@ -120,28 +120,28 @@ impl Initiator {
             .map(|(tag, _)| Itt(*tag))
     }
 
-    /// The bytes to be sent next.
+    /// Returns the bytes to be sent next.
     pub fn output(&self) -> &[u8] {
         self.outgoing.bytes()
     }
 
-    /// So many bytes of [`Initiator::output`] were sent.
+    /// Notes that this many bytes of [`Initiator::output`] were sent.
     ///
     /// # Panics
-    /// If that is more than there was.
+    /// If `bytes` exceeds the output.
     pub fn taken(&mut self, bytes: usize) {
         self.outgoing.take(bytes);
     }
 
-    /// What happened, in order.
+    /// Returns the next event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Bytes that came from the target, in pieces of any size.
+    /// Processes bytes received from the target, in pieces of any size.
     ///
     /// # Errors
-    /// The target violated the standard. Each later call says the same; the events before it can
+    /// The target violated the standard. Each later call returns the same error; earlier events can
     /// still be taken.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), Violation> {
         if let Some(violation) = &self.failed {
@@ -172,7 +172,7 @@ impl Initiator {
         }
     }
 
-    /// A PDU of full-feature phase.
+    /// Processes a PDU of full-feature phase.
     fn answer(&mut self, bhs: &Bhs, data: Vec<u8>) -> Result<(), Violation> {
         self.check_stat_sn(bhs)?;
         self.check_window(bhs)?;
@@ -190,7 +190,8 @@ impl Initiator {
         }
     }
 
-    /// Which PDUs carry StatSN, and which of them use it up: RFC 7143, 11.7.5, 11.8 and 11.19.
+    /// Checks StatSN: which PDUs carry it, and which of them use it up (RFC 7143, 11.7.5, 11.8 and
+    /// 11.19).
     fn check_stat_sn(&mut self, bhs: &Bhs) -> Result<(), Violation> {
         let (carries, advances) = match bhs.opcode() {
             opcode::DATA_IN => (bhs.flags() & 1 != 0, true),
@@ -210,7 +211,8 @@ impl Initiator {
         Ok(())
     }
 
-    /// ExpCmdSN and MaxCmdSN. On one connection they never go back, as its PDUs are in order.
+    /// Checks ExpCmdSN and MaxCmdSN. On one connection they never decrease, because its PDUs are in
+    /// order.
     pub(crate) fn check_window(&mut self, bhs: &Bhs) -> Result<(), Violation> {
         let (exp, max) = (bhs.u32(28), bhs.u32(32));
         let next = self.window.next();
@@ -233,7 +235,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// The request that an answer is for.
+    /// Returns the request that a response is for.
     pub(crate) fn asked(&mut self, bhs: &Bhs) -> Result<&mut Pending, Violation> {
         let (opcode, itt) = (bhs.opcode(), bhs.itt());
         match self.pending.get_mut(&itt) {
@@ -246,7 +248,7 @@ impl Initiator {
         }
     }
 
-    /// The same, taken out, as this is its last answer.
+    /// Returns the same for its last response, which removes it.
     pub(crate) fn take_asked(&mut self, bhs: &Bhs) -> Result<Pending, Violation> {
         self.asked(bhs)?;
         let (opcode, itt) = (bhs.opcode(), bhs.itt());
@@ -254,7 +256,7 @@ impl Initiator {
     }
 }
 
-/// F has to be set, and there is no data segment where there can't be one.
+/// Checks that F is set, and that there is no data segment unless `has_data`.
 pub(crate) fn check_shape(bhs: &Bhs, has_data: bool) -> Result<(), Violation> {
     if !bhs.is_final() {
         return Err(Violation::field(bhs.opcode(), "F is not set", "11"));

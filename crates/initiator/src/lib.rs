@@ -1,36 +1,36 @@
-//! The initiator side of iSCSI (RFC 7143) as a sans-IO machine, for tests and the simulator. It
-//! is a checker: whatever its target does that the standard forbids is a [`Violation`].
+//! The initiator side of iSCSI (RFC 7143) as a sans-IO state machine, for tests and the simulator.
+//! It is also a checker: anything its target does that the standard forbids is a [`Violation`].
 //!
-//! No sockets, no clock, no threads, no chance: the same calls give the same bytes.
+//! No sockets, no clock, no threads, no randomness: the same calls give the same bytes.
 //!
-//! # How to use it
+//! # Usage
 //! One [`Initiator`] is one connection.
 //! 1. [`Initiator::new`], then [`Initiator::login`].
-//! 2. Send what [`Initiator::output`] returns, as far as the network takes it, and say how much
-//!    that was ([`Initiator::taken`]).
+//! 2. Send what [`Initiator::output`] returns, as far as the network accepts it, and report how
+//!    much that was ([`Initiator::taken`]).
 //! 3. Pass what arrives to [`Initiator::receive`], in pieces of any size. An error is a fault of
-//!    the target; the connection is of no use after it.
+//!    the target; the connection is unusable after it.
 //! 4. Take [`Initiator::next_event`] until there is none.
 //! 5. After [`Event::LoggedIn`]: [`Initiator::command`], [`Initiator::abort`],
 //!    [`Initiator::task_management`], [`Initiator::nop_out`], [`Initiator::send_targets`],
 //!    [`Initiator::logout`].
 //!
-//! When the network ends, [`Initiator::outstanding`] names the commands that will never be
-//! answered. A session is taken over by a new `Initiator` with the same name and ISID and
-//! `tsih: 0` (session reinstatement, RFC 7143, 6.3.5). A second connection of a session is made
-//! with [`Initiator::joining`]. What a connection has lost that failed while its session goes on is
-//! plugged with [`Initiator::retry`] and [`Initiator::abort_lost`]. Where task management on one
-//! connection ends commands of the others, call [`Initiator::ended_elsewhere`] on these.
+//! When the connection is lost, [`Initiator::outstanding`] returns the commands that will never be
+//! answered. A new `Initiator` with the same name and ISID and `tsih: 0` takes over a session
+//! (session reinstatement, RFC 7143, 6.3.5). [`Initiator::joining`] creates another connection of a
+//! session. [`Initiator::retry`] and [`Initiator::abort_lost`] fill the gaps that a failed
+//! connection leaves in a session that continues. After task management on one connection has
+//! aborted commands of the others, call [`Initiator::ended_elsewhere`] on these.
 //!
-//! # What it does
-//! It asks for AuthMethod None and for error recovery level 0. It sends as much data unasked as
-//! was agreed on, and answers an R2T at once, also after it has asked for an abort, as RFC 7143,
-//! 4.2.3.3, wants. Data of different commands is not interleaved. It answers pings unless
+//! # Behaviour
+//! It offers AuthMethod None and error recovery level 0. It sends as much unsolicited data as was
+//! negotiated, and answers an R2T at once, also after requesting an abort, as RFC 7143, 4.2.3.3,
+//! requires. Data of different commands is not interleaved. It answers pings unless
 //! [`Options::answers_pings`] is off.
 //!
-//! # What it checks
-//! The list is [`Violation`]. Serial numbers are checked by RFC 1982. What a target may do and no
-//! target of ours does (offers of its own in a login, data out of order) is a violation too.
+//! # Checks
+//! [`Violation`] lists them. Serial numbers are compared by RFC 1982. What a target may do but
+//! Holdfast's never does (offers of its own in a login, data out of order) is a violation too.
 
 mod answers;
 mod data;

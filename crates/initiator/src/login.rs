@@ -12,7 +12,7 @@ use crate::pdu::{Bhs, IMMEDIATE, opcode};
 use crate::text;
 use crate::violation::Violation;
 
-/// Exchanges of a login at most: two are enough if the target has nothing more to say.
+/// The most exchanges of a login: two suffice if the target has nothing more to say.
 const EXCHANGES_MAX: u32 = 16;
 impl Initiator {
     /// Begins the login.
@@ -113,7 +113,8 @@ impl Initiator {
         Ok(())
     }
 
-    /// StatSN begins anywhere and then goes on by one for each response; CmdSN does not move.
+    /// Checks that StatSN begins anywhere and then increases by one for each response, and that
+    /// CmdSN does not change.
     fn check_login_numbers(&mut self, bhs: &Bhs, is_first: bool) -> Result<(), Violation> {
         if !is_first && bhs.stat_sn() != self.exp_stat_sn {
             return Err(Violation::StatSn { got: bhs.stat_sn(), expected: self.exp_stat_sn });
@@ -129,7 +130,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// A new session has its TSIH in the last response, and only there (11.13.3).
+    /// Checks that a new session gets its TSIH in the last response, and only there (11.13.3).
     fn check_tsih(&self, bhs: &Bhs, is_last: bool) -> Result<(), Violation> {
         let (tsih, ours) = (bhs.u16(14), self.options.tsih);
         let fits = match is_last && ours == 0 {

@@ -1,4 +1,4 @@
-//! What both sides agree on in a login (RFC 7143, 6.2 and 13).
+//! Negotiation of parameters in a login (RFC 7143, 6.2 and 13).
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ pub(crate) const TRANSIT: u8 = 0x80;
 pub(crate) const CONTINUE: u8 = 0x40;
 pub(crate) const OPERATIONAL: u8 = 1;
 pub(crate) const FULL: u8 = 3;
-/// What a target declares of its own accord.
+/// The keys that a target declares without an offer.
 const DECLARED: [&str; 4] =
     ["MaxRecvDataSegmentLength", "TargetPortalGroupTag", "TargetAlias", "TargetAddress"];
 
-/// A login that has begun.
+/// A login in progress.
 #[derive(Debug)]
 pub(crate) struct Login {
     pub(crate) itt: u32,
@@ -23,16 +23,16 @@ pub(crate) struct Login {
     /// Whether the last request asked for the next stage.
     pub(crate) asked: bool,
     pub(crate) exchanges: u32,
-    /// What was offered in this stage and is not answered.
+    /// The offers of this stage without a response.
     pub(crate) offered: Vec<(&'static str, String)>,
     pub(crate) seen: BTreeSet<String>,
-    /// Text of answers with C, until one without.
+    /// Text of responses with C, until one without.
     pub(crate) partial: Vec<u8>,
     pub(crate) terms: Terms,
 }
 
 impl Login {
-    /// Adds what is offered in the stage that begins.
+    /// Appends the offers of the stage that begins.
     pub(crate) fn offer(&mut self, options: &Options, text: &mut Vec<u8>) {
         self.offered = match self.stage {
             OPERATIONAL => operational(options),
@@ -75,7 +75,7 @@ impl Login {
         }
     }
 
-    /// Takes a key of an answer.
+    /// Processes a key of a response.
     pub(crate) fn take(&mut self, key: &str, value: &str) -> Result<(), Violation> {
         if !self.seen.insert(key.to_owned()) {
             return Err(key_violation(key, value, "it came twice"));
@@ -96,7 +96,7 @@ impl Login {
         Ok(())
     }
 
-    /// The result of an offer, if the answer is one (the rules are those of RFC 7143, 13).
+    /// Applies the result of an offer, if the response is valid (by the rules of RFC 7143, 13).
     fn agree(&mut self, key: &str, offer: &str, value: &str) -> Option<()> {
         let terms = &mut self.terms;
         let lesser = |least: u32| {
@@ -134,14 +134,14 @@ impl Login {
                 Some(())
             }
             "MaxBurstLength" => lesser(512).map(|bytes| terms.burst_bytes = bytes),
-            // It means nothing if no data goes unasked (13.14).
+            // Irrelevant if all data is solicited (13.14).
             "FirstBurstLength" if value == "Irrelevant" => {
                 (terms.initial_r2t && !terms.immediate_data).then_some(())
             }
             "FirstBurstLength" => lesser(512).map(|bytes| terms.first_burst_bytes = bytes),
             "MaxOutstandingR2T" => lesser(1).map(|count| terms.outstanding_r2t = count as u16),
             "MaxConnections" => lesser(1).map(|count| terms.connections = count as u16),
-            // The greater of both.
+            // The greater value wins.
             "DefaultTime2Wait" => {
                 let (offer, value) = (text::number(offer)?, text::number(value)?);
                 (offer..=3600).contains(&value).then_some(())
@@ -152,7 +152,7 @@ impl Login {
     }
 }
 
-/// The offers. A connection that joins a session has what that agreed on.
+/// Returns the offers. A connection that joins a session uses the session's parameters.
 fn operational(options: &Options) -> Vec<(&'static str, String)> {
     let digest = |on: bool| if on { "CRC32C,None" } else { "None" }.to_owned();
     let yes_no = |yes: bool| if yes { "Yes" } else { "No" }.to_owned();

@@ -1,27 +1,28 @@
 //! Options of an initiator, and the parameters that its login negotiates.
 
-/// Who it is, and what it offers.
+/// Identity and offers of an initiator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Its iSCSI name.
     pub initiator_name: String,
-    /// The target; of no meaning for discovery.
+    /// The target; unused for discovery.
     pub target_name: String,
-    /// The initiator's part of the session's name.
+    /// The initiator's part of the session id.
     pub isid: [u8; 6],
-    /// The target's part; 0 for a new session, also for one that takes the place of another.
+    /// The target's part of the session id; 0 for a new session, even for one that replaces
+    /// another.
     pub tsih: u16,
-    /// The connection's name within the session.
+    /// The connection id (CID).
     pub cid: u16,
-    /// CmdSN of the login, where the session's counting starts.
+    /// CmdSN of the login, where the session's numbering begins.
     pub first_cmd_sn: u32,
-    /// Whether the login begins with the stage of security negotiation, as most hosts do.
+    /// Whether the login begins with security negotiation, as most hosts do.
     pub security_stage: bool,
     /// Whether this is a discovery session, which carries no commands.
     pub discovery: bool,
-    /// Offers CRC32C for headers, else None.
+    /// Offers CRC32C for headers, otherwise None.
     pub header_digest: bool,
-    /// Offers CRC32C for data, else None.
+    /// Offers CRC32C for data, otherwise None.
     pub data_digest: bool,
     /// Offers ImmediateData=Yes.
     pub immediate_data: bool,
@@ -29,15 +30,15 @@ pub struct Options {
     pub initial_r2t: bool,
     /// MaxRecvDataSegmentLength, in bytes. 512..=16777215.
     pub max_recv_data_segment_bytes: u32,
-    /// MaxBurstLength as offered, in bytes. 512..=16777215.
+    /// The offered MaxBurstLength, in bytes. 512..=16777215.
     pub max_burst_bytes: u32,
-    /// FirstBurstLength as offered, in bytes. 512..=`max_burst_bytes`.
+    /// The offered FirstBurstLength, in bytes. 512..=`max_burst_bytes`.
     pub first_burst_bytes: u32,
-    /// MaxOutstandingR2T as offered. 1..=65535.
+    /// The offered MaxOutstandingR2T. 1..=65535.
     pub max_outstanding_r2t: u16,
-    /// MaxConnections as offered. 1..=65535.
+    /// The offered MaxConnections. 1..=65535.
     pub max_connections: u16,
-    /// The most immediate data that it sends with a command, in bytes, whatever was agreed on.
+    /// The most immediate data sent with a command, in bytes, whatever was negotiated.
     pub immediate_bytes_max: u32,
     /// Whether it answers pings of the target (NOP-In).
     pub answers_pings: bool,
@@ -69,16 +70,16 @@ impl Default for Options {
     }
 }
 
-/// What was agreed on (RFC 7143, 13). Before the login ends: the defaults.
+/// The negotiated parameters (RFC 7143, 13). Before the login ends: the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Whether headers carry a CRC32C.
+    /// HeaderDigest: whether headers have a CRC32C.
     pub header_digest: bool,
-    /// Whether data carries one.
+    /// DataDigest: whether data has a CRC32C.
     pub data_digest: bool,
-    /// Whether data may come in the PDU of its command.
+    /// ImmediateData: whether the PDU of a command may contain data.
     pub immediate_data: bool,
-    /// Whether no data goes unasked after its command.
+    /// InitialR2T: whether all data beyond immediate data must be solicited.
     pub initial_r2t: bool,
     /// The target's MaxRecvDataSegmentLength, in bytes.
     pub send_segment_bytes: u32,

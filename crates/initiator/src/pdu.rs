@@ -1,7 +1,6 @@
-//! The wire layout (RFC 7143, 11): the 48 bytes of the basic header segment.
+//! The wire format (RFC 7143, 11): the 48 bytes of the basic header segment.
 //!
-//! It is written down here a second time, and not taken from the target's crate, so that an error
-//! in one of both is found.
+//! Written independently of the target's crate, so that an error in one of them is found.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -13,18 +12,18 @@
 //! | 8..16 | LUN, or fields of the opcode |
 //! | 16..20 | Initiator Task Tag |
 //! | 20..24 | Target Transfer Tag, Expected Data Transfer Length, Referenced Task Tag |
-//! | 24..28 | CmdSN of a request, StatSN of an answer |
-//! | 28..32 | ExpStatSN of a request, ExpCmdSN of an answer |
-//! | 32..36 | MaxCmdSN of an answer |
+//! | 24..28 | CmdSN of a request, StatSN of a response |
+//! | 28..32 | ExpStatSN of a request, ExpCmdSN of a response |
+//! | 32..36 | MaxCmdSN of a response |
 //! | 36..48 | fields of the opcode |
 
 /// Bytes in the basic header segment.
 pub(crate) const BHS_BYTES: usize = 48;
-/// The tag that names nothing.
+/// The reserved tag, which identifies nothing.
 pub(crate) const NO_TAG: u32 = 0xffff_ffff;
 /// F: the last PDU of a sequence.
 pub(crate) const FINAL: u8 = 0x80;
-/// I: to be delivered at once.
+/// I: immediate delivery.
 pub(crate) const IMMEDIATE: u8 = 0x40;
 
 /// Opcodes (RFC 7143, 11.2.1.2).
@@ -53,7 +52,7 @@ pub(crate) mod opcode {
 pub(crate) struct Bhs(pub(crate) [u8; BHS_BYTES]);
 
 impl Bhs {
-    /// A header with this opcode (with I) and these flags.
+    /// Creates a header with this opcode (including I) and these flags.
     pub(crate) fn new(opcode: u8, flags: u8) -> Self {
         let mut bytes = [0; BHS_BYTES];
         bytes[0] = opcode;
@@ -73,12 +72,12 @@ impl Bhs {
         self.0[1] & FINAL != 0
     }
 
-    /// TotalAHSLength, in bytes.
+    /// Returns TotalAHSLength, in bytes.
     pub(crate) fn ahs_bytes(&self) -> usize {
         usize::from(self.0[4]) * 4
     }
 
-    /// DataSegmentLength, in bytes.
+    /// Returns DataSegmentLength, in bytes.
     pub(crate) fn data_bytes(&self) -> usize {
         usize::from(self.0[5]) << 16 | usize::from(self.0[6]) << 8 | usize::from(self.0[7])
     }
@@ -88,22 +87,22 @@ impl Bhs {
         self.put(5, &[high, middle, low]);
     }
 
-    /// The initiator's tag.
+    /// Returns the initiator task tag.
     pub(crate) fn itt(&self) -> u32 {
         self.u32(16)
     }
 
-    /// The target's tag.
+    /// Returns the target transfer tag.
     pub(crate) fn ttt(&self) -> u32 {
         self.u32(20)
     }
 
-    /// StatSN of an answer.
+    /// Returns StatSN of a response.
     pub(crate) fn stat_sn(&self) -> u32 {
         self.u32(24)
     }
 
-    /// The bytes at a fixed place of the layout.
+    /// Returns the bytes at a fixed offset.
     pub(crate) fn array<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut out = [0; N];
         out.copy_from_slice(&self.0[at..at + N]);
@@ -118,7 +117,7 @@ impl Bhs {
         u32::from_be_bytes(self.array(at))
     }
 
-    /// Sets bytes at a fixed place of the layout.
+    /// Sets bytes at a fixed offset.
     pub(crate) fn put(&mut self, at: usize, bytes: &[u8]) {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -128,12 +127,12 @@ impl Bhs {
     }
 }
 
-/// How many bytes of padding follow `bytes` (RFC 7143, 11.1).
+/// Returns how many bytes of padding follow `bytes` (RFC 7143, 11.1).
 pub(crate) fn padding(bytes: usize) -> usize {
     bytes.wrapping_neg() & 3
 }
 
-/// The CRC32C digest of bytes, as it stands on the wire (RFC 7143, 13.1).
+/// Returns the CRC32C digest of bytes, in wire order (RFC 7143, 13.1).
 pub(crate) fn digest(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).to_le_bytes()
 }

@@ -1,4 +1,4 @@
-//! What a host asks: commands, task management, pings, text, logout (RFC 7143, 11.3, 11.5, 11.10,
+//! Requests of a host: commands, task management, pings, text, logout (RFC 7143, 11.3, 11.5, 11.10,
 //! 11.14, 11.18).
 
 use crate::event::Itt;
@@ -10,7 +10,7 @@ use crate::text;
 const READ: u8 = 0x40;
 const WRITE: u8 = 0x20;
 
-/// Why a request can't be sent.
+/// The reason why a request can't be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
     /// It is not logged in, or is logging out.
@@ -19,14 +19,14 @@ pub enum Busy {
     /// The command window is closed (RFC 7143, 4.2.2.1).
     #[error("the command window is closed")]
     WindowClosed,
-    /// The task that is to be aborted is not outstanding.
+    /// The task to abort is not outstanding.
     #[error("no such task")]
     NoSuchTask,
 }
 
 impl Initiator {
-    /// Sends a command. `data_out` is all that it brings; `expected_in_bytes` is how much it may
-    /// bring back. A CDB of up to 16 bytes is padded, a longer one goes into an additional header
+    /// Sends a command. `data_out` is all of its data; `expected_in_bytes` is the most data it may
+    /// return. A CDB of up to 16 bytes is padded, a longer one continues in an additional header
     /// segment.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Initiator {
         Ok(self.start(lun, cdb, attribute, out, expected_in_bytes, false))
     }
 
-    /// The same as an immediate command, which needs no room in the window and goes before others.
+    /// Sends an immediate command, which does not count for the window and precedes others.
     ///
     /// # Errors
     /// [`Busy::NotLoggedIn`].
@@ -88,7 +88,7 @@ impl Initiator {
         Itt(itt)
     }
 
-    /// Sends the command PDU of a task of which nothing was sent, and the data that goes unasked.
+    /// Sends the command PDU of a task that was not sent yet, and its unsolicited data.
     pub(crate) fn send_command(&mut self, itt: u32, mut task: Task) {
         let (inline, unasked) = self.unasked(task.out.len());
         let (writes, reads) = (!task.out.is_empty(), task.expected_in > 0);
@@ -110,8 +110,8 @@ impl Initiator {
         self.pending.insert(itt, Pending::Command(Box::new(task)));
     }
 
-    /// How much data goes with a command, and how much in all before the first R2T
-    /// (RFC 7143, 13.10, 13.11 and 13.14).
+    /// Returns the length of immediate data, and of all unsolicited data (RFC 7143, 13.10, 13.11
+    /// and 13.14).
     fn unasked(&self, bytes: usize) -> (usize, usize) {
         let terms = &self.terms;
         let first = bytes.min(terms.first_burst_bytes as usize);
@@ -120,7 +120,7 @@ impl Initiator {
         (inline, if terms.initial_r2t { inline } else { first })
     }
 
-    /// Asks for the end of a command (ABORT TASK). Returns the tag of the request.
+    /// Requests the abort of a command (ABORT TASK). Returns the tag of the request.
     ///
     /// # Errors
     /// [`Busy`] if it is not logged in, or the command is not outstanding.
@@ -131,7 +131,7 @@ impl Initiator {
         Ok(self.abort_task(task, lun, cmd_sn))
     }
 
-    /// Asks for the end of a command with this LUN and CmdSN, of whichever connection.
+    /// Requests the abort of a command with this LUN and CmdSN, on whichever connection.
     pub(crate) fn abort_task(&mut self, task: Itt, lun: [u8; 8], cmd_sn: u32) -> Itt {
         let mut bhs = Bhs::new(opcode::MANAGEMENT | IMMEDIATE, FINAL | 1);
         bhs.put_u32(20, task.0);
@@ -139,7 +139,7 @@ impl Initiator {
         self.manage(bhs, lun, Ends::Task(task.0))
     }
 
-    /// A command that is outstanding.
+    /// Returns an outstanding command.
     pub(crate) fn command_of(&self, itt: Itt) -> Option<&Task> {
         match self.pending.get(&itt.0) {
             Some(Pending::Command(task)) => Some(task),
@@ -147,8 +147,8 @@ impl Initiator {
         }
     }
 
-    /// Asks for the end of many commands. Returns the tag of the request. `lun` means nothing for
-    /// the resets of the target.
+    /// Requests the abort of several commands. Returns the tag of the request. `lun` is unused for
+    /// resets of the target.
     ///
     /// # Errors
     /// [`Busy::NotLoggedIn`].
@@ -164,26 +164,26 @@ impl Initiator {
         self.ask(bhs, &[], Pending::Management(ends, lun))
     }
 
-    /// A ping: the target has to bring `data` back.
+    /// Sends a ping: the target must return `data`.
     ///
     /// # Errors
     /// [`Busy::NotLoggedIn`].
     ///
     /// # Panics
-    /// If `data` is longer than what the target takes in a PDU.
+    /// If `data` is longer than the target accepts in a PDU.
     pub fn nop_out(&mut self, data: &[u8]) -> Result<Itt, Busy> {
         self.ready()?;
         assert!(data.len() <= self.terms.send_segment_bytes as usize, "too much data for a ping");
         let mut bhs = Bhs::new(opcode::NOP_OUT | IMMEDIATE, FINAL);
         bhs.put_u32(20, NO_TAG);
-        // What the initiator does not take in a PDU can't come back (RFC 7143, 11.19.2).
+        // Data beyond what the initiator accepts in a PDU can't be returned (RFC 7143, 11.19.2).
         let most = self.options.max_recv_data_segment_bytes as usize;
         let back = data[..data.len().min(most)].to_vec();
         Ok(self.ask(bhs, data, Pending::Nop(back)))
     }
 
-    /// Asks for targets and their portals (SendTargets; RFC 7143, appendix C): `All` in a
-    /// discovery session, the empty value or the target's name in a normal one.
+    /// Requests targets and their portals (SendTargets; RFC 7143, appendix C): `All` in a discovery
+    /// session, the empty value or the target's name in a normal one.
     ///
     /// # Errors
     /// [`Busy::NotLoggedIn`].
@@ -196,8 +196,8 @@ impl Initiator {
         Ok(self.ask(bhs, &data, Pending::Text(Vec::new())))
     }
 
-    /// Asks for the end of the session or a connection. If that is this connection, nothing more
-    /// can be asked on it.
+    /// Requests the end of the session or a connection. If that is this connection, no more
+    /// requests can be sent on it.
     ///
     /// # Errors
     /// [`Busy::NotLoggedIn`].
@@ -217,7 +217,7 @@ impl Initiator {
         Ok(itt)
     }
 
-    /// Whether such a logout closes this connection.
+    /// Returns whether such a logout closes this connection.
     pub(crate) fn is_of_this(&self, reason: LogoutReason) -> bool {
         match reason {
             LogoutReason::CloseSession => true,
@@ -226,7 +226,7 @@ impl Initiator {
         }
     }
 
-    /// Sends an immediate request that is no command.
+    /// Sends an immediate request that is not a command.
     fn ask(&mut self, mut bhs: Bhs, data: &[u8], pending: Pending) -> Itt {
         let itt = self.window.take_itt();
         bhs.put_u32(16, itt);
@@ -236,8 +236,8 @@ impl Initiator {
         Itt(itt)
     }
 
-    /// Sets CmdSN and ExpStatSN of an immediate request, which uses no CmdSN up
-    /// (RFC 7143, 4.2.2.1).
+    /// Sets CmdSN and ExpStatSN of an immediate request, which does not use up a CmdSN (RFC 7143,
+    /// 4.2.2.1).
     pub(crate) fn number(&mut self, bhs: &mut Bhs) {
         self.number_as(bhs, self.window.next(), true);
     }
@@ -255,8 +255,8 @@ impl Initiator {
     }
 }
 
-/// The additional header segment for what a CDB has beyond 16 bytes (RFC 7143, 11.2.2.3): 0..2
-/// AHSLength, 2 AHSType 1, 3 reserved, then the rest of the CDB and padding.
+/// Returns the additional header segment for the part of a CDB beyond 16 bytes (RFC 7143,
+/// 11.2.2.3): 0..2 AHSLength, 2 AHSType 1, 3 reserved, then the rest of the CDB and padding.
 fn extended(more: &[u8]) -> Vec<u8> {
     if more.is_empty() {
         return Vec::new();

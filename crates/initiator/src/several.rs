@@ -1,9 +1,9 @@
 //! Several connections of a session (RFC 7143, 4.2.2.1, 6.3.4, 7.2.1 and 11.5.1).
 //!
-//! A connection that has failed and was logged out, explicitly or by one that takes its place, has
-//! lost requests whose numbers the target waits for. Each of these is plugged over another
-//! connection: by the same request once more, with its number and its tag, or by an ABORT TASK that
-//! names it.
+//! A connection that has failed and was logged out, explicitly or by one that replaces it, has lost
+//! requests whose numbers the target waits for. Another connection fills each of these gaps: by
+//! sending the same request again, with its number and its tag, or by an ABORT TASK that refers to
+//! it.
 
 use crate::event::Itt;
 use crate::initiator::Initiator;
@@ -12,8 +12,8 @@ use crate::task::{Ends, Function, Task};
 use crate::window::before;
 
 impl Initiator {
-    /// Whether the target has said on this connection that it has got a command of a failed one.
-    /// Also true for a command that is not outstanding there.
+    /// Returns whether the target has acknowledged, on this connection, a command of a failed
+    /// connection. Also true for a command that is not outstanding there.
     pub fn is_received(&self, failed: &Initiator, command: Itt) -> bool {
         match (failed.command_of(command), self.told) {
             (Some(task), Some((expected, _))) => before(task.cmd_sn, expected),
@@ -22,8 +22,8 @@ impl Initiator {
         }
     }
 
-    /// Sends a command of a connection that has failed and was logged out once more, with its
-    /// number and its tag. The target ignores it if it has got it before.
+    /// Sends a command of a connection that has failed and was logged out again, with its number
+    /// and its tag. The target ignores it if it has received it before.
     ///
     /// # Errors
     /// [`Busy`], and nothing is sent.
@@ -37,7 +37,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// Asks for the end of a command of a connection that has failed and was logged out. Returns
+    /// Requests the abort of a command of a connection that has failed and was logged out. Returns
     /// the tag of the request.
     ///
     /// # Errors
@@ -48,9 +48,9 @@ impl Initiator {
         Ok(self.abort_task(command, task.lun, task.cmd_sn))
     }
 
-    /// A request of another connection of the session was answered with response 0: returns the
-    /// commands of this one that it ended, which will never be answered (RFC 7143, 11.5.1: those
-    /// that were sent before it).
+    /// Returns the commands of this connection that a request on another connection of the session,
+    /// answered with response 0, has aborted, and which will never be answered (RFC 7143, 11.5.1:
+    /// those that were sent before it).
     pub fn ended_elsewhere(&mut self, request: Itt, function: Function, lun: [u8; 8]) -> Vec<Itt> {
         let ended = self.ended_by(request.0, Ends::Set(function), lun, 0);
         self.conclude(&ended);

@@ -1,11 +1,11 @@
-//! What is kept of a request until it is answered.
+//! The state of requests until they are answered.
 
 use std::collections::VecDeque;
 
 use crate::event::Residual;
 use crate::violation::Violation;
 
-/// How a command is queued (SAM-5, 8.7).
+/// The task attribute of a command (SAM-5, 8.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Attribute {
@@ -21,7 +21,7 @@ pub enum Attribute {
     Aca = 4,
 }
 
-/// Task management beside ABORT TASK (RFC 7143, 11.5.1).
+/// Task management functions other than ABORT TASK (RFC 7143, 11.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Function {
@@ -39,7 +39,7 @@ pub enum Function {
     TargetColdReset = 7,
 }
 
-/// Why a host logs out (RFC 7143, 11.14.1).
+/// The reason of a logout (RFC 7143, 11.14.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogoutReason {
     /// Closes the session.
@@ -50,20 +50,20 @@ pub enum LogoutReason {
     RemoveForRecovery(u16),
 }
 
-/// A request that is not answered.
+/// A request without a response.
 #[derive(Debug)]
 pub(crate) enum Pending {
     Command(Box<Task>),
-    /// With the logical unit that the request named.
+    /// With the logical unit of the request.
     Management(Ends, [u8; 8]),
-    /// With the data that has to come back.
+    /// With the data that must be returned.
     Nop(Vec<u8>),
-    /// With what came of the answer.
+    /// With the response received so far.
     Text(Vec<u8>),
     Logout(LogoutReason),
 }
 
-/// What a task management request ends.
+/// What a task management request aborts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
     /// ABORT TASK of the task with this tag.
@@ -79,30 +79,30 @@ pub(crate) struct Task {
     pub(crate) attribute: Attribute,
     pub(crate) cmd_sn: u32,
     pub(crate) immediate: bool,
-    /// The data that was announced.
+    /// The announced data.
     pub(crate) out: Vec<u8>,
-    /// Up to where it was sent or queued, in bytes.
+    /// The number of bytes sent or queued.
     pub(crate) sent: usize,
-    /// How many R2Ts came.
+    /// The number of R2Ts received.
     pub(crate) r2ts: u32,
-    /// Where in the outgoing stream the data of each R2T ends that may be outstanding.
+    /// The positions in the output stream where the data of each R2T that may be outstanding ends.
     pub(crate) outstanding: VecDeque<u64>,
-    /// How many bytes may come.
+    /// The most bytes that may be received.
     pub(crate) expected_in: u32,
     pub(crate) data_in: Vec<u8>,
-    /// How many Data-In PDUs came.
+    /// The number of Data-In PDUs received.
     pub(crate) data_pdus: u32,
-    /// How many bytes came since the last one with F.
+    /// The number of bytes received since the last one with F.
     pub(crate) sequence_bytes: u32,
 }
 
-/// GOOD, CONDITION MET and the intermediate ones: all went well.
+/// Returns whether the status means success: GOOD, CONDITION MET and the intermediate ones.
 pub(crate) fn is_good(status: u8) -> bool {
     matches!(status, 0x00 | 0x04 | 0x10 | 0x14)
 }
 
 impl Task {
-    /// One of which nothing was sent.
+    /// Creates a task of which nothing was sent.
     pub(crate) fn new(
         lun: [u8; 8],
         cdb: Vec<u8>,
@@ -129,7 +129,7 @@ impl Task {
         }
     }
 
-    /// Whether the residual fits what was moved.
+    /// Checks the residual against what was transferred.
     pub(crate) fn check_residual(
         &self,
         itt: u32,
@@ -141,11 +141,11 @@ impl Task {
         let moved = if reads { self.data_in.len() } else { self.sent } as u32;
         let fits = match residual {
             Residual::None | Residual::Overflow(_) => !is_good(status) || moved == expected,
-            // What was read is exactly what does not remain.
+            // What was read is exactly what the residual leaves.
             Residual::Underflow(bytes) if reads => {
                 u64::from(moved) + u64::from(bytes) == u64::from(expected)
             }
-            // Of what was written, more may have come than the command takes.
+            // Of a write, more may have arrived than the command takes.
             Residual::Underflow(bytes) => {
                 expected.checked_sub(bytes).is_some_and(|taken| !is_good(status) || taken <= moved)
             }

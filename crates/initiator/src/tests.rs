@@ -1,5 +1,4 @@
-//! The initiator against the target's side of RFC 7143 with a small disk behind it, and against
-//! PDUs made by hand.
+//! The initiator against the target crate with a small disk, and against handmade PDUs.
 
 mod data;
 mod ends;

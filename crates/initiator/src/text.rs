@@ -2,10 +2,10 @@
 
 use crate::violation::Violation;
 
-/// Pairs in the order in which they came.
+/// Pairs in the order received.
 pub(crate) type Pairs = Vec<(String, String)>;
 
-/// Adds a pair.
+/// Appends a pair.
 pub(crate) fn push(out: &mut Vec<u8>, key: &str, value: &str) {
     out.extend_from_slice(key.as_bytes());
     out.push(b'=');
@@ -13,7 +13,7 @@ pub(crate) fn push(out: &mut Vec<u8>, key: &str, value: &str) {
     out.push(0);
 }
 
-/// The pairs of a whole text.
+/// Parses a complete text.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Pairs, Violation> {
     let text = std::str::from_utf8(bytes).map_err(|_| Violation::Text)?;
     let Some(text) = text.strip_suffix('\0') else {
@@ -29,7 +29,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Pairs, Violation> {
         .collect()
 }
 
-/// A number as keys have them: decimal, or hexadecimal with 0x.
+/// Parses a number: decimal, or hexadecimal with 0x.
 pub(crate) fn number(value: &str) -> Option<u32> {
     let (digits, radix) = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         Some(digits) => (digits, 16),

@@ -1,6 +1,6 @@
-//! What a target does that the standard forbids.
+//! Violations of the standard by a target.
 
-/// A violation of RFC 7143 by the target. The message names the clause.
+/// A violation of RFC 7143 by the target. The message contains the clause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// An opcode that no target sends, or not in this phase.
@@ -9,14 +9,14 @@ pub enum Violation {
         /// The opcode.
         opcode: u8,
     },
-    /// A field of a header has a value that it must not have.
+    /// A field of a header has an invalid value.
     #[error("opcode {opcode:#04x}: {what} (RFC 7143, {clause})")]
     Field {
         /// The opcode.
         opcode: u8,
         /// What is wrong.
         what: &'static str,
-        /// The clause that says so.
+        /// The clause.
         clause: &'static str,
     },
     /// The data segment is longer than the initiator declared to receive.
@@ -36,19 +36,19 @@ pub enum Violation {
     /// StatSN is not the next.
     #[error("StatSN {got} where {expected} is next (RFC 7143, 4.2.2.2)")]
     StatSn {
-        /// What came.
+        /// The value received.
         got: u32,
-        /// What had to come.
+        /// The expected value.
         expected: u32,
     },
-    /// ExpCmdSN or MaxCmdSN is less than it was on this connection.
+    /// ExpCmdSN or MaxCmdSN has decreased on this connection.
     #[error("{name} went from {from} back to {to} (RFC 7143, 4.2.2.1)")]
     Backwards {
-        /// The field of the PDU that is wrong.
+        /// The name of the field.
         name: &'static str,
-        /// What it was.
+        /// The previous value.
         from: u32,
-        /// What came.
+        /// The value received.
         to: u32,
     },
     /// ExpCmdSN is beyond what was sent, or MaxCmdSN is less than ExpCmdSN - 1.
@@ -63,7 +63,7 @@ pub enum Violation {
         /// What is wrong.
         what: &'static str,
     },
-    /// A tag that names no request of this session, or one of another kind.
+    /// A tag that belongs to no request of this session, or to a request of another kind.
     #[error("opcode {opcode:#04x} for tag {itt:#x}, which was never asked (RFC 7143, 11.2.1.8)")]
     NeverAsked {
         /// The opcode.
@@ -71,7 +71,7 @@ pub enum Violation {
         /// The tag.
         itt: u32,
     },
-    /// A PDU for a request that was answered before, or that was asked on another connection.
+    /// A PDU for a request that was answered before, or that was sent on another connection.
     #[error(
         "opcode {opcode:#04x} for tag {itt:#x}, not outstanding here (RFC 7143, 4.2.2.2, 4.2.4)"
     )]
@@ -81,7 +81,7 @@ pub enum Violation {
         /// The tag.
         itt: u32,
     },
-    /// A PDU for a task after the answer to the request that ended it.
+    /// A PDU for a task after the response to the request that aborted it.
     #[error("opcode {opcode:#04x} for tag {itt:#x} after its end (RFC 7143, 4.2.3.3 and 11.6.1)")]
     AfterAbort {
         /// The opcode.
@@ -89,46 +89,46 @@ pub enum Violation {
         /// The tag.
         itt: u32,
     },
-    /// Data-In or R2T out of its order.
+    /// Data-In or R2T out of order.
     #[error("task {itt:#x}: {name} {got} where {expected} is next (RFC 7143, {clause})")]
     Order {
         /// The tag.
         itt: u32,
-        /// DataSN, R2TSN, or the offset of one of both.
+        /// DataSN, R2TSN, or the offset of one of them.
         name: &'static str,
-        /// What came.
+        /// The value received.
         got: u32,
-        /// What had to come.
+        /// The expected value.
         expected: u32,
-        /// The clause that says so.
+        /// The clause.
         clause: &'static str,
     },
-    /// More data than was announced, or in a sequence longer than was agreed on.
+    /// More data than was announced, or than was negotiated for a sequence.
     #[error("task {itt:#x}: {bytes} bytes where {most} are the most: {what} (RFC 7143, {clause})")]
     TooMuch {
         /// The tag.
         itt: u32,
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
-        /// How many there may be.
+        /// The limit.
         most: u64,
-        /// Of what.
+        /// What exceeds the limit.
         what: &'static str,
-        /// The clause that says so.
+        /// The clause.
         clause: &'static str,
     },
-    /// The residual does not fit what was moved.
+    /// The residual does not match what was transferred.
     #[error(
         "task {itt:#x}: residual {residual:?} of {expected} bytes, {moved} moved (RFC 7143, 11.4.5)"
     )]
     Residual {
         /// The tag.
         itt: u32,
-        /// What the answer says.
+        /// The residual in the response.
         residual: crate::Residual,
-        /// What was announced, in bytes.
+        /// The announced length, in bytes.
         expected: u32,
-        /// What was moved, in bytes.
+        /// The transferred length, in bytes.
         moved: u32,
     },
     /// ExpDataSN is not the number of Data-In and R2T PDUs of the command.
@@ -136,12 +136,12 @@ pub enum Violation {
     ExpDataSn {
         /// The tag.
         itt: u32,
-        /// What the answer says.
+        /// The value in the response.
         got: u32,
-        /// How many came.
+        /// The number received.
         sent: u32,
     },
-    /// A key of the login or a text response that is not as it must be.
+    /// An invalid key of the login or of a text response.
     #[error("key {key}={value}: {what} (RFC 7143, 6.2 and 13)")]
     Key {
         /// The key.
@@ -151,13 +151,13 @@ pub enum Violation {
         /// What is wrong.
         what: &'static str,
     },
-    /// The text is no list of pairs.
+    /// The text is not a list of pairs.
     #[error("malformed text (RFC 7143, 6.1)")]
     Text,
-    /// The login takes more exchanges than there is something to say.
+    /// The login takes more exchanges than necessary.
     #[error("the login does not end (RFC 7143, 6.3)")]
     EndlessLogin,
-    /// The data of a ping came back changed.
+    /// A ping's data was returned changed.
     #[error("NOP-In does not bring back the data of NOP-Out (RFC 7143, 11.19.2)")]
     Echo,
 }

@@ -1,12 +1,12 @@
-//! What the connections of a session share: the command window (RFC 7143, 4.2.2.1), and the tags of
-//! tasks, which are unique in a session (RFC 7143, 11.2.1.8).
+//! The state that the connections of a session share: the command window (RFC 7143, 4.2.2.1), and
+//! the tags of tasks, which are unique in a session (RFC 7143, 11.2.1.8).
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::pdu::NO_TAG;
 
-/// Whether `a` comes before `b` in serial number arithmetic (RFC 1982).
+/// Returns whether `a` precedes `b` in serial number arithmetic (RFC 1982).
 pub(crate) fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
@@ -25,7 +25,7 @@ struct Counters {
 }
 
 impl Window {
-    /// Nothing may be sent yet but what is immediate.
+    /// Creates a closed window: only immediate requests may be sent yet.
     pub(crate) fn new(first_cmd_sn: u32) -> Self {
         let max = first_cmd_sn.wrapping_sub(1);
         Self(Rc::new(RefCell::new(Counters { next: first_cmd_sn, max, next_itt: 1 })))
@@ -35,7 +35,7 @@ impl Window {
         self.0.borrow().next
     }
 
-    /// How many requests more the target takes.
+    /// Returns how many more requests the target accepts.
     pub(crate) fn room(&self) -> u32 {
         let counters = self.0.borrow();
         match before(counters.max, counters.next) {
@@ -52,7 +52,7 @@ impl Window {
         cmd_sn
     }
 
-    /// The tag that comes next.
+    /// Returns the next tag.
     pub(crate) fn next_itt(&self) -> u32 {
         self.0.borrow().next_itt
     }
@@ -66,7 +66,7 @@ impl Window {
         tag
     }
 
-    /// The target said so on one of the connections; the greatest counts.
+    /// Notes MaxCmdSN as received on one of the connections; the greatest counts.
     pub(crate) fn note_max(&self, max: u32) {
         let mut counters = self.0.borrow_mut();
         if before(counters.max, max) {

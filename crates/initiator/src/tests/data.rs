@@ -1,4 +1,4 @@
-//! Data in both directions by every combination of terms.
+//! Data in both directions with every combination of parameters.
 
 use super::wire::*;
 use super::*;

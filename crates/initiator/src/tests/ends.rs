@@ -15,7 +15,7 @@ fn an_aborted_command_is_never_answered() {
     assert_eq!(wire.host.abort(stuck), Err(Busy::NoSuchTask));
 }
 
-/// The answer and the abort cross: whichever comes first, each comes once.
+/// The response and the abort cross: whichever arrives first, each arrives once.
 #[test]
 fn an_abort_races_with_the_answer() {
     let (mut answered, mut aborted) = (0, 0);

@@ -1,9 +1,9 @@
-//! A target that says anything, in PDUs made by hand.
+//! A target that sends anything, in handmade PDUs.
 
 use super::*;
 use crate::pdu::{Bhs, FINAL, NO_TAG, digest, opcode, padding};
 
-/// A target that says anything.
+/// A target that sends anything.
 pub(super) struct Liar {
     pub(super) host: Initiator,
     pub(super) stat_sn: u32,
@@ -19,7 +19,7 @@ pub(super) const TERMS: &[u8] = b"TargetPortalGroupTag=1\0HeaderDigest=None\0Dat
     MaxConnections=1\0DataPDUInOrder=Yes\0DataSequenceInOrder=Yes\0";
 
 impl Liar {
-    /// The login was sent.
+    /// Returns one with the login request sent.
     pub(super) fn asked(options: Options) -> Self {
         let mut host = Initiator::new(Options { security_stage: false, ..options });
         host.login();
@@ -36,7 +36,7 @@ impl Liar {
         bhs
     }
 
-    /// Logged in, with a window of 16.
+    /// Returns one that is logged in, with a window of 16.
     pub(super) fn new() -> Self {
         Self::with(Options { max_recv_data_segment_bytes: 4096, ..options() }, TERMS)
     }
@@ -83,13 +83,13 @@ impl Liar {
         self.host.receive(&bytes)
     }
 
-    /// Sends a read, which the target has got.
+    /// Sends a read, and lets the target receive it.
     pub(super) fn read(&mut self, bytes: u32) -> Itt {
         self.exp += 1;
         self.host.command(LUN, &[0x28; 10], Attribute::Simple, None, bytes).unwrap()
     }
 
-    /// Sends a write of so many bytes, of which the first 1024 go with it.
+    /// Sends a write of `bytes` bytes, of which the first 1024 are immediate data.
     pub(super) fn write(&mut self, bytes: usize) -> Itt {
         self.exp += 1;
         let itt = self.host.command(LUN, &[0x2a; 10], Attribute::Simple, Some(vec![1; bytes]), 0);
@@ -143,7 +143,7 @@ pub(super) fn plain(opcode: u8, itt: u32) -> Bhs {
     bhs
 }
 
-/// The message of a violation, which has to be there.
+/// Returns the message of a violation, which must exist.
 pub(super) fn message(result: Result<(), Violation>) -> String {
     result.expect_err("a violation").to_string()
 }

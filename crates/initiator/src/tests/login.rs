@@ -1,4 +1,4 @@
-//! Logins that go well and that do not.
+//! Logins that succeed, and logins that fail.
 
 use super::wire::*;
 use super::*;

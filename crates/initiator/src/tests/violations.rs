@@ -89,7 +89,7 @@ fn nothing_comes_after_an_abort_was_answered() {
     }
 }
 
-/// An abort that was asked and not answered changes nothing: R2Ts are answered, too.
+/// An abort that is not answered yet changes nothing: R2Ts are answered too.
 #[test]
 fn what_comes_before_the_answer_to_an_abort_is_right() {
     let mut liar = Liar::new();
@@ -243,7 +243,7 @@ fn no_more_r2ts_are_outstanding_than_was_agreed_on() {
         let bhs = r2t(itt, sn, 1024 + 512 * sn, 512);
         assert_eq!(liar.say_with(bhs, b"", false), Ok(()));
     }
-    // Nobody has taken the data yet, so the target can't have got it.
+    // No data was sent yet, so the target can't have received it.
     let mut host = liar;
     assert_says!(host.say_with(r2t(itt, 2, 2048, 512), b"", false), "R2Ts at a time");
     let mut liar = Liar::new();
@@ -282,7 +282,7 @@ fn digests() {
         liar.header_digest = header;
         liar.data_digest = true;
         let itt = liar.read(512);
-        // Without a digest of its own, the data stands in the place of the header's.
+        // Without a digest of its own, the data is at the position of the header's digest.
         let bhs = data_in(itt, FINAL, 0, 0);
         let result = if data {
             liar.say_with(bhs, &[3; 512], false)

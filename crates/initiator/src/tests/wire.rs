@@ -1,5 +1,5 @@
-//! A wire between the initiator and the target, which moves bytes in pieces of random sizes, and a
-//! disk that answers in random order.
+//! A wire between initiator and target that moves bytes in pieces of random sizes, and a disk that
+//! responds in random order.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) const BLOCK_BYTES: usize = 512;
 const BLOCKS: usize = 2048;
 const NOW: Duration = Duration::from_secs(100);
 
-/// Commands of the disk beside READ(10) and WRITE(10).
+/// Commands of the disk besides READ(10) and WRITE(10).
 pub(crate) const FAILS: u8 = 0xff;
 pub(crate) const NEVER_ANSWERED: u8 = 0xfe;
 
@@ -63,10 +63,10 @@ pub(crate) struct Wire {
     pub(crate) host: Initiator,
     pub(crate) connection: Connection,
     pub(crate) random: Random,
-    /// The most bytes that are moved at a time.
+    /// The most bytes moved at a time.
     pub(crate) piece_max: usize,
     pub(crate) disk: Vec<u8>,
-    /// What is to be answered.
+    /// Commands to be answered.
     waiting: Vec<Command>,
     /// Commands that are never answered.
     pub(crate) stuck: Vec<TaskHandle>,
@@ -92,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// Logged in.
+    /// Returns a wire with a logged-in initiator.
     pub(crate) fn logged_in(options: Options, seed: u64) -> Self {
         let mut wire = Self::new(&target(), Initiator::new(options), seed);
         wire.log_in();
@@ -105,7 +105,7 @@ impl Wire {
         assert!(matches!(events[..], [Event::LoggedIn { tsih }] if tsih != 0), "{events:?}");
     }
 
-    /// Moves bytes until nothing moves. Returns what the initiator tells.
+    /// Moves bytes until nothing moves. Returns the initiator's events.
     pub(crate) fn pump(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
@@ -228,7 +228,7 @@ pub(crate) fn cdb(opcode: u8, lba: u16, blocks: usize) -> [u8; 10] {
     [opcode, 0, 0, 0, high, low, 0, more, less, 0]
 }
 
-/// The answer to a command, which is the only event.
+/// Returns the response to a command, which must be the only event.
 pub(crate) fn only_answer(events: Vec<Event>) -> Answer {
     match <[Event; 1]>::try_from(events) {
         Ok([Event::Answered(answer)]) => answer,
