@@ -248,7 +248,7 @@ impl Initiator {
         }
     }
 
-    /// Returns the same for its last response, which removes it.
+    /// The same for its last response, which removes it.
     pub(crate) fn take_asked(&mut self, bhs: &Bhs) -> Result<Pending, Violation> {
         self.asked(bhs)?;
         let (opcode, itt) = (bhs.opcode(), bhs.itt());

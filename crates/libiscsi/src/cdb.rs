@@ -29,7 +29,7 @@ pub struct CopySegment {
     pub source: u16,
     /// Index of the destination.
     pub destination: u16,
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u16,
     /// Where reading starts.
     pub source_lba: u64,
@@ -38,7 +38,7 @@ pub struct CopySegment {
 }
 
 impl Cdb {
-    /// Any CDB of 6, 10, 12 or 16 bytes; longer ones are cut at 16.
+    /// Creates a CDB of 6, 10, 12 or 16 bytes; longer ones are truncated to 16.
     pub fn raw(bytes: &[u8], direction: Direction) -> Self {
         let len = bytes.len().min(16);
         let mut cdb = [0; 16];
@@ -46,12 +46,12 @@ impl Cdb {
         Self { bytes: cdb, len: len as u8, direction }
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The direction of its data.
+    /// Returns the direction of its data.
     pub fn direction(&self) -> Direction {
         self.direction
     }
@@ -176,11 +176,11 @@ impl Cdb {
     }
 }
 
-/// The parameter list of EXTENDED COPY (LID1), as ESXi sends it: CSCD descriptors of type E4h
-/// with an NAA designator, segment descriptors of type 02h, no list identifier held (SPC-4,
+/// Returns the parameter list of EXTENDED COPY (LID1), as ESXi sends it: CSCD descriptors of type
+/// E4h with an NAA designator, segment descriptors of type 02h, no list identifier held (SPC-4,
 /// 6.4.3; NRCR, so that nothing waits for RECEIVE COPY RESULTS).
 ///
-/// The logical block length that the descriptors carry is `block_bytes`.
+/// The descriptors contain `block_bytes` as logical block length.
 pub fn copy_parameters(devices: &[Naa], segments: &[CopySegment], block_bytes: u32) -> Vec<u8> {
     let mut list = vec![0; 16];
     // LIST ID USAGE 11b: no list identifier.
@@ -190,7 +190,7 @@ pub fn copy_parameters(devices: &[Naa], segments: &[CopySegment], block_bytes: u
     for naa in devices {
         let mut cscd = [0; 32];
         cscd[0] = 0xE4;
-        // The designator as page 83h shows it: binary, of the logical unit, NAA, 16 bytes.
+        // The designator as in page 83h: binary, of the logical unit, NAA, 16 bytes.
         cscd[4..8].copy_from_slice(&[0x01, 0x03, 0x00, 16]);
         cscd[8..24].copy_from_slice(naa);
         cscd[29..32].copy_from_slice(&block_bytes.to_be_bytes()[1..]);
@@ -210,7 +210,7 @@ pub fn copy_parameters(devices: &[Naa], segments: &[CopySegment], block_bytes: u
     list
 }
 
-/// The parameter list of UNMAP (SBC-4, 5.35.2): ranges as (first block, number of blocks).
+/// Returns the parameter list of UNMAP (SBC-4, 5.35.2): ranges as (first block, number of blocks).
 pub fn unmap_parameters(ranges: &[(u64, u32)]) -> Vec<u8> {
     let descriptors = ranges.len() * 16;
     let mut list = vec![0; 8];

@@ -1,4 +1,4 @@
-//! Commands that wait for their response, and parse it.
+//! Commands that wait for their response and parse it.
 
 use crate::cdb::{Cdb, CopySegment, Naa, copy_parameters, unmap_parameters};
 use crate::session::Session;
@@ -7,7 +7,7 @@ use crate::types::{Completion, Data, Error, Status};
 /// The parameter data of READ CAPACITY (16) (SBC-4, 5.21.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// How many logical blocks.
+    /// The number of logical blocks.
     pub blocks: u64,
     /// Bytes in a logical block.
     pub block_bytes: u32,
@@ -27,7 +27,7 @@ impl Capacity {
 pub struct LbaStatus {
     /// First logical block.
     pub lba: u64,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u32,
     /// 0 mapped, 1 deallocated, 2 anchored.
     pub provisioning: u8,
@@ -39,13 +39,13 @@ impl Session {
         Ok(self.execute(Cdb::test_unit_ready(), Data::None)?.status)
     }
 
-    /// INQUIRY, standard or a VPD page: the bytes received.
+    /// INQUIRY, standard or a VPD page. Returns the bytes received.
     pub fn inquiry(&mut self, page: Option<u8>) -> Result<Vec<u8>, Error> {
         let answer = self.execute(Cdb::inquiry(page, 1024), Data::In(vec![0; 1024]))?;
         good("INQUIRY", answer)
     }
 
-    /// The unit's NAA type 6 designator, from VPD page 83h; `None` if it has none.
+    /// Returns the unit's NAA type 6 designator, from VPD page 83h; `None` if it has none.
     pub fn naa(&mut self) -> Result<Option<Naa>, Error> {
         let page = self.inquiry(Some(0x83))?;
         Ok(find_naa(page.get(4..).unwrap_or_default()))
@@ -64,8 +64,8 @@ impl Session {
         Ok(Capacity { blocks: last.saturating_add(1), block_bytes, thin })
     }
 
-    /// REPORT LUNS: the numbers, for units addressed by the peripheral or the flat method
-    /// (SAM-5, 4.7.7); others are left out.
+    /// REPORT LUNS. Returns the numbers of units with peripheral or flat addressing (SAM-5, 4.7.7);
+    /// others are omitted.
     pub fn report_luns(&mut self) -> Result<Vec<u16>, Error> {
         let answer = self.execute(Cdb::report_luns(16384), Data::In(vec![0; 16384]))?;
         let bytes = good("REPORT LUNS", answer)?;
@@ -75,7 +75,7 @@ impl Session {
         Ok(list.chunks_exact(8).filter_map(flat_lun).collect())
     }
 
-    /// GET LBA STATUS from `lba` on: as many descriptors as the target returns at once.
+    /// GET LBA STATUS from `lba` on. Returns as many descriptors as the target returns at once.
     pub fn lba_status(&mut self, lba: u64) -> Result<Vec<LbaStatus>, Error> {
         let answer = self.execute(Cdb::get_lba_status(lba, 4096), Data::In(vec![0; 4096]))?;
         let bytes = good("GET LBA STATUS", answer)?;
@@ -150,7 +150,7 @@ impl Session {
     }
 }
 
-/// The bytes received, if the command succeeded.
+/// Returns the bytes received, if the command succeeded.
 fn good(command: &'static str, completion: Completion) -> Result<Vec<u8>, Error> {
     if completion.status != Status::Good {
         return Err(Error::Command { command, status: completion.status });
@@ -160,8 +160,8 @@ fn good(command: &'static str, completion: Completion) -> Result<Vec<u8>, Error>
     Ok(bytes)
 }
 
-/// The first NAA designator of type 6 that names the logical unit, among the designators of VPD
-/// page 83h, which follow its four-byte header (SPC-4, 7.8.6.1).
+/// Returns the first NAA designator of type 6 that names the logical unit, among the designators of
+/// VPD page 83h, which follow its four-byte header (SPC-4, 7.8.6.1).
 pub fn find_naa(mut list: &[u8]) -> Option<Naa> {
     while let (Some(kind), Some(length)) = (list.get(1), list.get(3)) {
         let end = 4 + usize::from(*length);
@@ -175,7 +175,7 @@ pub fn find_naa(mut list: &[u8]) -> Option<Naa> {
     None
 }
 
-/// A single-level LUN of an 8-byte entry; `None` for other methods or levels.
+/// Returns the single-level LUN of an 8-byte entry; `None` for other methods or levels.
 pub(crate) fn flat_lun(entry: &[u8]) -> Option<u16> {
     let high = *entry.first()?;
     let low = *entry.get(1)?;

@@ -1,4 +1,4 @@
-//! libiscsi's context, before it is a session.
+//! A libiscsi context, before it becomes a session.
 
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::NonNull;
@@ -10,7 +10,7 @@ use crate::types::{Config, Digest, Error};
 pub(crate) struct Context(pub(crate) NonNull<ffi::Context>);
 
 impl Context {
-    /// A context with its names, its secret and its limits set.
+    /// Creates a context, and sets its names, its secret and its limits.
     pub(crate) fn new(config: &Config, kind: c_int) -> Result<Self, Error> {
         let initiator = c_string(&config.initiator)?;
         let target = c_string(&config.target)?;

@@ -21,8 +21,8 @@ pub fn discover(config: &Config) -> Result<Vec<Target>, Error> {
     let context = Context::new(config, ffi::SESSION_DISCOVERY)?;
     let portal = c_string(&config.portal)?;
     let raw = context.0.as_ptr();
-    // SAFETY: the context is live, the string outlives the call; the list that comes back is
-    // libiscsi's until it is freed, and is copied before.
+    // SAFETY: the context is live, and the string outlives the call. libiscsi owns the returned
+    // list until it is freed, and it is copied before.
     unsafe {
         if ffi::iscsi_connect_sync(raw, portal.as_ptr()) != 0 {
             return Err(context.error("connect"));
@@ -42,10 +42,10 @@ pub fn discover(config: &Config) -> Result<Vec<Target>, Error> {
 }
 
 /// # Safety
-/// `entry` is null, or heads a list that libiscsi gave.
+/// `entry` is null, or the head of a list from libiscsi.
 unsafe fn read_targets(mut entry: *const ffi::DiscoveryAddress) -> Vec<Target> {
     let mut targets = Vec::new();
-    // SAFETY: the caller's promise; every link is null or live.
+    // SAFETY: guaranteed by the caller; every link is null or live.
     unsafe {
         while let Some(address) = entry.as_ref() {
             let mut portals = Vec::new();
@@ -67,6 +67,6 @@ unsafe fn read_text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

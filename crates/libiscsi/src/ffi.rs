@@ -1,11 +1,11 @@
-//! The part of libiscsi's C interface that is used, for version 1.19 (API 20170105).
+//! The used part of libiscsi's C interface, for version 1.19 (API 20170105).
 //!
-//! `#[link]` needs the library only when a program is linked, so checking the workspace needs no
-//! libiscsi on the machine, but running the lab does.
+//! `#[link]` needs the library only when a program is linked, so checking the workspace does not
+//! require libiscsi, but running the lab does.
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-/// Opaque: a session, or the attempt at one.
+/// Opaque: a session, or an attempt to establish one.
 #[repr(C)]
 pub struct Context {
     _opaque: [u8; 0],

@@ -1,4 +1,4 @@
-//! Commands in flight, and the callback that ends them.
+//! Commands in flight, and the callback that completes them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,10 +8,10 @@ use std::rc::Rc;
 use crate::ffi;
 use crate::types::{Completion, Sense, Status};
 
-/// Completions that wait to be taken.
+/// Completions that were not taken yet.
 pub(crate) type Queue = Rc<RefCell<VecDeque<Completion>>>;
 
-/// What a command in flight owns. libiscsi holds its address as the callback's private data.
+/// The resources of a command in flight. Its address is the callback's private data in libiscsi.
 pub(crate) struct InFlight {
     pub(crate) token: u64,
     pub(crate) task: *mut ffi::Task,
@@ -21,7 +21,7 @@ pub(crate) struct InFlight {
 }
 
 /// libiscsi calls this once for each command that it accepted.
-// SAFETY: callers (libiscsi alone) give back as `private` the pointer that `hand_over` made, once,
+// SAFETY: callers (libiscsi alone) pass as `private` the pointer that `hand_over` returned, once,
 // on the thread that owns the context.
 pub(crate) unsafe extern "C" fn on_command_end(
     _context: *mut ffi::Context,
@@ -29,12 +29,12 @@ pub(crate) unsafe extern "C" fn on_command_end(
     _task: *mut c_void,
     private: *mut c_void,
 ) {
-    // SAFETY: `private` is the box that `hand_over` gave, and it comes back once.
+    // SAFETY: `private` is the box from `hand_over`, and it is returned once.
     let command = unsafe { Box::from_raw(private.cast::<InFlight>()) };
     let InFlight { token, task, buffer, queue, .. } = *command;
     // SAFETY: the task is live until it is freed below.
     let (status, residual) = unsafe { (read_status(status, task), read_residual(task)) };
-    // SAFETY: the command has ended, so libiscsi uses its task no more.
+    // SAFETY: the command has ended, so libiscsi no longer uses its task.
     unsafe { ffi::scsi_free_scsi_task(task) };
     queue.borrow_mut().push_back(Completion { token, status, buffer, residual });
 }
@@ -44,7 +44,7 @@ pub(crate) unsafe extern "C" fn on_command_end(
 unsafe fn read_status(status: c_int, task: *const ffi::Task) -> Status {
     match status {
         0 => Status::Good,
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         2 => Status::CheckCondition(unsafe { read_sense(task) }),
         ffi::STATUS_TIMEOUT => Status::Timeout,
         ffi::STATUS_CANCELLED | ffi::STATUS_ERROR => Status::Cancelled,
@@ -55,7 +55,7 @@ unsafe fn read_status(status: c_int, task: *const ffi::Task) -> Status {
 /// # Safety
 /// `task` is live, and ended with CHECK CONDITION.
 unsafe fn read_sense(task: *const ffi::Task) -> Sense {
-    // SAFETY: `datain` names `size` bytes that the task owns, or nothing.
+    // SAFETY: `datain` refers to `size` bytes that the task owns, or to nothing.
     unsafe {
         let sense = &(*task).sense;
         let data = &(*task).datain;
@@ -72,6 +72,6 @@ unsafe fn read_sense(task: *const ffi::Task) -> Sense {
 /// # Safety
 /// `task` is live.
 unsafe fn read_residual(task: *const ffi::Task) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { if (*task).residual_status == ffi::RESIDUAL_UNDERFLOW { (*task).residual } else { 0 } }
 }

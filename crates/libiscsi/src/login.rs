@@ -1,4 +1,4 @@
-//! A login that takes its time while others go on.
+//! A login that does not block.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -10,8 +10,8 @@ use crate::session::Session;
 use crate::types::{Config, Error, Login};
 
 impl Session {
-    /// Begins what [`Session::connect`] does, and does not wait for it: a [`crate::Poller`] carries
-    /// it on, and [`Session::login`] says how far it is.
+    /// Begins the login of [`Session::connect`] without waiting for it: a [`crate::Poller`] drives
+    /// it, and [`Session::login`] returns its state.
     pub fn begin(config: &Config) -> Result<Self, Error> {
         let context = Context::new(config, ffi::SESSION_NORMAL)?;
         let portal = c_string(&config.portal)?;
@@ -34,7 +34,7 @@ impl Session {
         Ok(Self::of(context, login, config.lun))
     }
 
-    /// How far the login is.
+    /// Returns the state of the login.
     pub fn login(&self) -> Login {
         match self.login.get() {
             Login::Pending if self.is_lost() => Login::Failed,
@@ -42,14 +42,14 @@ impl Session {
         }
     }
 
-    /// libiscsi's last error message, for a login that has failed.
+    /// Returns libiscsi's last error message, for a failed login.
     pub fn login_error(&self) -> Error {
         library_error(self.context, "connect")
     }
 }
 
 /// libiscsi calls this when a login has ended.
-// SAFETY: callers (libiscsi alone) give back as `private` the cell of the session, on its thread.
+// SAFETY: callers (libiscsi alone) pass as `private` the cell of the session, on its thread.
 unsafe extern "C" fn on_login_end(
     _context: *mut ffi::Context,
     status: c_int,

@@ -1,10 +1,10 @@
-//! Many sessions in one thread.
+//! Drives many sessions in one thread.
 
 use std::ffi::c_int;
 
 use crate::session::Session;
 
-/// Waits for the sockets of several sessions at once. Keeps its memory between calls.
+/// Waits for the sockets of several sessions at once. Reuses its memory between calls.
 #[derive(Debug, Default)]
 pub struct Poller {
     descriptors: Vec<Pollfd>,
@@ -20,14 +20,14 @@ impl std::fmt::Debug for Pollfd {
 }
 
 impl Poller {
-    /// A poller.
+    /// Creates a poller.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sends what is queued in the sessions, waits until one of their sockets is ready
-    /// (`timeout_ms` at most; 0 does not wait), and services it. Lost sessions are skipped. If
-    /// nothing arrived, it also lets libiscsi find commands that have timed out.
+    /// (`timeout_ms` at most; 0 does not wait), and services it. Skips lost sessions. If nothing
+    /// arrived, it also lets libiscsi find commands that have timed out.
     pub fn poll(&mut self, sessions: &mut [&mut Session], timeout_ms: c_int) {
         self.descriptors.clear();
         for session in sessions.iter_mut() {

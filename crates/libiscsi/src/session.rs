@@ -12,13 +12,13 @@ use crate::in_flight::{InFlight, Queue, on_command_end};
 use crate::types::{Completion, Config, Data, Error, Login, Status};
 use crate::wire::{WireBytes, tcp_info};
 
-/// A session of one connection: to one logical unit, or to any of its target's.
+/// A session of one connection: to one logical unit, or to any unit of its target.
 ///
-/// Not [`Send`]: it lives and dies in one thread, as libiscsi requires. Dropping it closes the
-/// connection and cancels what is in flight.
+/// Not [`Send`]: it must stay on one thread, as libiscsi requires. Dropping it closes the
+/// connection and cancels commands in flight.
 pub struct Session {
     pub(crate) context: NonNull<ffi::Context>,
-    /// How far the login is: libiscsi holds its address.
+    /// The state of the login; libiscsi holds its address.
     pub(crate) login: Rc<Cell<Login>>,
     lun: c_int,
     completed: Queue,
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends a command and waits for its completion. Others in flight go on meanwhile.
+    /// Sends a command and waits for its completion. Other commands in flight continue meanwhile.
     pub fn execute(&mut self, cdb: Cdb, data: Data) -> Result<Completion, Error> {
         let queue = Queue::default();
         self.submit_to(self.lun, cdb, data, 0, Rc::clone(&queue))?;
@@ -108,17 +108,18 @@ impl Session {
         Some(completion)
     }
 
-    /// Commands submitted whose completion has not been taken.
+    /// Returns the number of submitted commands whose completion has not been taken.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Commands sent since the session was made, not counting those of the login.
+    /// Returns the number of commands sent since the session was created, except those of the
+    /// login.
     pub fn commands(&self) -> u64 {
         self.commands
     }
 
-    /// Whether the connection is lost. Completions may remain to be taken, as
+    /// Returns whether the connection is lost. Completions may remain to be taken, as
     /// [`Status::Cancelled`]; nothing more can be submitted.
     pub fn is_lost(&self) -> bool {
         self.lost
@@ -131,18 +132,18 @@ impl Session {
         }
     }
 
-    /// What the kernel has counted on the socket so far; zeros once the connection is lost.
+    /// Returns the kernel's counts for the socket so far; zeros once the connection is lost.
     pub fn wire_bytes(&self) -> WireBytes {
         tcp_info(self.descriptor()).unwrap_or_default()
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub(crate) fn descriptor(&self) -> c_int {
         // SAFETY: the context is live.
         unsafe { ffi::iscsi_get_fd(self.context.as_ptr()) }
     }
 
-    /// The events of poll(2) that libiscsi waits for.
+    /// Returns the events of poll(2) that libiscsi waits for.
     pub(crate) fn wanted_events(&self) -> c_int {
         // SAFETY: the context is live.
         unsafe { ffi::iscsi_which_events(self.context.as_ptr()) }
@@ -158,8 +159,8 @@ impl Session {
         }
     }
 
-    /// libiscsi does not reconnect here, so when the peer is gone it cancels everything and reports
-    /// nothing else; so its events are checked here too.
+    /// Returns whether the peer has hung up. libiscsi, which does not reconnect here, then cancels
+    /// everything and reports nothing else; so its events are checked here too.
     fn hung_up(&self, events: libc::c_short) -> bool {
         let gone = events & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0;
         gone || self.completed.borrow().back().is_some_and(|c| c.status == Status::Cancelled)
@@ -208,9 +209,9 @@ impl Session {
     ) -> Result<(), Error> {
         let task = command.task;
         let command = Box::into_raw(command);
-        // SAFETY: `command` and the buffer that its iov names stay where they are until the
-        // callback, which libiscsi makes exactly once, takes them back; or until the error below,
-        // after which libiscsi holds neither.
+        // SAFETY: `command` and the buffer that its iov refers to do not move until the callback,
+        // which libiscsi calls exactly once, takes them back; or until the error below, after which
+        // libiscsi holds neither.
         unsafe {
             let iov = &raw mut (*command).iov;
             match direction {
@@ -239,8 +240,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: the context is live and is not used again. What is in flight is called back as
-        // cancelled from in there, which gives its memory back.
+        // SAFETY: the context is live and is not used again. It calls back commands in flight as
+        // cancelled, which frees their memory.
         unsafe { ffi::iscsi_destroy_context(self.context.as_ptr()) };
     }
 }

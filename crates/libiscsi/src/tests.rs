@@ -1,5 +1,5 @@
-//! Layouts against bytes written out by hand from the standards, and a live target if `tgtd` is
-//! installed (`live.rs` of the lab's tests does the rest).
+//! Layouts against bytes written by hand from the standards, and a live target if `tgtd` is
+//! installed (`live.rs` of the lab's tests covers the rest).
 
 use crate::cdb::{Cdb, CopySegment, copy_parameters, unmap_parameters};
 use crate::commands::{find_naa, flat_lun};
@@ -80,7 +80,7 @@ fn a_portal_where_nobody_listens_is_an_error() {
     assert!(Session::connect(&nul).is_err());
 }
 
-/// Polls until the login has ended, a second at most.
+/// Polls until the login has ended, for a second at most.
 fn login_of(session: &mut Session) -> Login {
     for _ in 0..100 {
         Poller::new().poll(&mut [&mut *session], 10);
@@ -104,7 +104,7 @@ fn a_login_does_not_wait_for_its_end() {
     let mut session = Session::begin(&config).unwrap();
     assert_eq!(login_of(&mut session), Login::Pending);
     assert!(session.submit(Cdb::test_unit_ready(), Data::None, 1).is_err());
-    // Who is asked for the session, is named by the same random bits each time.
+    // A session with a given ISID uses the same random bits each time.
     let (mut peer, _) = silent.accept().unwrap();
     let mut head = [0; 48];
     std::io::Read::read_exact(&mut peer, &mut head).unwrap();

@@ -4,7 +4,7 @@
 /// [`Completion`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A name holds a NUL byte, or a length is out of range.
+    /// A name contains a NUL byte, or a length is out of range.
     #[error("{0}")]
     Argument(&'static str),
     /// An error that libiscsi reported.
@@ -23,10 +23,10 @@ pub enum Error {
     Command {
         /// Which command.
         command: &'static str,
-        /// How it ended.
+        /// Its status.
         status: Status,
     },
-    /// The target's response is too short or makes no sense.
+    /// The target's response is too short or invalid.
     #[error("the answer to {0} makes no sense")]
     Answer(&'static str),
 }
@@ -41,7 +41,7 @@ pub enum Digest {
     Crc32c,
 }
 
-/// Where to connect, and with which names.
+/// The address of the portal, and the names to use.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// `address:port`.
@@ -56,21 +56,21 @@ pub struct Config {
     pub chap: Option<(String, String)>,
     /// The header digest.
     pub digest: Digest,
-    /// After how many seconds a command times out; 0 for never.
+    /// The timeout of commands in seconds; 0 for none.
     pub timeout_s: u32,
-    /// The initiator's part of the session's name (ISID, RFC 7143, 11.12.5): its 24 random bits. A
-    /// host that comes back by the same name is the same I_T nexus. None: others each time.
+    /// The initiator's part of the session id (ISID, RFC 7143, 11.12.5): its 24 random bits. A host
+    /// that logs in again with the same name is the same I_T nexus. `None`: other bits each time.
     pub isid: Option<u32>,
 }
 
-/// How far a login is.
+/// The state of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Login {
     /// Connecting, logging in, or waiting until the unit is ready.
     Pending,
     /// Commands can be sent.
     Done,
-    /// It came to nothing.
+    /// The login failed.
     Failed,
 }
 
@@ -85,7 +85,7 @@ pub struct Sense {
     pub raw: Vec<u8>,
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// GOOD.
@@ -94,9 +94,10 @@ pub enum Status {
     CheckCondition(Sense),
     /// Another SCSI status (SAM-5, 5.3.1).
     Other(u8),
-    /// No response: the connection was lost, or the session dropped. It may have been executed.
+    /// No response: the connection was lost, or the session dropped. The command may have been
+    /// executed.
     Cancelled,
-    /// No response in time. It may have been executed, or still be.
+    /// No response in time. The command may have been executed, or may still be.
     Timeout,
 }
 
@@ -116,11 +117,11 @@ pub enum Data {
 pub struct Completion {
     /// The token given to [`Session::submit`].
     pub token: u64,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
     /// The buffer, returned to its owner.
     pub buffer: Vec<u8>,
-    /// Bytes of Data-In or Data-Out that the target did not move (the underflow residual).
+    /// Bytes of Data-In or Data-Out that the target did not transfer (the underflow residual).
     pub residual: usize,
 }
 

@@ -1,9 +1,9 @@
-//! What the kernel counted on a socket.
+//! The kernel's counts for a socket.
 
 use std::ffi::c_int;
 
-/// TCP payload of a session, as the kernel counted it: including headers, digests and padding of
-/// iSCSI, but not those of TCP and IP.
+/// TCP payload of a session, as counted by the kernel: including headers, digests and padding of
+/// iSCSI, but not headers of TCP and IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireBytes {
     /// Sent and acknowledged by the peer's kernel.

@@ -1,8 +1,8 @@
-//! What the array asks of others on its management network: addresses of names, the time, and
-//! whether users of a directory service may log in.
+//! Requests of the array to other servers on its management network: name resolution, the time, and
+//! logins of directory users.
 //!
-//! All of it waits for others, each time within a limit, and so belongs on threads that serve no
-//! hosts, and on none that runs a runtime of tokio.
+//! All calls block, each within a time limit, and so must run on threads that serve no hosts, and
+//! not on threads of a tokio runtime.
 
 mod directory;
 mod names;

@@ -1,4 +1,4 @@
-//! Names of others: looked up at the name servers that the pool names, or by the system.
+//! Name resolution, by the DNS servers that are set in the pool, or by the system.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,37 +15,38 @@ use hickory_resolver::proto::rr::Name;
 use hickory_resolver::{Resolver, TokioResolver};
 use tokio::time::timeout;
 
-/// How long one name server may take before the next one is asked. The system's own look-up takes
-/// as long as its configuration says.
+/// How long one DNS server may take before the next one is asked. The system's resolver takes as
+/// long as its configuration says.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The most addresses of a name that are used.
 const ADDRESSES_MAX: usize = 4;
 
-/// Looks names up, each time as the settings of that moment say.
+/// Resolves names, each time by the current settings.
 pub struct Names(Box<dyn Fn() -> Dns + Send + Sync>);
 
 impl Names {
-    /// By the settings that `dns` returns at each look-up.
+    /// Creates a resolver with the settings that `dns` returns at each look-up.
     pub fn new(dns: impl Fn() -> Dns + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self(Box::new(dns)))
     }
 
-    /// By the settings of an array, which it does not hold: nobody waits for who sends at the end.
+    /// Creates a resolver with the settings of an array, without a reference to the array, so that
+    /// the end of the array does not wait for senders.
     pub fn of(array: &Arc<Array>) -> Arc<Self> {
         let array = Arc::downgrade(array);
         Self::new(move || array.upgrade().map(|array| array.dns()).unwrap_or_default())
     }
 
-    /// The settings as they are now.
+    /// Returns the current settings.
     pub fn dns(&self) -> Dns {
         (self.0)()
     }
 
-    /// The addresses of a host, which may be one itself: at least one. Nothing is kept: whoever
-    /// asks does so rarely, and a change at the name server counts at once.
+    /// Returns the addresses of a host, which may itself be an address: at least one. Nothing is
+    /// cached: look-ups are rare, and a change at the DNS server takes effect at once.
     ///
     /// # Errors
-    /// If it has none, or nobody who would know answers in time.
+    /// If it has none, or no server that knows responds in time.
     pub fn addresses(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, port)]);
@@ -65,7 +66,7 @@ impl Names {
     }
 }
 
-/// Asks the name servers in their order, until one knows, or says that there is no such name.
+/// Asks the DNS servers in order, until one knows the name, or says that it does not exist.
 fn look_up(dns: &Dns, host: &str) -> io::Result<Vec<IpAddr>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "there is no name server");
@@ -91,7 +92,8 @@ fn look_up(dns: &Dns, host: &str) -> io::Result<Vec<IpAddr>> {
     Err(last)
 }
 
-/// One for a server. The system's `hosts` is not read: the settings say all.
+/// Creates a resolver for one server. The system's `hosts` file is not read: only the settings
+/// count.
 fn resolver(server: SocketAddr, domain: &str) -> Result<TokioResolver, NetError> {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
     let at_port = connections.map(|mut connection| {
@@ -114,10 +116,10 @@ fn resolver(server: SocketAddr, domain: &str) -> Result<TokioResolver, NetError>
         .build()
 }
 
-/// A connection to the first address that takes one: all of them together within the limit.
+/// Connects to the first address that accepts a connection; the limit is for all of them together.
 ///
 /// # Errors
-/// Why the last one did not.
+/// The error of the last one.
 pub fn connect(addresses: &[SocketAddr], limit: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "there is no address");
     let each = limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
@@ -140,7 +142,8 @@ mod tests {
 
     use super::*;
 
-    /// A name server that knows one address of IPv4, of one name; and which names it was asked for.
+    /// Starts a DNS server that knows one IPv4 address of one name. Returns its address, and the
+    /// names it was asked for.
     fn knowing(name: &'static str) -> (String, std::sync::mpsc::Receiver<String>) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let place = socket.local_addr().unwrap().to_string();

@@ -1,5 +1,5 @@
-//! How far the machine's clock is off, by the time servers that the pool names: SNTP (RFC 5905).
-//! Nothing here sets the clock; that is left to the operating system.
+//! How far the machine's clock is off, according to the time servers set in the pool: SNTP (RFC
+//! 5905). Nothing here sets the clock; that is left to the operating system.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,50 +13,50 @@ use rsntp::{Config, SntpClient};
 
 use crate::Names;
 
-/// How often they are asked: as often as NTP's clients do at first (RFC 5905, 7.3).
+/// The polling interval: as NTP clients begin (RFC 5905, 7.3).
 const ASK_PAUSE: Duration = Duration::from_secs(64);
-/// How often it is looked whether others are named.
+/// The interval for checking whether the settings have changed.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
-/// How long an answer may take.
+/// The timeout of a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// The most addresses of a server that are asked.
 const ADDRESSES_MAX: usize = 2;
 
-/// The first second, after 1970, that SNTP has no timestamp for (RFC 5905, 6): the end of its
-/// second era, in 2172. The library panics at such a time, and at one before 1970, and a panic ends
-/// what hosts use.
+/// The first second, counted from 1970, for which SNTP has no timestamp (RFC 5905, 6): the end of
+/// its second era, in 2172. The library panics at such a time, and at one before 1970, and a panic
+/// ends the array.
 const ERAS_END: Duration = Duration::from_secs((1 << 33) - 2_208_988_800);
 
-/// What a time server said.
+/// The response of a time server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeAnswer {
-    /// The server, as it is named.
+    /// The server's name in the settings.
     pub server: String,
-    /// By how many seconds the clock is behind the server's; or why that is not known, on one line.
+    /// By how many seconds the clock is behind the server's; or, on one line, why that is unknown.
     pub offset_s: Result<f64, String>,
 }
 
-/// What is known of the clock.
+/// The state of the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClockState {
-    /// Whether there are servers that have been asked.
+    /// Whether servers are set and were asked.
     pub is_asked: bool,
-    /// By how many seconds it is behind: the median of the servers that answered last.
+    /// By how many seconds it is behind: the median of the latest responses.
     pub offset_s: Option<f64>,
-    /// For how long none has answered, if none did.
+    /// For how long no server has responded.
     pub silent: Option<Duration>,
 }
 
 #[derive(Default)]
 struct Asked {
-    /// What was asked, and when.
+    /// The servers that were asked, and when.
     servers: Vec<String>,
     at: Option<Instant>,
     answers: Vec<TimeAnswer>,
     silent_since: Option<Instant>,
 }
 
-/// The time servers, asked again and again by a thread that ends when this is dropped.
+/// Polls the time servers, on a thread that ends when this is dropped.
 pub struct Timekeeper {
     array: Weak<Array>,
     names: Arc<Names>,
@@ -66,10 +66,10 @@ pub struct Timekeeper {
 }
 
 impl Timekeeper {
-    /// Starts to ask.
+    /// Starts polling.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be created.
     pub fn start(array: &Arc<Array>, names: Arc<Names>) -> io::Result<Arc<Self>> {
         let keeper = Self::new(array, names);
         let its = Arc::downgrade(&keeper);
@@ -88,13 +88,13 @@ impl Timekeeper {
         Arc::new(Self { array, names, asked: Mutex::default(), round: Mutex::default() })
     }
 
-    /// The servers that are named now.
+    /// Returns the servers in the settings.
     fn servers(&self) -> Vec<String> {
         let array = self.array.upgrade();
         array.map(|array| array.settings().time_servers.names().to_vec()).unwrap_or_default()
     }
 
-    /// Asks if it is time, or others are named than before.
+    /// Asks the servers if that is due, or the settings have changed.
     fn turn(&self, now: Instant) {
         let is_due = {
             let asked = self.asked.lock();
@@ -106,8 +106,8 @@ impl Timekeeper {
         }
     }
 
-    /// Asks all servers now, all at the same time, and waits for what they say. Whoever has waited
-    /// for another round gets what came of that: so many who ask at once wait for two rounds, and
+    /// Asks all servers now, at the same time, and waits for their responses. A caller that has
+    /// waited for another round gets its results: so many concurrent callers wait for two rounds,
     /// not for one each.
     pub fn ask(&self) -> Vec<TimeAnswer> {
         let wanted = Instant::now();
@@ -136,12 +136,12 @@ impl Timekeeper {
         answers
     }
 
-    /// What the servers said last.
+    /// Returns the servers' last responses.
     pub fn answers(&self) -> Vec<TimeAnswer> {
         self.asked.lock().answers.clone()
     }
 
-    /// What is known of the clock.
+    /// Returns the state of the clock.
     pub fn clock(&self) -> ClockState {
         let asked = self.asked.lock();
         let known = asked.answers.iter().filter_map(|one| one.offset_s.as_ref().ok().copied());
@@ -155,12 +155,12 @@ impl Timekeeper {
     }
 }
 
-/// Whether SNTP can say this time.
+/// Returns whether SNTP can represent this time.
 fn is_in_an_era(time: SystemTime) -> bool {
     time.duration_since(UNIX_EPOCH).is_ok_and(|since| since < ERAS_END)
 }
 
-/// By how many seconds this machine's clock is behind that of a server.
+/// Returns by how many seconds this machine's clock is behind that of a server.
 fn offset(server: &str, names: &Names) -> Result<f64, String> {
     let (host, port) = array::TimeServers::place(server).ok_or("it has no place")?;
     let addresses = names.addresses(&host, port).map_err(|error| error.to_string())?;
@@ -189,14 +189,14 @@ mod tests {
 
     use super::*;
 
-    /// A server whose clock is ahead by so many seconds; its address.
+    /// Starts a server whose clock is ahead by this many seconds. Returns its address.
     fn ahead_by(seconds: u64) -> String {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let place = socket.local_addr().unwrap().to_string();
         thread::spawn(move || {
             let mut query = [0; 256];
             while let Ok((_, from)) = socket.recv_from(&mut query) {
-                // Server, version 4, stratum 1 (RFC 5905, 7.3); seconds count from 1900.
+                // Server mode, version 4, stratum 1 (RFC 5905, 7.3); seconds count from 1900.
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
                 let whole = (now.as_secs() + 2_208_988_800 + seconds) as u32;
                 let part = ((u64::from(now.subsec_nanos()) << 32) / 1_000_000_000) as u32;
@@ -216,7 +216,7 @@ mod tests {
         place
     }
 
-    /// It would end the array, by the library's panic.
+    /// The library would panic, and end the array.
     #[test]
     fn a_time_that_sntp_cant_say_is_not_asked_about() {
         let second = Duration::from_secs(1);
@@ -252,7 +252,7 @@ mod tests {
         let nobody = silent.local_addr().unwrap().to_string();
         let servers = [ahead_by(0), ahead_by(90), ahead_by(100)];
         name(&array, &[&servers[1], &servers[0], &nobody, &servers[2]]);
-        // Others are named: they are asked at once.
+        // Changed servers are asked at once.
         keeper.turn(now);
         let clock = keeper.clock();
         assert!(clock.is_asked && clock.silent.is_none());

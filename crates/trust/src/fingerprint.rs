@@ -1,4 +1,4 @@
-//! By what a certificate is pinned.
+//! Fingerprints, by which certificates are pinned.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
-    /// Of a certificate.
+    /// Computes the fingerprint of a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Self {
         Self(Sha256::digest(certificate).into())
     }

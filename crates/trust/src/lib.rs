@@ -1,8 +1,8 @@
 //! How a client of the management interface verifies its array.
 //!
-//! An array makes a certificate for itself at its first start. That is no certificate authority,
-//! so it verifies nothing but itself: a client knows it by its fingerprint, or has the certificate.
-//! An array with a certificate of an authority is verified as any server is.
+//! An array creates its own certificate at its first start, which no authority has signed: a client
+//! recognises it by its fingerprint, or has the certificate. An array with a certificate of an
+//! authority is verified like any server.
 
 mod fingerprint;
 
@@ -16,12 +16,12 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 
 pub use fingerprint::Fingerprint;
 
-/// The algorithms of TLS.
+/// Returns the algorithms of TLS.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Trusts exactly the certificate with this fingerprint, whatever names and dates it has.
+/// Trusts exactly the certificate with this fingerprint, whatever its names and dates.
 ///
 /// # Errors
 /// If the provider has no algorithms for a version of TLS.
@@ -29,11 +29,11 @@ pub fn pinned(fingerprint: Fingerprint) -> Result<ClientConfig, Error> {
     client(Known::Fingerprint(fingerprint))
 }
 
-/// Trusts exactly these certificates, whatever names they have, and any that one of them has signed
-/// for the requested name.
+/// Trusts exactly these certificates, whatever their names, and any certificate for the requested
+/// name that one of them has signed.
 ///
 /// # Errors
-/// If there are none, or one of them is none.
+/// If there are none, or one of them is invalid.
 pub fn certificates(own: Vec<CertificateDer<'static>>) -> Result<ClientConfig, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in &own {
@@ -67,7 +67,7 @@ fn client(known: Known) -> Result<ClientConfig, Error> {
         .with_no_client_auth())
 }
 
-/// What an array is known by.
+/// How an array is recognised.
 #[derive(Debug)]
 enum Known {
     Fingerprint(Fingerprint),
@@ -111,7 +111,8 @@ impl ServerCertVerifier for Verifier {
         }
     }
 
-    // Who has a certificate proves that it has the key, too: without that anybody could show it.
+    // The signature proves that the server has the key of its certificate; without it anybody could
+    // show the certificate.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
@@ -172,14 +173,14 @@ mod tests {
         Server { certificate, config: Arc::new(config) }
     }
 
-    /// A server with a certificate of its own for a name.
+    /// Returns a server with its own certificate for a name.
     fn self_signed(name: &str) -> Server {
         let key = KeyPair::generate().unwrap();
         let made = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
         server(made.der().clone(), &key)
     }
 
-    /// Bytes on their way from one end to the other.
+    /// Bytes in transit from one end to the other.
     #[derive(Default)]
     struct Pipe(io::Cursor<Vec<u8>>);
 
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// The whole handshake, without a socket.
+    /// Performs the whole handshake without a socket.
     fn handshake(client: ClientConfig, server: &Server, name: &str) -> Result<(), Error> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
@@ -253,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Whoever has seen a certificate can show it.
+    /// Anybody who has seen a certificate can show it.
     #[test]
     fn a_certificate_without_its_key_is_not_trusted() {
         let array = self_signed("array.example");

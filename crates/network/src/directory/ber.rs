@@ -1,5 +1,5 @@
-//! The part of BER that LDAP has (RFC 4511, 5.1): lengths are given, and tags fit a byte. What
-//! others send is refused if it is anything else, whatever it claims.
+//! The part of BER that LDAP uses (RFC 4511, 5.1): definite lengths, and tags of one byte. Anything
+//! else in received data is refused, whatever it claims.
 
 /// A boolean, an integer, an octet string, an enumerated value, a sequence and a set.
 pub(super) const BOOLEAN: u8 = 0x01;
@@ -9,11 +9,11 @@ pub(super) const ENUMERATED: u8 = 0x0a;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// What is no BER, or not what it should be.
+/// Not BER, or not the expected element.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// An element: its tag, its length and what is in it.
+/// Encodes an element with this tag and content.
 pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut made = vec![tag];
@@ -30,12 +30,12 @@ pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     made
 }
 
-/// An element of several others.
+/// Encodes an element that contains others.
 pub(super) fn elements(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
     element(tag, &parts.concat())
 }
 
-/// A number, as an integer or an enumerated value.
+/// Encodes a number, as an integer or an enumerated value.
 pub(super) fn number(tag: u8, value: u32) -> Vec<u8> {
     // A leading zero keeps it from being negative.
     let bytes = u64::from(value).to_be_bytes();
@@ -44,7 +44,7 @@ pub(super) fn number(tag: u8, value: u32) -> Vec<u8> {
     element(tag, &bytes[start..])
 }
 
-/// How long an element is whose first bytes these are: `None` if it takes more of them to know.
+/// Returns the length of the element that begins with these bytes; `None` if more bytes are needed.
 pub(super) fn length(first: &[u8]) -> Result<Option<usize>, Malformed> {
     let [tag, length, rest @ ..] = first else { return Ok(None) };
     if tag & 0x1f == 0x1f {
@@ -62,12 +62,12 @@ pub(super) fn length(first: &[u8]) -> Result<Option<usize>, Malformed> {
     Ok(Some(2 + digits.len() + value as usize))
 }
 
-/// Elements, read one after the other.
+/// Reads consecutive elements.
 #[derive(Clone, Copy)]
 pub(super) struct Elements<'a>(pub(super) &'a [u8]);
 
 impl<'a> Elements<'a> {
-    /// The next element: its tag and its content; `None` at the end.
+    /// Returns the next element: its tag and its content; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u8, &'a [u8])>, Malformed> {
         let [tag, ..] = self.0 else { return Ok(None) };
         let whole = length(self.0)?.filter(|whole| *whole <= self.0.len()).ok_or(Malformed)?;
@@ -80,7 +80,7 @@ impl<'a> Elements<'a> {
         Ok(Some((*tag, &one[header..])))
     }
 
-    /// The content of the next element, which must have this tag.
+    /// Returns the content of the next element, which must have this tag.
     pub(super) fn expect(&mut self, tag: u8) -> Result<&'a [u8], Malformed> {
         match self.next()? {
             Some((found, content)) if found == tag => Ok(content),
@@ -88,7 +88,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The next element as a number.
+    /// Returns the next element as a number.
     pub(super) fn number(&mut self, tag: u8) -> Result<u32, Malformed> {
         let bytes = self.expect(tag)?;
         match bytes {
@@ -98,7 +98,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// The next element as a text.
+    /// Returns the next element as text.
     pub(super) fn text(&mut self) -> Result<String, Malformed> {
         String::from_utf8(self.expect(OCTETS)?.to_vec()).map_err(|_| Malformed)
     }
@@ -122,11 +122,11 @@ mod tests {
             let written = element(OCTETS, text.as_bytes());
             assert_eq!(length(&written), Ok(Some(written.len())));
             assert_eq!(Elements(&written).text(), Ok(text));
-            // Any part of it is not enough.
+            // No prefix of it is sufficient.
             let part = &written[..written.len() - 1];
             assert_eq!(Elements(part).next().is_err(), long > 0 || part.len() == 1, "{long}");
         }
-        // Lengths may be longer than they need to be, as some servers write them.
+        // Lengths may be encoded longer than necessary, as some servers do.
         let long = [0x04, 0x84, 0, 0, 0, 2, b'a', b'b'];
         assert_eq!(Elements(&long).text(), Ok("ab".into()));
     }

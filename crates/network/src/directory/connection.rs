@@ -1,4 +1,4 @@
-//! A connection to a server of a directory, encrypted unless it stays on this machine.
+//! A connection to a directory server, encrypted unless it stays on this machine.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -14,12 +14,12 @@ use super::ber;
 use super::message::{Answer, Entry, Outcome, Request, Search};
 use crate::{Names, connect};
 
-/// The longest message that is taken: many times what is asked for.
+/// The longest accepted message: many times the expected length.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
-/// The longest part of a server's text that is shown.
+/// The longest part of a server's text that is displayed.
 const TEXT_CHARS_MAX: usize = 200;
 
-/// A stream of which nothing takes longer than to a point in time.
+/// A stream with a deadline for all operations.
 struct Timed {
     stream: TcpStream,
     end: Instant,
@@ -85,7 +85,7 @@ impl Wire {
     }
 }
 
-/// A connection, over which one thing at a time is asked.
+/// A connection with one request at a time.
 pub(super) struct Connection {
     wire: Wire,
     last_id: u32,
@@ -96,7 +96,7 @@ fn no_ldap() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "what it answers is no LDAP")
 }
 
-/// The error of an operation that failed.
+/// Returns the error of an operation that failed.
 pub(super) fn failed(what: &str, outcome: &Outcome) -> io::Error {
     let said = outcome.text.chars().take(TEXT_CHARS_MAX).flat_map(char::escape_debug);
     let said: String = said.collect();
@@ -104,7 +104,7 @@ pub(super) fn failed(what: &str, outcome: &Outcome) -> io::Error {
     io::Error::other(format!("it refuses {what}: {said} (LDAP result {code})"))
 }
 
-/// Whom the array trusts to be a server.
+/// Returns the TLS configuration with the trusted certificates.
 fn trusted(directory: &Directory) -> io::Result<Arc<ClientConfig>> {
     let config = match directory.ca_certificate.is_empty() {
         true => trust::of_machine(),
@@ -117,8 +117,8 @@ fn trusted(directory: &Directory) -> io::Result<Arc<ClientConfig>> {
     config.map(Arc::new).map_err(io::Error::other)
 }
 
-/// Whether nothing has to be encrypted: what stays on this machine, unless somebody has said whom
-/// to trust.
+/// Returns whether encryption is not required: the connection stays on this machine, and no trusted
+/// certificate is configured.
 fn is_plain(uri: &DirectoryUri, directory: &Directory) -> bool {
     !uri.is_tls() && uri.is_loopback() && directory.ca_certificate.is_empty()
 }
@@ -131,7 +131,7 @@ impl Connection {
         names: &Names,
         end: Instant,
     ) -> io::Result<Self> {
-        // A certificate is judged by the clock.
+        // Checking a certificate requires a valid clock.
         if !sys::wall::is_dated() {
             let text = "the clock of this machine is before 1970 or after 9999";
             return Err(io::Error::other(text));
@@ -174,11 +174,12 @@ impl Connection {
         self.wire.write_all(&request.message(self.last_id))
     }
 
-    /// The next answer to the last request.
+    /// Returns the next response to the last request.
     fn answer(&mut self) -> io::Result<Answer> {
         let mut message = Vec::new();
         let whole = loop {
-            // A header has six bytes at most, and no message less than it takes to know.
+            // A header has at most six bytes, and every message has as many as its length field
+            // needs.
             let mut byte = [0];
             self.wire.read_exact(&mut byte)?;
             message.extend(byte);
@@ -206,8 +207,8 @@ impl Connection {
         self.answer()
     }
 
-    /// Binds, and says how that ended. Nobody binds without a password: a server would take that
-    /// for nobody, and say yes (RFC 4513, 5.1.2).
+    /// Binds, and returns the result. An empty password is never sent: a server would accept it as
+    /// an anonymous bind (RFC 4513, 5.1.2).
     pub(super) fn bind(&mut self, user: &str, password: &str) -> io::Result<Outcome> {
         if user.is_empty() || password.is_empty() {
             return Err(io::Error::other("there is no user, or no password, to bind with"));
@@ -218,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// Searches. What is elsewhere is not looked for.
+    /// Searches. Does not follow referrals.
     pub(super) fn search(&mut self, search: Search<'_>) -> io::Result<(Vec<Entry>, Outcome)> {
         let most = search.entries_max as usize;
         let seconds = self.end.saturating_duration_since(Instant::now()).as_secs() as u32;
@@ -237,7 +238,7 @@ impl Connection {
         }
     }
 
-    /// Ends it, as is polite; whether that comes does not matter.
+    /// Ends the connection with an unbind request; it does not matter whether that arrives.
     pub(super) fn end(mut self) {
         let _ = self.send(&Request::Unbind);
     }

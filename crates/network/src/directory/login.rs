@@ -1,4 +1,4 @@
-//! What a server is asked for a login, and for a test.
+//! Requests to a server for a login, and for a test.
 
 use std::io;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use super::connection::{Connection, failed};
 use super::message::{Entry, Filter, Scope, Search};
 use crate::Names;
 
-/// The longest name that is looked up, in characters.
+/// The longest user name, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The results of operations (RFC 4511, appendix A.1) that are told apart.
+/// The results of operations (RFC 4511, appendix A.1) that are distinguished.
 const SUCCESS: u32 = 0;
 const SIZE_LIMIT_EXCEEDED: u32 = 4;
 const NO_SUCH_OBJECT: u32 = 32;
@@ -21,7 +21,7 @@ const INVALID_CREDENTIALS: u32 = 49;
 const BUSY: u32 = 51;
 const UNAVAILABLE: u32 = 52;
 
-/// Asks one server after the other, each for its part of the time, until one can be asked.
+/// Tries one server after the other, each for its part of the time, until one can be used.
 pub(super) fn with_a_server<T>(
     settings: &Directory,
     end: Instant,
@@ -39,7 +39,7 @@ pub(super) fn with_a_server<T>(
     Err(why.join("; "))
 }
 
-/// A connection on which the array has bound as its own user.
+/// Returns a connection on which the array has bound as its own user.
 pub(super) fn bound(
     uri: &DirectoryUri,
     settings: &Directory,
@@ -54,7 +54,7 @@ pub(super) fn bound(
     }
 }
 
-/// Asks whether a user with this password may log in.
+/// Checks whether a user with this password may log in.
 pub(super) fn log_in(
     settings: &Directory,
     names: &Names,
@@ -62,7 +62,7 @@ pub(super) fn log_in(
     password: &str,
     end: Instant,
 ) -> DirectoryLogin {
-    // An empty password would be a bind as nobody, which servers let in (RFC 4513, 5.1.2).
+    // An empty password would be an anonymous bind, which servers accept (RFC 4513, 5.1.2).
     let is_name = (1..=NAME_CHARS_MAX).contains(&user.chars().count());
     if !settings.is_enabled || password.is_empty() || !is_name || user.contains(char::is_control) {
         return DirectoryLogin::Refused("there is no such name, or no password");
@@ -87,7 +87,7 @@ pub(super) fn log_in(
     asked.unwrap_or_else(DirectoryLogin::Unreachable)
 }
 
-/// The attributes that may have the name of a user.
+/// Returns the attributes that may contain the name of a user.
 fn login_attributes(settings: &Directory) -> Vec<&str> {
     match &*settings.user_login {
         "" => vec!["uid", "sAMAccountName"],
@@ -95,7 +95,7 @@ fn login_attributes(settings: &Directory) -> Vec<&str> {
     }
 }
 
-/// The entry of a user, if there is exactly one.
+/// Returns the entry of a user, if there is exactly one.
 fn entry_of(
     connection: &mut Connection,
     settings: &Directory,
@@ -122,7 +122,7 @@ fn entry_of(
     }
 }
 
-/// The name of a user, as the directory writes it.
+/// Returns the name of a user, as the directory writes it.
 fn name_of(entry: &Entry, settings: &Directory, asked: &str) -> String {
     let wanted = login_attributes(settings);
     let is_login = |name: &str| wanted.iter().any(|one| one.eq_ignore_ascii_case(name));
@@ -132,7 +132,7 @@ fn name_of(entry: &Entry, settings: &Directory, asked: &str) -> String {
     values.first().map_or(asked, |value| value.as_str()).to_owned()
 }
 
-/// The DN of something that may be given relative to a base.
+/// Returns the DN of an object that may be given relative to a base.
 fn below(part: &str, base: &str) -> String {
     let (lower, end) = (part.to_lowercase(), format!(",{}", base.to_lowercase()));
     match part {
@@ -142,7 +142,7 @@ fn below(part: &str, base: &str) -> String {
     }
 }
 
-/// Where a group is looked for, and what it has to be besides.
+/// Returns where to search for a group, and the additional filter.
 fn place_of(group: &DirectoryGroup, settings: &Directory) -> (String, Scope, Filter) {
     match group.group.contains('=') {
         true => {
@@ -156,7 +156,7 @@ fn place_of(group: &DirectoryGroup, settings: &Directory) -> (String, Scope, Fil
     }
 }
 
-/// Whether there is such a group that also fits a filter.
+/// Returns whether such a group exists that also matches a filter.
 fn has_group(
     connection: &mut Connection,
     settings: &Directory,
@@ -175,7 +175,7 @@ fn has_group(
     }
 }
 
-/// The most powerful role that a user has by its groups.
+/// Returns the most powerful role of a user's groups.
 fn role_of(
     connection: &mut Connection,
     settings: &Directory,
@@ -195,8 +195,8 @@ fn role_of(
     Ok(None)
 }
 
-/// Whether a server can be used: that the array may bind and search there, and that all groups that
-/// have roles are there.
+/// Tests whether a server can be used: the array may bind and search there, and all groups with
+/// roles exist.
 pub(super) fn test(
     uri: &DirectoryUri,
     settings: &Directory,

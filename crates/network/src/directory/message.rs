@@ -5,21 +5,21 @@ use super::ber::{
     number,
 };
 
-/// Has TLS begin (RFC 4511, 4.14).
+/// Starts TLS (RFC 4511, 4.14).
 const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
-/// Asks for no attributes (RFC 4511, 4.5.1.8).
+/// Requests no attributes (RFC 4511, 4.5.1.8).
 const NO_ATTRIBUTES: &str = "1.1";
 
-/// Which entries a search finds. A value is never part of a text that is parsed, so nothing in it
-/// has to be escaped as RFC 4515 has it.
+/// Which entries a search finds. Values are never part of a text that is parsed, so none of their
+/// characters must be escaped as in RFC 4515.
 pub(super) enum Filter {
-    /// All of these hold.
+    /// All of these match.
     All(Vec<Self>),
-    /// One of these holds.
+    /// One of these matches.
     Any(Vec<Self>),
     /// An attribute has a value.
     Equal(String, String),
-    /// An attribute is there.
+    /// An attribute exists.
     Present(String),
 }
 
@@ -39,12 +39,12 @@ impl Filter {
     }
 }
 
-/// How far below its base a search goes.
+/// How deep a search goes below its base.
 #[derive(Clone, Copy)]
 pub(super) enum Scope {
     /// Only the base.
     Base = 0,
-    /// Everything below it, too.
+    /// The base and everything below it.
     Subtree = 2,
 }
 
@@ -53,21 +53,21 @@ pub(super) struct Search<'a> {
     pub(super) base: &'a str,
     pub(super) scope: Scope,
     pub(super) filter: Filter,
-    /// The attributes that are wanted.
+    /// The requested attributes.
     pub(super) attributes: &'a [&'a str],
     /// The most entries.
     pub(super) entries_max: u32,
-    /// How long the server may search, in seconds.
+    /// The time limit of the search, in seconds.
     pub(super) seconds: u32,
 }
 
 /// A request.
 pub(super) enum Request<'a> {
-    /// Who asks from now on: a DN and a password, which is not empty.
+    /// The identity for later requests: a DN and a password, which is not empty.
     Bind(&'a str, &'a str),
     Search(Search<'a>),
     StartTls,
-    /// The end.
+    /// Ends the connection.
     Unbind,
 }
 
@@ -76,7 +76,7 @@ fn octets(text: &str) -> Vec<u8> {
 }
 
 impl Request<'_> {
-    /// The message, with its number.
+    /// Encodes the message with its number.
     pub(super) fn message(&self, id: u32) -> Vec<u8> {
         let operation = match self {
             Self::Bind(user, password) => {
@@ -100,7 +100,7 @@ impl Search<'_> {
         let parts = [
             octets(self.base),
             number(ENUMERATED, self.scope as u32),
-            // Aliases are never followed.
+            // Never follow aliases.
             number(ENUMERATED, 0),
             number(INTEGER, self.entries_max),
             number(INTEGER, self.seconds),
@@ -112,12 +112,12 @@ impl Search<'_> {
     }
 }
 
-/// How an operation ended.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     /// RFC 4511, appendix A; 0 is success.
     pub(super) code: u32,
-    /// What the server says to that.
+    /// The server's message.
     pub(super) text: String,
 }
 
@@ -125,28 +125,28 @@ pub(super) struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) dn: String,
-    /// Attributes with those of their values that are texts.
+    /// Attributes with those of their values that are text.
     pub(super) attributes: Vec<(String, Vec<String>)>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Bound(Outcome),
     Entry(Entry),
-    /// Elsewhere there may be more. It is not followed.
+    /// A reference to another server. It is not followed.
     Reference,
     SearchDone(Outcome),
     Extended(Outcome),
 }
 
 impl Answer {
-    /// The number of the request, and the answer to it.
+    /// Parses a message to the number of the request and the response.
     pub(super) fn parse(message: &[u8]) -> Result<(u32, Self), Malformed> {
         let mut parts = Elements(Elements(message).expect(SEQUENCE)?);
         let id = parts.number(INTEGER)?;
         let (tag, content) = parts.next()?.ok_or(Malformed)?;
-        // Controls may follow: none was asked for.
+        // Controls may follow: none was requested.
         let mut content = Elements(content);
         let answer = match tag {
             0x61 => Self::Bound(outcome(&mut content)?),
@@ -217,7 +217,7 @@ mod tests {
             Filter::equal("uid", "*)(uid=*"),
             Filter::Any(vec![Filter::Present("objectClass".into())]),
         ]);
-        // The name is a value, whatever is in it.
+        // The name is a value, whatever characters it contains.
         let bytes = filter.bytes();
         let mut found = Elements(&bytes).expect(0xa0).map(Elements).unwrap();
         let mut equal = Elements(found.expect(0xa3).unwrap());
@@ -241,20 +241,20 @@ mod tests {
         assert_eq!(Answer::parse(&result(0x78, 2, "what?")), Ok((7, extended)));
         let entry = Entry {
             dn: "uid=anna,dc=x".into(),
-            // What is no text is no value of a login.
+            // A value that is not text can't match in a login.
             attributes: vec![("uid".into(), vec!["anna".into()])],
         };
         assert_eq!(Answer::parse(&entry_message()), Ok((2, Answer::Entry(entry))));
     }
 
-    /// A server, or who is in its place, says anything: no answer makes the array panic.
+    /// A server or an impostor may send anything: no response makes the array panic.
     #[test]
     fn what_is_no_answer_is_refused() {
         for whole in [entry_message(), result(0x61, 49, "no")] {
             for end in 0..whole.len() {
                 assert!(Answer::parse(&whole[..end]).is_err(), "{end}");
             }
-            // Each byte is replaced by each other one.
+            // Each byte is replaced by each other value.
             for at in 0..whole.len() {
                 for byte in 0..=255 {
                     let mut other = whole.clone();
@@ -263,7 +263,7 @@ mod tests {
                 }
             }
         }
-        // So deep that a reader that calls itself would not come back.
+        // So deep that a recursive parser would overflow its stack.
         let mut deep = Vec::new();
         for _ in 0..10_000 {
             deep = elements(SEQUENCE, &[deep]);

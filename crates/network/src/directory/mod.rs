@@ -1,14 +1,14 @@
 //! Logins of users of a directory service (LDAP), within a time limit.
 //!
-//! The array binds as a user of its own, looks the user up by its name, then the groups that have
-//! roles, and last binds as the user. Referrals and aliases are not followed.
+//! The array binds as its own user, looks up the user by name, then the groups that have roles, and
+//! finally binds as the user. Referrals and aliases are not followed.
 //!
-//! * [`login`]: what is asked,
-//! * [`connection`]: to a server, encrypted,
-//! * [`message`]: the messages that a login needs, [`ber`]: how they are encoded.
+//! * [`login`]: the requests of a login,
+//! * [`connection`]: a connection to a server, encrypted,
+//! * [`message`]: the messages that a login needs, [`ber`]: their encoding.
 //!
-//! The protocol is written here, as no crate of it takes anything that a server may answer: see
-//! docs/rfcs/0005-management.md.
+//! The protocol is implemented here because no available crate tolerates every response that a
+//! server may send: see docs/rfcs/0005-management.md.
 
 mod ber;
 mod connection;
@@ -32,49 +32,49 @@ use login::{bound, log_in, test, with_a_server};
 
 use crate::Names;
 
-/// How long a login, or a test, takes at most, with all servers.
+/// The time limit of a login or a test, for all servers together.
 pub const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often it is looked whether a server answers.
+/// The interval for checking whether a server responds.
 const CHECK_PAUSE: Duration = Duration::from_secs(60);
-/// How often it is looked whether the settings are others.
+/// The interval for checking whether the settings have changed.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a directory says of a login.
+/// The result of a login at a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectoryLogin {
-    /// It knows the user, whose password this is, and a group of it has a role.
+    /// The user is known, the password is right, and a group of the user has a role.
     Known {
-        /// The user, as the directory writes it.
+        /// The user name, as the directory writes it.
         name: String,
         /// The most powerful role of its groups.
         role: Role,
     },
-    /// It does not let in; why not, for the log of the array only.
+    /// The login was refused; the reason is for the array's log only.
     Refused(&'static str),
-    /// No server could be asked; why not.
+    /// No server could be used, and why.
     Unreachable(String),
 }
 
-/// What a test of a server came to.
+/// The result of testing a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryTest {
     /// The server.
     pub uri: String,
-    /// Which groups were found, or why it can't be used.
+    /// The groups that were found, or why the server can't be used.
     pub result: Result<String, String>,
 }
 
 #[derive(Default)]
 struct Checked {
-    /// Of which settings.
+    /// The revision of the settings.
     revision: u64,
     at: Option<Instant>,
-    /// Since when no server can be asked, and why, if so.
+    /// Since when no server can be used, and why.
     trouble: Option<(Instant, String)>,
 }
 
-/// The directory service of an array, if it has one. A thread looks each minute whether it answers,
-/// until this is dropped.
+/// The directory service of an array, if configured. A thread checks each minute whether it
+/// responds, until this is dropped.
 pub struct Directories {
     array: Weak<Array>,
     names: Arc<Names>,
@@ -82,10 +82,10 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Starts to look whether servers answer.
+    /// Starts checking whether servers respond.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be created.
     pub fn start(array: &Arc<Array>, names: Arc<Names>) -> io::Result<Arc<Self>> {
         let made = Self::new(array, names);
         let its = Arc::downgrade(&made);
@@ -103,12 +103,12 @@ impl Directories {
         Arc::new(Self { array: Arc::downgrade(array), names, checked: Mutex::default() })
     }
 
-    /// The settings as they are now.
+    /// Returns the current settings.
     fn settings(&self) -> Arc<Directory> {
         self.array.upgrade().map(|array| array.directory()).unwrap_or_default()
     }
 
-    /// Looks whether a server answers, if it is time.
+    /// Checks whether a server responds, if that is due.
     fn turn(&self, now: Instant) {
         let settings = self.settings();
         let is_due = {
@@ -136,14 +136,14 @@ impl Directories {
         };
     }
 
-    /// For how long no server could be asked, and why, if so.
+    /// Returns for how long no server could be used, and why.
     pub fn trouble(&self) -> Option<(Duration, String)> {
         let checked = self.checked.lock();
         checked.trouble.as_ref().map(|(since, why)| (since.elapsed(), why.clone()))
     }
 
-    /// Asks whether a user with this password may log in, on a thread of its own, and hands over
-    /// what comes of it. Whoever calls bounds how many there are.
+    /// Checks whether a user with this password may log in, on a separate thread, and passes the
+    /// result to the callback. The caller bounds the number of threads.
     pub fn log_in(
         &self,
         user: String,
@@ -151,7 +151,7 @@ impl Directories {
         tell: impl FnOnce(DirectoryLogin) + Send + 'static,
     ) {
         let (settings, names) = (self.settings(), self.names.clone());
-        // If there is no thread, nothing is told: it is as if no server answered.
+        // Without a thread there is no result, as if no server responded.
         let begun = thread::Builder::new().name("directory-login".into()).spawn(move || {
             let end = Instant::now() + DIRECTORY_TIMEOUT;
             tell(log_in(&settings, &names, &user, &password, end));
@@ -161,7 +161,7 @@ impl Directories {
         }
     }
 
-    /// Tests all servers at the same time, and waits for what comes of it, but no longer than
+    /// Tests all servers at the same time, and waits for the results, at most
     /// [`DIRECTORY_TIMEOUT`].
     pub fn test(&self) -> Vec<DirectoryTest> {
         let settings = self.settings();
@@ -169,7 +169,7 @@ impl Directories {
         let test = |uri: &DirectoryUri| {
             let (tell, told) = mpsc::sync_channel(1);
             let (uri, settings, names) = (uri.clone(), settings.clone(), self.names.clone());
-            // The system's own look-up of a name may take longer: then nobody waits for this one.
+            // The system's resolver may take longer: then nobody waits for this one.
             let begun = thread::Builder::new().name("directory-test".into()).spawn(move || {
                 let _ = tell.send(test(&uri, &settings, &names, end));
             });

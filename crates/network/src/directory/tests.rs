@@ -1,4 +1,4 @@
-//! Against a server that is made here: it knows a few entries, or says whatever a test wants.
+//! Tests against a server implemented here: it has a few entries, or sends whatever a test wants.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -71,7 +71,7 @@ fn found(search: &[u8]) -> Vec<Vec<u8>> {
     answers
 }
 
-/// Answers as a directory does; returns the DNs that were bound as.
+/// Responds as a directory does; returns the DNs of all binds.
 fn converse(mut stream: TcpStream) -> Option<()> {
     loop {
         let mut first = [0; 2];
@@ -93,7 +93,7 @@ fn converse(mut stream: TcpStream) -> Option<()> {
                 let mut bind = Elements(content);
                 bind.number(INTEGER).ok()?;
                 let (dn, password) = (bind.text().ok()?, bind.expect(0x80).ok()?);
-                // As servers do: without a password anybody is nobody, and welcome.
+                // As real servers do: an empty password is an accepted anonymous bind.
                 let is_good = password.is_empty()
                     || ENTRIES.iter().any(|it| it.0 == dn && it.1.as_bytes() == password);
                 vec![outcome(0x61, if is_good { 0 } else { 49 })]
@@ -107,7 +107,7 @@ fn converse(mut stream: TcpStream) -> Option<()> {
     }
 }
 
-/// A server that has this done with each connection; its URI.
+/// Starts a server that calls `with` for each connection. Returns its URI.
 fn serving(mut with: impl FnMut(TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("ldap://{}", listener.local_addr().unwrap());
@@ -119,7 +119,7 @@ fn directory() -> String {
     serving(|stream| drop(thread::spawn(move || converse(stream))))
 }
 
-/// One that says nothing; the listener has to be kept.
+/// Starts a server that sends nothing; the listener must be kept.
 fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("ldap://{}", listener.local_addr().unwrap());
@@ -213,7 +213,7 @@ fn users_have_the_strongest_role_of_their_groups_or_are_refused() {
     assert!(matches!(world.log_in("otto", "staple"), DirectoryLogin::Refused(_)));
 }
 
-/// Longer than any name.
+/// Longer than any accepted name.
 const NAME_CHARS: usize = 65;
 
 #[test]
@@ -271,7 +271,7 @@ fn a_test_says_what_is_wrong_and_a_check_for_how_long() {
     let found = tested[0].result.as_ref().unwrap();
     assert_eq!(found, "It answers, and has the groups of array_admin, readonly.");
     assert!(tested[1].result.as_ref().unwrap_err().contains("in time"));
-    // One server that answers is enough.
+    // One server that responds is sufficient.
     let now = Instant::now();
     world.directories.turn(now);
     assert_eq!(world.directories.trouble(), None);
@@ -296,7 +296,7 @@ fn a_test_says_what_is_wrong_and_a_check_for_how_long() {
     assert_eq!(tested[0].result, Err("the group of storage_admin is not there".into()));
 }
 
-/// The name of a server, or of another machine, gets no password in the clear.
+/// A remote server, or one given by name, gets no password in the clear.
 #[test]
 fn tls_is_begun_but_for_this_machine_without_a_certificate() {
     let (tell, told) = mpsc::channel();
