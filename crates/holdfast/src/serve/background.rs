@@ -1,5 +1,5 @@
-//! What goes on beside the front ends: checkpoints and reclaim; schedules, eradication and tokens;
-//! space for the log, signals, the end.
+//! Work besides the front ends: checkpoints and reclaim; schedules, eradication and tokens; space
+//! for the log; signals and shutdown.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use sys::{FileDisk, Preparer};
 use super::ServeOptions;
 use super::shared::Shared;
 
-/// Ends the front end. Cheap to clone.
+/// Stops the front end. Cheap to clone.
 #[derive(Clone)]
 pub struct Shutdown {
     mailboxes: Arc<Vec<Arc<Mailbox>>>,
@@ -29,7 +29,7 @@ impl Shutdown {
         Self { mailboxes, triggered: Arc::default() }
     }
 
-    /// Lets all front ends finish what is under way, and [`super::run`] return. Once is enough.
+    /// Lets all front ends finish what is in progress, and [`super::run`] return. Once is enough.
     pub fn trigger(&self) {
         if !self.triggered.swap(true, Ordering::AcqRel) {
             for mailbox in self.mailboxes.iter() {
@@ -39,11 +39,11 @@ impl Shutdown {
     }
 }
 
-/// Whether SIGTERM or SIGINT has come since [`note_signals`].
+/// Whether SIGTERM or SIGINT has arrived since [`note_signals`].
 static NOTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Notes signals from now on: a controller that takes over listens to none for as long as it opens
-/// the pool, and is not to lose that it was asked to end meanwhile.
+/// Notes signals from now on. A controller that takes over handles none while it opens the pool,
+/// and must not lose a request to end that arrives meanwhile.
 pub(super) fn note_signals() -> io::Result<()> {
     let noted = NOTED.get_or_init(Arc::default);
     for signal in [SIGTERM, SIGINT] {
@@ -52,7 +52,7 @@ pub(super) fn note_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process was asked to end, by a signal.
+/// Returns whether a signal has asked this process to end.
 pub fn was_asked_to_end() -> bool {
     NOTED.get().is_some_and(|noted| noted.load(Ordering::SeqCst))
 }
@@ -76,7 +76,7 @@ impl Signals {
         }
         let thread = thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in signals.forever() {
-                // One that gives way to the other controller ends already, and was not asked.
+                // A controller that hands over is already ending, and not because of a signal.
                 if std::mem::replace(&mut is_again, true) {
                     tracing::warn!("signal {signal} again: ending at once, the log is replayed");
                     std::process::exit(128 + signal);
@@ -96,26 +96,26 @@ impl Drop for Signals {
     }
 }
 
-/// Between two turns of what can be spread over time while hosts are busy.
+/// The pause between two turns of work that can be spread over time while hosts are busy.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Between two turns of what goes on in step with the hosts, and of freeing what was dropped: some
-/// 8,000 nodes a second, 1 TiB and more where they name 256 MiB each.
+/// The pause between two turns of work that must keep pace with hosts, and of freeing what was
+/// dropped: about 8,000 nodes per second, which is 1 TiB and more if each refers to 256 MiB.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
 
-/// Starts two threads. One makes the checkpoints that are due, frees what was dropped and reclaims,
-/// which has no end while hosts overwrite a full pool. So the other does what is due by the clock:
-/// snapshots and their end, eradication, and the end of tokens.
+/// Starts two threads. One writes due checkpoints, frees what was dropped and reclaims, which never
+/// ends while hosts overwrite a full pool. Therefore the other one does what is due by the clock:
+/// taking and destroying snapshots, eradication, and the end of tokens.
 pub(super) fn start(store: Arc<Store>, shared: &Arc<Shared>) -> io::Result<[Attendant; 2]> {
     start_with(move |ahead| store.maintain_with(ahead), shared)
 }
 
-/// The same with what maintenance does in a turn.
+/// The same with a replacement for one turn of maintenance.
 pub(super) fn start_with(
     turn: impl Fn(&mut ReadAhead) -> Result<Next, StoreError> + Send + 'static,
     shared: &Arc<Shared>,
 ) -> io::Result<[Attendant; 2]> {
-    // Before the first host comes: what it finds is not news.
+    // Before the first host logs in, so that the initial state is not reported as a change.
     watch_space(shared);
     let its_shared = shared.clone();
     let maintenance =
@@ -136,13 +136,13 @@ pub(super) fn start_with(
     Ok([maintenance, duties])
 }
 
-/// Looks how full the pool is, and has hosts told where that has crossed a threshold.
+/// Checks how full the pool is, and notifies hosts if usage has crossed a threshold.
 fn watch_space(shared: &Shared) {
     let (used_bytes, capacity_bytes) = shared.front.store.space_use();
     shared.front.scsi.space(&shared.duties.space_thresholds(), used_bytes, capacity_bytes);
 }
 
-/// Does all that is to be done, or what is left of it before the end.
+/// Does all due maintenance, or what remains before the end.
 fn maintain(
     turn: impl Fn(&mut ReadAhead) -> Result<Next, StoreError>,
     bell: &Bell,
@@ -166,7 +166,7 @@ fn maintain(
                 return;
             }
             Err(error) => {
-                // What was durable stays so; the store takes no more writes if it can't go on.
+                // Durable data stays durable; a store that can't continue accepts no more writes.
                 tracing::error!("maintenance failed: {error}");
                 shared.troubles.set("maintenance", Some(error.to_string()));
                 return;
@@ -175,7 +175,8 @@ fn maintain(
     }
 }
 
-/// The threads that keep space ready for the log, one for each file, where it is wanted.
+/// Starts the threads that keep space ready for the log, one for each file for which that is
+/// configured.
 pub(super) fn start_preparers(options: &ServeOptions) -> io::Result<Vec<Preparer>> {
     if options.prepare_ahead_bytes == 0 {
         return Ok(Vec::new());

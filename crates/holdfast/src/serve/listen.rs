@@ -1,4 +1,4 @@
-//! Portals: listening, accepting, and handing connections out.
+//! Portals: listening, accepting, and assigning connections to threads.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,35 +20,35 @@ use super::shared::Shared;
 use super::stream::Stream;
 use super::supervisor::{self, Kept};
 
-/// Connections that are accepted in one turn, so that those that are open get theirs.
+/// The most connections accepted in one turn, so that open ones get their turn.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// How many connections of hosts may be open at the same time.
+/// Limits on concurrent connections of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// All. Each costs a receive buffer of some 100 KiB, and one that does not log in is closed by
-    /// its login timeout.
+    /// The total. Each costs a receive buffer of about 100 KiB, and one that does not log in is
+    /// closed by its login timeout.
     pub all: u32,
-    /// Those from one address; of IPv6, from one network of 64 bits.
+    /// Connections from one address; of IPv6, from one 64-bit network.
     pub per_address: u32,
 }
 
 impl ConnectionLimits {
-    /// With as many descriptors as one likes.
+    /// The limits with unlimited descriptors.
     pub const MOST: Self = Self { all: 4096, per_address: 1024 };
 
-    /// With so many descriptors for them: the same quarter to an address.
+    /// Returns the limits with this many descriptors for them: an address gets the same quarter.
     pub fn within(descriptors: u64) -> Self {
         let all = u32::try_from(descriptors).unwrap_or(u32::MAX).clamp(1, Self::MOST.all);
         Self { all, per_address: (all / 4).max(1) }
     }
 }
-/// How many connections there are from each address.
+/// The number of connections from each address.
 #[derive(Default)]
 pub(super) struct Neighbours(Mutex<HashMap<IpAddr, u32>>);
 
 impl Neighbours {
-    /// One more, if there may be so many.
+    /// Adds one, if there are fewer than `most`. Returns whether it did.
     pub(super) fn enter(&self, address: IpAddr, most: u32) -> bool {
         let mut all = self.0.lock();
         let count = all.entry(neighbourhood(address)).or_default();
@@ -59,7 +59,7 @@ impl Neighbours {
         true
     }
 
-    /// One less.
+    /// Removes one.
     pub(super) fn leave(&self, address: IpAddr) {
         let mut all = self.0.lock();
         let key = neighbourhood(address);
@@ -70,17 +70,17 @@ impl Neighbours {
     }
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(super) struct Accepted {
     pub stream: Stream,
     pub portal_index: usize,
     pub local: SocketAddr,
     pub peer: SocketAddr,
-    /// What another process has handed over of it.
+    /// Its state, if another process has handed it over.
     pub handed: Option<Handed>,
 }
 
-/// Checks that an array can have so many portals.
+/// Checks that an array can have this many portals.
 ///
 /// # Errors
 /// [`ServeError::PortalCount`].
@@ -92,8 +92,8 @@ pub fn check_count(portals: usize) -> Result<(), ServeError> {
 }
 
 /// Binds all portals before anything is started, so that an address in use is reported at once.
-/// Sockets that the supervisor has kept are used again, and new ones are handed to it.
-/// An address that moves may be at another machine.
+/// Sockets that the supervisor has kept are reused, and new ones are passed to it. An address that
+/// moves may be at another machine.
 pub(super) fn bind(
     portals: &[SocketAddr],
     mut kept: Kept,
@@ -122,18 +122,18 @@ pub(super) fn bind(
     bound
 }
 
-/// The listening sockets, which one thread has.
+/// The listening sockets, owned by one thread.
 #[derive(Default)]
 pub(super) struct Listeners {
-    /// Each with the place of its portal among all.
+    /// Each with the index of its portal among all.
     listeners: Vec<(usize, TcpListener)>,
-    /// Whether there may be connections to accept: the poller tells only of new ones.
+    /// Whether there may be connections to accept: the poller reports only new ones.
     pending: bool,
     door: Door,
     failed: Episode,
 }
 
-/// Gives connections to the threads in turn, as many as there may be.
+/// Assigns connections to the threads in turn, within the limits.
 #[derive(Default)]
 pub(super) struct Door {
     next_thread: usize,
@@ -141,7 +141,7 @@ pub(super) struct Door {
 }
 
 impl Listeners {
-    /// Listens with one token each, from `first` on.
+    /// Registers the listeners with consecutive tokens from `first` on.
     pub(super) fn new(
         bound: Vec<(usize, StdListener)>,
         registry: &Registry,
@@ -160,8 +160,8 @@ impl Listeners {
         self.pending = true;
     }
 
-    /// Accepts what there is, and gives the connections to the threads in turn. What can't be
-    /// accepted now (out of descriptors) is tried again when [`Listeners::set_pending`] was called.
+    /// Accepts available connections, and assigns them to the threads in turn. What can't be
+    /// accepted now (out of descriptors) is retried after a call of [`Listeners::set_pending`].
     pub(super) fn accept(&mut self, shared: &Shared, now: Duration) {
         if !std::mem::take(&mut self.pending) {
             return;
@@ -178,11 +178,11 @@ impl Listeners {
                 }
                 match listener.accept() {
                     Ok((stream, peer)) => {
-                        // Answers are sent as whole batches; waiting for more to send only adds
+                        // Responses are sent as whole batches; waiting for more to send only adds
                         // latency.
                         let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr());
                         let stream = shared.stream(*portal_index, stream);
-                        // Or it was closed already.
+                        // Otherwise it was already closed.
                         if let (Ok(local), Some(stream)) = (prepared, stream) {
                             let ends = (local, peer);
                             self.door.hand_out(shared, stream, *portal_index, ends, now);
@@ -204,15 +204,15 @@ impl Listeners {
 }
 
 impl Door {
-    /// Reports how many were refused, once they are taken again.
+    /// Logs how many were refused, once they are accepted again.
     fn tell(&mut self, now: Duration) {
         if let Some(count) = self.refused.end(now) {
             tracing::info!("connections are taken again; {count} were refused");
         }
     }
 
-    /// Gives a connection to the next thread, if there may be so many. It came in at the portal
-    /// with this place among all, and has these addresses: the array's and the host's.
+    /// Assigns a connection to the next thread, if the limits allow it. It arrived at the portal
+    /// with this index among all, and has these addresses: the array's and the host's.
     pub(super) fn hand_out(
         &mut self,
         shared: &Shared,
@@ -224,7 +224,7 @@ impl Door {
         self.hand_on(shared, stream, portal_index, ends, None, now);
     }
 
-    /// The same of one of which another process has handed this over.
+    /// The same for one that another process has handed over with this state.
     pub(super) fn hand_on(
         &mut self,
         shared: &Shared,

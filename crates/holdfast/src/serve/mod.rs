@@ -1,22 +1,24 @@
 //! The front end: sockets and disk on one side, the sans-IO crates on the other.
 //!
-//! [`run`] starts one thread a core. Each has a poller, sockets, a channel to the medium, and a
-//! [`FrontEnd`](::front::FrontEnd), which does all that can be done without these:
+//! [`run`] starts one thread per core. Each has a poller, sockets, a channel to the medium, and a
+//! [`FrontEnd`](::front::FrontEnd), which does everything that needs none of these:
 //!
-//! * [`threads`]: their start, [`runner`]: the loop of one, [`shared`]: what all of them share,
-//! * [`listen`]: portals, and handing connections out, [`stream`]: their sockets,
-//! * [`controllers`]: two of them on one pool,
-//! * [`saver`]: making durable what hosts have set,
-//! * [`background`]: checkpoints, what is due by the clock, and signals,
-//! * [`passes`]: what goes over the whole pool, and gives way to hosts; [`scrub`]: reading all that
-//!   is stored, [`optimize`]: the background pass of reduction,
-//! * [`space`]: accounting for what is stored, when hosts leave time for it,
+//! * [`threads`]: start and end of the threads, [`runner`]: the loop of one, [`shared`]: what all
+//!   of them share,
+//! * [`listen`]: portals, and assigning connections to threads, [`stream`]: their sockets,
+//! * [`controllers`]: two controllers on one pool,
+//! * [`saver`]: makes durable what hosts have set,
+//! * [`background`]: checkpoints, work that is due by the clock, and signals,
+//! * [`passes`]: passes over the whole pool that give way to hosts; [`scrub`]: reads everything
+//!   stored, [`optimize`]: the background pass of reduction,
+//! * [`space`]: accounts for stored data when hosts leave time for it,
 //! * [`tokens`]: the volume of ROD tokens,
-//! * [`supervisor`]: who starts the array again, [`watchdog`]: what it hears of its health,
-//! * [`observer`]: who is logged in, and what goes wrong.
+//! * [`supervisor`]: the protocol with the process that restarts the array, [`watchdog`]: reports
+//!   to it that the array is alive,
+//! * [`observer`]: sessions, and problems in the background.
 //!
-//! There is no policy here: who may log in, what a LUN is and what a command does is decided in
-//! the crates that this wires together.
+//! This module contains no policy: the crates that it wires together decide who may log in, what a
+//! LUN is and what a command does.
 
 mod background;
 pub mod controllers;
@@ -56,23 +58,23 @@ pub use observer::Observer;
 pub use scrub::ScrubOptions;
 pub use supervisor::{HELD, Holding, Kept, tell_alive, tell_ready, watchdog_limit};
 
-/// The most front-end threads that are started by default.
+/// The most front-end threads started by default.
 const THREADS_DEFAULT_MAX: usize = 8;
 
-/// What an array has to do by the clock, and what hosts are told of its space.
+/// Work of an array that is due by the clock, and the space thresholds of hosts.
 pub trait Duties: Send + Sync {
-    /// At how many percent of the pool in use hosts are told of it.
+    /// Returns the percentages of pool usage at which hosts are notified.
     fn space_thresholds(&self) -> Vec<u8>;
 
-    /// Tells the time: in milliseconds since 1970, and of a monotonic clock. May wait.
+    /// Sets the time: in milliseconds since 1970, and of a monotonic clock. May block.
     fn pass_time(&self, now_ms: u64, uptime_ms: u64);
 
-    /// Takes the snapshots that are due at so many milliseconds since 1970, and destroys those that
-    /// are kept no longer. May wait.
+    /// Takes the snapshots that are due at this time, in milliseconds since 1970, and destroys
+    /// those that retention does not keep. May block.
     fn protect(&self, now_ms: u64);
 
-    /// Eradicates some of what is destroyed and whose time is over, at so many milliseconds since
-    /// 1970. May wait.
+    /// Eradicates destroyed objects whose delay is over at this time, in milliseconds since 1970, some
+    /// per call. May block.
     fn eradicate(&self, now_ms: u64);
 }
 
@@ -120,81 +122,81 @@ impl Duties for array::Array {
     }
 }
 
-/// What to serve, and how.
+/// The configuration of the front end.
 pub struct ServeOptions {
-    /// Where the pool lives: what `store` was opened on.
+    /// The pool's medium, on which `store` was opened.
     pub medium: segments::Shared,
-    /// The files or devices of it that space is kept ready on ahead of the log.
+    /// Its files or devices on which space is kept ready ahead of the log.
     pub files: Vec<Arc<FileDisk>>,
-    /// What an administrator should know about these, one sentence each.
+    /// Notes for the administrator about these, one sentence each.
     pub notices: Vec<String>,
     /// The pool.
     pub store: Arc<Store>,
-    /// A volume of `store` that nobody else uses, for what ROD tokens stand for, and its size.
+    /// A volume of `store` that is reserved for the data of ROD tokens, and its size.
     pub token_volume: (VolumeId, SectorCount),
-    /// What hosts are told of the array.
+    /// The identity that hosts see.
     pub identity: ArrayIdentity,
-    /// The target's alias, for people; empty for none.
+    /// The target's alias for display; empty for none.
     pub target_alias: String,
-    /// Where to listen, one portal (and SCSI target port) each, at most [`array::PORTS_MAX`]. TCP
-    /// port 0 takes a free one.
+    /// The portals, each of which is a SCSI target port; at most [`array::PORTS_MAX`]. TCP port 0
+    /// takes a free one.
     pub portals: Vec<PortOptions>,
-    /// Sockets that listen there already.
+    /// Sockets that already listen there.
     pub kept: Kept,
     /// The other controller of the pool, if there is one.
     pub pair: Option<Pair>,
     /// Connections of hosts that it has handed over.
     pub handed: Option<HandedOver>,
-    /// Until when hosts may be answered, where the pool is fenced by its devices.
+    /// The lease to answer hosts, if the pool's devices are fenced.
     pub lease: Option<Arc<controllers::fence::Lease>>,
-    /// Who may log in.
+    /// Decides who may log in.
     pub access: Arc<dyn iscsi::Access>,
-    /// What they see then.
+    /// The LUN maps of hosts.
     pub luns: Arc<dyn LunMaps>,
-    /// What is due by the clock.
+    /// Work that is due by the clock.
     pub duties: Arc<dyn Duties>,
-    /// Where reservations are kept.
+    /// Where the state of hosts is stored.
     pub reservations: Arc<dyn TargetRecords>,
-    /// What bounds memory and time.
+    /// Limits on memory and time.
     pub limits: iscsi::Limits,
-    /// How many connections hosts may have.
+    /// Limits on hosts' connections.
     pub connections: ConnectionLimits,
-    /// How many front-end threads; 0 is one a core, at most 8.
+    /// The number of front-end threads; 0 means one per core, at most 8.
     pub threads: usize,
-    /// How many bytes of new space are kept ready ahead of the log; 0 for none.
+    /// The number of bytes of new space kept ready ahead of the log; 0 for none.
     pub prepare_ahead_bytes: u64,
-    /// How all is read and compared in the background.
+    /// The options of background scrubbing.
     pub scrub: ScrubOptions,
-    /// From the end of one background pass of reduction to the beginning of the next; `None`: only
-    /// when one is asked for.
+    /// The time from the end of one background pass of reduction to the beginning of the next;
+    /// `None`: only on request.
     pub optimize_interval: Option<Duration>,
 }
 
-/// A front end that serves: what management needs of it. Cheap to clone.
+/// What management needs of a front end that serves. Cheap to clone.
 #[derive(Clone)]
 pub struct Running {
-    /// Where it listens, in the order of the options, with the ports that were taken; then the
-    /// portals of the other controller.
+    /// Its portals, in the order of the options, with the actual TCP ports; then the portals of the
+    /// other controller.
     pub portals: Vec<SocketAddr>,
     /// Their relative target port identifiers, in the same order.
     pub port_ids: Vec<u16>,
-    /// What it has done.
+    /// Its counters.
     pub counters: Arc<Counters>,
-    /// Who uses it, and what is wrong.
+    /// Its users, and its problems.
     pub observer: Observer,
-    /// Ends it.
+    /// Stops it.
     pub shutdown: Shutdown,
 }
 
-/// Why nothing is served.
+/// The reason why serving failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A portal's address can't be had.
+    /// A portal's address can't be used.
     #[error("can't listen on {address}: {error}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
     /// There is no portal, or there are too many.
@@ -203,20 +205,20 @@ pub enum ServeError {
         max = array::PORTS_MAX
     )]
     PortalCount(usize),
-    /// A thread, a poller or a signal handler can't be had.
+    /// A thread, a poller or a signal handler can't be created.
     #[error("can't start the front end: {0}")]
     Start(#[source] io::Error),
-    /// What is kept of hosts can't be put in force.
+    /// The stored state of hosts can't be restored.
     #[error(transparent)]
     Reservations(#[from] LoadError),
-    /// The checkpoint at the end failed: nothing is lost, but the next start has to replay the log.
+    /// The final checkpoint failed: nothing is lost, but the next start must replay the log.
     #[error("the last checkpoint failed: {0}")]
     Checkpoint(#[source] StoreError),
 }
 
-/// Serves until SIGTERM, SIGINT or [`Shutdown::trigger`]: then it finishes what is under way, makes
-/// a checkpoint, unless the pool is left to another controller, and returns. `ready` is called
-/// once, when all portals listen.
+/// Serves until SIGTERM, SIGINT or [`Shutdown::trigger`]: then it finishes what is in progress,
+/// writes a checkpoint, unless the pool is handed over to another controller, and returns. `ready`
+/// is called once, when all portals listen.
 ///
 /// # Errors
 /// See [`ServeError`].
@@ -258,7 +260,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     supervisor::tell_stopping();
     drop(watchdog);
     drop((signals, saver, optimizer, scrubber, accountant, attendants, preparers));
-    // When nothing is saved any more that hosts are to be told of.
+    // Once nothing is being saved of which hosts must be notified.
     controllers::hand_over(&shared);
     drop(link);
     // The other controller has followed the log, and waits.
@@ -267,7 +269,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
         return Ok(());
     }
     match options.store.checkpoint() {
-        // What was answered is in the log, which the next start reads.
+        // Everything acknowledged is in the log, which the next start reads.
         Err(error @ StoreError::NoRoom { .. }) => {
             tracing::warn!("the array stops without a checkpoint: {error}");
             Ok(())
@@ -276,7 +278,7 @@ pub fn run(mut options: ServeOptions, ready: impl FnOnce(Running)) -> Result<(),
     }
 }
 
-/// How many front-end threads to start.
+/// Returns how many front-end threads to start.
 pub fn thread_count(wanted: usize) -> usize {
     if wanted > 0 {
         return wanted;

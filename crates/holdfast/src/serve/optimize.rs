@@ -1,4 +1,4 @@
-//! The background pass of reduction: how gently.
+//! The background pass of reduction: how it gives way to hosts.
 
 use std::io;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use sys::attendant::Attendant;
 use super::passes::{self, Passes, Step, Traffic};
 use super::shared::Shared;
 
-/// How often as long as a step takes it rests behind it while hosts are busy: a fifth of the time
-/// is left for it.
+/// How many times as long as a step it rests afterwards while hosts are busy: it gets a fifth of
+/// the time.
 const BUSY_REST: u32 = 4;
 
-/// A thread that does the passes. `interval`: from the end of one to the beginning of the next;
-/// `None`: only when one is asked for.
+/// Starts the thread for the passes. `interval`: from the end of one to the beginning of the next;
+/// `None`: only on request.
 pub(super) fn start(interval: Option<Duration>, shared: &Arc<Shared>) -> io::Result<Attendant> {
     let traffic = Traffic::new(shared.front.counters.clone());
     let optimizer = Optimizer { shared: shared.clone(), traffic };
@@ -52,7 +52,7 @@ impl Passes for Optimizer {
     }
 }
 
-/// Logs that a pass has come to its end, unless it was stopped.
+/// Logs that a pass has ended, unless it was stopped.
 fn tell_end(before: &OptimizeStatus, now: &OptimizeStatus) {
     if now.passes > before.passes {
         tracing::info!(

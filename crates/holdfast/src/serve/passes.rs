@@ -1,5 +1,4 @@
-//! Passes over the whole pool that go on in the background: when one begins, and how it gives way
-//! to hosts.
+//! Background passes over the whole pool: when one begins, and how it gives way to hosts.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use sys::Clock;
 use front::Counters;
 use sys::attendant::{Attendant, LOOK_INTERVAL};
 
-/// When a pass did end last is forgotten by a restart: the first begins so long after it.
+/// A restart forgets when the last pass ended: the first one begins this long afterwards.
 const FIRST_PASS: Duration = Duration::from_secs(600);
 
 /// Passes of one kind.
@@ -18,24 +17,24 @@ pub(super) trait Passes: Send + 'static {
     /// Begins a pass.
     fn begin(&mut self);
 
-    /// Goes on with the pass that is under way, if one is, whoever has begun it.
+    /// Continues the pass in progress, if any, whoever has begun it.
     fn step(&mut self) -> Step;
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing: no pass is under way.
+    /// Nothing: no pass is in progress.
     Nothing,
-    /// Nothing that could be done now, whether a pass is under way or not: try again so much later.
+    /// Nothing that can be done now, whether a pass is in progress or not: retry after this time.
     Later(Duration),
-    /// A part of a pass: the next may follow so much later.
+    /// A part of a pass: the next one may follow after this time.
     More(Duration),
-    /// The last part of a pass, or one behind which it does not go on.
+    /// The last part of a pass, or one after which it does not continue.
     Last,
 }
 
-/// Starts a thread that does the passes of one kind. `interval`: from the end of one pass to the
+/// Starts a thread for the passes of one kind. `interval`: from the end of one pass to the
 /// beginning of the next; `None`: it begins none.
 pub(super) fn start(
     name: &str,
@@ -56,14 +55,14 @@ pub(super) fn start(
     })
 }
 
-/// When the next pass begins by itself.
+/// Determines when the next pass begins by itself.
 struct Schedule {
     interval: Option<Duration>,
     due: Option<Duration>,
     under_way: bool,
 }
 
-/// What is to be done.
+/// What to do next.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     Begin,
@@ -76,7 +75,7 @@ impl Schedule {
         Self { interval, due, under_way: false }
     }
 
-    /// After a step that was begun `now`.
+    /// Returns what to do after a step that began at `now`.
     fn next(&mut self, step: Step, now: Duration) -> Turn {
         match step {
             Step::Later(pause) => return Turn::Wait(pause),
@@ -90,7 +89,7 @@ impl Schedule {
                     return Turn::Begin;
                 }
             }
-            // One that somebody has stopped has ended as well, and is not begun anew at once.
+            // A pass that was stopped has ended too, and is not begun again at once.
             Step::Nothing | Step::Last => {
                 self.under_way = false;
                 self.due = self.interval.map(|interval| now + interval);
@@ -100,19 +99,19 @@ impl Schedule {
     }
 }
 
-/// Whether hosts use the array.
+/// Detects whether hosts use the array.
 pub(super) struct Traffic {
     counters: Arc<Counters>,
     seen_bytes: u64,
 }
 
 impl Traffic {
-    /// What they have moved before counts as moved at the first question.
+    /// Starts with zero: what hosts have transferred before counts as new at the first call.
     pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self { counters, seen_bytes: 0 }
     }
 
-    /// Whether they have moved anything since this was asked last.
+    /// Returns whether they have transferred anything since the last call.
     pub(super) fn has_moved(&mut self) -> bool {
         let wire = self.counters.wire();
         let moved = wire.received_bytes + wire.sent_bytes;
@@ -137,13 +136,13 @@ mod tests {
         assert_eq!(schedule.next(Step::Last, HOUR * 3), LOOK);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 4 - LOOK_INTERVAL), LOOK);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 4), Turn::Begin);
-        // Stopped by somebody, in its middle or before its first step.
+        // Stopped on request, in the middle or before the first step.
         assert_eq!(schedule.next(Step::More(pause), HOUR * 9), Turn::Wait(pause));
         assert_eq!(schedule.next(Step::Nothing, HOUR * 9), LOOK);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 10), Turn::Begin);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 10), LOOK);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 11 - LOOK_INTERVAL), LOOK);
-        // One that somebody began puts the next one off; a short interval holds from the start.
+        // A pass begun on request postpones the next one; a short interval applies from the start.
         assert_eq!(schedule.next(Step::Last, HOUR * 10 + HOUR / 2), LOOK);
         assert_eq!(schedule.next(Step::Nothing, HOUR * 11), LOOK);
         let mut schedule = Schedule::new(Some(pause), HOUR);

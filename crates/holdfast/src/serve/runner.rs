@@ -1,4 +1,4 @@
-//! A front-end thread: its poller, its sockets, and one turn of the front end after the other.
+//! A front-end thread: its poller, its sockets, and the turns of its front end.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -17,13 +17,13 @@ use super::listen::{Accepted, Listeners};
 use super::shared::Shared;
 use super::stream::Stream;
 
-/// What a thread's poller calls the waker of its mailbox.
+/// The poller's token for the waker of a thread's mailbox.
 pub(super) const WAKER: Token = Token(0);
 const CHANNEL: Token = Token(1);
 pub(super) const LISTENERS: usize = 2;
 const SOCKETS: usize = 1 << 17;
 
-/// Requests to the medium in the kernel at once, a thread.
+/// The most requests to the medium in the kernel at once, per thread.
 const CHANNEL_ENTRIES: u32 = 256;
 
 /// One thread.
@@ -34,7 +34,7 @@ pub(super) struct Runner {
     poll: Poll,
     sockets: Sockets,
     listeners: Listeners,
-    /// When to try again to accept what could not be accepted.
+    /// When to retry accepting what could not be accepted.
     next_look: Duration,
 }
 
@@ -76,8 +76,8 @@ impl Runner {
             }
             self.listeners.accept(&self.shared, now);
             self.front.turn(woken, now, &mut self.sockets);
-            // After the turn has taken note of the waking: what is accepted from then on wakes once
-            // more. Connections that are opened here have their turn at once.
+            // After the turn has noted the wake-up: connections accepted from now on cause another
+            // one. Connections opened here have their turn at once.
             if woken {
                 self.open_accepted();
             }
@@ -87,7 +87,7 @@ impl Runner {
         self.shared.turns.end(self.index);
     }
 
-    /// Tells the front end what the poller said.
+    /// Passes an event of the poller to the front end.
     fn note(&mut self, event: &mio::event::Event) {
         match event.token() {
             WAKER | CHANNEL => {}
@@ -105,7 +105,7 @@ impl Runner {
         }
     }
 
-    /// Starts to serve the connections that were accepted for this thread.
+    /// Starts serving the connections that were accepted for this thread.
     fn open_accepted(&mut self) {
         let accepted = std::mem::take(&mut *self.shared.accepted[self.index].lock());
         for Accepted { stream, portal_index, local, peer, handed } in accepted {
@@ -138,7 +138,7 @@ impl Runner {
     }
 }
 
-/// A thread's channel to the medium, of which its poller hears.
+/// Opens a thread's channel to the medium, registered with its poller.
 fn open_channel(shared: &Shared, index: usize, poll: &Poll) -> io::Result<Box<dyn Channel>> {
     let channel = shared.medium.channel(CHANNEL_ENTRIES)?;
     for notice in channel.notices().iter().filter(|_| index == 0) {
@@ -150,7 +150,7 @@ fn open_channel(shared: &Shared, index: usize, poll: &Poll) -> io::Result<Box<dy
     Ok(channel)
 }
 
-/// The sockets of a thread's connections, by their slots.
+/// The sockets of a thread's connections, by slot.
 struct Sockets {
     shared: Arc<Shared>,
     index: usize,
@@ -161,7 +161,7 @@ struct Sockets {
 }
 
 impl Sockets {
-    /// Takes a slot for a socket, and has the poller watch it.
+    /// Assigns a slot to a socket, and registers it with the poller.
     fn add(&mut self, mut stream: Stream, ends: (SocketAddr, SocketAddr)) -> io::Result<usize> {
         let slot = self.free.last().copied().unwrap_or(self.all.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -178,14 +178,14 @@ impl Sockets {
         socket.map(|(stream, _)| stream).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// What is sent was found out before this: if the lease holds now, it was so while it held.
+    /// What is sent was determined before this: if the lease is valid now, it was valid then.
     fn wait_for_lease(&self) {
         if let Some(lease) = &self.shared.lease {
             lease.wait();
         }
     }
 
-    /// There is a connection less.
+    /// Counts a closed connection.
     fn left(&self, address: IpAddr) {
         self.shared.addresses.leave(address);
         self.shared.front.counters.connection_closed(self.index);
@@ -218,7 +218,7 @@ impl Wires for Sockets {
         let Some((mut stream, (_, peer))) = self.all.get_mut(slot).and_then(Option::take) else {
             return;
         };
-        // Dropping the socket takes it out of the poller, too.
+        // Dropping the socket also removes it from the poller.
         let _ = self.registry.deregister(&mut stream);
         self.free.push(slot);
         self.left(peer.ip());

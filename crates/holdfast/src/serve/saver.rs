@@ -8,7 +8,8 @@ use sys::attendant::{Attendant, LOOK_INTERVAL};
 
 use super::shared::Shared;
 
-/// Starts it. Hosts wait for it, so that it does not step back; it ends with nothing left to save.
+/// Starts it. It has normal priority, because hosts wait for it, and ends when nothing is left to
+/// save.
 pub(super) fn start(
     shared: &Arc<Shared>,
     records: Arc<dyn TargetRecords>,

@@ -1,4 +1,4 @@
-//! Scrubbing in the background: how fast.
+//! Background scrubbing: its rate.
 
 use std::io;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use sys::attendant::{Attendant, LOOK_INTERVAL};
 use super::passes::{self, Passes, Step, Traffic};
 use super::shared::Shared;
 
-/// How all is read and compared in the background.
+/// The options of background scrubbing.
 #[derive(Clone, Copy, Debug)]
 pub struct ScrubOptions {
-    /// From the end of one pass to the beginning of the next; `None`: only when it is asked for.
+    /// From the end of one pass to the beginning of the next; `None`: only on request.
     pub interval: Option<Duration>,
-    /// Bytes in a second while hosts are idle; a quarter of it while they are not.
+    /// Bytes per second while hosts are idle; a quarter of it while they are not.
     pub rate_bytes: u64,
-    /// The time, in milliseconds since 1970.
+    /// Returns the time in milliseconds since 1970.
     pub now_ms: fn() -> u64,
 }
 
-/// What is read at once: 1 MiB. A checkpoint may have to wait for it.
+/// The size of one read: 1 MiB. A checkpoint may have to wait for it.
 const STEP_BLOCKS: u64 = 256;
-/// How much slower it goes while hosts are busy.
+/// How many times slower it is while hosts are busy.
 const BUSY_DIVISOR: u32 = 4;
-/// While a checkpoint is written.
+/// The pause while a checkpoint is written.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A thread that does the passes.
+/// Starts the thread for the passes.
 pub(super) fn start(options: ScrubOptions, shared: &Arc<Shared>) -> io::Result<Attendant> {
     let traffic = Traffic::new(shared.front.counters.clone());
     let scrub = Scrub { options, shared: shared.clone(), traffic, told: 0 };
@@ -39,7 +39,7 @@ struct Scrub {
     options: ScrubOptions,
     shared: Arc<Shared>,
     traffic: Traffic,
-    /// Findings that were told.
+    /// Findings that were logged.
     told: u64,
 }
 
@@ -71,14 +71,14 @@ impl Scrub {
         (self.options.now_ms)() / 1000
     }
 
-    /// How long so many blocks shall take.
+    /// Returns how long this many blocks should take.
     fn time_of(&mut self, blocks: u64) -> Duration {
         let time = Duration::from_secs(1)
             .mul_f64((blocks * block::BLOCK_BYTES) as f64 / self.options.rate_bytes as f64);
         if self.traffic.has_moved() { time * BUSY_DIVISOR } else { time }
     }
 
-    /// Logs when damage was found, once.
+    /// Logs found damage, once.
     fn tell(&mut self) {
         let status = self.shared.front.store.scrub_status();
         if status.findings > self.told {

@@ -1,4 +1,4 @@
-//! What the threads of a process that serves share.
+//! What the threads of a serving process share.
 
 use std::io;
 use std::net::SocketAddr;
@@ -37,21 +37,21 @@ pub(super) struct Shared {
     pub medium: segments::Shared,
     /// The pollers, until their threads take them.
     pub polls: Mutex<Vec<Option<Poll>>>,
-    /// Connections that were accepted, by the thread that is to serve them.
+    /// Accepted connections, by the thread that will serve them.
     pub accepted: Vec<Mutex<Vec<Accepted>>>,
-    /// Connections that go on at the other controller, once the threads have ended.
+    /// Connections to hand over to the other controller, once the threads have ended.
     pub leaving: Mutex<Vec<Leaving>>,
     pub turns: Turns,
     /// All ports of the array: its own, then those of the other controller.
     pub ports: Vec<PortOptions>,
     /// The link to the other controller, if there are two.
     pub link: Option<Arc<Link>>,
-    /// Without which nothing is taken from hosts or told to them, if there is one.
+    /// The lease, if there is one: without it nothing is received from hosts or sent to them.
     pub lease: Option<Arc<Lease>>,
 }
 
 impl Shared {
-    /// `own`: where its portals listen.
+    /// Creates the shared state. `own`: the addresses of its portals.
     pub(super) fn new(options: &ServeOptions, own: &[SocketAddr]) -> io::Result<Arc<Self>> {
         let count = super::thread_count(options.threads);
         let mut wakers: Vec<Box<dyn Wake>> = Vec::new();
@@ -111,7 +111,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// A connection that came in at the port with this place, if it is to be served.
+    /// Returns the stream of a connection that arrived at the port with this index, if it should be
+    /// served.
     pub(super) fn stream(&self, port: usize, stream: TcpStream) -> Option<Stream> {
         match &self.link {
             Some(link) => link.stream(port, stream),
@@ -125,7 +126,7 @@ struct PollWaker(Waker);
 
 impl Wake for PollWaker {
     fn wake(&self) {
-        // It writes eight bytes to an eventfd; there is no way on without it.
+        // It writes eight bytes to an eventfd; a thread that can't be woken is fatal.
         self.0.wake().unwrap_or_else(|error| panic!("can't wake a front-end thread: {error}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Accounting for space in the background: when, and how gently.
+//! Background space accounting: when it runs, and how it gives way to hosts.
 
 use std::io;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use sys::wall::now_ms;
 use super::passes::Traffic;
 use super::shared::Shared;
 
-/// So long nothing moves before figures are made of what has changed.
+/// The idle time after which changes are accounted for.
 const QUIET: Duration = Duration::from_secs(5);
-/// Figures that have not been exact for so long are made anew though hosts are busy.
+/// The age at which inexact figures are renewed even if hosts are busy.
 const STALE: Duration = Duration::from_secs(600);
-/// How much longer the time between two passes is than a pass, unless one is asked for.
+/// The time between two passes as a multiple of a pass, unless one is requested.
 const REST: u32 = 9;
-/// After a pass that could not come to its end.
+/// The pause after a pass that could not finish.
 const RETRY: Duration = Duration::from_secs(60);
-/// Map nodes between two looks at what hosts do: some milliseconds at most.
+/// Map nodes between two checks of hosts' activity: a few milliseconds at most.
 const NODES_PER_LOOK: u32 = 64;
-/// While hosts are busy: how much longer it pauses than it works.
+/// The pause as a multiple of the working time while hosts are busy.
 const BUSY_PAUSE: u32 = 3;
 
-/// Starts the thread that makes the figures.
+/// Starts the thread for space accounting.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Attendant> {
     let mut schedule = Schedule::default();
     let mut traffic = Traffic::new(shared.front.counters.clone());
@@ -42,7 +42,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Attendant> {
     })
 }
 
-/// One pass, which gives way to hosts.
+/// Runs one pass, which gives way to hosts.
 fn account(
     shared: &Shared,
     traffic: &mut Traffic,
@@ -63,7 +63,7 @@ fn account(
     })
 }
 
-/// Logs why there are no figures; whether there are.
+/// Logs why there are no figures. Returns whether there are.
 fn tell(ended: Result<SpacePass, StoreError>) -> bool {
     match ended {
         Ok(SpacePass::Complete) => return true,
@@ -78,12 +78,12 @@ fn tell(ended: Result<SpacePass, StoreError>) -> bool {
     false
 }
 
-/// When a pass is due by itself.
+/// Determines when a pass is due by itself.
 #[derive(Debug, Default)]
 struct Schedule {
-    /// Since when nothing has moved.
+    /// Since when nothing was transferred.
     quiet_since: Duration,
-    /// When the figures were seen to be exact last.
+    /// When the figures were last seen to be exact.
     exact_at: Duration,
     not_before: Duration,
 }
@@ -129,7 +129,7 @@ mod tests {
         assert!(!schedule.is_due(seconds(26), true));
         schedule.ended(seconds(26), seconds(27), false);
         assert!(!schedule.is_due(seconds(86), false) && schedule.is_due(seconds(87), false));
-        // Hosts that never rest.
+        // Hosts that are never idle.
         for at in 100..=700 {
             schedule.look(seconds(at), true, at <= 110);
             assert!(!schedule.is_due(seconds(at), false), "at {at}");

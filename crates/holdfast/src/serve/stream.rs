@@ -1,5 +1,5 @@
 //! The sockets of hosts' connections: their own, or those of the link over which the other
-//! controller forwards what they send.
+//! controller forwards.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -14,25 +14,25 @@ use super::controllers::Generation;
 
 /// A connection of a host.
 pub(super) enum Stream {
-    /// From its own socket.
+    /// On its own socket.
     Host(TcpStream),
     /// From the other controller, over this link.
     Link(UnixStream, Arc<Generation>),
-    /// One that the other controller has handed over, as long as it lasts.
+    /// A connection that the other controller has handed over, as long as its generation lasts.
     Handed(Box<Guest>),
 }
 
-/// A connection of a host that was another process's before.
+/// A connection of a host that another process has handed over.
 pub(super) struct Guest {
     stream: TcpStream,
-    /// What the host has sent before what the socket has.
+    /// Input of the host that precedes what the socket has.
     before: VecDeque<u8>,
     generation: Arc<Generation>,
 }
 
 impl Guest {
-    /// Receives what was sent before, and then from the socket, as a short read says that this has
-    /// nothing more.
+    /// Receives the earlier input, and then also from the socket, because a short read means that
+    /// the socket has nothing more.
     fn receive(&mut self, mut into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         if self.before.is_empty() {
             return self.stream.read_vectored(into);
@@ -52,7 +52,7 @@ impl Guest {
 }
 
 impl Stream {
-    /// A connection of the link, which does not block.
+    /// Wraps a nonblocking link connection.
     pub(super) fn of_link(
         stream: std::os::unix::net::UnixStream,
         generation: Arc<Generation>,
@@ -60,7 +60,7 @@ impl Stream {
         Self::Link(UnixStream::from_std(stream), generation)
     }
 
-    /// A connection that was handed over, and does not block.
+    /// Wraps a nonblocking connection that was handed over.
     pub(super) fn of_handed(
         stream: std::net::TcpStream,
         before: VecDeque<u8>,
@@ -69,7 +69,7 @@ impl Stream {
         Self::Handed(Box::new(Guest { stream: TcpStream::from_std(stream), before, generation }))
     }
 
-    /// Receives. From a link that was silent for too long nothing comes any more.
+    /// Receives. Nothing more is received from a link that was silent for too long.
     pub(super) fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
             Self::Host(stream) => stream.read_vectored(into),

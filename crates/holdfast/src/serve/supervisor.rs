@@ -1,13 +1,13 @@
 //! The array's side of the protocol with its supervisor, which is systemd (`Type=notify`) or `serve
-//! --supervised`: see `sd_notify(3)` and `sd_pid_notify_with_fds(3)`. An environment variable names
-//! the socket that messages go to.
+//! --supervised`: see `sd_notify(3)` and `sd_pid_notify_with_fds(3)`. An environment variable
+//! contains the socket for messages.
 //!
-//! The supervisor keeps the listening sockets, where it can, and passes them to the process that it
+//! The supervisor keeps the listening sockets if it can, and passes them to the process that it
 //! starts after this one has ended. So no connection is refused meanwhile: it waits in the backlog,
 //! and no command is executed before the host has logged in to the new process.
 //!
-//! It may also ask to hear regularly that the array is alive ([`watchdog_limit`]), and ends one
-//! that says nothing.
+//! It may also expect regular reports that the array is alive ([`watchdog_limit`]), and kills a
+//! process that stops reporting.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
@@ -26,16 +26,16 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr,
 };
 
-/// The variable with the socket, if there is one.
+/// The environment variable with the socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
-/// The variable with the name of the controller that is kept down, or nothing. A supervisor that
-/// does not set it keeps none down.
+/// The environment variable with the name of the controller that is kept down, or empty. A
+/// supervisor that does not set it can't keep one down.
 pub const HELD: &str = "HOLDFAST_HELD";
 
 /// Reports that the array is ready.
 ///
 /// # Errors
-/// What is wrong with the socket. The supervisor would end the array as one that never came up.
+/// The error of the socket. The supervisor would kill the array as one that never started.
 pub fn tell_ready() -> io::Result<()> {
     match place() {
         Some(place) => tell(&place, "READY=1", &[]).map_err(|error| {
@@ -46,14 +46,14 @@ pub fn tell_ready() -> io::Result<()> {
     }
 }
 
-/// After how long without [`tell_alive`] the supervisor ends this process, if it watches it at all
-/// (`sd_watchdog_enabled(3)`).
+/// Returns after how long without [`tell_alive`] the supervisor kills this process; `None` if it
+/// does not watch it (`sd_watchdog_enabled(3)`).
 pub fn watchdog_limit() -> Option<Duration> {
     let variable = |name| std::env::var(name).ok();
     limit_of(variable("WATCHDOG_USEC"), variable("WATCHDOG_PID"), std::process::id())
 }
 
-/// The same, of the two variables. A watchdog may be meant for another process.
+/// The same, from the two variables. The watchdog may be meant for another process.
 fn limit_of(usec: Option<String>, pid: Option<String>, own: u32) -> Option<Duration> {
     if pid.is_some_and(|pid| pid != own.to_string()) {
         return None;
@@ -64,12 +64,12 @@ fn limit_of(usec: Option<String>, pid: Option<String>, own: u32) -> Option<Durat
 /// Reports that the array is alive.
 ///
 /// # Errors
-/// What is wrong with the socket.
+/// The error of the socket.
 pub fn tell_alive() -> io::Result<()> {
     place().map_or(Ok(()), |place| tell(&place, "WATCHDOG=1", &[]))
 }
 
-/// Reports that the array ends in order. From then on nobody waits for [`tell_alive`].
+/// Reports that the array is stopping. From then on [`tell_alive`] is not expected.
 pub(super) fn tell_stopping() {
     let told = place().map_or(Ok(()), |place| tell(&place, "STOPPING=1", &[]));
     if let Err(error) = told {
@@ -93,7 +93,7 @@ fn tell(place: &OsStr, what: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result
     Ok(())
 }
 
-/// A path; after an `@`, an abstract name.
+/// Returns the address of a path, or of an abstract name after `@`.
 fn address(place: &OsStr) -> io::Result<SocketAddrUnix> {
     Ok(match place.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddrUnix::new_abstract_name(name)?,
@@ -101,12 +101,13 @@ fn address(place: &OsStr) -> io::Result<SocketAddrUnix> {
     })
 }
 
-/// Has the supervisor keep the other controller down, for an administrator. Cheap to clone.
+/// Has the supervisor keep the other controller down, on request of an administrator. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub struct Holding(Option<Arc<AtomicBool>>);
 
 impl Holding {
-    /// What the supervisor has told when it started this process.
+    /// Returns the state that the supervisor passed when it started this process.
     pub fn of_environment() -> Self {
         Self::told(std::env::var(HELD).ok())
     }
@@ -115,15 +116,15 @@ impl Holding {
         Self(held.map(|name| Arc::new(AtomicBool::new(!name.is_empty()))))
     }
 
-    /// Whether the other controller is kept down.
+    /// Returns whether the other controller is kept down.
     pub fn is_held(&self) -> bool {
         self.0.as_ref().is_some_and(|held| held.load(Ordering::Relaxed))
     }
 
-    /// Has the controller of the name `other` ended and kept down, or started again.
+    /// Has the controller named `other` stopped and kept down, or started again.
     ///
     /// # Errors
-    /// Where nothing supervises both.
+    /// If no supervisor runs both.
     pub fn hold(&self, other: &str, down: bool) -> io::Result<()> {
         let (Some(held), Some(place)) = (&self.0, place()) else {
             let text = "each controller is started by itself here: stop and start it there";
@@ -136,14 +137,14 @@ impl Holding {
     }
 }
 
-/// Sockets that a supervisor has kept, and that listen.
+/// Listening sockets that a supervisor has kept.
 #[derive(Debug, Default)]
 pub struct Kept {
     listeners: Vec<TcpListener>,
 }
 
 impl Kept {
-    /// Those that this process was started with (`sd_listen_fds(3)`).
+    /// Returns the sockets passed to this process (`sd_listen_fds(3)`).
     pub fn of_environment() -> Self {
         let mut given = ListenFd::from_env();
         let listeners = (0..given.len()).filter_map(|at| {
@@ -152,19 +153,19 @@ impl Kept {
                 tracing::warn!("the supervisor gave what is no socket that listens: {error}");
             });
             let listener = taken.ok().flatten()?;
-            // Programs that are started from here get none of it.
+            // Child processes do not inherit it.
             rustix::io::fcntl_setfd(&listener, FdFlags::CLOEXEC).ok()?;
             Some(listener)
         });
         Self { listeners: listeners.collect() }
     }
 
-    /// These.
+    /// Wraps these sockets.
     pub(super) fn new(listeners: Vec<TcpListener>) -> Self {
         Self { listeners }
     }
 
-    /// The one that listens at an address; for port 0 any at its IP address.
+    /// Takes the one that listens at an address; for port 0 any at its IP address.
     pub(super) fn take(&mut self, asked: SocketAddr) -> Option<TcpListener> {
         let is_it = |listener: &TcpListener| {
             let is_same = |at: SocketAddr| {
@@ -176,7 +177,7 @@ impl Kept {
         Some(self.listeners.swap_remove(at))
     }
 
-    /// Lets go of those that nobody has taken, here and at the supervisor.
+    /// Closes those that were not taken, here and at the supervisor.
     pub(super) fn end(self) {
         let Some(place) = place() else { return };
         for address in self.listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
@@ -188,7 +189,7 @@ impl Kept {
     }
 }
 
-/// Has the supervisor keep a socket, if there is one. The array serves without as well.
+/// Has the supervisor, if there is one, keep a socket. The array can serve without.
 pub(super) fn keep(listener: impl AsFd, address: SocketAddr) {
     let Some(place) = place() else { return };
     let lines = format!("FDSTORE=1\nFDNAME={}", name_of(address));
@@ -197,7 +198,7 @@ pub(super) fn keep(listener: impl AsFd, address: SocketAddr) {
     }
 }
 
-/// What the supervisor calls a socket. A colon stands between names.
+/// Returns the supervisor's name for a socket. Colons separate names.
 fn name_of(address: SocketAddr) -> String {
     format!("iscsi-{address}").replace(':', "-")
 }

@@ -1,4 +1,4 @@
-//! The whole way: initiators that are not ours, over loopback, to a pool in a file.
+//! The whole path: independent initiators, over loopback, to a pool in a file.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -37,12 +37,12 @@ struct Open {
     map: Mutex<Arc<LunMap>>,
     /// How often it was asked to eradicate what is due.
     looks: AtomicU32,
-    /// What is gone since it was asked last.
+    /// Volumes that are gone since the last call.
     gone: Mutex<Vec<VolumeId>>,
 }
 
 impl Open {
-    /// The volume at LUN 1 has other limits from now on.
+    /// Changes the limits of the volume at LUN 1.
     fn limit(&self, limits: VolumeLimits) {
         let mut map = self.map.lock();
         let mut new = LunMap { generation: map.generation + 1, luns: map.luns.clone() };
@@ -53,7 +53,7 @@ impl Open {
 }
 
 impl Open {
-    /// All volumes are in a volume group with these limits from now on.
+    /// Puts all volumes into a volume group with these limits.
     fn limit_group(&self, limits: VolumeLimits) {
         let mut map = self.map.lock();
         let group = (!limits.is_none()).then_some(LimitedGroup { number: 1, limits });
@@ -71,7 +71,7 @@ impl Access for Open {
 }
 
 impl LunMaps for Open {
-    /// Some see other numbers, and some only a part.
+    /// Some initiators see other numbers, and some only a part.
     fn lun_map(&self, initiator_name: &str) -> Arc<LunMap> {
         let all = self.map.lock().clone();
         let seen: &[(u16, u16)] = match initiator_name.rsplit(':').next() {
@@ -117,7 +117,7 @@ impl Duties for Open {
     }
 }
 
-/// Nothing is kept.
+/// Stores nothing.
 struct Nowhere;
 
 impl TargetRecords for Nowhere {
@@ -157,19 +157,19 @@ fn create_pool(path: &Path) {
     Store::create(&disk, &[7; 64]).unwrap();
 }
 
-/// Serves two volumes, at LUN 1 and 2, that are made where they are not there; the third is for
+/// Serves two volumes, at LUN 1 and 2, which are created if they do not exist; the third is for
 /// tokens.
 fn serve(path: &Path, threads: usize) -> Running {
     serve_within(path, threads, Limits::default())
 }
 
-/// The same, with other bounds of memory and time.
+/// The same, with other limits on memory and time.
 fn serve_within(path: &Path, threads: usize, limits: Limits) -> Running {
     let (options, access) = options(path, threads, limits);
     serve_with(options, access)
 }
 
-/// Serves what was prepared.
+/// Serves with these options.
 fn serve_with(options: ServeOptions, access: Arc<Open>) -> Running {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || run(options, |running| sender.send(running).unwrap()));
@@ -250,10 +250,10 @@ fn options(path: &Path, threads: usize, limits: Limits) -> (ServeOptions, Arc<Op
     (options, access)
 }
 
-/// Runs a tool that must end by itself within a minute; `None` where it is not installed.
+/// Runs a tool that must end within a minute; returns `None` if it is not installed.
 fn tool(name: &str, arguments: &[&str]) -> Option<Output> {
     let output = Command::new("timeout").arg("60").arg(name).args(arguments).output().unwrap();
-    // What `timeout` says when there is no such program (its manual page, "EXIT STATUS").
+    // The exit status of `timeout` if there is no such program (its manual page, "EXIT STATUS").
     if output.status.code() == Some(127) {
         eprintln!("{name} is not installed: this part is not tested");
         return None;
@@ -266,7 +266,7 @@ fn assert_ok(output: &Output) {
     assert!(output.status.success(), "{:?}: {text}", output.status);
 }
 
-/// A file as long as a volume, with data, zeros and patterns in it.
+/// Creates a file as long as a volume, with data, zeros and patterns.
 fn sample(path: &Path) {
     let mut state = 1u64;
     let mut bytes = vec![0; VOLUME_BYTES as usize];
@@ -368,7 +368,7 @@ fn bytes_that_are_not_iscsi_close_their_connection_and_harm_no_other() {
         let mut stream = TcpStream::connect(portal).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let bytes: Vec<u8> = (0..500u32).map(|n| (n as u8).wrapping_mul(seed | 1)).collect();
-        // It may close before it took all.
+        // The array may close before it has accepted everything.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();

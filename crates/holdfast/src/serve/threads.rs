@@ -22,7 +22,7 @@ impl Threads {
     }
 }
 
-/// Starts all threads. The first one has the listeners, with the places of their ports.
+/// Starts all threads. The first one gets the listeners, with the indices of their ports.
 pub(super) fn start(shared: &Arc<Shared>, bound: Vec<(usize, TcpListener)>) -> io::Result<Threads> {
     let mut bound = Some(bound);
     let mut threads = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn start(shared: &Arc<Shared>, bound: Vec<(usize, TcpListener)>) -> i
         let shared = shared.clone();
         let builder = thread::Builder::new().name(format!("front-{index}"));
         threads.push(builder.spawn(move || {
-            // What other threads wait for would never come: better to start again, from the log.
+            // Other threads would wait for this one forever: restarting from the log is better.
             let _guard = AbortOnPanic;
             Runner::new(shared, index, poll, listeners).run();
         })?);

@@ -1,4 +1,4 @@
-//! ROD tokens: the volume that they need.
+//! The volume for ROD tokens.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use scsi::{RodVolume, TokenKey};
 
 use super::ServeOptions;
 
-/// The volume for tokens, with a new key. What an earlier run has left in it goes: nobody has a
-/// token of that run that is still good. After a takeover they are good, and the key that is kept
-/// takes the place of this one.
+/// Returns the volume for tokens, with a new key. The content of an earlier run is discarded at a
+/// power on, when no token of that run is valid any more. After a takeover they are valid, and the
+/// stored key replaces this one.
 pub(super) fn volume(options: &ServeOptions) -> io::Result<RodVolume> {
     let (id, size) = options.token_volume;
     if !options.store.has_taken_over() {

@@ -1,8 +1,8 @@
 //! Reports to the supervisor that the array is alive, as long as all front-end threads take turns.
 //!
-//! A thread that takes none, because it waits for something that does not come, serves no host, and
-//! others wait for it soon. Its supervisor then hears nothing more, ends the process and starts
-//! another: what was answered is in the log.
+//! A thread that takes none, because it waits for something that never happens, serves no host, and
+//! others soon wait for it. Its supervisor then gets no more reports, kills the process and starts
+//! another one: everything acknowledged is in the log.
 
 use std::io;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use sys::attendant::Attendant;
 use super::shared::Shared;
 use super::supervisor::{tell_alive, watchdog_limit};
 
-/// A thread without a turn for so long is stuck. It takes one each half second when it has nothing
-/// to do; the longest work of one turn is far from this, even while a device answers slowly.
+/// The time without a turn after which a thread is stuck. An idle thread takes one each half
+/// second; the longest work of one turn is far shorter than this, even with a slow device.
 const STUCK_AFTER: Duration = Duration::from_secs(30);
-/// What a thread that has ended has as its last turn.
+/// The last turn of a thread that has ended.
 const ENDED: u64 = u64::MAX;
 
 /// When each front-end thread took its last turn, in milliseconds of the array's clock.
 pub(super) struct Turns(Vec<AtomicU64>);
 
 impl Turns {
-    /// Of so many threads, which start now.
+    /// Creates the state of this many threads, which start now.
     pub(super) fn new(threads: usize, now: Duration) -> Self {
         Self((0..threads).map(|_| AtomicU64::new(ms(now))).collect())
     }
 
-    /// A thread takes a turn.
+    /// Notes that a thread takes a turn.
     pub(super) fn note(&self, thread: usize, now: Duration) {
         self.0[thread].store(ms(now), Ordering::Relaxed);
     }
 
-    /// A thread has ended: it takes no more.
+    /// Notes that a thread has ended.
     pub(super) fn end(&self, thread: usize) {
         self.0[thread].store(ENDED, Ordering::Relaxed);
     }
 
-    /// The first thread that is stuck.
+    /// Returns the first thread that is stuck.
     fn stuck(&self, now: Duration) -> Option<usize> {
         let is_stuck = |last: u64| ms(now).saturating_sub(last) > ms(STUCK_AFTER);
         self.0.iter().position(|last| is_stuck(last.load(Ordering::Relaxed)))
@@ -51,12 +51,13 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(ENDED - 1)
 }
 
-/// Starts the thread that reports, if somebody wants to hear it.
+/// Starts the reporting thread, if the supervisor expects reports.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<Option<Attendant>> {
     let Some(limit) = watchdog_limit() else { return Ok(None) };
     let (shared, pause) = (shared.clone(), limit / 8);
     let mut failed = Episode::default();
-    // Not one that gives way to others, as attendants do: it would be late where all is well.
+    // At normal priority, unlike other attendants: otherwise reports could be late without a
+    // problem.
     Attendant::spawn("watchdog", Arc::default(), move |bell| {
         while bell.wait(pause) {
             let now = shared.clock.now();

@@ -1,12 +1,12 @@
-//! The claim: which of two controllers has the pool.
+//! The claim, which decides which of two controllers has the pool.
 //!
-//! It is a lock of a file (`flock(2)`), so the system gives it up when the process that has it has
-//! ended, however it ends, and wakes the one that waits. What keeps an owner that is not needed any
-//! more from the devices is that its process is gone, and with it the locks of these, which the
-//! next owner takes before it reads anything.
+//! It is a lock on a file (`flock(2)`), so the kernel releases it when the process that has it has
+//! ended, however it ends, and wakes the one that waits. Because that process is gone, with its
+//! locks on the devices, a replaced owner can't access the devices; the next owner takes those
+//! locks before it reads anything.
 //!
-//! Who waits has a second lock, the *turn*, and so comes before a process that was started again in
-//! the meantime: that one knows nothing of the owner before, and would begin with a power on.
+//! A waiting process holds a second lock, the *turn*, and so precedes a process that was restarted
+//! in the meantime: that one knows nothing of the previous owner, and would begin with a power on.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,21 +20,21 @@ use rustix::io::Errno;
 
 use super::Meeting;
 
-/// How long a claim that nobody has is left to the one whose turn it is: it may have been stopped.
+/// How long a free claim is left to the process that has the turn, which may have been stopped.
 const LEFT_FOR: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The pool is this process's, until this is dropped.
+/// The pool belongs to this process until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
     _file: File,
 }
 
 impl Claim {
-    /// Takes the claim, if nobody has it or is about to.
+    /// Takes the claim, if no process has it or is about to take it.
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// If the files can't be used.
     pub fn try_take(meeting: &Meeting) -> io::Result<Option<Self>> {
         let (claim, turn) = (open(&meeting.claim)?, open(&meeting.turn)?);
         let began = Instant::now();
@@ -52,13 +52,13 @@ impl Claim {
         Ok(is_free.then_some(Self { _file: claim }))
     }
 
-    /// Waits until it can be taken. `has_turn` is called once nobody else comes before: only then
-    /// is it certain that a process that is started again does not.
+    /// Waits for the claim. `has_turn` is called when this process has the turn: only then is it
+    /// certain that a restarted process does not come first.
     ///
     /// # Errors
-    /// What is wrong with the files.
+    /// If the files can't be used.
     pub fn wait(meeting: &Meeting, has_turn: impl FnOnce()) -> io::Result<Self> {
-        // Let go of when it has the claim.
+        // Released once it has the claim.
         let turn = open(&meeting.turn)?;
         lock(&turn, FlockOperation::LockExclusive)?;
         has_turn();
@@ -70,7 +70,7 @@ impl Claim {
 
 #[cfg(test)]
 impl Claim {
-    /// Whether somebody waits for it; `None` if nobody ever has.
+    /// Returns whether a process waits for it; `None` if none ever has.
     pub(super) fn is_awaited(meeting: &Meeting) -> io::Result<Option<bool>> {
         if !meeting.turn.exists() {
             return Ok(None);
@@ -80,7 +80,7 @@ impl Claim {
     }
 }
 
-/// Whether the lock was had, where that is not waited for.
+/// Tries a lock without blocking. Returns whether it was acquired.
 fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
     loop {
         match flock(file, how) {
@@ -92,7 +92,7 @@ fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
     }
 }
 
-/// The file stays where it is: one that is removed could be locked by two.
+/// The file is never removed: two processes could then each lock a file of this name.
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }

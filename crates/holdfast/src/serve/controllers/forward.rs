@@ -1,5 +1,5 @@
-//! A thread that forwards: its poller, the sockets of hosts that it took, and one of the link for
-//! each of them.
+//! A thread that forwards: its poller, the sockets of hosts that it accepted, and a link connection
+//! for each of them.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -17,22 +17,21 @@ use super::pipe::{End, Pipe, Spare};
 use super::relay::Relay;
 use super::wire::Purpose;
 
-/// How long a thread sleeps when nothing happens.
+/// How long an idle thread sleeps.
 const TICK: Duration = Duration::from_millis(500);
-/// Rounds of one connection in a turn of its thread, so that one that sends fast does not starve
-/// the others.
+/// Rounds of one connection per turn of its thread, so that a fast sender does not starve others.
 const ROUNDS_MAX: usize = 8;
-/// What a poller calls the waker of its thread.
+/// The poller's token of its thread's waker.
 pub(super) const WAKER: Token = Token(0);
-/// What it calls the first of the listeners.
+/// The token of the first listener.
 pub(super) const LISTENERS: usize = 1;
-/// After the listeners: each pair has two.
+/// After the listeners: each pair has two tokens.
 const PAIRS: usize = 1 << 10;
 
-/// A host's connection, and that of the link to which its bytes go.
+/// A host's connection, and the link connection to which its bytes go.
 struct Pair {
     _guest: Guest,
-    /// The host's socket's addresses: the array's, and the host's.
+    /// The two addresses of the host's socket: the array's, and the host's.
     ends: (SocketAddr, SocketAddr),
     host: End<TcpStream>,
     link: End<UnixStream>,
@@ -41,8 +40,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// Moves what there is, for a bounded time. Returns whether there may be more at once; `None`
-    /// when the pair is over.
+    /// Moves available data, for a bounded time. Returns whether there may be more at once; `None`
+    /// when the pair has ended.
     fn pump(&mut self, spare: &mut Spare) -> Option<bool> {
         for _ in 0..ROUNDS_MAX {
             let there = self.to_link.pump(&mut self.host, &mut self.link, spare).ok()?;
@@ -58,15 +57,15 @@ impl Pair {
     }
 }
 
-/// What is left of a connection that was forwarded, when that comes to its end and the connection
-/// goes on here.
+/// The rest of a forwarded connection, when forwarding ends and the connection continues in this
+/// process.
 pub(super) struct Rest {
     pub(super) host: std::net::TcpStream,
     pub(super) link: std::os::unix::net::UnixStream,
-    /// The host's socket's addresses: the array's, and the host's.
+    /// The two addresses of the host's socket: the array's, and the host's.
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
-    /// What was taken of one and not given to the other.
+    /// Data read from one socket and not written to the other.
     pub(super) to_link: Vec<u8>,
     pub(super) to_host: Vec<u8>,
 }
@@ -78,10 +77,10 @@ pub(super) struct Forwarder {
     listeners: Vec<(SocketAddr, TcpListener)>,
     pairs: Vec<Option<Box<Pair>>>,
     free: Vec<usize>,
-    /// Pairs that have something to do.
+    /// Pairs with work to do.
     ready: Vec<usize>,
     spare: Spare,
-    /// The generation that all pairs are of.
+    /// The generation of all pairs.
     generation: u64,
     /// Whether there may be connections to accept.
     is_pending: bool,
@@ -112,7 +111,7 @@ impl Forwarder {
         }
     }
 
-    /// Forwards until it is to end. Returns what is left if the connections go on here.
+    /// Forwards until it must end. Returns the rest if the connections continue in this process.
     pub(super) fn run(mut self) -> Vec<Rest> {
         let mut events = Events::with_capacity(256);
         let mut ran = Instant::now();
@@ -126,7 +125,7 @@ impl Forwarder {
             if self.relay.has_all() {
                 return self.end();
             }
-            // First, before anything is looked at that hosts have sent.
+            // First, before any input of hosts is read.
             let generation = self.relay.generation.load(Ordering::Acquire);
             let did_not_run = ran.elapsed() > SILENCE_MAX;
             ran = Instant::now();
@@ -150,12 +149,12 @@ impl Forwarder {
         Vec::new()
     }
 
-    /// Takes the pairs apart.
+    /// Separates the pairs.
     fn end(self) -> Vec<Rest> {
         let Self { pairs, poll, .. } = self;
         let rests = pairs.into_iter().flatten().map(|pair| {
             let Pair { ends: (local, peer), mut host, mut link, to_link, to_host, .. } = *pair;
-            // Others will poll them.
+            // Other threads will poll them.
             let _ = poll.registry().deregister(&mut host.socket);
             let _ = poll.registry().deregister(&mut link.socket);
             let (host, link) = (host.socket.into(), link.socket.into());
@@ -217,7 +216,7 @@ impl Forwarder {
                     if self.failed.note(self.began.elapsed()) {
                         tracing::warn!("can't forward a connection at {portal}: {error}");
                     }
-                    // Out of descriptors, or no owner: what waits is looked at in the next turn.
+                    // Out of descriptors, or no owner: retry in the next turn.
                     self.is_pending = true;
                     break;
                 }
@@ -225,7 +224,7 @@ impl Forwarder {
         }
     }
 
-    /// Makes a connection of the link for one of a host.
+    /// Opens a link connection for a host's connection.
     fn open(
         &mut self,
         portal: SocketAddr,
@@ -233,7 +232,7 @@ impl Forwarder {
         peer: SocketAddr,
         guest: Guest,
     ) -> io::Result<()> {
-        // What comes in pieces is sent on as it comes.
+        // Small pieces are sent as they arrive.
         host.set_nodelay(true)?;
         let local = host.local_addr()?;
         let mut link = self.relay.meeting.connect_at_once()?;
@@ -271,7 +270,7 @@ impl Forwarder {
                 Some(true) => self.ready.push(slot),
                 Some(false) => {}
                 None => {
-                    // Dropping the sockets takes them out of the poller, too.
+                    // Dropping the sockets also removes them from the poller.
                     self.pairs[slot] = None;
                     self.free.push(slot);
                 }

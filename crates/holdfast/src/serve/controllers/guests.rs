@@ -1,5 +1,5 @@
-//! How many hosts are forwarded at the same time. Each takes two descriptors; a process that has
-//! none left can't even say that it is alive.
+//! Limits the number of hosts that are forwarded at the same time. Each takes two descriptors, and
+//! a process without any left can't even report that it is alive.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::listen::{ConnectionLimits, Neighbours};
 
-/// All hosts that are forwarded.
+/// All forwarded hosts.
 pub(super) struct Guests {
     limits: ConnectionLimits,
     count: AtomicU32,
@@ -21,12 +21,12 @@ pub(super) struct Guest {
 }
 
 impl Guests {
-    /// None, of so many that there may be.
+    /// Creates an empty set with these limits.
     pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
         Arc::new(Self { limits, count: AtomicU32::new(0), addresses: Neighbours::default() })
     }
 
-    /// One more from this address, if there may be so many.
+    /// Adds one from this address, if the limits allow it.
     pub(super) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Guest> {
         let ConnectionLimits { all, per_address } = self.limits;
         let take = |count: u32| (count < all).then_some(count + 1);

@@ -1,11 +1,11 @@
-//! Connections of hosts that go on at the other controller when that takes the pool over as
-//! planned: the owner that gives way sends what it knows of each, with its socket, over a
-//! connection of the link of its own, and so a host notices a pause and no more.
+//! Hands connections of hosts over to the other controller in a planned switch: the owner sends the
+//! state of each, with its socket, over a separate link connection, and so a host notices only a
+//! pause.
 //!
-//! Each parcel is its length in four bytes (big endian), JSON, and a socket that comes with the
-//! first byte (`SCM_RIGHTS`, unix(7)). A length of 0 ends them: only then are they taken. Of a
-//! connection that was forwarded the owner has an end of the link; the other controller has the
-//! host's own socket, and puts together what is on its way between both.
+//! A parcel consists of its length in four bytes (big-endian), JSON, and a socket that is passed
+//! with the first byte (`SCM_RIGHTS`, unix(7)). A length of 0 ends the parcels; only then are they
+//! accepted. Of a forwarded connection the owner has one end of the link; the other controller has
+//! the host's own socket, and combines the data in transit between them.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -29,14 +29,14 @@ use super::super::stream::Stream;
 use super::SILENCE_MAX;
 use super::forward::Rest;
 
-/// What is handed is of this version.
+/// The version of the parcels.
 const VERSION: u32 = 1;
-/// A receive buffer as numbers of JSON, and the events of thousands of units.
+/// The limit for a receive buffer as JSON numbers, and the events of thousands of units.
 const PARCEL_BYTES_MAX: usize = 4 << 20;
-/// Sockets that come with one byte: one.
+/// Sockets passed with one byte: one.
 const SOCKETS_MAX: usize = 4;
 
-/// A connection that this controller has let go of.
+/// A connection that this controller has released.
 pub(in crate::serve) struct Leaving {
     pub handed: front::Handed,
     pub stream: Stream,
@@ -44,7 +44,7 @@ pub(in crate::serve) struct Leaving {
     pub peer: SocketAddr,
 }
 
-/// What is sent of it.
+/// The parcel of a connection.
 #[derive(Serialize, Deserialize)]
 struct Parcel {
     v: u32,
@@ -57,37 +57,37 @@ struct Parcel {
     is_of_link: bool,
 }
 
-/// A parcel that has come.
+/// A received parcel.
 struct Arrived {
     parcel: Parcel,
     socket: OwnedFd,
 }
 
-/// All that have come, and when.
+/// All received parcels, and when they arrived.
 pub(super) struct Arrivals {
     all: Vec<Arrived>,
     at: Instant,
 }
 
-/// A connection of a host that goes on here.
+/// A connection of a host that continues here.
 pub struct Handed {
     pub(in crate::serve) connection: transport::Handed,
     pub(in crate::serve) untold: Untold,
     pub(in crate::serve) stream: TcpStream,
-    /// What the host has sent before what its socket has.
+    /// Input of the host that precedes what its socket has.
     pub(in crate::serve) before: VecDeque<u8>,
     pub(in crate::serve) local: SocketAddr,
     pub(in crate::serve) peer: SocketAddr,
 }
 
-/// Connections of hosts that go on here, and since when nobody has served them.
+/// Connections of hosts that continue here, and since when nobody has served them.
 pub struct HandedOver {
     pub(in crate::serve) all: Vec<Handed>,
     since: Instant,
 }
 
 impl HandedOver {
-    /// Whether hosts may have repeated elsewhere by now what they have sent here.
+    /// Returns whether hosts may by now have repeated elsewhere what they have sent here.
     pub(in crate::serve) fn is_late(&self) -> bool {
         self.since.elapsed() > SILENCE_MAX
     }
@@ -109,7 +109,7 @@ pub(super) fn send(to: &UnixStream, all: Vec<Leaving>, shared: &Shared) -> io::R
     Ok(count)
 }
 
-/// Says that this was all.
+/// Sends the end marker.
 fn end(mut to: &UnixStream) -> io::Result<()> {
     to.write_all(&0_u32.to_be_bytes())
 }
@@ -129,7 +129,7 @@ fn send_one(to: &UnixStream, parcel: &[u8], socket: BorrowedFd<'_>) -> io::Resul
     to.write_all(parcel)
 }
 
-/// Waits for parcels until they have come to their end. An error if that does not come.
+/// Waits for parcels until the end marker. An error if that does not arrive.
 pub(super) fn receive(from: &UnixStream) -> io::Result<Arrivals> {
     let mut all = Vec::new();
     loop {
@@ -153,7 +153,7 @@ pub(super) fn receive(from: &UnixStream) -> io::Result<Arrivals> {
     }
 }
 
-/// Fills the bytes, and takes the socket that comes with them.
+/// Fills the bytes, and receives the socket that is passed with them.
 fn receive_with_socket(from: &UnixStream, bytes: &mut [u8]) -> io::Result<Option<OwnedFd>> {
     let (mut done, mut socket) = (0, None);
     while done < bytes.len() {
@@ -178,7 +178,7 @@ fn receive_with_socket(from: &UnixStream, bytes: &mut [u8]) -> io::Result<Option
 }
 
 impl Arrivals {
-    /// Puts together what has come, and the rest of what was forwarded here.
+    /// Combines the parcels with the rest of what was forwarded here.
     pub(super) fn join(self, mut rests: Vec<Rest>) -> HandedOver {
         let joined = self.all.into_iter().filter_map(|Arrived { parcel, socket }| {
             let joined = join_one(&parcel, socket, &mut rests);
@@ -197,7 +197,7 @@ impl Arrivals {
     }
 }
 
-/// The host's socket, which does not block, and what the host has sent before.
+/// Returns the host's nonblocking socket, and the input that precedes it.
 fn join_one(
     parcel: &Parcel,
     socket: OwnedFd,
@@ -214,17 +214,18 @@ fn join_one(
 }
 
 impl Rest {
-    /// The host's socket, and what it has sent before. `socket`: the owner's end of the link.
+    /// Returns the host's socket, and the input that precedes it. `socket`: the owner's end of the
+    /// link.
     fn join(self, socket: OwnedFd) -> io::Result<(TcpStream, VecDeque<u8>)> {
         let Self { host, link, to_link, to_host, .. } = self;
-        // The owner has read nothing more of its end, and has written all that it had to say.
+        // The owner has read nothing more from its end, and has written all its output.
         let mut before = Vec::new();
         drain(&UnixStream::from(socket), &mut before)?;
         before.extend(to_link);
         let mut left = to_host;
         drain(&link, &mut left)?;
         host.set_nonblocking(true)?;
-        // One that does not take that little at once may log in again.
+        // A host that does not accept that little at once may log in again.
         let sent = if left.is_empty() { 0 } else { (&mut &host).write(&left)? };
         if sent < left.len() {
             return Err(io::Error::other("it takes nothing"));
@@ -233,7 +234,7 @@ impl Rest {
     }
 }
 
-/// Appends all that has come.
+/// Appends all available data.
 fn drain(from: &UnixStream, into: &mut Vec<u8>) -> io::Result<()> {
     from.set_nonblocking(true)?;
     match (&mut &*from).read_to_end(into) {
@@ -262,7 +263,7 @@ mod tests {
         }
     }
 
-    /// A host's end, and the array's.
+    /// Returns both ends of a host's connection.
     fn host() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(&answer, b"answer");
     }
 
-    /// Bytes of a host are in up to four places, and those for it in three.
+    /// Bytes from a host are in up to four places, and those to it in three.
     #[test]
     fn what_was_forwarded_is_put_together_in_its_order() {
         let (from, to) = UnixStream::pair().unwrap();
@@ -312,7 +313,7 @@ mod tests {
         own.write_all(b"two ").unwrap();
         owners.write_all(b"second").unwrap();
         send_one(&from, &parcel(ends(&array), true), owners.as_fd()).unwrap();
-        // One of which nothing is known here.
+        // A connection that is unknown here.
         let stranger = "192.0.2.1:1".parse().unwrap();
         send_one(&from, &parcel((stranger, stranger), true), owners.as_fd()).unwrap();
         end(&from).unwrap();

@@ -1,10 +1,10 @@
-//! The owner's end of the link: it says that it is there, hears whether the other controller is,
-//! and serves connections that have come in there as its own.
+//! The owner's end of the link: it sends beats, listens for those of the other controller, and
+//! serves connections that arrive over the link like its own.
 //!
-//! A link without a break is a *generation*. Connections name theirs. Once nothing was heard for
-//! [`SILENCE_MAX`] a generation is over for good, and nothing more is received on its connections:
-//! the other controller may have been stopped, with commands in its sockets that hosts have
-//! repeated elsewhere since.
+//! An uninterrupted link is a *generation*. Connections name theirs. Once nothing was heard for
+//! [`SILENCE_MAX`] the generation has ended for good, and nothing more is received on its
+//! connections: the other controller may have been stopped, with commands in its sockets that hosts
+//! have since repeated elsewhere.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -30,39 +30,40 @@ use super::tunnel::prepare;
 use super::wire::{Version, Welcome};
 use super::{BEAT, Controller, Meeting, SILENCE_MAX};
 
-/// What the owner has to know of the two controllers.
+/// What the owner must know of the two controllers.
 pub struct Pair {
-    /// Which one it is.
+    /// The controller that this process is.
     pub own: Controller,
     /// Where they meet.
     pub meeting: Meeting,
-    /// Where hosts come in at the other controller.
+    /// The portals of the other controller.
     pub portals: Vec<PortOptions>,
-    /// Whether hosts are told that they reach volumes there as well as here.
+    /// Whether paths through the other controller are reported to hosts as equally good (symmetric
+    /// access).
     pub is_symmetric: bool,
-    /// Set once the pool is to be left to the other one.
+    /// Set once the pool is to be handed over to the other controller.
     pub gives_way: Arc<AtomicBool>,
-    /// Addresses that both have in turn.
+    /// Addresses that move between both.
     pub addresses: Option<Arc<Addresses>>,
 }
 
 /// What is known of the other controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// The version of its program.
     pub version: String,
-    /// Since when it has been there without a break, in milliseconds since 1970.
+    /// Since when it has been present without interruption, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
-/// A link without a break.
+/// An uninterrupted link.
 #[derive(Debug)]
 pub(in crate::serve) struct Generation {
     number: u64,
     clock: Clock,
-    /// When, in milliseconds of the clock, something is heard too late.
+    /// The deadline for the next beat, in milliseconds of the clock.
     until_ms: AtomicU64,
     has_ended: AtomicBool,
 }
@@ -73,29 +74,29 @@ impl Generation {
         Arc::new(Self { number, clock, until_ms, has_ended: AtomicBool::new(false) })
     }
 
-    /// One that nothing needs to be heard of.
+    /// Creates a generation that needs no beats.
     pub(super) fn lasting(clock: Clock) -> Arc<Self> {
         let until_ms = u64::MAX.into();
         Arc::new(Self { number: 0, clock, until_ms, has_ended: AtomicBool::new(false) })
     }
 
-    /// Whether what comes over it may be taken.
+    /// Returns whether input over it may be accepted.
     pub(in crate::serve) fn is_alive(&self) -> bool {
         !self.has_ended.load(Ordering::Acquire)
             && self.clock.now_ms() <= self.until_ms.load(Ordering::Acquire)
     }
 
-    /// The other end is alive. Too late once it was silent.
+    /// Notes a beat of the other end. No effect after the deadline.
     pub(super) fn hear(&self) {
         if self.is_alive() {
             self.until_ms.store(self.clock.now_ms() + ms(SILENCE_MAX), Ordering::Release);
         }
     }
 
-    /// As if so much time had passed.
+    /// Expires it, as if that much time had passed.
     #[cfg(test)]
     pub(super) fn let_be_silent(&self) {
-        // The time of a clock that has just begun is 0, which is not past it.
+        // A new clock reads 0, which would not be past the deadline.
         while self.clock.now_ms() == 0 {}
         self.until_ms.store(0, Ordering::Release);
     }
@@ -113,23 +114,23 @@ fn ms(time: Duration) -> u64 {
 pub(in crate::serve) struct Link {
     pub(super) own: Controller,
     ports: Vec<PortOptions>,
-    /// The place of the first of them among all of the array's ports.
+    /// The index of the first of them among all of the array's ports.
     first_port: usize,
     pub(super) linked: AccessState,
     incarnation: u64,
     numbers: AtomicU64,
     current: Mutex<Option<(Arc<Generation>, Other)>>,
-    /// Where the other controller takes connections over, in this generation.
+    /// The connection on which the other controller takes connections over, in this generation.
     pub(super) successor: Mutex<Option<(u64, UnixStream)>>,
-    /// Connections that the other controller has handed over, and that came in at its ports: they
-    /// last as long as it does.
+    /// The generation of connections that the other controller has handed over and that arrived at
+    /// its ports: they last as long as it is present.
     pub(super) guests: Mutex<Option<Arc<Generation>>>,
     pub(super) has_ended: AtomicBool,
     addresses: Option<Arc<Addresses>>,
 }
 
 impl Link {
-    /// That of an array with so many ports of its own.
+    /// Creates the link of an array with this many ports of its own.
     pub(in crate::serve) fn new(pair: &Pair, own_ports: usize, incarnation: u64) -> Arc<Self> {
         let linked = match pair.is_symmetric {
             true => AccessState::ActiveOptimized,
@@ -150,23 +151,23 @@ impl Link {
         })
     }
 
-    /// What is known of the other controller, if it is there.
+    /// Returns what is known of the other controller, if it is present.
     pub(in crate::serve) fn other(&self) -> Option<Other> {
         self.current.lock().as_ref().map(|(_, other)| other.clone())
     }
 
-    /// The name of the other controller.
+    /// Returns the name of the other controller.
     pub(in crate::serve) fn other_name(&self) -> &'static str {
         self.own.other().name()
     }
 
-    /// Whether the other controller is there, and takes connections over.
+    /// Returns whether the other controller is present, and takes connections over.
     pub(in crate::serve) fn has_successor(&self) -> bool {
         let generation = self.successor.lock().as_ref().map(|(generation, _)| *generation);
         generation.is_some_and(|generation| self.alive(generation).is_some())
     }
 
-    /// Leaves connections to the other controller, if it takes them.
+    /// Hands connections over to the other controller, if it takes them.
     pub(in crate::serve) fn hand_over(&self, shared: &Shared) {
         let leaving = std::mem::take(&mut *shared.leaving.lock());
         let successor = self.successor.lock().take();
@@ -177,7 +178,7 @@ impl Link {
         }
     }
 
-    /// Connections that the other controller has handed over go on here.
+    /// Continues connections that the other controller has handed over.
     pub(in crate::serve) fn take_on(&self, shared: &Shared, handed: HandedOver) {
         let guests = Generation::lasting(shared.clock);
         *self.guests.lock() = Some(guests.clone());
@@ -200,14 +201,14 @@ impl Link {
         }
     }
 
-    /// The connections that the other controller has handed over last no longer.
+    /// Ends the connections that the other controller has handed over.
     pub(in crate::serve) fn end_guests(&self) {
         if let Some(guests) = self.guests.lock().take() {
             guests.end();
         }
     }
 
-    /// Has addresses come and go from here on.
+    /// Starts managing moving addresses.
     pub(super) fn keep_addresses(self: &Arc<Self>, shared: &Arc<Shared>) {
         let Some(addresses) = &self.addresses else { return };
         let (link, told) = (self.clone(), shared.clone());
@@ -218,14 +219,14 @@ impl Link {
         addresses.own(shared.lease.clone(), when_moved);
     }
 
-    /// They are not renewed any more.
+    /// Stops renewing moving addresses.
     pub(super) fn leave_addresses(&self) {
         if let Some(addresses) = &self.addresses {
             addresses.end();
         }
     }
 
-    /// Listens at portals of the other controller whose addresses may come here.
+    /// Listens at portals of the other controller whose addresses may move here.
     pub(super) fn listen_elsewhere(&self) -> Result<Vec<(usize, TcpListener)>, ServeError> {
         let Some(addresses) = &self.addresses else { return Ok(Vec::new()) };
         let may_come = |(_, port): &(usize, &PortOptions)| addresses.may_move(port.address.ip());
@@ -238,8 +239,9 @@ impl Link {
         bound.collect()
     }
 
-    /// A connection that came in at a port: at one of the other controller, as long as that address
-    /// is here. What its host does not confirm ends it, as the host may have gone on elsewhere.
+    /// Returns the stream of a connection that arrived at a port. At a port of the other controller
+    /// it lasts as long as that address is here, and ends when its host acknowledges nothing,
+    /// because the host may have continued elsewhere.
     pub(in crate::serve) fn stream(&self, port: usize, stream: TcpStream) -> Option<Stream> {
         if port < self.first_port {
             return Some(Stream::Host(stream));
@@ -249,7 +251,7 @@ impl Link {
         Some(Stream::of_handed(stream.into(), VecDeque::new(), generation))
     }
 
-    /// Tells hosts how they reach volumes by the ports of the other controller.
+    /// Sets the access state that hosts see for the ports of the other controller.
     pub(super) fn tell_hosts(&self, shared: &Shared, state: AccessState) {
         let mut groups: Vec<u16> = self.ports.iter().map(|port| port.group).collect();
         groups.sort_unstable();
@@ -259,7 +261,7 @@ impl Link {
         }
     }
 
-    /// The other controller is there: a new generation begins, and the one before ends.
+    /// Begins a new generation for the other controller, which ends the previous one.
     fn begin(&self, shared: &Shared, other: Other) -> Arc<Generation> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let generation = Generation::new(number, shared.clock);
@@ -283,28 +285,28 @@ impl Link {
         }
     }
 
-    /// What is said to a beat that was heard.
+    /// Returns the answer to a beat.
     fn answer(&self, beat: u8) -> u8 {
         let Some(addresses) = &self.addresses else { return addresses::DOT };
         addresses.hear();
         addresses.answer(beat)
     }
 
-    /// The generation with this number, if it goes on.
+    /// Returns the generation with this number, if it has not ended.
     pub(super) fn alive(&self, number: u64) -> Option<Arc<Generation>> {
         let current = self.current.lock();
         let (generation, _) = current.as_ref()?;
         (generation.number == number && generation.is_alive()).then(|| generation.clone())
     }
 
-    /// The place of a portal of the other controller among all ports.
+    /// Returns the index of a portal of the other controller among all ports.
     pub(super) fn port_at(&self, portal: SocketAddr) -> Option<usize> {
         let at = self.ports.iter().position(|port| port.address == portal)?;
         Some(self.first_port + at)
     }
 }
 
-/// Listens to the other controller until it says nothing more.
+/// Serves the control connection of the other controller until it ends.
 pub(super) fn control(
     mut stream: UnixStream,
     spoken: Version,
@@ -324,7 +326,7 @@ pub(super) fn control(
     tracing::warn!("controller {name} is not there any more: {why}");
 }
 
-/// Says and hears beats. Returns without an error at the end of this controller.
+/// Sends and receives beats. Returns without an error at the end of this controller.
 fn talk(
     stream: &mut UnixStream,
     spoken: Version,

@@ -1,5 +1,5 @@
-//! Where the owner takes connections of the link: at a local socket, or from the network. What each
-//! is for says its first line.
+//! Where the owner accepts link connections: at a local socket, or from the network. The first line
+//! of each says what it is for.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -22,30 +22,30 @@ use super::tunnel::{Doors, Tunnel};
 use super::wire::{Purpose, Unread, Versions, read_line};
 use super::{BACKLOG, Meeting, Place};
 
-/// The other end says what a connection is for as soon as it has made it.
+/// The time limit for the first line, which the other end sends at once.
 const LINE_WITHIN: Duration = Duration::from_secs(1);
-/// How often the threads of the link look whether it has ended.
+/// The interval at which the threads of the link check whether it has ended.
 const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What takes connections of the link, until this is dropped.
+/// Accepts link connections until this is dropped.
 pub(in crate::serve) struct Listening {
     link: Arc<Link>,
     end: Option<End>,
 }
 
-/// Where they come in.
+/// Where they arrive.
 enum End {
     Local { socket: PathBuf, listener: UnixListener, thread: JoinHandle<()> },
     Remote { _doors: Doors },
 }
 
-/// Starts to listen.
+/// Starts listening.
 pub(in crate::serve) fn start(
     shared: &Arc<Shared>,
     link: &Arc<Link>,
     meeting: &Meeting,
 ) -> io::Result<Listening> {
-    // What was handed over is served.
+    // Handed over connections are served.
     let has_guests = link.guests.lock().is_some();
     link.tell_hosts(shared, if has_guests { link.linked } else { AccessState::Unavailable });
     link.keep_addresses(shared);
@@ -56,7 +56,7 @@ pub(in crate::serve) fn start(
     Ok(Listening { link: link.clone(), end: Some(end) })
 }
 
-/// Whoever has the claim takes the place of a socket that is there.
+/// The process with the claim replaces an existing socket.
 fn listen_here(shared: &Arc<Shared>, link: &Arc<Link>, path: &Path) -> io::Result<End> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -96,7 +96,7 @@ fn listen(listener: &UnixListener, shared: &Arc<Shared>, link: &Arc<Link>) {
     let mut door = Door::default();
     while !link.has_ended.load(Ordering::Acquire) {
         let mut waits = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
-        // Whatever it says, the listener is looked at.
+        // Whatever the result, the listener is checked.
         let _ = poll(&mut waits, Some(&LOOK_INTERVAL));
         while let Ok((stream, _)) = listener.accept() {
             take(stream, shared, link, &mut door);
@@ -110,7 +110,7 @@ fn take(stream: UnixStream, shared: &Arc<Shared>, link: &Arc<Link>, door: &mut D
     }
 }
 
-/// Does what a new connection is for.
+/// Serves a new connection according to its purpose.
 fn meet(
     mut stream: UnixStream,
     shared: &Arc<Shared>,
@@ -123,7 +123,7 @@ fn meet(
         Ok(read) => read,
         Err(Unread::Words) => return Err(io::Error::other(format!("{line:?} has no meaning"))),
         Err(Unread::Version(version)) => {
-            // It says so itself, and may go on with one of these.
+            // The other end handles the answer, and may continue with one of these versions.
             tracing::debug!("the other controller begins with version {version} of the link");
             stream.set_write_timeout(Some(LINE_WITHIN))?;
             return stream.write_all(Versions::OWN.to_line().as_bytes());
@@ -147,7 +147,7 @@ fn meet(
         Purpose::Host { generation, portal, local, peer } => {
             let unknown = || io::Error::other(format!("{portal} is no portal of its own"));
             let port = link.port_at(portal).ok_or_else(unknown)?;
-            // One that comes too late is closed, as is what it names.
+            // A connection that arrives too late is closed, with what it refers to.
             let Some(generation) = link.alive(generation) else { return Ok(()) };
             stream.set_nonblocking(true)?;
             let stream = Stream::of_link(stream, generation);

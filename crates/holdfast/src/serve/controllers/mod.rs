@@ -1,28 +1,28 @@
-//! Two controllers on one pool: two processes, each with portals of its own, of which one has the
-//! pool, and the other forwards what its hosts send to it (RFC 0014).
+//! Two controllers on one pool: two processes, each with its own portals, of which one has the
+//! pool, and the other one forwards its hosts' commands to it (RFC 0014).
 //!
-//! * [`claim`]: who has the pool: a lock that the system takes away from a process that ends,
-//! * [`link`](mod@link): the owner's end of the link, where connections of hosts come in that the
-//!   other controller has taken,
-//! * [`listening`]: where it takes them; [`tunnel`]: the link over the network, in TLS,
-//! * [`relay`]: the other's end, and when it ends, [`forward`]: a thread of it, [`pipe`]: bytes in
-//!   one direction,
-//! * [`standby`]: it follows the pool meanwhile, so that taking over is quick,
+//! * [`claim`]: which one has the pool: a lock that the kernel takes away from a process that ends,
+//! * [`link`](mod@link): the owner's end of the link, where it gets the connections of hosts that
+//!   the other controller has accepted,
+//! * [`listening`]: where it accepts them; [`tunnel`]: the link over the network, with TLS,
+//! * [`relay`]: the other end, and when it ends, [`forward`]: one of its threads, [`pipe`]: bytes
+//!   in one direction,
+//! * [`standby`]: follows the pool meanwhile, so that taking over is quick,
 //! * [`fence`]: which one has the pool, of two machines: persistent reservations of the devices,
-//! * [`addresses`]: addresses of hosts' portals that two machines have in turn,
-//! * [`guests`]: how many hosts it forwards at the same time,
-//! * [`handing`]: connections that go on at the other controller when it takes over as planned,
-//! * [`wire`]: what is said on the link before the bytes of hosts.
+//! * [`addresses`]: addresses of hosts' portals that move between two machines,
+//! * [`guests`]: limits how many hosts are forwarded at the same time,
+//! * [`handing`]: connections that continue at the other controller after a planned switch,
+//! * [`wire`]: what is sent on a link connection before the bytes of hosts.
 //!
 //! Invariants:
-//! 1. A controller opens the pool only while it has the claim, and has it until its process ends.
-//!    The locks of the devices hold whatever the claim says.
-//! 2. The owner takes nothing from a link of which it has heard no sign of life for
-//!    [`SILENCE_MAX`]: hosts may have repeated elsewhere what comes late.
-//! 3. A controller that finds that it did not run for so long itself drops all connections of hosts
-//!    before it looks at what they have sent.
-//! 4. Nothing of a host is kept here: target state is the owner's alone, and a connection that it
-//!    has is the host's own, byte by byte.
+//! 1. A controller opens the pool only while it has the claim, and keeps it until its process ends.
+//!    The locks of the devices apply whatever the claim says.
+//! 2. The owner accepts nothing from a link from which it has heard no beat for [`SILENCE_MAX`]:
+//!    hosts may have repeated elsewhere what arrives late.
+//! 3. A controller that finds that it did not run for that long itself drops all connections of
+//!    hosts before it reads what they have sent.
+//! 4. A controller that forwards keeps no state of hosts: target state exists only at the owner,
+//!    and the owner's connection is the host's own, byte by byte.
 
 pub(super) mod addresses;
 mod claim;
@@ -64,19 +64,19 @@ pub use relay::{AwaitTurn, FollowOptions, Followed, follow};
 pub use standby::{OpenBeside, Standby};
 pub use tunnel::{Secret, Tunnel, TunnelOptions};
 
-/// Listens on the link, if there is another controller, until what is returned is dropped.
+/// Listens on the link, if there is another controller, until the result is dropped.
 pub(super) fn listen(shared: &Arc<Shared>, pair: Option<&Pair>) -> io::Result<Option<Listening>> {
     let link = shared.link.as_ref().zip(pair);
     link.map(|(link, pair)| listening::start(shared, link, &pair.meeting)).transpose()
 }
 
-/// Listens at the portals of the other controller whose addresses may come here: with the place of
-/// each among all ports.
+/// Listens at the portals of the other controller whose addresses may move here. Returns the index
+/// of each among all ports.
 pub(super) fn listen_elsewhere(shared: &Shared) -> Result<Vec<(usize, TcpListener)>, ServeError> {
     shared.link.as_ref().map_or(Ok(Vec::new()), |link| link.listen_elsewhere())
 }
 
-/// Goes on with connections of the other controller, before anything is served.
+/// Continues connections of the other controller, before anything is served.
 pub(super) fn take_on(shared: &Shared, handed: Option<HandedOver>) {
     let Some((link, handed)) = shared.link.as_ref().zip(handed) else { return };
     if handed.is_late() {
@@ -86,18 +86,18 @@ pub(super) fn take_on(shared: &Shared, handed: Option<HandedOver>) {
     link.take_on(shared, handed);
 }
 
-/// Leaves connections to the other controller, once nothing is served any more.
+/// Hands connections over to the other controller, once nothing is served any more.
 pub(super) fn hand_over(shared: &Shared) {
     if let Some(link) = &shared.link {
         link.hand_over(shared);
     }
 }
 
-/// How long the other end of the link may say nothing.
+/// How long the other end of the link may be silent.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// Connections that wait to be accepted: one for each session of hosts, which all come at once.
+/// The listen backlog: one connection for each session of hosts, which all connect at once.
 const BACKLOG: i32 = 1024;
-/// How often each end says something.
+/// The interval at which each end sends a beat.
 const BEAT: Duration = Duration::from_millis(250);
 
 /// A controller.
@@ -110,7 +110,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ct0 => "ct0",
@@ -118,12 +118,12 @@ impl Controller {
         }
     }
 
-    /// The controller of this name.
+    /// Returns the controller with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Ct0, Self::Ct1].into_iter().find(|controller| controller.name() == name)
     }
 
-    /// The other one.
+    /// Returns the other one.
     pub fn other(self) -> Self {
         match self {
             Self::Ct0 => Self::Ct1,
@@ -140,18 +140,18 @@ pub struct Meeting {
     place: Place,
 }
 
-/// Where the owner takes connections of the link.
+/// Where the owner accepts link connections.
 #[derive(Clone)]
 enum Place {
-    /// At a socket of this machine.
+    /// A socket of this machine.
     Socket(PathBuf),
-    /// At an address of either machine.
+    /// An address of either machine.
     Network(Arc<Tunnel>),
 }
 
 impl Meeting {
-    /// That of the pool at these places, in `directory`. Both controllers are to name the places
-    /// alike, in any order.
+    /// Creates the meeting of the pool at these places, in `directory`. Both controllers must name
+    /// the same places, in any order.
     pub fn new(directory: &Path, places: &[PathBuf]) -> Self {
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let mut places: Vec<PathBuf> = places.iter().map(absolute).collect();
@@ -168,14 +168,15 @@ impl Meeting {
         Self { claim: file("claim"), turn: file("turn"), place }
     }
 
-    /// The same with a link over the network, if there is one, for a claim and for a fence alike.
+    /// The same with a link over the network, if there is one, for both a claim and a
+    /// fence.
     #[must_use]
     pub fn over(self, tunnel: Option<Arc<Tunnel>>) -> Self {
         let place = tunnel.map_or(self.place, Place::Network);
         Self { place, ..self }
     }
 
-    /// Begins a connection of the link.
+    /// Opens a link connection.
     fn connect(&self) -> io::Result<UnixStream> {
         match &self.place {
             Place::Socket(path) => UnixStream::connect(path),
@@ -183,7 +184,7 @@ impl Meeting {
         }
     }
 
-    /// The same, of one that does not block, and is not waited for.
+    /// Opens a nonblocking link connection, without waiting for it.
     fn connect_at_once(&self) -> io::Result<mio::net::UnixStream> {
         match &self.place {
             Place::Socket(path) => mio::net::UnixStream::connect(path),
@@ -195,8 +196,8 @@ impl Meeting {
         }
     }
 
-    /// Whether sockets can be passed over the link, and the kernel says at once that its other end
-    /// is gone.
+    /// Returns whether sockets can be passed over the link, and the kernel reports at once that its
+    /// other end is gone.
     fn is_of_one_machine(&self) -> bool {
         matches!(self.place, Place::Socket(_))
     }

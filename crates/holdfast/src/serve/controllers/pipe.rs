@@ -1,14 +1,14 @@
-//! One direction of a connection that is forwarded.
+//! One direction of a forwarded connection.
 
 use std::io::{self, Read, Write};
 
-/// What is read at once. Nothing more is read before all of it is written, so this also bounds what
-/// is held for a direction.
+/// The most bytes read at once. Nothing more is read before all of it is written, so this also
+/// bounds the data held for a direction.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Buffers that are kept for the next ones.
+/// The most unused buffers that are kept.
 const SPARE_MAX: usize = 16;
 
-/// Buffers that nothing is in.
+/// Unused buffers.
 #[derive(Default)]
 pub(super) struct Spare(Vec<Box<[u8]>>);
 
@@ -24,7 +24,7 @@ impl Spare {
     }
 }
 
-/// A socket, and what its poller has said of it: only changes are told of.
+/// A socket, and its readiness: the poller reports only changes.
 pub(super) struct End<S> {
     pub socket: S,
     pub is_readable: bool,
@@ -32,13 +32,13 @@ pub(super) struct End<S> {
 }
 
 impl<S> End<S> {
-    /// Of a new socket, which is to be tried.
+    /// Creates the state of a new socket, assumed to be ready.
     pub(super) fn new(socket: S) -> Self {
         Self { socket, is_readable: true, is_writable: true }
     }
 }
 
-/// Bytes on their way from one socket to the other.
+/// Bytes in transit from one socket to the other.
 #[derive(Default)]
 pub(super) struct Pipe {
     buffer: Option<Box<[u8]>>,
@@ -49,10 +49,10 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Moves what can be moved at once. Returns whether anything has.
+    /// Moves what can be moved at once. Returns whether anything was moved.
     ///
     /// # Errors
-    /// What the sockets say, but that they are not ready.
+    /// Errors of the sockets, except that they are not ready.
     pub(super) fn pump<R: Read, W: Write>(
         &mut self,
         from: &mut End<R>,
@@ -86,18 +86,18 @@ impl Pipe {
         Ok(has_moved)
     }
 
-    /// What was read and not written.
+    /// Returns what was read and not written.
     pub(super) fn rest(self) -> Vec<u8> {
         self.buffer.map_or_else(Vec::new, |buffer| buffer[self.start..self.end].to_vec())
     }
 
-    /// Whether all has been moved that ever will be.
+    /// Returns whether everything has been moved, and no more will arrive.
     pub(super) fn is_done(&self) -> bool {
         self.is_over && self.start == self.end
     }
 }
 
-/// `None` if the socket was not ready, or is to be tried again.
+/// Returns `None` if the socket was not ready, or the call must be repeated.
 pub(super) fn ready(result: io::Result<usize>, is_ready: &mut bool) -> io::Result<Option<usize>> {
     match result {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,8 +1,8 @@
-//! The other end of the link: sockets of hosts, and a connection of the link for each of them.
-//! Bytes are moved from one to the other; what they mean is the owner's business.
+//! The forwarding end of the link: sockets of hosts, and a link connection for each of them. Bytes
+//! are moved from one to the other; only the owner interprets them.
 //!
-//! Each thread has a poller, takes connections from all portals, and serves those that it took. One
-//! more thread keeps the link: it says and hears beats, and knows the generation. Without a link
+//! Each thread has a poller, accepts connections from all portals, and serves those. One more
+//! thread keeps the link: it sends and receives beats, and knows the generation. Without a link
 //! nothing is accepted: hosts wait in the backlog of the portals until there is an owner.
 
 use std::io::{self, Read, Write};
@@ -30,68 +30,68 @@ use super::handing::{self, Arrivals, HandedOver};
 use super::wire::{Answer, Purpose, Version, Versions, Welcome, read_line};
 use super::{BEAT, Claim, Controller, Meeting, SILENCE_MAX};
 
-/// How often an owner is looked for.
+/// The interval for looking for an owner.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
-/// The same of one on another machine.
+/// The same for an owner on another machine.
 const DIAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whom to follow, and how.
+/// How to follow the owner.
 pub struct FollowOptions {
-    /// Which controller this is.
+    /// The controller that this process is.
     pub own: Controller,
     /// Where the two meet.
     pub meeting: Meeting,
     /// Its own portals.
     pub portals: Vec<SocketAddr>,
-    /// Sockets that listen there already.
+    /// Sockets that already listen there.
     pub kept: Kept,
-    /// How many hosts may be forwarded at the same time.
+    /// Limits on forwarded hosts.
     pub connections: ConnectionLimits,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// Addresses that both have in turn.
+    /// Addresses that move between both.
     pub addresses: Option<Arc<Addresses>>,
-    /// What waits for the pool.
+    /// Waits for the pool.
     pub turn: AwaitTurn,
 }
 
-/// Waits until the pool is this controller's. May wait for ever, on a thread of its own. Calls what
-/// it is given once nobody comes before, if there is a link to the owner ([`Claim::wait`]).
+/// Waits until the pool belongs to this controller. May wait forever, on its own thread. Calls its
+/// argument once no other process comes first, if there is a link to the owner ([`Claim::wait`]).
 pub type AwaitTurn = Box<dyn FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<Claim> + Send>;
 
-/// How it came to an end.
+/// How following ended.
 pub enum Followed {
-    /// The pool is this controller's now.
+    /// The pool now belongs to this controller.
     Owner {
-        /// That it is.
+        /// The proof of that.
         claim: Claim,
         /// The sockets of its portals.
         kept: Kept,
-        /// The incarnation in which the owner before has served, if this controller had a link to
-        /// it until it ended.
+        /// The incarnation in which the previous owner served, if this controller had a link to it
+        /// until it ended.
         incarnation: Option<u64>,
-        /// Connections of hosts that go on here.
+        /// Connections of hosts that continue here.
         handed: Option<HandedOver>,
     },
     /// It was asked to end.
     Stopped,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 pub(super) struct Relay {
     pub(super) meeting: Meeting,
     own: Controller,
     pub(super) guests: Arc<Guests>,
     /// The generation of the link; 0 while there is none.
     pub(super) generation: AtomicU64,
-    /// The version of the link, in which connections of this generation begin.
+    /// The version of the link in which connections of this generation begin.
     pub(super) version: AtomicU32,
-    /// The incarnation that the last owner has told; 0 before.
+    /// The incarnation announced by the last owner; 0 before.
     incarnation: AtomicU64,
-    /// Whether the pool is this controller's next. Before that no owner hears of it, which would
-    /// leave the pool to it.
+    /// Whether this controller is the next owner. Before that it does not contact an owner, which
+    /// would hand the pool over to it.
     has_turn: AtomicBool,
-    /// What the owner has handed over: nothing is forwarded any more once it is there.
+    /// What the owner has handed over: nothing is forwarded any more once it is present.
     arrivals: Mutex<Option<Arrivals>>,
     addresses: Option<Arc<Addresses>>,
     has_ended: AtomicBool,
@@ -135,7 +135,7 @@ impl Relay {
         thread::Builder::new().name("successor".into()).spawn(run).map(drop)
     }
 
-    /// The owner has answered beats.
+    /// Processes the owner's answers to beats.
     fn hear(&self, said: &Beats, answers: &[u8]) {
         let Some(addresses) = &self.addresses else { return };
         let granted = answers.iter().filter_map(|answer| said.granted(*answer));
@@ -148,7 +148,7 @@ impl Relay {
     }
 }
 
-/// What ends the following.
+/// The reason why following ends.
 enum Ending {
     Claimed(io::Result<Claim>),
     Signal,
@@ -211,7 +211,7 @@ fn pollers(count: usize) -> io::Result<(Vec<Poll>, Vec<Waker>)> {
     Ok((polls, wakers))
 }
 
-/// Those that forward, and the one that keeps the link.
+/// The threads that forward, and the one that keeps the link.
 type Threads = (Vec<JoinHandle<Vec<Rest>>>, JoinHandle<()>);
 
 /// Starts the threads that forward, and the one that keeps the link.
@@ -243,7 +243,7 @@ fn start(
 fn wait_for_end(turn: AwaitTurn, relay: Arc<Relay>) -> io::Result<Ending> {
     let (sender, ends) = mpsc::channel();
     let claimed = sender.clone();
-    // It ends with the process if it gets nothing.
+    // That thread ends with the process if it gets nothing.
     let has_turn = Box::new(move || relay.has_turn.store(true, Ordering::Release));
     thread::Builder::new()
         .name("claim".into())
@@ -253,7 +253,7 @@ fn wait_for_end(turn: AwaitTurn, relay: Arc<Relay>) -> io::Result<Ending> {
     let thread = thread::Builder::new().name("signals".into()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             tracing::info!("signal {signal}: no more is forwarded");
-            // Whoever waits for it may be gone.
+            // The receiver may be gone.
             let _ = sender.send(Ending::Signal);
         }
     })?;
@@ -264,15 +264,15 @@ fn wait_for_end(turn: AwaitTurn, relay: Arc<Relay>) -> io::Result<Ending> {
     Ok(end)
 }
 
-/// Keeps a link to whoever is the owner.
+/// Keeps a link to the current owner.
 fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
     let mut linked = Some(linked);
     let (mut told, mut alive) = (Episode::default(), Alive::default());
     let began = Instant::now();
     let is_here = relay.meeting.is_of_one_machine();
     let interval = if is_here { LOOK_INTERVAL } else { DIAL_INTERVAL };
-    // Between two owners nobody is there, and one that ends may do so before a beat, which then has
-    // nowhere to go; of the network the tunnel tells itself.
+    // Between two owners there is none, and one that ends may do so before a beat, which then
+    // fails. For the network the tunnel reports errors itself.
     let is_usual = |kind| match kind {
         io::ErrorKind::NotFound
         | io::ErrorKind::ConnectionRefused
@@ -289,7 +289,7 @@ fn keep_link(relay: &Arc<Relay>, linked: impl FnOnce()) {
         {
             tracing::warn!("no link to the owner: {error}");
         }
-        // What is left of connections that were handed over is not dropped.
+        // The rest of connections that were handed over is not dropped.
         if !relay.has_all() {
             relay.set_generation(0);
         }
@@ -330,7 +330,7 @@ fn hail(relay: &Relay, spoken: Version) -> io::Result<(UnixStream, Answer)> {
     Ok((stream, Answer::of_line(&line, spoken).ok_or_else(unknown)?))
 }
 
-/// One generation, from its beginning to its end.
+/// Runs one generation, from its beginning to its end.
 fn link_once(
     relay: &Arc<Relay>,
     linked: &mut Option<impl FnOnce()>,
@@ -353,7 +353,7 @@ fn link_once(
         addresses.follow();
     }
     while !relay.has_ended() {
-        // The other end counts the same time, and has not heard of this one.
+        // The other end measures the same time, and has not heard from this one.
         if ran.elapsed() > SILENCE_MAX {
             return Err(io::Error::other("this controller did not run for a while"));
         }
@@ -366,7 +366,7 @@ fn link_once(
         let mut beats = [0; 64];
         match stream.read(&mut beats) {
             Ok(0) => return Ok(()),
-            // As often as beats come, or one's own is due.
+            // As often as beats arrive, or the own beat is due.
             Ok(count) => {
                 heard = Instant::now();
                 relay.hear(&said, &beats[..count]);
@@ -380,7 +380,7 @@ fn link_once(
     Ok(())
 }
 
-/// Reports to the supervisor, if it wants to hear it, that this process is alive.
+/// Reports to the supervisor, if requested, that this process is alive.
 #[derive(Default)]
 struct Alive {
     said: Option<Instant>,

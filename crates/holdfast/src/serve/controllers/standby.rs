@@ -1,9 +1,10 @@
-//! Following the pool while another controller has it, so that taking over is quick: a thread that
-//! recovers what that one writes ([`store::Follower`]).
+//! Follows the pool while another controller has it, so that taking over is quick: a thread
+//! recovers what the owner writes ([`store::Follower`]).
 //!
-//! It works for a controller that may never need it, so it is of lower priority than what serves
-//! hosts, and nobody waits for it for long: whoever takes over does without what it has if that
-//! does not come at once. It may be starved by what else runs, or read from a device that hangs.
+//! It works for a controller that may never need it, so it has lower priority than threads that
+//! serve hosts, and nobody waits long for it: a controller that takes over does without its state
+//! if that is not available at once. Other load may starve it, or it may read from a device that
+//! hangs.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -14,50 +15,51 @@ use rustix::thread::gettid;
 use segments::Shared;
 use store::{Follower, Following, OpenOptions};
 
-/// How often it is looked whether there is more.
+/// The interval for checking whether there is more to follow.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// How long after a failure it is tried again: the pool may not be there yet, or the checkpoint was
+/// The time until it retries after a failure: the pool may not exist yet, or the checkpoint was
 /// replaced while it was read.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// After so many failures in a row people are told.
+/// The number of consecutive failures after which they are logged as a problem.
 const FAILURES_TOLD: u32 = 10;
-/// Who serves hosts comes first (`nice(1)`), but not so that it never has its turn: it would have
-/// nothing when it is needed, on a machine that is busy.
+/// Threads that serve hosts have priority (`nice(1)`), but this one must still run on a busy
+/// machine, or it would have nothing when it is needed.
 const PRIORITY: i32 = 5;
-/// How long whoever takes over waits for what it has: to recover the pool without it takes longer.
+/// How long a controller that takes over waits for this state: recovering the pool without it takes
+/// longer.
 const HANDED_WITHIN: Duration = Duration::from_millis(300);
 
-/// Opens what the pool is on, to be read while another process uses it.
+/// Opens the pool's medium for reading while another process uses it.
 pub type OpenBeside = Box<dyn Fn() -> Result<Shared, String> + Send>;
 
 /// A thread that follows the pool.
 pub struct Standby {
     found: Receiver<Option<Follower>>,
-    /// Dropped when it is to end.
+    /// Dropped to end the thread.
     goes_on: Sender<()>,
 }
 
 impl Standby {
-    /// Starts to follow.
+    /// Starts following.
     ///
     /// # Errors
-    /// If there can't be a thread.
+    /// If no thread can be created.
     pub fn start(open: OpenBeside, options: OpenOptions) -> std::io::Result<Self> {
         let (goes_on, ends) = mpsc::channel();
         let (sender, found) = mpsc::sync_channel(1);
         let run = move || {
-            // Without it hosts are served more slowly while it has much to do, and that is all.
+            // Otherwise hosts are only served more slowly while it has much to do.
             if let Err(error) = setpriority_process(Some(gettid()), PRIORITY) {
                 tracing::debug!("the thread that follows the pool has its usual priority: {error}");
             }
-            // Whoever has not waited for it does without.
+            // A receiver that did not wait does without it.
             let _ = sender.send(follow(&open, &options, &ends));
         };
         thread::Builder::new().name("follower".into()).spawn(run)?;
         Ok(Self { found, goes_on })
     }
 
-    /// Ends it: what it has, if that is of use and comes at once.
+    /// Ends it. Returns its state, if that is usable and available at once.
     pub fn end(self) -> Option<Follower> {
         drop(self.goes_on);
         match self.found.recv_timeout(HANDED_WITHIN) {
@@ -71,7 +73,7 @@ impl Standby {
     }
 }
 
-/// Follows until it is to end.
+/// Follows until it must end.
 fn follow(open: &OpenBeside, options: &OpenOptions, ends: &Receiver<()>) -> Option<Follower> {
     let mut failures = 0;
     loop {
@@ -99,11 +101,11 @@ fn follow(open: &OpenBeside, options: &OpenOptions, ends: &Receiver<()>) -> Opti
     }
 }
 
-/// How following from one checkpoint on came to its end.
+/// How following from one checkpoint on ended.
 enum Ended {
-    /// It is not wanted any more.
+    /// It was asked to end.
     Asked(Box<Follower>),
-    /// There is a newer one.
+    /// There is a newer checkpoint.
     Overtaken,
     Failed(String),
 }
@@ -125,7 +127,7 @@ fn follow_one(mut follower: Follower, ends: &Receiver<()>, failures: &mut u32) -
     }
 }
 
-/// Waits for so long; whether it is to end.
+/// Waits for this long. Returns whether it must end.
 fn is_over(ends: &Receiver<()>, wait: Duration) -> bool {
     !matches!(ends.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
 }

@@ -1,5 +1,5 @@
-//! The parts of the link by themselves. Both ends of it, with real processes: `tests-peer --only
-//! controllers`.
+//! Tests of single parts of the link. `tests-peer --only controllers` tests both ends with real
+//! processes.
 
 use std::io::{self, Cursor, Read, Write};
 use std::thread;
@@ -27,13 +27,13 @@ fn controllers_of_a_pool_meet_whatever_the_order_of_its_devices() {
     }
     let Place::Socket(socket) = &one.place else { panic!("it is of one machine") };
     assert_ne!(&one.claim, socket);
-    // What `sun_path` of a socket has room for (unix(7)), in a directory of a user.
+    // The size of a socket's `sun_path` (unix(7)), in a directory of a user.
     let name = socket.file_name().unwrap().len();
     assert!(name + "/run/user/4294967295/holdfast/".len() < 108);
 }
 
-/// Takes the claim, as soon as nobody has it. A process that another test starts has the locks of
-/// this one too, until it becomes another program.
+/// Takes the claim as soon as it is free. A process that another test starts holds the locks of
+/// this one too, until it executes another program.
 fn had(meeting: &Meeting) -> Claim {
     let began = std::time::Instant::now();
     loop {
@@ -81,7 +81,8 @@ fn who_waits_for_the_claim_comes_before_who_comes_later() {
     }
 }
 
-/// Else a switch could leave the pool to one that does not wait for it yet, and get it back.
+/// Otherwise a switch could leave the pool to a process that does not wait for it yet, and get it
+/// back.
 #[test]
 fn who_waits_has_the_turn_when_it_says_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -99,7 +100,7 @@ fn who_waits_has_the_turn_when_it_says_so() {
     drop(waiting.join().unwrap());
 }
 
-/// It may be starved by what else runs, or read from a device that hangs.
+/// It may be starved by other load, or read from a device that hangs.
 #[test]
 fn who_takes_over_does_not_wait_for_a_follower_that_hangs() {
     let (hangs, until) = std::sync::mpsc::channel::<()>();
@@ -112,7 +113,7 @@ fn who_takes_over_does_not_wait_for_a_follower_that_hangs() {
     drop(hangs);
 }
 
-/// One whose turn it is, and that was stopped, keeps nobody from the pool.
+/// A stopped process that has the turn keeps no other from the pool.
 #[test]
 fn a_claim_that_nobody_takes_is_had_by_who_comes_later() {
     let directory = tempfile::tempdir().unwrap();
@@ -170,7 +171,7 @@ fn first_lines_are_read_as_they_are_written_and_nothing_else_is() {
     }
 }
 
-/// What a program says to another one that speaks these versions, and what comes of it.
+/// Returns the version that two programs which speak these versions agree on.
 fn agreed(own: Versions, owner: Versions) -> Option<u32> {
     let hello = Purpose::Control { controller: Controller::Ct1, pid: 1, version: "9.9.9".into() };
     match Purpose::of_line(hello.to_line(own.newest).trim_end(), owner) {
@@ -189,7 +190,7 @@ fn agreed(own: Versions, owner: Versions) -> Option<u32> {
     }
 }
 
-/// Two controllers are upgraded one after the other, and may go back.
+/// Two controllers are upgraded one after the other, and may be downgraded.
 #[test]
 fn the_link_is_of_the_newest_version_that_both_ends_speak() {
     let versions = |oldest, newest| Versions { oldest, newest };
@@ -208,7 +209,7 @@ fn the_link_is_of_the_newest_version_that_both_ends_speak() {
     }
 }
 
-/// An answer of another version is none, unless it says which ones are spoken.
+/// An answer in another version is invalid, unless it lists the spoken versions.
 #[test]
 fn an_answer_is_of_the_version_of_the_question() {
     let welcome = Welcome { generation: 7, incarnation: 9 };
@@ -226,7 +227,7 @@ fn a_first_line_without_an_end_is_refused() {
     assert!(read_line(&mut Cursor::new(b"\xff\xfe\n")).is_err());
 }
 
-/// A socket that takes and gives so many bytes at a time, and is not ready each second time.
+/// A socket that moves this many bytes at a time, and is not ready every second time.
 struct Slow {
     data: Cursor<Vec<u8>>,
     most: usize,
@@ -274,7 +275,7 @@ fn a_pipe_moves_all_bytes_in_order_whatever_the_sockets_take() {
             turns += 1;
             assert!(turns < 10_000, "it stands still");
             while pipe.pump(&mut from, &mut to, &mut spare).unwrap() {}
-            // The poller tells that they are ready again.
+            // The poller reports that they are ready again.
             (from.is_readable, to.is_writable) = (true, true);
         }
         assert_eq!(to.socket.data.into_inner(), bytes);
@@ -288,7 +289,7 @@ fn nothing_is_taken_of_a_link_that_was_silent_for_too_long() {
     generation.hear();
     generation.let_be_silent();
     assert!(!generation.is_alive());
-    // What is heard after that comes too late.
+    // What is heard after that is too late.
     generation.hear();
     assert!(!generation.is_alive());
 }

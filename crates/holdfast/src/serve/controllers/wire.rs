@@ -1,5 +1,5 @@
-//! The first line of each connection of the link, which says what it is for: `holdfast-link`, the
-//! version of what follows, and words.
+//! The first line of each link connection, which says what it is for: `holdfast-link`, the version
+//! of what follows, and words.
 //!
 //! ```text
 //! holdfast-link 1 control ct1 4711 0.1.0      a controller, its process, its version; answered by
@@ -8,15 +8,14 @@
 //! holdfast-link 1 speaks 1 2                  or by this, if the owner does not speak the version
 //!                                             of that line: the oldest and the newest it does
 //! holdfast-link 1 successor 3                 a controller that takes connections over from an
-//!                                             owner that gives way, of this generation
-//! holdfast-link 1 host 3 PORTAL LOCAL PEER    a connection of a host that came in at a portal, and
+//!                                             owner that hands over, of this generation
+//! holdfast-link 1 host 3 PORTAL LOCAL PEER    a connection of a host that arrived at a portal, and
 //!                                             its two addresses; then the host's bytes
 //! ```
 //!
-//! A program speaks the version of its link and the one before, so that two controllers can be
-//! upgraded one after the other. The controller that does not have the pool begins with its newest
-//! version, and uses the newest that both speak from then on. The answer `speaks` has the same form
-//! in all versions.
+//! A program speaks the version of its link and the previous one, so that two controllers can be
+//! upgraded one after the other. The controller without the pool begins with its newest version,
+//! and then uses the newest that both speak. The answer `speaks` has the same form in all versions.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -24,7 +23,7 @@ use std::net::SocketAddr;
 
 use super::Controller;
 
-/// No line is longer: three addresses of IPv6 with scopes are far shorter.
+/// The longest line: three IPv6 addresses with scopes are far shorter.
 pub(super) const LINE_BYTES_MAX: usize = 256;
 const NAME: &str = "holdfast-link";
 
@@ -39,20 +38,20 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// Those of this program. There is none before the first.
+    /// The versions of this program. There is none before the first.
     pub const OWN: Self = Self { oldest: 1, newest: 1 };
 
     fn has(self, version: Version) -> bool {
         (self.oldest..=self.newest).contains(&version)
     }
 
-    /// The newest that is in both.
+    /// Returns the newest version in both.
     pub(super) fn newest_of_both(self, other: Self) -> Option<Version> {
         let newest = self.newest.min(other.newest);
         (self.has(newest) && other.has(newest)).then_some(newest)
     }
 
-    /// The answer to a first line of another version.
+    /// Returns the answer to a first line of another version.
     pub(super) fn to_line(self) -> String {
         format!("{NAME} {} speaks {} {}\n", self.newest, self.oldest, self.newest)
     }
@@ -64,21 +63,21 @@ impl fmt::Display for Versions {
     }
 }
 
-/// Why a first line is of no use.
+/// The reason why a first line can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// It is of a version that is not spoken.
+    /// Its version is not spoken.
     Version(Version),
-    /// It does not have the words of its version, or is none.
+    /// Its words are not valid in its version.
     Words,
 }
 
-/// What a connection of the link is for.
+/// The purpose of a link connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A controller is there, with this process and of this version.
+    /// A controller is present, with this process and version.
     Control { controller: Controller, pid: u32, version: String },
-    /// What is handed over goes here.
+    /// Connections are handed over on this one.
     Successor { generation: u64 },
     /// A host's connection.
     Host { generation: u64, portal: SocketAddr, local: SocketAddr, peer: SocketAddr },
@@ -87,13 +86,13 @@ pub(super) enum Purpose {
 /// The answer to [`Purpose::Control`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The other controller is welcome.
+    /// The other controller is accepted.
     Welcome(Welcome),
     /// The owner does not speak the version of that line, but these.
     Speaks(Versions),
 }
 
-/// What the other controller has to know.
+/// What the other controller must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Welcome {
     pub generation: u64,
@@ -101,7 +100,7 @@ pub(super) struct Welcome {
 }
 
 impl Purpose {
-    /// The line that says so in a version that both ends speak.
+    /// Returns the line in a version that both ends speak.
     pub(super) fn to_line(&self, spoken: Version) -> String {
         match self {
             Self::Control { controller, pid, version } => {
@@ -114,7 +113,7 @@ impl Purpose {
         }
     }
 
-    /// What a line says, and in which of the versions that are spoken.
+    /// Parses a line in one of the versions that are spoken.
     ///
     /// # Errors
     /// [`Unread`].
@@ -155,7 +154,7 @@ impl Welcome {
 }
 
 impl Answer {
-    /// What the owner says to a line of this version.
+    /// Parses the owner's answer to a line of this version.
     pub(super) fn of_line(line: &str, asked_in: Version) -> Option<Self> {
         let (version, words) = words_of(line)?;
         match words[..] {
@@ -179,10 +178,10 @@ fn words_of(line: &str) -> Option<(Version, Vec<&str>)> {
     Some((words.next()?.parse().ok()?, words.collect()))
 }
 
-/// The first line, without its end. What follows it is left in the socket.
+/// Reads the first line, without its end. The rest is left in the socket.
 ///
 /// # Errors
-/// `InvalidData` if it has no end, or is no text; what the socket says, and `UnexpectedEof`.
+/// `InvalidData` if it has no end, or is not text; errors of the socket, and `UnexpectedEof`.
 pub(super) fn read_line(from: &mut impl Read) -> io::Result<String> {
     let mut line = Vec::new();
     while line.len() < LINE_BYTES_MAX {

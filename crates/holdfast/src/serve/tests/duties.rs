@@ -1,4 +1,4 @@
-//! What is due by the clock, and what is gone.
+//! Work that is due by the clock, and eradicated volumes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::super::background;
 use super::super::shared::Shared;
 use super::{Open, create_pool, options};
 
-/// What all threads would share, of an array whose threads do not run.
+/// Returns the shared state of an array whose threads do not run.
 fn shared(dir: &std::path::Path) -> (Arc<Shared>, Arc<Open>) {
     let pool = dir.join("pool");
     create_pool(&pool);
@@ -22,7 +22,7 @@ fn shared(dir: &std::path::Path) -> (Arc<Shared>, Arc<Open>) {
     (Shared::new(&options, &["127.0.0.1:3260".parse().unwrap(); 2]).unwrap(), open)
 }
 
-/// Begins commands with so many bytes of data of so many that were announced.
+/// Returns a function that begins commands with some of their announced data.
 fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> Step {
     let luns = open.map.lock().clone();
     let port = scsi::InitiatorPort { name: "iqn.2026-01.example:one".into(), isid: [0; 6] };
@@ -40,7 +40,7 @@ fn beginner(shared: &Shared, open: &Open) -> impl Fn(&[u8], usize, u32) -> Step 
     }
 }
 
-/// As it is while hosts overwrite a pool that is nearly full.
+/// As while hosts overwrite a pool that is nearly full.
 #[test]
 fn what_is_due_is_done_while_maintenance_is_never_done() {
     for next in [Next::AtOnce, Next::Soon, Next::Gently] {
@@ -66,12 +66,12 @@ fn whoever_comes_with_a_token_sees_first_what_is_gone() {
         drop(begin(cdb, 0, 0));
         std::mem::take(&mut *open.gone.lock())
     };
-    // READ (10) has no token; WRITE USING TOKEN has.
+    // READ (10) has no token; WRITE USING TOKEN has one.
     assert_eq!(send(&[0x28, 0, 0, 0, 0, 0, 0, 0, 8, 0]), [VolumeId(99)]);
     assert_eq!(send(&[0x83, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), []);
 }
 
-/// What was at the LUN when the command came took less, or there was nothing.
+/// The unit at the LUN when the command arrived took less data, or there was none.
 #[test]
 fn data_that_was_not_asked_for_does_not_count_as_written() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Limits of a volume, over the wire. A byte a second is a limit that no test outlasts: what waits
-//! for it goes on only when somebody lets it.
+//! Limits of a volume, over the wire. One byte per second is a limit that no test outlasts: a
+//! waiting command continues only when the test changes the limit.
 
 use block::VolumeLimits;
 
@@ -8,7 +8,7 @@ use super::wire::{Initiator, on_arrays};
 const SLOW: VolumeLimits = VolumeLimits { bandwidth_bytes_per_s: Some(1), iops: None };
 const READ_10: [u8; 10] = [0x28, 0, 0, 0, 0, 0, 0, 0, 8, 0];
 const TEST_UNIT_READY: [u8; 10] = [0; 10];
-/// The bits that stand for a read, and its length.
+/// The flags of a read, and its length.
 const READ: (u8, u32) = (0x40, 4096);
 const SCSI_RESPONSE: u8 = 0x21;
 const DATA_IN: u8 = 0x25;
@@ -17,9 +17,9 @@ fn read(initiator: &mut Initiator, lun: u8) -> u32 {
     initiator.command_to(lun, READ_10, READ.0, READ.1)
 }
 
-/// The task tag of the next answer, which must be that of a read that went well.
+/// Returns the task tag of the next response, which must be that of a successful read.
 fn answered(initiator: &mut Initiator) -> u32 {
-    // The status comes with the data.
+    // The status is sent with the data.
     let (bhs, data) = initiator.receive(DATA_IN);
     assert_eq!((bhs[1] & 0x01, bhs[3], data.len()), (1, 0, 4096));
     u32::from_be_bytes(bhs[16..20].try_into().unwrap())
@@ -34,7 +34,8 @@ fn what_is_over_a_limit_waits_and_nothing_else_does() {
         let first = read(&mut one, 1);
         assert_eq!(answered(&mut one), first, "the first one owes, and goes");
         let waiting = [read(&mut one, 1), read(&mut one, 1)];
-        // Another volume, and what moves nothing, on the same connection and on another one.
+        // Another volume, and commands that transfer nothing, on this connection and on another
+        // one.
         let other = read(&mut one, 2);
         assert_eq!(answered(&mut one), other);
         let ready = one.command_to(1, TEST_UNIT_READY, 0, 0);
@@ -43,7 +44,7 @@ fn what_is_over_a_limit_waits_and_nothing_else_does() {
         let late = read(&mut two, 1);
         let other = read(&mut two, 2);
         assert_eq!(answered(&mut two), other);
-        // Whoever waits is let go when the limit is, in order.
+        // Waiting commands are released with the limit, in order.
         array.open.limit(VolumeLimits::NONE);
         assert_eq!([answered(&mut one), answered(&mut one)], waiting);
         assert_eq!(answered(&mut two), late);
@@ -65,7 +66,7 @@ fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
         assert_eq!(one.manage(2), 0, "ABORT TASK SET");
         let other = read(&mut one, 2);
         assert_eq!(answered(&mut one), other, "what was aborted is not answered");
-        // A connection that ends takes what waits along: the session that takes its place begins.
+        // A closed connection drops its waiting commands: the session that replaces it begins.
         read(&mut one, 1);
         drop(one);
         let mut again = Initiator::login(portal, "one");
@@ -74,7 +75,7 @@ fn what_waits_can_be_aborted_and_the_end_waits_for_no_limit() {
         assert_eq!(again.manage(5), 0, "LOGICAL UNIT RESET");
         drop(again);
         read(&mut two, 1);
-        // What waits is finished at the end, or the connection is lost: the end comes.
+        // Waiting commands are finished at shutdown, or the connection is lost: shutdown completes.
         two
     });
 }
@@ -96,7 +97,7 @@ fn the_limit_of_a_group_holds_for_its_volumes_together_and_besides_their_own() {
         }
         array.open.limit_group(VolumeLimits::NONE);
         assert_eq!((answered(&mut one), answered(&mut two)), (here, there));
-        // A volume with limits of its own in a group: whoever passes one waits for the other.
+        // A volume with its own limits in a group: a command that passes one waits for the other.
         array.open.limit(SLOW);
         let first = read(&mut one, 1);
         assert_eq!(answered(&mut one), first);

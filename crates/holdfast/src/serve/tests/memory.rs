@@ -11,7 +11,7 @@ const READ: u8 = 0x40;
 const SCSI_RESPONSE: u8 = 0x21;
 const TASK_SET_FULL: u8 = 0x28;
 
-/// Its answer would be longer than all the memory that there is.
+/// Its response would be longer than all memory for data.
 #[test]
 fn a_read_that_finds_no_memory_ends_with_task_set_full() {
     let limits = Limits {

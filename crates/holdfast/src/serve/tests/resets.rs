@@ -1,5 +1,5 @@
-//! Which tasks a task management request ends: by the volume, and never beyond what its sender
-//! sees.
+//! Which tasks a task management request aborts: selected by volume, and never beyond what its
+//! sender sees.
 
 use super::wire::{Initiator, on_arrays};
 
@@ -10,7 +10,7 @@ const WARM_RESET: u8 = 6;
 const COLD_RESET: u8 = 7;
 const SCSI_RESPONSE: u8 = 0x21;
 
-/// Unit attentions of the start and of logins don't matter here.
+/// Takes the unit attentions of the start and of logins, which don't matter here.
 fn settle(initiator: &mut Initiator, luns: &[u8]) {
     for lun in luns {
         while initiator.ready(*lun).0 != 0 {}
@@ -36,12 +36,12 @@ fn a_target_reset_stays_within_what_its_sender_sees() {
         assert_eq!((bhs[3], &bhs[16..20]), (0, &hidden[16..20]), "only the hidden one is answered");
         assert_eq!(writer.ready(1), (0, None));
         assert_eq!(writer.ready(2), (2, Some((6, 0x29, 0x02))));
-        // One that sees the unit ends its tasks, and all are told.
+        // An initiator that sees the unit aborts its tasks, and all are notified.
         let ended = writer.begin_write([0, 1]);
         assert_eq!(seer.manage(WARM_RESET), 0);
         writer.answer(&ended);
         assert_eq!(writer.ready(1), (2, Some((6, 0x29, 0x02))));
-        // Nobody ends the sessions of others.
+        // Nobody can end the sessions of others.
         assert_eq!(seer.manage(COLD_RESET), 5);
         settle(&mut blind, &[2]);
         settle(&mut writer, &[1, 2]);
@@ -57,7 +57,7 @@ fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
         let mut swapped = Initiator::login(portal, "swapped");
         settle(&mut writer, &[1, 2]);
         settle(&mut swapped, &[1, 5]);
-        // Volume 1 is LUN 5 there; the one at LUN 1 goes on.
+        // Volume 1 is LUN 5 there; the one at LUN 1 continues.
         for _ in 0..2 {
             let first = writer.begin_write([0, 1]);
             let second = writer.begin_write([0, 2]);
@@ -70,7 +70,7 @@ fn a_task_set_is_that_of_a_volume_whatever_its_number_is() {
             assert_eq!(writer.ready(2), (0, None));
             settle(&mut swapped, &[5]);
         }
-        // One number has two forms (SAM-5, 4.7.7).
+        // A number has two encodings (SAM-5, 4.7.7).
         for (written, named, function) in
             [([0x40, 1], [0, 1], ABORT_TASK_SET), ([0, 1], [0x40, 1], CLEAR_TASK_SET)]
         {

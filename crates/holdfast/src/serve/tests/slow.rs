@@ -1,4 +1,4 @@
-//! A device that takes its time: what waits for it, counted.
+//! A slow device: what waits for it, counted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use super::{Running, VOLUME_BYTES, create_pool, options, serve_with};
 const LATENCY: Duration = Duration::from_secs(3);
 const MIB: u64 = 1 << 20;
 
-/// A block in the middle of each MiB of the first volume, of its own leaf and content; then the
-/// pool is opened again, and nothing of it is in memory.
+/// Writes a block in the middle of each MiB of the first volume, in separate leaves and with
+/// different content, then opens the pool again, so that nothing of it is in memory.
 fn serve_cold(pool: &std::path::Path) -> Running {
     let (made, _) = options(pool, 1, Limits::default());
     let id = made.store.config()[0].1[..8].try_into().map(u64::from_le_bytes).unwrap();
@@ -29,7 +29,7 @@ fn serve_cold(pool: &std::path::Path) -> Running {
     made.store.checkpoint().unwrap();
     drop(made);
     let (mut options, access) = options(pool, 1, Limits::default());
-    // Opening is not what takes its time.
+    // Opening must not be slow.
     let geometry = options.medium.read_root().unwrap().geometry;
     let slow = Local::slowed(options.files[0].clone(), LATENCY);
     slow.lay_out(geometry);
@@ -37,7 +37,7 @@ fn serve_cold(pool: &std::path::Path) -> Running {
     serve_with(options, access)
 }
 
-/// READ (10) of the block that was written in a MiB.
+/// Returns READ (10) of the block that was written in a MiB.
 fn read_10(mib: u64) -> [u8; 10] {
     let lba = Sector(mib * MIB / 512 + 64).0 as u32;
     let mut cdb = [0x28, 0, 0, 0, 0, 0, 0, 0, 8, 0];
@@ -63,7 +63,7 @@ fn cold_reads_are_all_on_the_device_before_the_first_has_ended() {
         assert!(started.elapsed() < LATENCY / 2, "{:?}", array.running.counters.device().reads);
         std::thread::sleep(Duration::from_millis(1));
     }
-    // The one thread that there is answers others meanwhile.
+    // The only thread serves others meanwhile.
     for _ in 0..64 {
         assert_eq!(other.ready(1), (0, None));
     }

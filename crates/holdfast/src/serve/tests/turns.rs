@@ -1,19 +1,19 @@
-//! What a thread does in its turns, counted.
+//! The work of a thread's turns, counted.
 
 use super::wire::{Initiator, on_arrays};
 
-/// READ (10) of 4 MiB: of zeros, as nothing was written.
+/// READ (10) of 4 MiB of zeros, because nothing was written.
 const READ_10: [u8; 10] = [0x28, 0, 0, 0, 0, 0, 0, 0x20, 0, 0];
 const READ_BYTES: u32 = 4 << 20;
 
-/// Whose host takes no answers is not looked at again and again, although more has come from it.
+/// It does not process such a connection again and again, although more input has arrived.
 #[test]
 fn a_thread_whose_host_takes_no_answers_sleeps() {
     on_arrays(&[1], |array| {
         let portal = array.running.portals[0];
         let (mut deaf, mut other) =
             (Initiator::login(portal, "deaf"), Initiator::login(portal, "other"));
-        // More than fits both sockets and what the target keeps for one connection.
+        // More than fits into both sockets and the target's output limit for one connection.
         for _ in 0..16 {
             deaf.command_to(1, READ_10, 0x40, READ_BYTES);
         }
@@ -32,7 +32,7 @@ fn a_thread_whose_host_takes_no_answers_sleeps() {
         let now = array.running.counters.turns();
         let turns = now.turns - before;
         assert!(turns < ROUNDS * 20, "{turns} turns for {ROUNDS} commands");
-        // What a turn may begin, and a read on top.
+        // The budget of a turn, and one more read.
         assert!(now.most_bytes <= 2 * u64::from(READ_BYTES), "{now:?}");
         drop((deaf, other));
     });

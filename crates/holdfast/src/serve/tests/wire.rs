@@ -1,4 +1,4 @@
-//! What no tool asks for: PDUs by hand (RFC 7143, 11), as an initiator sends them.
+//! Handmade PDUs (RFC 7143, 11) for what no tool sends.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,14 +12,14 @@ const TEST_UNIT_READY: [u8; 10] = [0; 10];
 const ABORT_TASK_SET: u8 = 2;
 const CLEAR_TASK_SET: u8 = 4;
 
-/// Opcodes of what the target sends.
+/// Opcodes of PDUs from the target.
 const SCSI_RESPONSE: u8 = 0x21;
 const MANAGEMENT_RESPONSE: u8 = 0x22;
 const LOGIN_RESPONSE: u8 = 0x23;
 const R2T: u8 = 0x31;
 
-/// Runs a test on a new pool, served once for each of these numbers of threads. What it returns is
-/// dropped when the array has ended.
+/// Runs a test on a new pool, served once with each of these numbers of threads. Its result is
+/// dropped after the array has ended.
 pub(super) fn on_arrays<T>(threads: &[usize], mut test: impl FnMut(&Running) -> T) {
     let dir = tempfile::tempdir().unwrap();
     let pool = dir.path().join("pool");
@@ -50,7 +50,7 @@ impl Initiator {
             "InitiatorName=iqn.2026-01.example:{name}\0TargetName={TARGET}\0SessionType=Normal\0\
              InitialR2T=Yes\0ImmediateData=No\0"
         );
-        // A login request from the operational stage to the full feature phase.
+        // A login request from the operational stage to full-feature phase.
         let mut bhs = [0; 48];
         (bhs[0], bhs[1]) = (0x43, 0x87);
         bhs[8..14].copy_from_slice(&[0x80, 0, 0, 0, 0, 1]);
@@ -62,13 +62,13 @@ impl Initiator {
         this
     }
 
-    /// What a LUN tells a new session first, as hosts ask for it: its unit attention.
+    /// Returns the unit attention that a LUN first reports in a new session.
     fn told_first(&mut self, lun: u8) -> (u8, u8) {
         let (status, sense) = self.ready(lun);
         assert_eq!(status, 2);
         let (key, asc, ascq) = sense.unwrap();
         if key == 5 {
-            return (asc, ascq); // it has no such unit
+            return (asc, ascq); // no such unit
         }
         assert_eq!(self.ready(lun), (0, None));
         assert_eq!(key, 6);
@@ -95,12 +95,12 @@ impl Initiator {
         (bhs, data)
     }
 
-    /// A SCSI command to LUN 1, without data.
+    /// Sends a SCSI command to LUN 1, without data.
     fn command(&mut self, cdb: [u8; 10], flags: u8, bytes: u32) {
         self.command_to(1, cdb, flags, bytes);
     }
 
-    /// A SCSI command without data; returns its task tag.
+    /// Sends a SCSI command without data; returns its task tag.
     pub(super) fn command_to(&mut self, lun: u8, cdb: [u8; 10], flags: u8, bytes: u32) -> u32 {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1], bhs[9]) = (0x01, 0x80 | flags, lun);
@@ -112,7 +112,7 @@ impl Initiator {
         self.tag
     }
 
-    /// The data of an R2T, all of it in one piece.
+    /// Sends the data that an R2T solicits, in one PDU.
     pub(super) fn answer(&mut self, r2t: &[u8; 48]) {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1]) = (0x05, 0x80);
@@ -126,7 +126,7 @@ impl Initiator {
         self.tag = tag;
     }
 
-    /// Begins a write to a LUN that is written like this, and gets as far as its R2T.
+    /// Begins a write to a LUN in this encoding, up to its R2T.
     pub(super) fn begin_write(&mut self, lun: [u8; 2]) -> [u8; 48] {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1]) = (0x01, 0xa0);
@@ -139,20 +139,20 @@ impl Initiator {
         self.receive(R2T).0
     }
 
-    /// TEST UNIT READY of LUN 1.
+    /// Sends TEST UNIT READY to LUN 1.
     pub(super) fn test_unit_ready(&mut self) -> (u8, Option<(u8, u8, u8)>) {
         self.ready(1)
     }
 
-    /// TEST UNIT READY: the status, and sense key, ASC and ASCQ.
+    /// Sends TEST UNIT READY: returns the status, and sense key, ASC and ASCQ.
     pub(super) fn ready(&mut self, lun: u8) -> (u8, Option<(u8, u8, u8)>) {
         self.command_to(lun, TEST_UNIT_READY, 0, 0);
         let (bhs, data) = self.receive(SCSI_RESPONSE);
-        // Behind a length of two bytes the sense data stands in fixed format.
+        // Sense data in fixed format follows a length of two bytes.
         (bhs[3], (data.len() > 15).then(|| (data[4] & 0x0f, data[14], data[15])))
     }
 
-    /// A command without data, to be sent later.
+    /// Returns a command without data, to be sent later.
     fn command_bytes(&mut self, lun: u8, cdb: [u8; 10]) -> [u8; 48] {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1], bhs[9]) = (0x01, 0x80, lun);
@@ -164,7 +164,7 @@ impl Initiator {
         bhs
     }
 
-    /// An immediate task management request about LUN 1, to be sent later.
+    /// Returns an immediate task management request for LUN 1, to be sent later.
     fn management_bytes(&mut self, function: u8) -> [u8; 48] {
         let mut bhs = [0; 48];
         (bhs[0], bhs[1], bhs[9]) = (0x42, 0x80 | function, 1);
@@ -175,7 +175,7 @@ impl Initiator {
         bhs
     }
 
-    /// The opcode of the next PDU.
+    /// Returns the opcode of the next PDU.
     fn next_opcode(&mut self) -> u8 {
         let mut bhs = [0; 48];
         self.stream.read_exact(&mut bhs).unwrap();
@@ -184,12 +184,12 @@ impl Initiator {
         bhs[0] & 0x3f
     }
 
-    /// An immediate task management request about LUN 1: its response.
+    /// Sends an immediate task management request for LUN 1. Returns its response.
     pub(super) fn manage(&mut self, function: u8) -> u8 {
         self.manage_at(function, [0, 1])
     }
 
-    /// The same about a LUN that is written like this.
+    /// The same for a LUN in this encoding.
     pub(super) fn manage_at(&mut self, function: u8, lun: [u8; 2]) -> u8 {
         let mut bytes = self.management_bytes(function);
         bytes[8..10].copy_from_slice(&lun);
@@ -204,7 +204,7 @@ fn a_session_is_told_that_the_array_was_started_or_the_one_before_was_lost() {
         let portal = array.running.portals[0];
         let first = Initiator::login(portal, "one");
         assert_eq!(first.first_told, [(0x29, 0x00); 2], "power on");
-        // The next one takes its place: the first is lost before it begins.
+        // The next one replaces it: the first is lost before it begins.
         let second = Initiator::login(portal, "one");
         assert_eq!(second.first_told, [(0x29, 0x07); 2], "nexus loss");
         assert_eq!(Initiator::login(portal, "two").first_told, [(0x29, 0x00); 2]);
@@ -212,15 +212,15 @@ fn a_session_is_told_that_the_array_was_started_or_the_one_before_was_lost() {
     });
 }
 
-/// A hundred VERIFYs that the store answers at once are work for many turns: what comes after them,
-/// an abort as well as the commands of another host, is seen between them.
+/// A hundred VERIFYs that the store answers at once are work for many turns: what arrives after
+/// them, an abort or commands of another host, is processed between them.
 #[test]
 fn many_long_verifies_do_not_keep_an_abort_out() {
     on_arrays(&[1], |array| {
         let mut loud = Initiator::login(array.running.portals[0], "loud");
         let verify = [0x2f, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0];
         const VERIFIES: usize = 100;
-        // All in one piece, so that the target has the abort as soon as the last of them.
+        // In one piece, so that the target receives the abort together with the last of them.
         let mut burst: Vec<u8> =
             (0..VERIFIES).flat_map(|_| loud.command_bytes(1, verify)).collect();
         burst.extend(loud.management_bytes(2));
@@ -229,7 +229,7 @@ fn many_long_verifies_do_not_keep_an_abort_out() {
         while loud.next_opcode() == SCSI_RESPONSE {
             answered += 1;
         }
-        // A turn reads 4 MiB and each VERIFY is 32 MiB: few are done while the burst is taken in.
+        // A turn reads 4 MiB and each VERIFY is 32 MiB: few are done while the burst is received.
         assert!(
             answered < VERIFIES / 2,
             "{answered} of {VERIFIES} were done before ABORT TASK SET"
@@ -243,7 +243,7 @@ fn many_long_verifies_do_not_keep_an_abort_out() {
 fn no_data_is_asked_for_at_a_lun_without_a_volume() {
     on_arrays(&[1], |array| {
         let mut one = Initiator::login(array.running.portals[0], "one");
-        // WRITE (10), and a CDB that nobody knows.
+        // WRITE (10), and an unknown CDB.
         for opcode in [0x2a, 0xff] {
             let cdb = [opcode, 0, 0, 0, 0, 0, 0, 0x80, 0, 0];
             one.command_to(77, cdb, 0x20, 16 << 20);
@@ -276,7 +276,7 @@ fn the_attribute_aca_is_refused() {
     });
 }
 
-/// Each nexus has a task set of its own (TST 001b), so CLEAR TASK SET is what ABORT TASK SET is.
+/// Each nexus has its own task set (TST 001b), so CLEAR TASK SET equals ABORT TASK SET.
 #[test]
 fn clear_task_set_is_about_commands_of_ones_own() {
     on_arrays(&[1, 2], |array| {
@@ -284,7 +284,7 @@ fn clear_task_set_is_about_commands_of_ones_own() {
         let mut writer = Initiator::login(portal, "writer");
         let mut clearer = Initiator::login(portal, "clearer");
         for function in [CLEAR_TASK_SET, ABORT_TASK_SET] {
-            // Two writes wait for their data: one of another nexus, one of the one that clears.
+            // Two writes wait for their data: one of another nexus, one of the nexus that clears.
             let others = writer.begin_write([0, 1]);
             let own = clearer.begin_write([0, 1]);
             assert_eq!(clearer.manage(function), 0);

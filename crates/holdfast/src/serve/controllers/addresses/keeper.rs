@@ -1,54 +1,53 @@
-//! Putting the plan in force: addresses that are here are renewed, those that are not to be here
-//! any more are given back.
+//! Applies the plan: renews addresses that belong here, and gives back those that no longer do.
 
 use std::io;
 
 use super::plan::{KERNEL_MS, Plan, VALID_S, Whose};
 
-/// How often an address is renewed.
+/// The interval for renewing an address.
 const RENEW_MS: u64 = 500;
-/// How often neighbours are told of an address that has come: at once, and a few times more, as the
-/// first may be lost.
+/// The interval for announcing a new address to neighbours: at once, and a few more times, because
+/// the first announcement may be lost.
 const ANNOUNCE_MS: u64 = 1000;
 const ANNOUNCEMENTS: u32 = 5;
 
-/// What is done to addresses, by their places.
+/// Operations on addresses, by index.
 pub(super) trait Kernel {
-    /// The address is here, for [`VALID_S`] more.
+    /// Adds or renews the address for another [`VALID_S`].
     fn put(&mut self, at: usize) -> io::Result<()>;
-    /// It is not here any more. Returns whether it was.
+    /// Removes the address. Returns whether it was present.
     fn remove(&mut self, at: usize) -> io::Result<bool>;
-    /// Neighbours are told that it is here.
+    /// Announces the address to neighbours.
     fn announce(&mut self, at: usize) -> io::Result<()>;
 }
 
-/// What happens to addresses.
+/// Changes of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moved {
-    /// This one has come.
+    /// This one was added.
     Came(usize),
-    /// This one is gone.
+    /// This one was removed.
     Gone(usize),
-    /// The first of the other controller's is here.
+    /// The first address of the other controller is about to be added.
     OthersCome,
-    /// Those of the other controller are about to go.
+    /// The addresses of the other controller are about to be given back.
     OthersGo,
 }
 
-/// One address.
+/// The state of one address.
 #[derive(Clone, Debug)]
 struct Kept {
     whose: Whose,
-    /// When it was put here last, if it is here.
+    /// When it was last renewed, if it is present.
     renewed_ms: Option<u64>,
-    /// Until when the kernel may have it.
+    /// The time until which the kernel may have it.
     gone_ms: u64,
     announced_ms: u64,
     announcements: u32,
 }
 
 impl Kept {
-    /// Whether it is here for certain.
+    /// Returns whether it is certainly present.
     fn is_here(&self, now_ms: u64) -> bool {
         self.renewed_ms.is_some_and(|at| now_ms < at + u64::from(VALID_S) * 1000)
     }
@@ -63,12 +62,12 @@ impl Kept {
 pub(super) struct Keeper<K> {
     pub(super) kernel: K,
     all: Vec<Kept>,
-    /// Whether it was said that addresses of the other controller are here.
+    /// Whether [`Moved::OthersCome`] was reported, and not its opposite since.
     others_are_here: bool,
 }
 
 impl<K: Kernel> Keeper<K> {
-    /// A process before may have left addresses of the other controller.
+    /// Creates the state. An earlier process may have left addresses of the other controller.
     pub(super) fn new(kernel: K, all: Vec<Whose>, now_ms: u64) -> Self {
         let kept = |whose| Kept {
             whose,
@@ -80,8 +79,8 @@ impl<K: Kernel> Keeper<K> {
         Self { kernel, all: all.into_iter().map(kept).collect(), others_are_here: false }
     }
 
-    /// Does what is due. What fails is tried again in the next step: the first such error is
-    /// returned, with the place of its address.
+    /// Does what is due. Failures are retried in the next step; returns the first error, with the
+    /// index of its address.
     pub(super) fn step(
         &mut self,
         now_ms: u64,
@@ -111,11 +110,11 @@ impl<K: Kernel> Keeper<K> {
         let is_new = !kept.is_here(now_ms);
         if kept.renewed_ms.is_none_or(|renewed| now_ms >= renewed + RENEW_MS) {
             if kept.whose == Whose::Others && !*others_are_here {
-                // Before connections come.
+                // Before connections arrive.
                 *others_are_here = true;
                 note(Moved::OthersCome);
             }
-            // It may be there even if that is said to have failed.
+            // It may be present even if the call has failed.
             kept.gone_ms = now_ms + KERNEL_MS;
             kernel.put(at)?;
             kept.renewed_ms = Some(now_ms);
@@ -149,7 +148,7 @@ impl<K: Kernel> Keeper<K> {
         Ok(())
     }
 
-    /// Whether none of the other controller's can be here.
+    /// Returns whether certainly no address of the other controller is present.
     pub(super) fn has_none_of_other(&self, now_ms: u64) -> bool {
         let is_gone = |it: &&Kept| it.whose == Whose::Own || it.gone_ms <= now_ms;
         !self.others_are_here && self.all.iter().all(|it| is_gone(&it))

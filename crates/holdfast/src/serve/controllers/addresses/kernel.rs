@@ -1,4 +1,4 @@
-//! The kernel, by rtnetlink: addresses that end by themselves.
+//! Manages addresses with a limited lifetime in the kernel, by rtnetlink.
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ pub(super) struct Netlink {
 }
 
 impl Netlink {
-    /// For these addresses.
+    /// Opens a socket for these addresses.
     ///
     /// # Errors
     /// If this process may not change addresses, or an interface does not exist.
@@ -47,14 +47,13 @@ impl Netlink {
     }
 }
 
-/// An interface that was removed and made again has another number.
+/// Looked up each time, because an interface that was removed and created again has another index.
 fn index_of(interface: &str) -> io::Result<u32> {
     let any = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     Ok(name_to_index(any, interface)?)
 }
 
-/// An address of its own, without a network: that is the business of what the interface has by
-/// itself.
+/// A host address without a network, which is part of the interface's own configuration.
 fn prefix_bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -82,7 +81,7 @@ impl Kernel for Netlink {
         let message: AddressMessage = added.message_mut().clone();
         let request = self.handle.address().del(message);
         match self.runtime.block_on(request.execute()).map_err(told) {
-            // Nobody had put it there, or the kernel was faster.
+            // It was never added, or the kernel has already removed it.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(false),
             result => result.map(|()| true),
         }
@@ -94,8 +93,8 @@ impl Kernel for Netlink {
     }
 }
 
-/// The address ends if nobody renews it. No other machine is asked whether it has it, as that is
-/// known.
+/// Adds a lifetime, so that the address expires if it is not renewed. Duplicate address detection
+/// is off, because the plan ensures that no other machine has it.
 fn with_an_end(mut request: AddressAddRequest) -> AddressAddRequest {
     let mut life = CacheInfo::default();
     (life.ifa_valid, life.ifa_preferred) = (VALID_S, VALID_S);

@@ -1,18 +1,19 @@
-//! Addresses that two machines have in turn: the owner takes those of the other controller when
-//! that is gone, and gives them back when it is there again, so that hosts that know one address
-//! only go on (RFC 0015).
+//! Addresses that move between two machines: the owner takes the other controller's addresses when
+//! that controller is gone, and gives them back when it is present again, so that hosts that know
+//! only one address continue (RFC 0015).
 //!
-//! * [`plan`]: the rules by which no address is at both machines,
-//! * [`keeper`]: putting them in force,
-//! * [`kernel`]: what the kernel is asked to do.
+//! * [`plan`]: the rules that keep an address from being at both machines,
+//! * [`keeper`]: applies them,
+//! * [`kernel`]: the kernel interface.
 //!
 //! Invariants:
-//! 1. An address is at one machine at a time, unless one of both was stopped: then for as long as
-//!    the kernel of that one keeps it, 4 s at most. What hosts may be told never depends on it: who
-//!    does not have the pool answers nothing by itself, whatever it is sent.
-//! 2. An address is given back only when nothing is received any more from connections that have
-//!    come in there: hosts repeat at the other machine what was not answered.
-//! 3. The owner grants the other one its addresses only while it is certain not to have them.
+//! 1. An address is at one machine at a time, unless one of them was stopped: then for as long as
+//!    its kernel keeps it, 4 s at most. Correctness never depends on it: a controller without the
+//!    pool never answers a host itself, whatever it receives.
+//! 2. An address is given back only when nothing more is received from connections that arrived at
+//!    it: hosts repeat unanswered commands at the other machine.
+//! 3. The owner grants the other controller its addresses only while it certainly does not have
+//!    them.
 
 mod keeper;
 mod kernel;
@@ -43,49 +44,49 @@ use keeper::{Keeper, Moved};
 use kernel::Netlink;
 use plan::{Plan, Whose};
 
-/// How often it is looked what is to be done.
+/// The interval for checking what is to be done.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// A beat of the other controller is a number below this, in turn.
+/// Beats of the other controller are numbered below this, cyclically.
 const BEATS: u8 = 0x80;
-/// What the owner says where it grants nothing.
+/// The owner's answer when it grants nothing.
 pub(super) const DOT: u8 = b'.';
 
 /// An address that may be at either machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moving {
-    /// The address, of portals of one of both controllers.
+    /// The address, used by portals of either controller.
     pub address: IpAddr,
-    /// The interface that gets it, at this machine.
+    /// The interface that gets it, on this machine.
     pub interface: String,
-    /// Whether the portals are this controller's.
+    /// Whether it belongs to portals of this controller.
     pub is_own: bool,
 }
 
-/// What is done when the owner has taken addresses of the other controller, or gives them back.
+/// Called when the owner has taken addresses of the other controller, and when it gives them back.
 pub(super) type WhenMoved = Box<dyn Fn(bool) + Send>;
 
-/// What the thread and the link share.
+/// The state shared by the thread and the link.
 struct Inside {
     moving: Vec<Moving>,
     plan: Mutex<Plan>,
-    /// Until when this process may answer hosts, where the pool is fenced by its devices.
+    /// The lease to answer hosts, if the pool's devices are fenced.
     lease: Mutex<Option<Arc<Lease>>>,
-    /// The other controller, as its owner hears of it.
+    /// The other controller's link, as seen by the owner.
     other: Mutex<Option<Arc<Generation>>>,
-    /// Connections that came in at addresses of the other one, as long as these are here.
+    /// The generation of connections at addresses of the other controller, while these are here.
     guests: Mutex<Option<Arc<Generation>>>,
     when_moved: Mutex<Option<WhenMoved>>,
-    /// Whether no address of the other one can be here.
+    /// Whether certainly no address of the other controller is here.
     has_none: AtomicBool,
     clock: Clock,
     has_ended: AtomicBool,
 }
 
-/// The addresses, which are kept until this is dropped; then the kernel takes them away.
+/// The addresses, which are renewed until this is dropped; then the kernel removes them.
 pub struct Addresses(Arc<Inside>);
 
 impl Addresses {
-    /// Begins to keep them: none are here yet.
+    /// Starts the thread. No addresses are here yet.
     ///
     /// # Errors
     /// If an interface does not exist, or this process may not change addresses.
@@ -98,7 +99,7 @@ impl Addresses {
             other: Mutex::default(),
             guests: Mutex::default(),
             when_moved: Mutex::default(),
-            // A process before may have left some.
+            // An earlier process may have left some.
             has_none: AtomicBool::new(false),
             clock: Clock::start(),
             has_ended: AtomicBool::new(false),
@@ -109,51 +110,52 @@ impl Addresses {
         Ok(Arc::new(Self(inside)))
     }
 
-    /// Whether a portal's address may be at the other machine.
+    /// Returns whether a portal's address may be at the other machine.
     pub fn may_move(&self, address: IpAddr) -> bool {
         self.0.moving.iter().any(|moving| moving.address == address)
     }
 
-    /// They are not renewed any more.
+    /// Stops renewing them.
     pub(super) fn end(&self) {
         self.0.has_ended.store(true, Ordering::Release);
     }
 
-    /// There is an owner, which this controller follows.
+    /// Notes that there is an owner, which this controller follows.
     pub(super) fn follow(&self) {
         self.0.plan.lock().follow();
     }
 
-    /// The owner leaves this controller its addresses: it has answered a beat that was sent then.
+    /// Notes that the owner has answered a beat sent at this time, and grants this controller its
+    /// addresses.
     pub(super) fn grant(&self, sent_ms: u64) {
         self.0.plan.lock().grant(sent_ms);
     }
 
-    /// This controller has the pool from now on.
+    /// Notes that this controller has the pool from now on.
     pub(super) fn own(&self, lease: Option<Arc<Lease>>, when_moved: WhenMoved) {
         *self.0.lease.lock() = lease;
         *self.0.when_moved.lock() = Some(when_moved);
         self.0.plan.lock().own(now_ms());
     }
 
-    /// The owner has a link to the other controller.
+    /// Notes that the owner has a link to the other controller.
     pub(super) fn meet(&self, other: Arc<Generation>) {
         *self.0.other.lock() = Some(other);
         self.hear();
     }
 
-    /// The owner has heard a beat of the other controller.
+    /// Notes that the owner has received a beat of the other controller.
     pub(super) fn hear(&self) {
         self.0.plan.lock().hear(now_ms());
     }
 
-    /// What the owner answers to a beat.
+    /// Returns the owner's answer to a beat.
     pub(super) fn answer(&self, beat: u8) -> u8 {
         answer_of(beat, self.0.has_none.load(Ordering::Acquire))
     }
 
-    /// Of which connections are that come in at an address of the other controller; `None` while
-    /// that is not here.
+    /// Returns the generation for connections that arrive at an address of the other controller;
+    /// `None` while that address is not here.
     pub(super) fn guests(&self) -> Option<Arc<Generation>> {
         self.0.guests.lock().clone()
     }
@@ -165,7 +167,7 @@ impl Drop for Addresses {
     }
 }
 
-/// What the owner answers to a beat: a grant is the beat, marked.
+/// Returns the owner's answer to a beat: a grant is the beat with a mark.
 fn answer_of(beat: u8, may_grant: bool) -> u8 {
     if beat < BEATS && may_grant { beat | BEATS } else { DOT }
 }
@@ -195,7 +197,7 @@ impl Inside {
         }
     }
 
-    /// Addresses come, or are about to go.
+    /// Handles addresses that are added, or are about to be given back.
     fn note(&self, moved: Moved) {
         match moved {
             Moved::Came(at) => self.tell(at, "is here now"),
@@ -226,7 +228,7 @@ impl Inside {
     }
 }
 
-/// The beats of a controller that forwards: when each was sent.
+/// The beats of a controller that forwards, with the time when each was sent.
 pub(super) struct Beats {
     sent_ms: [u64; BEATS as usize],
     next: u8,
@@ -239,7 +241,7 @@ impl Default for Beats {
 }
 
 impl Beats {
-    /// The next one, which is about to be sent.
+    /// Returns the next beat, which is about to be sent.
     pub(super) fn next(&mut self, now_ms: u64) -> u8 {
         let beat = self.next;
         self.sent_ms[usize::from(beat)] = now_ms;
@@ -247,17 +249,17 @@ impl Beats {
         beat
     }
 
-    /// When the beat was sent that the owner has answered with a grant, if it is one.
+    /// Returns when the beat was sent that the owner has answered with a grant, if it is one.
     pub(super) fn granted(&self, answer: u8) -> Option<u64> {
         let sent_ms = self.sent_ms.get(usize::from(answer.checked_sub(BEATS)?))?;
         Some(*sent_ms).filter(|sent_ms| *sent_ms > 0)
     }
 }
 
-/// Listens at an address that may be at the other machine now.
+/// Listens at an address that may now be at the other machine.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub(in crate::serve) fn bind_absent(address: SocketAddr) -> io::Result<TcpListener> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

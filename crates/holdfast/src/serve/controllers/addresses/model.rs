@@ -1,5 +1,5 @@
-//! Two machines in a time of their own: their clocks, their kernels, a process of each that keeps
-//! addresses, the link between them, and the devices that say which one has the pool.
+//! A model of two machines in simulated time: their clocks and kernels, a process on each that
+//! keeps addresses, the link between them, and the devices that decide which one has the pool.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,10 +8,10 @@ use super::keeper::{Keeper, Kernel, Moved};
 use super::plan::{Plan, VALID_S, Whose};
 use super::{Beats, answer_of};
 
-/// One step of the world.
+/// One step of the model.
 pub(super) const STEP_MS: u64 = 50;
 const BEAT_MS: u64 = 250;
-/// As the link and the fence have them.
+/// The timeout of the link and of the fence.
 const SILENCE_MS: u64 = 2000;
 const LEASE_MS: u64 = 2000;
 const SIGN_MS: u64 = 500;
@@ -22,7 +22,7 @@ const FENCED_AFTER_MS: u64 = 3000;
 pub(super) struct Table {
     until_ms: [u64; 2],
     now_ms: u64,
-    /// As much longer as the kernel may take.
+    /// The kernel's additional delay.
     late_ms: u64,
     refuses: bool,
     pub(super) announced: u32,
@@ -56,16 +56,16 @@ pub(super) struct Process {
     keeper: Keeper<Table>,
     beats: Beats,
     pub(super) is_owner: bool,
-    /// When it has given its last sign of life as the owner.
+    /// When it gave its last sign of life as the owner.
     signed_ms: u64,
-    /// When it has heard the other one last, and what.
+    /// When it last heard the other one, and what.
     heard: Option<(u64, u8)>,
     said_ms: u64,
 }
 
-/// A machine: a clock of its own, a kernel, and a process while there is one.
+/// A machine: its clock, a kernel, and possibly a process.
 pub(super) struct Machine {
-    /// Of a thousand.
+    /// The rate of its clock, in thousandths.
     rate: u64,
     pub(super) process: Option<Process>,
     is_stopped: bool,
@@ -74,22 +74,22 @@ pub(super) struct Machine {
     starts_ms: u64,
 }
 
-/// What is on its way: when it arrives, to which machine, and what it says.
+/// Messages in transit: time of arrival, destination machine, content, and whether from the owner.
 type Mail = VecDeque<(u64, usize, u8, bool)>;
 
 pub(super) struct World {
     now_ms: u64,
     pub(super) machines: [Machine; 2],
-    /// Since when what is sent to this machine is lost.
+    /// Since when messages to this machine are lost.
     cut_since_ms: [Option<u64>; 2],
     delay_ms: u64,
     mail: Mail,
-    /// When the devices have had the last sign of life, and of whom.
+    /// The last sign of life on the devices: when, and of which machine.
     sign: Option<(u64, usize)>,
     pub(super) moves: u32,
 }
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Kill(usize),
@@ -115,7 +115,7 @@ impl Machine {
     }
 
     fn clock_ms(&self, true_ms: u64) -> u64 {
-        // No clock is 0.
+        // No clock starts at 0.
         1_000_000 + true_ms * self.rate / 1000
     }
 
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// What arrives at a process that is stopped waits in its socket.
+    /// Messages to a stopped process wait in its socket.
     fn deliver(&mut self) {
         for (due_ms, to, byte, of_owner) in std::mem::take(&mut self.mail) {
             let machine = &mut self.machines[to];
@@ -197,14 +197,14 @@ impl World {
                 self.mail.push_back((due_ms, to, byte, of_owner));
                 continue;
             }
-            // A connection ends if nothing is confirmed: both directions are needed.
+            // A connection ends if nothing is acknowledged: both directions are needed.
             let unconfirmed = self.cut_since_ms[1 - to].map(|since| self.now_ms - since);
             if unconfirmed.is_some_and(|ms| ms > SILENCE_MS) {
                 continue;
             }
             let now_ms = machine.clock_ms(self.now_ms);
             let Some(process) = &mut machine.process else { continue };
-            // Of an owner to one that forwards, or the other way round.
+            // From an owner to a controller that forwards, or the other way round.
             if of_owner == process.is_owner {
                 continue;
             }
@@ -270,7 +270,8 @@ impl World {
         }
     }
 
-    /// No address is at both. Machine 0 calls its own what is of the other one to machine 1.
+    /// Checks that no address is at both machines. Machine 0's own addresses are the other
+    /// controller's for machine 1.
     fn check(&self) {
         for address in 0..2 {
             let is_at = |at: usize| {
@@ -282,7 +283,7 @@ impl World {
         }
     }
 
-    /// Which machines have an address: of each, of 0 and of 1.
+    /// Returns which machines have an address: of each controller, 0 and 1.
     pub(super) fn places(&self) -> [[bool; 2]; 2] {
         [0, 1].map(|address| {
             [0, 1].map(|at| {

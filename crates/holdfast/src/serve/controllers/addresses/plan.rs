@@ -1,77 +1,80 @@
-//! The rules: which of two machines has an address, by what each knows and by its own clock.
+//! The rules that decide which of two machines has an address, by what each knows and by its own
+//! clock.
 //!
-//! Nobody can take an address away from a machine that does not answer. So each has its addresses
-//! for a while only, and the other one waits until that is over:
+//! Nobody can take an address away from a machine that does not respond. Therefore each machine has
+//! its addresses only for a limited time, and the other one waits until it has passed:
 //!
-//! * The kernel takes an address away that was not renewed for [`VALID_S`].
-//! * A controller that forwards renews its own for [`HOLD_MS`] after it has *sent* a beat that the
-//!   owner has answered with a grant. The owner takes them [`TAKEN_AFTER_MS`] after it has *heard*
-//!   a beat last, so whatever it has answered is over, and what the kernel has kept since, too.
-//! * The owner renews what it has for as long as it may answer hosts (its lease), which is over
-//!   when the pool can be taken; who takes the pool waits for the kernel: [`OWNED_AFTER_MS`].
+//! * The kernel removes an address that was not renewed for [`VALID_S`].
+//! * A controller that forwards renews its own addresses for [`HOLD_MS`] after it has *sent* a beat
+//!   that the owner has answered with a grant. The owner takes them [`TAKEN_AFTER_MS`] after it has
+//!   *heard* the last beat, so every grant has expired by then, and so has the kernel's lifetime
+//!   after it.
+//! * The owner renews its addresses as long as it may answer hosts (its lease), which ends before
+//!   the pool can be taken; the new owner then waits for the kernel: [`OWNED_AFTER_MS`].
 //!
-//! All of that holds if the clocks of both run alike to one part in twenty.
+//! All of this holds if the rates of both clocks differ by at most one part in twenty.
 
 /// How long the kernel keeps an address that is not renewed, in seconds.
 pub(super) const VALID_S: u32 = 3;
-/// The same as the kernel does it: it looks at whole seconds.
+/// The same including the kernel's rounding to whole seconds.
 pub(super) const KERNEL_MS: u64 = VALID_S as u64 * 1000 + 1000;
-/// How long after a beat that was granted a controller that forwards keeps its addresses. Longer
-/// than a takeover takes, so that it still has them if it is the next owner.
+/// How long a controller that forwards keeps its addresses after a granted beat. Longer than a
+/// takeover, so that it still has them if it is the next owner.
 pub(super) const HOLD_MS: u64 = 4000;
-/// How long after the last beat the owner takes the addresses of the other controller.
+/// The time after the last beat at which the owner takes the other controller's addresses.
 pub(super) const TAKEN_AFTER_MS: u64 = HOLD_MS + KERNEL_MS + 1000;
-/// How long whoever has taken the pool leaves addresses to the owner before.
+/// How long a new owner leaves addresses to the previous one.
 pub(super) const OWNED_AFTER_MS: u64 = KERNEL_MS;
 
-/// Whose address it is.
+/// The controller to which an address belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// This controller's.
+    /// This controller.
     Own,
-    /// The other one's.
+    /// The other one.
     Others,
 }
 
-/// What a controller knows. All times are in milliseconds of its own clock.
+/// The knowledge of a controller. All times are in milliseconds of its own clock.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    /// Until when the owner leaves this one its addresses.
+    /// The time until which the owner grants this controller its addresses.
     granted_until_ms: u64,
     /// Since when it is the owner.
     owner_since_ms: Option<u64>,
-    /// When the owner has heard of the other one last.
+    /// When the owner last heard from the other controller.
     heard_ms: Option<u64>,
-    /// Whether there was an owner that it has followed.
+    /// Whether it has followed an owner.
     has_followed: bool,
 }
 
 impl Plan {
-    /// The owner has answered what was sent then, and leaves this controller its addresses.
+    /// Notes that the owner has answered a beat sent at this time, and grants this controller its
+    /// addresses.
     pub(super) fn grant(&mut self, sent_ms: u64) {
         self.granted_until_ms = self.granted_until_ms.max(sent_ms + HOLD_MS);
     }
 
-    /// There is an owner.
+    /// Notes that there is an owner.
     pub(super) fn follow(&mut self) {
         self.has_followed = true;
     }
 
-    /// This controller has the pool.
+    /// Notes that this controller has the pool.
     pub(super) fn own(&mut self, now_ms: u64) {
         self.owner_since_ms = Some(now_ms);
-        // What an owner of before has granted is not known, if that was not followed.
+        // If it has not followed the previous owner, it does not know what that one has granted.
         self.heard_ms = (!self.has_followed).then_some(now_ms);
     }
 
-    /// The other controller is there.
+    /// Notes a beat of the other controller.
     pub(super) fn hear(&mut self, now_ms: u64) {
         self.heard_ms = Some(now_ms);
     }
 
-    /// Whether this controller is to have such an address. `has`: whether it has it now;
+    /// Returns whether this controller should have such an address. `has`: whether it has it now;
     /// `may_serve`: whether it may answer hosts, if it is the owner; `is_there`: whether the other
-    /// one is.
+    /// controller is present.
     pub(super) fn wants(
         &self,
         whose: Whose,

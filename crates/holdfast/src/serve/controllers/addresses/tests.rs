@@ -4,7 +4,7 @@ use super::model::{Event, STEP_MS, World};
 use super::plan::{KERNEL_MS, TAKEN_AFTER_MS, VALID_S};
 use super::*;
 
-/// How long it takes at the most until all is where it is to be.
+/// The longest time until every address is where it belongs.
 const SETTLED_MS: u64 = 20_000;
 
 fn event() -> impl Strategy<Value = Event> {
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     /// Whatever is killed, stopped, cut or refused, with clocks that differ by a fiftieth: no
-    /// address is at both, and once all is well each is where it belongs.
+    /// address is at both machines, and once all is well each is where it belongs.
     #[test]
     fn no_address_is_at_both_and_each_comes_home(
         rates in [980..1020_u64, 980..1020_u64],
@@ -86,7 +86,7 @@ fn who_takes_the_pool_keeps_its_own_addresses_and_gets_the_others() {
     world.run(5000);
     assert!(world.machines[1].process.as_ref().unwrap().is_owner);
     assert_eq!((world.places(), world.moves), ([[false, true], [false, true]], moves + 1));
-    // The one before finds itself fenced, and begins anew.
+    // The previous owner finds itself fenced, and restarts.
     world.event(Event::GoOn(0));
     world.run(5000);
     assert_eq!(world.places(), [[true, false], [false, true]]);
@@ -111,7 +111,7 @@ fn a_grant_is_of_the_beat_that_it_answers() {
         assert_eq!(beats.granted(answer_of(beat, true)), Some(at));
         assert_eq!(beats.granted(answer_of(beat, false)), None);
     }
-    // What the other end sends is not trusted to be a beat.
+    // Input from the other end is not assumed to be a beat.
     assert_eq!(answer_of(BEATS, true), DOT);
 }
 
@@ -127,7 +127,7 @@ fn what_fails_is_tried_again_and_is_not_said_to_be_gone() {
     assert_eq!(world.places(), [[true, false], [true, false]]);
     world.event(Event::Refuse(0, true));
     world.event(Event::Kill(1));
-    // Until the kernel has taken it away by itself: `check` looks.
+    // Until the kernel has removed it: `check` verifies that.
     world.run(SETTLED_MS);
     assert_eq!(world.places()[1], [false, true]);
 }

@@ -1,6 +1,6 @@
-//! Keeping a pool: a sign of life for each device by a thread of its own, which finds out as well
-//! whether another controller has taken it. Whoever finds that is over: it ends its process, and
-//! with it all connections of hosts, unread.
+//! Keeps a pool: a thread for each device gives signs of life, and detects whether another
+//! controller has taken the device. A process that detects this ends at once, and with it all
+//! connections of hosts, whose input it leaves unread.
 
 use std::io;
 use std::sync::Arc;
@@ -18,30 +18,30 @@ use super::turn::Held;
 use super::watch::Watch;
 use super::{LEASE, Named, SIGN_INTERVAL, quorum};
 
-/// How long the end waits for devices: what hangs is left as it is.
+/// How long the end waits for devices; one that hangs is left as it is.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a device that comes is looked at, at most, whether somebody is alive who has it.
+/// How long, at most, a device to be added is watched for a sign of life of another controller.
 const COMES_WITHIN: Duration = Duration::from_secs(10);
 
-/// What is done when this process is fenced, with the reason. It must not return to serving.
+/// Called with the reason when this process is fenced. It must not return to serving.
 pub type Fenced = Box<dyn Fn(&str) + Send + Sync>;
 
-/// A device that was taken.
+/// A reserved device.
 pub(super) struct Member {
     name: String,
     device: Arc<dyn Reservable>,
-    /// The key that is registered.
+    /// The registered key.
     key: Mutex<Key>,
-    /// When the last sign of life began that it has taken.
+    /// The start time of the last successful sign of life.
     confirmed_ms: AtomicU64,
     has_left: AtomicBool,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 pub(super) struct Keeping {
     own: Key,
-    /// How many devices the pool has.
+    /// The number of devices of the pool.
     devices: Mutex<usize>,
     pub(super) members: Mutex<Vec<Arc<Member>>>,
     pub(super) lease: Arc<Lease>,
@@ -64,7 +64,7 @@ impl Keeping {
         keeping
     }
 
-    /// The lease is as long as a quorum of devices says.
+    /// Extends the lease as far as a quorum of devices allows.
     fn extend(&self) {
         let least = quorum(*self.devices.lock());
         let members = self.members.lock();
@@ -76,7 +76,7 @@ impl Keeping {
         }
     }
 
-    /// This process is fenced.
+    /// Handles that this process is fenced.
     fn end(&self, why: &str) {
         self.lease.end();
         if !self.has_ended.swap(true, Ordering::AcqRel) {
@@ -84,7 +84,7 @@ impl Keeping {
         }
     }
 
-    /// One sign of life at a device.
+    /// Gives one sign of life to a device.
     pub(super) fn sign(&self, member: &Member) {
         let (mut key, began_ms) = (member.key.lock(), lease::now_ms());
         if member.has_left.load(Ordering::Acquire) {
@@ -94,20 +94,20 @@ impl Keeping {
         match member.device.change(key.raw(), next.raw()) {
             Ok(()) => self.confirm(member, &mut key, next, began_ms),
             Err(ReservationError::Conflict) => self.look(member, &mut key, began_ms),
-            // It is not there, or does not answer: others may be enough.
+            // It is missing or does not respond; others may be a quorum.
             Err(error) => tracing::debug!("no sign of life for {}: {error}", member.name),
         }
     }
 
-    /// The device has this key, and has said so to what began then.
+    /// Notes that the device has confirmed this key to a request that began at this time.
     fn confirm(&self, member: &Member, key: &mut Key, registered: Key, began_ms: u64) {
         *key = registered;
         member.confirmed_ms.store(began_ms, Ordering::Release);
         self.extend();
     }
 
-    /// The device does not know the key: somebody has taken it, or its answer to the last change
-    /// was lost, or it has forgotten all that was registered.
+    /// Handles a device that does not know the key: another controller has taken it, or its
+    /// response to the last change was lost, or it has forgotten all registrations.
     fn look(&self, member: &Member, key: &mut Key, began_ms: u64) {
         let Member { name, device, .. } = member;
         let registered = match device.registered() {
@@ -128,7 +128,8 @@ impl Keeping {
             (Some(own), None) if registered.holder == Some(own.raw()) => {
                 self.confirm(member, key, own, began_ms);
             }
-            // Nobody can have had the pool in between, and left it.
+            // With a valid lease, no other controller can have had the pool in between, and left
+            // it.
             _ if !self.lease.is_valid() => self.end(&format!("{name} does not know it any more")),
             _ => match take(&**device, key.next(), &[]) {
                 Ok(_) => {
@@ -156,17 +157,17 @@ impl Member {
     }
 }
 
-/// The pool is this process's, until this is dropped, or another one takes it.
+/// The pool belongs to this process until this is dropped, or another controller takes it.
 pub struct Guard {
     keeping: Arc<Keeping>,
     threads: Mutex<Vec<(Arc<Member>, JoinHandle<()>)>>,
 }
 
 impl Guard {
-    /// Begins to give signs of life.
+    /// Starts giving signs of life.
     ///
     /// # Errors
-    /// If there can't be threads.
+    /// If no threads can be created.
     pub fn start(held: &Held, fenced: Fenced) -> io::Result<Self> {
         let keeping = Arc::new(Keeping::new(held, fenced));
         let guard = Self { keeping, threads: Mutex::default() };
@@ -194,12 +195,12 @@ impl Guard {
         Ok(())
     }
 
-    /// What hosts may be told.
+    /// Returns the lease to answer hosts.
     pub fn lease(&self) -> Arc<Lease> {
         self.keeping.lease.clone()
     }
 
-    /// What is to be called when a device refuses something, as it is reserved for another one.
+    /// Returns the callback for a request that a device refuses because of another reservation.
     pub fn when_fenced(&self, name: String) -> impl Fn() + Send + Sync + 'static {
         let keeping = self.keeping.clone();
         move || {
@@ -209,16 +210,16 @@ impl Guard {
         }
     }
 
-    /// Whether enough of so many devices of the pool are held, of which so many were opened. From
-    /// here on the pool has so many.
+    /// Returns whether enough of the pool's devices are held, of which `opened` were opened. Sets
+    /// the number of devices of the pool.
     pub fn is_enough(&self, opened: usize, devices: usize) -> bool {
         let mut known = self.keeping.devices.lock();
         *known = (*known).max(devices);
         opened >= quorum(*known)
     }
 
-    /// Takes a device that comes to the pool, before it is written to. Waits whether somebody is
-    /// alive who has it.
+    /// Reserves a device that is to be added to the pool, before anything is written to it. Waits
+    /// to see whether another controller that has it is alive.
     ///
     /// # Errors
     /// [`TakeError`].
@@ -253,14 +254,14 @@ impl Guard {
         self.keep(member).map_err(|error| ReservationError::Failed(error).into())
     }
 
-    /// Only devices with these names are the pool's any more: the others are left.
+    /// Leaves all devices but those with these names, because they no longer belong to the pool.
     pub fn keep_only(&self, names: &[String]) {
         let is_left = |member: &Arc<Member>| !names.contains(&member.name);
         let left: Vec<_> = self.keeping.members.lock().extract_if(.., |it| is_left(it)).collect();
         *self.keeping.devices.lock() -= left.len();
         for member in left {
             member.has_left.store(true, Ordering::Release);
-            // Not while a sign of life is given, which would reserve it again.
+            // Not during a sign of life, which would reserve it again.
             let _key = member.key.lock();
             if let Err(error) = member.device.register(0) {
                 tracing::warn!("{} stays reserved: {error}", member.name);
@@ -269,8 +270,8 @@ impl Guard {
     }
 
     /// Gives the pool up: a controller that waits for it may take it at once. Nothing may be
-    /// written to it from here on. It stays reserved: an owner of before that was stopped may still
-    /// write.
+    /// written to it afterwards. It stays reserved, because an earlier owner that was stopped could
+    /// still write.
     pub fn end(&self) {
         let was_fenced = self.keeping.has_ended.swap(true, Ordering::AcqRel);
         self.keeping.lease.end();

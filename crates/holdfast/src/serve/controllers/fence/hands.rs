@@ -1,4 +1,4 @@
-//! A thread for each device that asks it: one that hangs is busy, and the others go on.
+//! A thread for each device for blocking requests: one that hangs is busy, and the others continue.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,23 +11,23 @@ use super::Named;
 use super::key::Key;
 use super::taking::{TakeError, Taken, take};
 
-/// What is asked of a device.
+/// A request to a device.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
-    /// Who has registered.
+    /// Return the registrations.
     Look,
-    /// To be taken, from these keys too.
+    /// Take the device, also from these keys.
     Take { own: Key, silent: Vec<u64> },
-    /// To know what was registered before this process.
+    /// Restore the registration that preceded this process.
     Leave { former: u64 },
 }
 
-/// What has come of it.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) enum Answer {
     Seen(Result<Registered, ReservationError>),
     Taken(Result<Taken, TakeError>),
-    /// As far as it could be asked.
+    /// Left, as far as the device could be reached.
     Left,
 }
 
@@ -38,10 +38,10 @@ pub(super) struct Hands {
 }
 
 impl Hands {
-    /// One for each device.
+    /// Starts one for each device.
     ///
     /// # Errors
-    /// If there can't be a thread.
+    /// If no thread can be created.
     pub(super) fn new(devices: &[Named]) -> std::io::Result<Self> {
         let (answered, answers) = mpsc::channel();
         let mut askers = Vec::new();
@@ -55,14 +55,15 @@ impl Hands {
         Ok(Self { askers, answers })
     }
 
-    /// Asks devices, those that are not busy, and waits for their answers, for so long.
+    /// Sends requests to the devices that are not busy, and waits for their answers for a limited
+    /// time.
     pub(super) fn ask(
         &mut self,
         asked: impl IntoIterator<Item = (usize, Asked)>,
         within: Duration,
     ) -> Vec<(usize, Answer)> {
         while let Ok((index, _)) = self.answers.try_recv() {
-            // Of before, and too late.
+            // The answer to an earlier request, too late.
             self.askers[index].1 = false;
         }
         let mut waits_for = 0;
@@ -96,7 +97,7 @@ fn work(
             Asked::Look => Answer::Seen(device.registered()),
             Asked::Take { own, silent } => Answer::Taken(take(&**device, own, &silent)),
             Asked::Leave { former } => {
-                // What is left over is silent, and is taken away as any other.
+                // A registration that remains counts as silent, and is preempted like any other.
                 let _ = device.register(former);
                 Answer::Left
             }

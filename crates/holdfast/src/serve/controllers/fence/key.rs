@@ -1,9 +1,9 @@
-//! What a controller registers at a device: 16 bits that say `HF`, one whether it has left the pool
-//! in order, 7 its number, 24 a number of the process by chance, 16 that go up with each sign of
-//! life.
+//! The key that a controller registers with a device: 16 bits `HF`, one bit whether it has left the
+//! pool cleanly, 7 bits its number, 24 random bits of the process, 16 bits that increase with each
+//! sign of life.
 //!
-//! The epoch of the pool is not in it: that stands on the devices, and nothing of these is read
-//! before they are fenced.
+//! The epoch of the pool is not part of it: it is stored on the devices, and nothing is read from
+//! these before they are fenced.
 
 use super::super::Controller;
 
@@ -18,7 +18,7 @@ const COUNT_BITS: u64 = 0xffff;
 pub(super) struct Key(u64);
 
 impl Key {
-    /// The first one of a process, with a number of which 24 bits count.
+    /// Creates the first key of a process, with a random number of which 24 bits are used.
     pub(super) fn new(controller: Controller, number: u32) -> Self {
         let controller = match controller {
             Controller::Ct0 => 0,
@@ -27,38 +27,38 @@ impl Key {
         Self(MARK | controller << 40 | u64::from(number & 0xff_ffff) << 16)
     }
 
-    /// What was registered at a device, if a controller has.
+    /// Parses a registered key; `None` if no controller has registered it.
     pub(super) fn of(raw: u64) -> Option<Self> {
         (raw & MARK_BITS == MARK).then_some(Self(raw))
     }
 
-    /// What is registered.
+    /// Returns the registered value.
     pub(super) fn raw(self) -> u64 {
         self.0
     }
 
-    /// That of the next sign of life.
+    /// Returns the key of the next sign of life.
     pub(super) fn next(self) -> Self {
         Self(self.0 & !COUNT_BITS | self.0.wrapping_add(1) & COUNT_BITS)
     }
 
-    /// What stays when the process has left the pool in order.
+    /// Returns the key that remains after the process has left the pool cleanly.
     pub(super) fn left(self) -> Self {
         Self(self.0 | LEFT)
     }
 
-    /// Whether whoever has registered it has left in order.
+    /// Returns whether the process that registered it has left cleanly.
     pub(super) fn has_left(raw: u64) -> bool {
         raw & (MARK_BITS | LEFT) == MARK | LEFT
     }
 
-    /// Whether the same controller has registered it, of whatever process.
+    /// Returns whether any process of the same controller has registered it.
     pub(super) fn is_same_controller(self, raw: u64) -> bool {
         let bits = MARK_BITS | CONTROLLER_BITS;
         self.0 & bits == raw & bits
     }
 
-    /// Whether this is what the same process has registered, at another time perhaps.
+    /// Returns whether the same process has registered it, possibly at another time.
     pub(super) fn is_same_process(self, raw: u64) -> bool {
         self.0 & !COUNT_BITS == raw & !COUNT_BITS
     }

@@ -1,9 +1,9 @@
-//! Until when what this process knows may be told to hosts.
+//! The time until which this process may answer hosts.
 //!
-//! A fence keeps an old owner from writing, and not from answering a read with what it has in
-//! memory. So it answers only while nobody can have taken the pool: for a while after a quorum of
-//! devices has said that it is the owner. The time is that of a clock that goes on while the
-//! machine sleeps.
+//! A fence keeps an old owner from writing, but not from answering a read from memory. So it
+//! answers only while no other controller can have taken the pool: for a limited time after a
+//! quorum of devices has confirmed that it is the owner. The time is that of a clock that continues
+//! while the machine sleeps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How often it is looked whether there is a lease again.
+/// The interval for checking whether there is a lease again.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The time of the clock, in milliseconds.
+/// Returns the time of that clock, in milliseconds.
 pub(in crate::serve::controllers) fn now_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let ms = now.tv_sec.saturating_mul(1000).saturating_add(now.tv_nsec / 1_000_000);
     u64::try_from(ms).unwrap_or_default()
 }
 
-/// A lease, which is over at first.
+/// A lease, initially expired.
 #[derive(Debug, Default)]
 pub struct Lease {
     until_ms: AtomicU64,
@@ -29,7 +29,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whether it is not over.
+    /// Returns whether it has not expired.
     pub fn is_valid(&self) -> bool {
         self.is_valid_at(now_ms())
     }
@@ -38,7 +38,7 @@ impl Lease {
         !self.has_ended.load(Ordering::Acquire) && now_ms < self.until_ms.load(Ordering::Acquire)
     }
 
-    /// Waits until there is one. For ever, once this process is fenced: it ends.
+    /// Waits until it is valid. Forever, once this process is fenced, because it ends.
     pub fn wait(&self) {
         while !self.is_valid() {
             thread::sleep(LOOK_INTERVAL);
@@ -49,7 +49,7 @@ impl Lease {
         self.until_ms.fetch_max(until_ms, Ordering::AcqRel);
     }
 
-    /// There is none any more.
+    /// Ends the lease for good.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }

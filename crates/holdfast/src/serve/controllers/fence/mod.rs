@@ -1,21 +1,22 @@
-//! The fence at the medium: which of two controllers on two machines may write to the devices that
+//! Fencing by the devices: which of two controllers on two machines may write to the devices that
 //! both reach (RFC 0015).
 //!
-//! * [`key`]: what a controller registers at a device,
-//! * [`taking`]: taking one device, from nobody or from one that is silent,
-//! * [`watch`]: who is silent, and when enough devices may be taken,
-//! * [`hands`]: a thread for each device, as one that hangs must not keep the others from it,
-//! * [`turn`]: waiting until the pool may be had, and taking it,
-//! * [`guard`]: keeping it: signs of life, and the end of whoever finds itself fenced,
-//! * [`lease`]: until when what this process knows may be told to hosts.
+//! * [`key`]: what a controller registers with a device,
+//! * [`taking`]: taking one device that is free, or from a silent controller,
+//! * [`watch`]: which controllers are silent, and when enough devices may be taken,
+//! * [`hands`]: a thread for each device, so that one that hangs does not delay the others,
+//! * [`turn`]: waiting until the pool may be taken, and taking it,
+//! * [`guard`]: keeping it: signs of life, and the end of a process that is fenced,
+//! * [`lease`]: the time until which this process may answer hosts.
 //!
 //! Invariants:
 //! 1. A controller opens the pool only on devices at which its key holds the reservation and no
-//!    other one is registered, and only on [`quorum`] of them. Any two quorums share a device.
-//! 2. A key is taken away only if it has not changed for [`SILENCE`], and only as long as it is
-//!    exactly that one: an owner changes its key with each sign of life.
-//! 3. A lease is [`LEASE`] from the beginning of the last sign of life that a quorum of devices has
-//!    taken, and is over before the key can count as silent.
+//!    other one is registered, and only on a [`quorum`] of them. Any two quorums have a device in
+//!    common.
+//! 2. A key is preempted only if it has not changed for [`SILENCE`], and only while it is exactly
+//!    that key: an owner changes its key with each sign of life.
+//! 3. A lease lasts [`LEASE`] from the start of the last sign of life that a quorum of devices has
+//!    accepted, and expires before the key can count as silent.
 //! 4. Nothing is received from hosts or sent to them without a lease.
 
 mod guard;
@@ -42,24 +43,24 @@ pub(super) use lease::now_ms;
 pub use taking::TakeError;
 pub use turn::{Held, Turn};
 
-/// How often an owner gives a sign of life to each device.
+/// The interval of an owner's signs of life at each device.
 const SIGN_INTERVAL: Duration = Duration::from_millis(500);
-/// For how long a sign of life lets an owner serve hosts.
+/// How long a sign of life lets an owner serve hosts.
 const LEASE: Duration = Duration::from_secs(2);
-/// How long a key must not have changed before it may be taken away.
+/// How long a key must be unchanged before it may be preempted.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// A device, by its name.
+/// A device with its name.
 #[derive(Clone)]
 pub struct Named {
-    /// How it was named.
+    /// The name under which it is reported.
     pub name: String,
-    /// What is asked of it.
+    /// The device.
     pub device: Arc<dyn Reservable>,
 }
 
-/// Of how many of so many devices a controller must be the only one that may write: more than half,
-/// and as many as hold all data.
+/// Returns how many of this many devices a controller must hold exclusively: more than half, and
+/// enough for all data.
 pub fn quorum(devices: usize) -> usize {
     (devices / 2 + 1).max(devices.saturating_sub(2))
 }

@@ -1,5 +1,5 @@
-//! Devices in memory that have reservations as SPC-4 says, and processes that are run one step at a
-//! time, in an order that is given: each call of a device is a step.
+//! In-memory devices with reservations as in SPC-4, and processes that run one step at a time in a
+//! given order: each call of a device is a step.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,22 +8,22 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 use sys::{Registered, Reservable, ReservationError};
 
-/// What happens to a call, beside its being made.
+/// What happens to a call, besides its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Done,
-    /// It is done, and nobody hears of it.
+    /// It is executed, and its response is lost.
     AnswerLost,
     Refused,
     /// The process that makes it is killed before.
     Killed,
 }
 
-/// Whose turn it is.
+/// The scheduling of the processes.
 #[derive(Debug)]
 struct Turns {
     turn: usize,
-    /// Who is next each time, and what happens to its call; then each in turn.
+    /// Who is next each time, and what happens to its call; then round-robin.
     order: Vec<(usize, Fate)>,
     at: usize,
     fate: Fate,
@@ -51,14 +51,14 @@ impl World {
         Arc::new(Self { turns: Mutex::new(turns), changed: Condvar::new() })
     }
 
-    /// One in which each call is made when it is made.
+    /// Returns a world in which each call is executed immediately.
     pub(super) fn free() -> Arc<Self> {
         let world = Self::new(Vec::new());
         world.turns.lock().runs = [false; 2];
         world
     }
 
-    /// A process begins, or ends its turn: waits until it is its turn.
+    /// Begins or ends a process's turn: waits until it is its turn.
     pub(super) fn step(&self, process: usize) -> Fate {
         let mut turns = self.turns.lock();
         if !turns.runs[process] {
@@ -73,13 +73,13 @@ impl World {
         turns.fate
     }
 
-    /// A process waits for its first turn.
+    /// Makes a process wait for its first turn.
     pub(super) fn enter(&self, process: usize) {
         let mut turns = self.turns.lock();
         self.changed.wait_while(&mut turns, |turns| turns.turn != process);
     }
 
-    /// It makes no more steps.
+    /// Removes a process, which makes no more steps.
     pub(super) fn leave(&self, process: usize) {
         let mut turns = self.turns.lock();
         turns.runs[process] = false;
@@ -88,7 +88,7 @@ impl World {
         self.changed.notify_all();
     }
 
-    /// Whether it was killed since this was asked last.
+    /// Returns whether it was killed since the last call.
     pub(super) fn was_killed(&self, process: usize) -> bool {
         std::mem::take(&mut self.turns.lock().was_killed[process])
     }
@@ -111,7 +111,7 @@ impl Turns {
     }
 }
 
-/// What a device knows: keys by I_T nexus, and who holds the reservation.
+/// The state of a device: keys by I_T nexus, and the holder of the reservation.
 #[derive(Debug, Default)]
 struct Inside {
     keys: BTreeMap<usize, u64>,
@@ -125,7 +125,7 @@ pub(super) struct Model {
     inside: Mutex<Inside>,
 }
 
-/// A device as one of two machines reaches it.
+/// A device as reached from one of two machines.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub model: Arc<Model>,
@@ -143,7 +143,7 @@ impl Model {
         Path { model: self.clone(), nexus }
     }
 
-    /// Power is lost, and nothing was kept.
+    /// Loses power without APTPL.
     pub(super) fn forget(&self) {
         *self.inside.lock() = Inside::default();
     }
@@ -169,7 +169,7 @@ impl Path {
         }
     }
 
-    /// A write: whether it has landed.
+    /// Writes. Returns whether the write was accepted.
     pub(super) fn write(&self) -> Outcome<()> {
         let nexus = self.nexus;
         self.call(|inside| match inside.holder.is_none() || inside.keys.contains_key(&nexus) {
@@ -230,7 +230,7 @@ impl Reservable for Path {
     }
 
     fn registered(&self) -> Outcome<Registered> {
-        // Two questions, as of a real device: something may happen between them.
+        // Two requests, as to a real device: something may happen in between.
         let keys = self.call(|inside| Ok(inside.keys.values().copied().collect::<Vec<_>>()))?;
         let holder = self.call(|inside| {
             Ok(inside.holder.and_then(|holder| inside.keys.get(&holder).copied()))

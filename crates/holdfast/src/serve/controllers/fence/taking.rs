@@ -1,48 +1,49 @@
-//! Taking one device: the own key is registered, those that are silent are taken away with what is
-//! under way of them, and what is left must be the own one alone, with the reservation.
+//! Takes one device: registers the own key, preempts silent keys together with their commands in
+//! progress, and requires that only the own key is left, with the reservation.
 //!
-//! Whoever does not get it puts back what was registered from here before, and never writes by
-//! having registered. That of a process before is put back as well: if that one was the last to
-//! have the pool, it keeps a still older owner, which was stopped, from a device that nobody had.
+//! A controller that does not get the device restores the key that this machine had registered
+//! before, and never writes just because it has registered. The key of an earlier process is
+//! restored as well: if that one was the last to have the pool, its key keeps a still older owner,
+//! which was stopped, from a device that nobody had.
 
 use sys::{Registered, Reservable, ReservationError};
 
 use super::key::Key;
 
-/// How often it is looked who is registered before it is given up: each time something has changed
-/// by this process, or by another one that wants it too.
+/// How often the registrations are read before giving up: each time this process, or another one
+/// that wants the device too, has changed something.
 const ROUNDS_MAX: usize = 16;
 
 /// A device that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Whether nobody had registered. Then nothing says that an owner before had been silent.
+    /// Whether nothing was registered. Then nothing shows that an earlier owner had been silent.
     pub was_free: bool,
-    /// What was registered from here before; 0: nothing.
+    /// The key previously registered by this machine; 0 if none.
     pub former: u64,
 }
 
-/// Why a device was not taken.
+/// The reason why a device was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// A controller has it that is not known to be silent.
+    /// A controller that is not known to be silent has it.
     #[error("a controller has it, with the key {0:#018x}")]
     Owned(u64),
-    /// Something else than a controller has registered.
+    /// Something other than a controller has registered.
     #[error(
         "{0:#018x} is registered, which no controller of Holdfast has done: release it first \
          (sg_persist --out --clear)"
     )]
     Foreign(u64),
-    /// What the device says.
+    /// The device's error.
     #[error(transparent)]
     Failed(#[from] ReservationError),
 }
 
-/// Takes a device from nobody, or from these keys.
+/// Takes a free device, or one with these keys.
 ///
 /// # Errors
-/// [`TakeError`]. The device is as it was then, but for a device that could not be asked.
+/// [`TakeError`]. The device is then unchanged, unless it could not be reached.
 pub(super) fn take(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<Taken, TakeError> {
     let before = device.registered()?;
     check(&before, own, silent)?;
@@ -59,7 +60,7 @@ pub(super) fn take(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<
     }
 }
 
-/// Whether all that have registered may be taken away.
+/// Returns whether all registered keys may be preempted.
 fn check(now: &Registered, own: Key, silent: &[u64]) -> Result<(), TakeError> {
     for raw in now.keys.iter().chain(&now.holder).copied() {
         let key = Key::of(raw).ok_or(TakeError::Foreign(raw))?;
@@ -70,7 +71,7 @@ fn check(now: &Registered, own: Key, silent: &[u64]) -> Result<(), TakeError> {
     Ok(())
 }
 
-/// Until the own key, which is registered, holds the reservation, and no other one is there.
+/// Repeats until the own key, which is registered, holds the reservation, and no other key is left.
 fn settle(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<(), TakeError> {
     let mut seen = 0;
     for _ in 0..ROUNDS_MAX {
@@ -86,7 +87,8 @@ fn settle(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<(), TakeE
         let done = match now.holder {
             Some(holder) if holder == own.raw() => match others().next() {
                 None => return Ok(()),
-                // It came too late to get it, and goes of itself, or ended before it could.
+                // It came too late to get the device, and will unregister itself, or ended before
+                // it could.
                 Some(late) => device.preempt_and_abort(own.raw(), late),
             },
             Some(holder) if silent.contains(&holder) => device.preempt_and_abort(own.raw(), holder),
@@ -97,7 +99,7 @@ fn settle(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<(), TakeE
             },
         };
         match done {
-            // Somebody was faster: it is looked who.
+            // Another controller was faster: read again.
             Ok(()) | Err(ReservationError::Conflict) => {}
             Err(error) => return Err(error.into()),
         }

@@ -51,7 +51,7 @@ fn a_device_is_taken_from_nobody_and_from_exactly_the_key_that_was_silent() {
     assert!(matches!(b.write(), Err(ReservationError::Conflict)));
     assert!(matches!(take(&b, key_b, &[]), Err(TakeError::Owned(_))));
     assert_eq!(keys(&a), [key_a.raw()], "it has left nothing");
-    // It gives a sign of life after it was taken for silent.
+    // It gives a sign of life after it was considered silent.
     let silent = keys(&b);
     a.change(key_a.raw(), key_a.next().raw()).unwrap();
     assert!(matches!(take(&b, key_b, &silent), Err(TakeError::Owned(_))));
@@ -60,21 +60,20 @@ fn a_device_is_taken_from_nobody_and_from_exactly_the_key_that_was_silent() {
     assert_eq!(keys(&b), [key_b.raw()]);
     b.write().unwrap();
     assert!(matches!(a.write(), Err(ReservationError::Conflict)));
-    // A process that takes its turn after another one of its own, and can't have it.
+    // A process that follows another one of the same controller, and can't have the pool.
     let again = Key::new(Controller::Ct1, 3);
     assert_eq!(take(&b, again, &keys(&b)).unwrap().former, key_b.raw());
-    // What no controller has registered is nobody's to take away.
+    // A key that no controller has registered must not be preempted.
     b.register(0).unwrap();
     a.register(0x1234).unwrap();
     assert!(matches!(take(&b, key_b, &[0x1234]), Err(TakeError::Foreign(0x1234))));
     assert_eq!(keys(&b), [0x1234]);
 }
 
-/// When each device was taken last by whoever had a quorum; and the count of all takings.
+/// When each device was last taken by a process with a quorum; and the count of all takings.
 type Owners = Arc<Mutex<(Vec<u64>, u64)>>;
 
-/// A process that takes the pool from whoever it likes, writes, and begins anew when it is fenced
-/// or killed.
+/// A process that takes the pool from anyone, writes, and restarts when it is fenced or killed.
 struct Process {
     nexus: usize,
     world: Arc<World>,
@@ -83,7 +82,7 @@ struct Process {
     lives: u32,
 }
 
-/// The other one goes on, also if this one has failed.
+/// Lets the other one continue, also if this one has failed.
 struct Leaves(Arc<World>, usize);
 
 impl Drop for Leaves {
@@ -107,7 +106,7 @@ impl Process {
     /// Returns whether it had the pool.
     fn live(&mut self) -> bool {
         let own = Key::new(CONTROLLERS[self.nexus], self.lives);
-        // Any key may be taken for silent: what holds does not depend on time.
+        // Any key may be considered silent: the invariant does not depend on time.
         let silent = self.paths.iter().map(|path| path.registered().map(|it| it.keys));
         let silent: Vec<Vec<u64>> = silent.map(Result::unwrap_or_default).collect();
         if self.world.was_killed(self.nexus) {
@@ -205,7 +204,7 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
-/// Each of two runs for a while, as long as it is not stopped.
+/// Each of two runs for a while, as if the other one were stopped.
 fn order() -> impl Strategy<Value = Vec<(usize, Fate)>> {
     let run = (0..2_usize, 1..40_usize, prop::collection::vec(fate(), 40));
     let turns = |(who, count, fates): (usize, usize, Vec<Fate>)| {
@@ -218,15 +217,15 @@ fn order() -> impl Strategy<Value = Vec<(usize, Fate)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever fails, and whoever is stopped or killed when: what one has taken with a quorum no
-    /// other one writes to, before it has taken it in turn.
+    /// Whatever fails, and whichever process is stopped or killed when: no other process writes to
+    /// what one has taken with a quorum, before it has taken it in turn.
     #[test]
     fn in_every_order_of_failures_there_is_one_writer(devices in 1..7_usize, order in order()) {
         run(devices, order);
     }
 }
 
-/// The test above would say the same if nobody ever had the pool.
+/// The test above would pass even if no process ever had the pool.
 #[test]
 fn two_that_may_take_everything_take_it_in_turn() {
     let order = (0..20).flat_map(|at| vec![(at % 2, Fate::Done); 60]).collect();
@@ -300,7 +299,7 @@ fn who_is_fenced_has_no_lease_and_is_told_and_who_is_forgotten_goes_on() {
     assert_eq!(keys(&models[2].path(0)), [key.raw()], "who is fenced takes nothing away");
 }
 
-/// What an owner that was stopped must not do when it goes on: take back what nobody has.
+/// An owner that was stopped must not take back a free device when it resumes.
 #[test]
 fn who_has_no_lease_takes_no_device_back() {
     let model = Model::new(&World::free());

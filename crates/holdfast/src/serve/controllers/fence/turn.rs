@@ -1,10 +1,10 @@
-//! Waiting until the pool may be had, and taking it.
+//! Waits until the pool may be taken, and takes it.
 //!
-//! Who has not got a quorum gives back what it has, and waits before it tries again: by chance, and
-//! longer each time, so that two which begin together don't keep each other from it.
+//! A controller that did not get a quorum returns what it has, and waits before it retries: a
+//! random time, longer each time, so that two that begin together don't block each other.
 //!
-//! An attempt that answers too late may have taken a device after all: its key is silent then, and
-//! is taken away as any other.
+//! An attempt that is answered too late may have taken a device after all: its key is then silent,
+//! and is preempted like any other.
 
 use std::io;
 use std::thread;
@@ -20,39 +20,39 @@ use super::taking::TakeError;
 use super::watch::{Takeable, Watch};
 use super::{LEASE, Named, quorum};
 
-/// How often devices are looked at.
+/// The interval for reading the devices' registrations.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// How long they have for an answer.
+/// The time limit for their answers.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(700);
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
-/// How often devices are asked for that another one has just left, which wanted the pool too.
+/// How often devices are tried that another controller, which wanted the pool too, has just left.
 const REST_TRIES: u32 = 4;
-/// The longest pause after an attempt that has failed: this, doubled with each, so often.
+/// The base of the longest pause after a failed attempt, which is doubled with each.
 const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_DOUBLINGS_MAX: u32 = 5;
 
 /// A pool that was taken.
 pub struct Held {
     pub(super) own: Key,
-    /// How many devices the pool is said to have.
+    /// The configured number of devices of the pool.
     pub(super) devices: usize,
-    /// Those that were taken.
+    /// The devices that were taken.
     pub(super) held: Vec<Named>,
-    /// When the taking began, in milliseconds of the lease's clock.
+    /// When taking began, in milliseconds of the lease's clock.
     pub(super) since_ms: u64,
-    /// When hosts may be answered: before, an owner whose registrations a device has forgotten
-    /// could still do so.
+    /// When hosts may be answered: before that, an owner whose registrations a device has forgotten
+    /// could still answer them.
     pub serves_from: Instant,
 }
 
 impl Held {
-    /// The names of the devices that were taken.
+    /// Returns the names of the devices that were taken.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.held.iter().map(|it| it.name.as_str())
     }
 }
 
-/// Who waits for the pool.
+/// A controller that waits for the pool.
 pub struct Turn {
     controller: Controller,
     devices: usize,
@@ -64,10 +64,10 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits for a pool that is said to have so many devices, of which these are there.
+    /// Prepares to wait for a pool configured with `devices` devices, of which `named` are present.
     ///
     /// # Errors
-    /// If there can't be threads.
+    /// If no threads can be created.
     pub fn new(controller: Controller, devices: usize, named: Vec<Named>) -> io::Result<Self> {
         let hands = Hands::new(&named)?;
         let watch = Watch::new(devices, named.len()).polite(Key::new(controller, 0));
@@ -75,10 +75,10 @@ impl Turn {
         Ok(Self { controller, devices, named, hands, watch, failures: 0, told })
     }
 
-    /// Waits until it has it.
+    /// Waits until it has the pool.
     ///
     /// # Errors
-    /// What keeps it from ever having it.
+    /// What prevents it permanently.
     pub fn wait(mut self) -> io::Result<Held> {
         loop {
             if let Some(held) = self.attempt()? {
@@ -88,11 +88,11 @@ impl Turn {
         }
     }
 
-    /// Looks at all devices, and takes them if no controller has a quorum of them, or the one that
-    /// has gives no sign of life.
+    /// Reads all devices, and takes them if no controller has a quorum of them, or the one that has
+    /// a quorum gives no sign of life.
     ///
     /// # Errors
-    /// What keeps it from ever having it: devices without reservations; no numbers by chance.
+    /// What prevents it permanently: devices without reservations, or no random numbers.
     pub fn attempt(&mut self) -> io::Result<Option<Held>> {
         let all = (0..self.named.len()).map(|index| (index, Asked::Look));
         let mut unsupported = 0;
@@ -101,7 +101,8 @@ impl Turn {
         let all_answer = answers.len() == self.named.len();
         for (index, answer) in answers {
             match answer {
-                // What was seen was so when it was asked, at the latest.
+                // The state is at most ANSWERS_WITHIN newer than the request, for which SILENCE has
+                // a margin.
                 Answer::Seen(Ok(seen)) => self.watch.note(index, seen, begun),
                 Answer::Seen(Err(error)) => {
                     unsupported += usize::from(matches!(error, ReservationError::Unsupported(_)));
@@ -153,7 +154,8 @@ impl Turn {
         Ok(Some(Held { own, devices, held, since_ms, serves_from }))
     }
 
-    /// Takes these, and adds those that it got. Returns whether one of them was nobody's.
+    /// Tries to take these, and adds those that were taken to `held`. Returns whether one of them
+    /// was free.
     fn take_some(&mut self, own: Key, some: Vec<Takeable>, held: &mut Vec<(usize, u64)>) -> bool {
         let take = |Takeable { index, silent }: Takeable| (index, Asked::Take { own, silent });
         let mut was_free = false;
@@ -164,7 +166,7 @@ impl Turn {
                     was_free |= taken.was_free;
                 }
                 Answer::Taken(Err(error)) => {
-                    // What was seen of it is not so any more.
+                    // What was read of it is no longer true.
                     self.watch.forget(index);
                     if !matches!(error, TakeError::Owned(_)) {
                         self.tell(index, &error.to_string());
@@ -176,14 +178,14 @@ impl Turn {
         was_free
     }
 
-    /// Lets another one go first, perhaps.
+    /// Pauses, which may let another controller go first.
     fn pause(&mut self, chance: u32) {
         let longest = PAUSE * (1 << self.failures.min(PAUSE_DOUBLINGS_MAX));
         self.failures += 1;
         thread::sleep(longest.mul_f64(f64::from(chance) / f64::from(u32::MAX)));
     }
 
-    /// Says what is wrong with a device, once.
+    /// Logs a problem of a device, once.
     fn tell(&mut self, index: usize, what: &str) {
         let text = format!("{}: {what}", self.named[index].name);
         if self.told != text {

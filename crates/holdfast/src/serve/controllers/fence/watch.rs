@@ -1,7 +1,8 @@
-//! Who is silent: what was seen registered at each device, and since when it has been the same.
+//! Detects silent controllers: which keys were registered with each device, and since when they are
+//! unchanged.
 //!
-//! How often that is looked at does not matter: a sign of life changes the key for good, so one
-//! that is the same again has not changed in between. What is old is found out when it is taken.
+//! The sampling interval does not matter: a sign of life changes the key permanently, so an equal
+//! key has not changed in between. If the observation is outdated, taking the device detects that.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +11,15 @@ use sys::Registered;
 use super::key::Key;
 use super::{SIGN_INTERVAL, SILENCE, quorum};
 
-/// How long a pool that this controller itself has left in order is left to the other one, which
-/// may be waiting for it.
+/// How long a pool that this controller itself has left cleanly is left to the other one, which may
+/// be waiting for it.
 const LEFT_FOR: Duration = Duration::from_secs(1);
-/// How long those that are enough wait for the rest. An owner gives its signs of life, and says
-/// that it leaves, at one device after the other, so that not all are silent at the same moment.
-/// One that is not taken then is missing, and the pool has lost redundancy for nothing.
+/// How long a quorum waits for the rest. An owner gives its signs of life, and leaves, at one
+/// device after the other, so not all are silent at the same moment. A device that is not taken
+/// then is missing, and the pool would lose redundancy for nothing.
 const REST_WITHIN: Duration = SIGN_INTERVAL.saturating_mul(2);
 
-/// What is known of a device.
+/// The observation of a device.
 #[derive(Clone, Debug)]
 struct Seen {
     registered: Registered,
@@ -26,17 +27,17 @@ struct Seen {
     last: Instant,
 }
 
-/// What is known of all devices of the pool.
+/// The observations of all devices of the pool.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// How many the pool is said to have, whether they are there or not.
+    /// The configured number of devices, present or not.
     devices: usize,
-    /// A key of the controller that watches, if it may leave the pool to another one.
+    /// A key of this controller, if it may leave the pool to the other one.
     own: Option<Key>,
     seen: Vec<Option<Seen>>,
 }
 
-/// A device that may be taken, and the keys that may be taken away there.
+/// A device that may be taken, and the keys that may be preempted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Takeable {
     pub index: usize,
@@ -44,18 +45,18 @@ pub(super) struct Takeable {
 }
 
 impl Watch {
-    /// Of so many devices, of which so many are there.
+    /// Creates the state for `devices` devices, of which `there` are present.
     pub(super) fn new(devices: usize, there: usize) -> Self {
         Self { devices, own: None, seen: vec![None; there] }
     }
 
-    /// The same for a controller that lets the other one go first where it has left the pool
-    /// itself.
+    /// The same for a controller that lets the other one go first if it has itself left the
+    /// pool.
     pub(super) fn polite(self, own: Key) -> Self {
         Self { own: Some(own), ..self }
     }
 
-    /// This was seen at a device, at a time when it was asked before.
+    /// Notes what a device returned to a request sent at `now`.
     pub(super) fn note(&mut self, index: usize, registered: Registered, now: Instant) {
         let seen = &mut self.seen[index];
         let before = seen.as_ref().filter(|it| it.registered == registered);
@@ -63,13 +64,13 @@ impl Watch {
         *seen = Some(Seen { registered, since, last: now });
     }
 
-    /// Nothing is known of a device any more.
+    /// Forgets the observation of a device.
     pub(super) fn forget(&mut self, index: usize) {
         self.seen[index] = None;
     }
 
-    /// The devices that may be taken, if these are enough, and the others are still somebody's.
-    /// `all_answer`: whether each device that is there has said what it is.
+    /// Returns the devices that may be taken, if they are a quorum, and the others still belong to
+    /// somebody. `all_answer`: whether each present device has returned its registrations.
     pub(super) fn takeable(&self, all_answer: bool) -> Option<Vec<Takeable>> {
         let all = self.seen.iter().enumerate();
         let there: Vec<_> = all.filter_map(|(at, seen)| Some((at, seen.as_ref()?))).collect();
@@ -88,7 +89,7 @@ impl Watch {
         (are_all || now >= enough_at + REST_WITHIN).then_some(found)
     }
 
-    /// All keys of a device, and when they count as silent if they don't change.
+    /// Returns all keys of a device, and when they count as silent if they don't change.
     fn silent_at(&self, seen: &Seen) -> (Vec<u64>, Instant) {
         let Registered { keys, holder } = &seen.registered;
         let mut silent = keys.clone();
@@ -141,7 +142,8 @@ mod tests {
         assert_eq!(watch.takeable(true).unwrap()[1], Takeable { index: 1, silent: vec![7] });
     }
 
-    /// It was taken without the third one, which was missing from then on, though it was well.
+    /// Once, the pool was taken without the third device, which was healthy and counted as missing
+    /// from then on.
     #[test]
     fn those_that_are_enough_wait_for_the_rest_as_long_as_that_may_take() {
         let (mut watch, begin) = (Watch::new(3, 3), Instant::now());
@@ -149,7 +151,7 @@ mod tests {
         for index in 0..3 {
             watch.note(index, key(7), at(0));
         }
-        // The last sign of life, which came at one device later than at the others.
+        // The last sign of life, which reached one device later than the others.
         watch.note(2, key(8), at(250));
         let mut see = |ms, last| {
             for (index, raw) in [7, 7, last].into_iter().enumerate() {
@@ -159,7 +161,7 @@ mod tests {
         };
         assert_eq!((see(2750, 8), see(3000, 8)), (None, None));
         assert_eq!(see(3250, 8), Some(vec![0, 1, 2]));
-        // Somebody is alive there: then it goes without.
+        // Its owner is alive: then the pool is taken without it.
         assert_eq!((see(3500, 9), see(3750, 9)), (None, None));
         assert_eq!(see(4000, 9), Some(vec![0, 1]));
     }
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(indexes(&watch), None);
     }
 
-    /// Else a switch would leave the pool to the one that is started again.
+    /// Otherwise a switch would leave the pool to the restarted process.
     #[test]
     fn who_has_left_itself_lets_the_other_one_go_first() {
         let (own, begin) = (Key::new(Controller::Ct0, 1), Instant::now());

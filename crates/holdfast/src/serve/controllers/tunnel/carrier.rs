@@ -1,4 +1,4 @@
-//! A thread that moves the bytes of sessions: its poller, and those that it was given.
+//! A thread that moves the bytes of sessions: its poller, and the sessions it was given.
 
 use std::io;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::super::pipe::Spare;
 use super::Trouble;
 use super::session::{Session, Turn};
 
-/// How often it is looked whether a session takes too long.
+/// The interval for checking whether a session takes too long.
 const TICK: Duration = Duration::from_millis(250);
-/// Rounds of one session in a turn, so that one that sends fast does not starve the others.
+/// Rounds of one session per turn, so that a fast sender does not starve others.
 const ROUNDS_MAX: usize = 8;
 const WAKER: Token = Token(0);
-/// Each session has two.
+/// Each session has two tokens.
 const SESSIONS: usize = 2;
 
-/// Where a thread gets its sessions from.
+/// New sessions of a thread.
 pub(super) struct Inbox {
     new: Mutex<Vec<Session>>,
     has_ended: AtomicBool,
@@ -29,7 +29,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Gives it one more.
+    /// Adds a session.
     pub(super) fn put(&self, session: Session) {
         self.new.lock().push(session);
         self.wake();
@@ -71,7 +71,7 @@ struct Carrier {
     trouble: Arc<Trouble>,
     sessions: Vec<Option<Box<Session>>>,
     free: Vec<usize>,
-    /// Sessions that have something to do.
+    /// Sessions with work to do.
     ready: Vec<usize>,
     spare: Spare,
 }
@@ -176,7 +176,7 @@ impl Carrier {
     }
 
     fn end(&mut self, slot: usize, why: Option<io::Error>) {
-        // Dropping the sockets takes them out of the poller, too.
+        // Dropping the sockets also removes them from the poller.
         let Some(session) = self.sessions[slot].take() else { return };
         self.free.push(slot);
         if session.is_made() {

@@ -1,7 +1,7 @@
-//! Where the owner listens for the other controller. Whoever connects is in a table of bounded
-//! size, for a bounded time, until it has proven who it is and said what the connection is for.
-//! Those from the address of the other controller have places of their own, so that nobody else can
-//! take them; of the others the oldest gives way.
+//! Where the owner listens for the other controller. A peer is kept in a table of bounded size, for
+//! a bounded time, until it has authenticated and said what the connection is for. Connections from
+//! the address of the other controller have separate slots, so that no other peer can use them up;
+//! of the other connections the oldest one is dropped.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -20,29 +20,29 @@ use super::super::wire::LINE_BYTES_MAX;
 use super::session::Session;
 use super::{GREETED_WITHIN, Tunnel, prepare};
 
-/// Connections from the address of the other controller that have proven nothing yet. Those of
-/// hosts come all at once: the others wait to be accepted.
+/// Unauthenticated connections from the address of the other controller. Those of hosts all arrive
+/// at once: the rest waits to be accepted.
 const OF_PEER_MAX: usize = 64;
-/// Those from elsewhere.
+/// Unauthenticated connections from elsewhere.
 const OTHERS_MAX: usize = 16;
 const TICK: Duration = Duration::from_millis(250);
-/// How long it waits for descriptors where there are none.
+/// How long it waits if no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 const FIRST: usize = 2;
-/// What is read at once of what they say.
+/// The most bytes read at once.
 const BUFFER_BYTES: usize = 4096;
 
-/// Gets a connection of the other controller, whose first line is there to be read.
+/// Called with a connection of the other controller, whose first line can be read.
 pub(in super::super) type Meet = Box<dyn FnMut(UnixStream) + Send>;
 
-/// Binds the address where the owner listens.
+/// Binds the address at which the owner listens.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address)
 }
 
-/// The thread that listens, until this is dropped: then what this end has said leaves, for a while.
+/// The listening thread, until this is dropped; then it waits a while for output to be sent.
 pub(in super::super) struct Doors {
     tunnel: Arc<Tunnel>,
     has_ended: Arc<AtomicBool>,
@@ -50,7 +50,7 @@ pub(in super::super) struct Doors {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts to listen.
+/// Starts listening.
 pub(super) fn open(tunnel: Arc<Tunnel>, meet: Meet) -> io::Result<Doors> {
     let mut listener = bind(tunnel.listen)?;
     let poll = Poll::new()?;
@@ -87,7 +87,7 @@ impl Drop for Doors {
     }
 }
 
-/// Who has proven nothing yet.
+/// A peer that has not authenticated yet.
 struct Pending {
     tcp: TcpStream,
     tls: ServerConnection,
@@ -97,7 +97,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Takes what has come. Returns whether it has proven who it is, and said what it wants.
+    /// Processes input. Returns whether it has authenticated and sent its first line.
     fn greet(&mut self) -> io::Result<bool> {
         loop {
             while self.tls.wants_write() && retry(self.tls.write_tls(&mut self.tcp))? {}
@@ -116,14 +116,14 @@ impl Pending {
                 }
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // The TLS alert is sent if the socket takes it at once.
+                // The TLS alert is sent if the socket accepts it at once.
                 let _ = self.tls.write_tls(&mut self.tcp);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
         }
     }
 
-    /// Whether its first line is there.
+    /// Returns whether its first line is complete.
     fn read_line(&mut self) -> io::Result<bool> {
         let mut buffer = [0; BUFFER_BYTES];
         loop {
@@ -143,7 +143,7 @@ impl Pending {
     }
 }
 
-/// Whether it may be tried again at once; not where it would wait.
+/// Returns whether the call may be repeated at once; false if it would block.
 fn retry(result: io::Result<usize>) -> io::Result<bool> {
     match result {
         Ok(_) => Ok(true),
@@ -159,7 +159,7 @@ struct Door {
     listener: TcpListener,
     poll: Poll,
     meet: Meet,
-    /// First the places of the other controller, then those of others.
+    /// First the slots of the other controller, then those of others.
     pending: Vec<Option<Pending>>,
     /// Whether there may be connections to accept.
     may_accept: bool,
@@ -200,7 +200,7 @@ impl Door {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    // Out of descriptors, perhaps.
+                    // Possibly out of descriptors.
                     self.tell(self.tunnel.listen, &error);
                     return thread::sleep(PAUSE);
                 }
@@ -208,13 +208,13 @@ impl Door {
         }
     }
 
-    /// A place that is free for the other controller. Where there is none, what waits to be
-    /// accepted waits.
+    /// Returns a free slot for the other controller. If there is none, further connections wait to
+    /// be accepted.
     fn place_of_peer(&self) -> Option<usize> {
         self.pending[..OF_PEER_MAX].iter().position(Option::is_none)
     }
 
-    /// A place for one from elsewhere: the oldest gives way.
+    /// Returns a slot for a connection from elsewhere; the oldest one is dropped.
     fn place_of_another(&mut self) -> usize {
         let others = &self.pending[OF_PEER_MAX..];
         let since = |at: &usize| others[*at].as_ref().map(|it| it.since);
@@ -260,7 +260,7 @@ impl Door {
         }
     }
 
-    /// It is the other controller: its connection gets a local socket.
+    /// Connects an authenticated connection of the other controller to a local socket.
     fn let_in(&mut self, pending: Pending) -> io::Result<()> {
         let Pending { mut tcp, tls, line, .. } = pending;
         self.poll.registry().deregister(&mut tcp)?;
@@ -282,7 +282,7 @@ impl Door {
         }
     }
 
-    /// Says that somebody was refused, once.
+    /// Logs a refused connection, once.
     fn tell(&mut self, address: SocketAddr, why: &io::Error) {
         let now = self.began.elapsed();
         if let Some(count) = self.refused.end(now) {
@@ -294,7 +294,7 @@ impl Door {
     }
 }
 
-/// Whether both are one address: one of IPv4 may come in at a socket of IPv6.
+/// Returns whether both are the same address: an IPv4 address may be mapped at an IPv6 socket.
 fn is_same(one: IpAddr, other: IpAddr) -> bool {
     one.to_canonical() == other.to_canonical()
 }

@@ -1,6 +1,7 @@
-//! What the two ends of a link over the network prove to each other: Ed25519 keys, which both make
-//! of one secret. They are shown as raw public keys (RFC 7250); there is no certificate, no name
-//! and no date. Each controller has a key of its own, so that none can be taken for the other one.
+//! Mutual authentication of the two ends of a link over the network, by Ed25519 keys that both
+//! derive from one secret. They are presented as raw public keys (RFC 7250); there is no
+//! certificate, no name and no date. Each controller has its own key, so that neither can
+//! impersonate the other.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -27,24 +28,24 @@ use sha2::Sha256;
 use super::super::Controller;
 
 const SECRET_BYTES: usize = 32;
-/// What keys are made of a secret for; with it, the version of the link.
+/// The purpose of the derived keys, with the version of the link.
 const SALT: &[u8] = b"holdfast link 1";
 /// PKCS #8 of an Ed25519 key (RFC 8410), up to its 32 bytes.
 const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-/// What both ends speak above TLS.
+/// The protocol above TLS (ALPN).
 const PROTOCOL: &[u8] = b"holdfast-link";
 
-/// What both controllers know, and nobody else. It is never shown.
+/// The shared secret of both controllers. It is never displayed.
 pub struct Secret([u8; SECRET_BYTES]);
 
 impl Secret {
-    /// One of these bytes, which are to be random.
+    /// Creates a secret of these bytes, which must be random.
     pub fn of(bytes: [u8; SECRET_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// Reads what stands in its file: 64 hex digits, and nothing but white space around them. One
-    /// that people have thought of could be found out by trying.
+    /// Parses the content of its file: 64 hex digits, and nothing else but white space around them.
+    /// A secret chosen by people could be guessed.
     pub fn parse(text: &str) -> Option<Self> {
         let (digits, rest) = text.trim().as_bytes().as_chunks::<2>();
         let nibble = |digit: &u8| char::from(*digit).to_digit(16);
@@ -53,7 +54,7 @@ impl Secret {
         Some(Self(bytes.try_into().ok().filter(|_| rest.is_empty())?))
     }
 
-    /// What stands in its file.
+    /// Returns the content of its file.
     pub fn to_text(&self) -> String {
         let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{digits}\n")
@@ -66,15 +67,15 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What TLS needs at both ends.
+/// The TLS configuration of both ends.
 pub(super) struct Keys {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
 }
 
 impl Keys {
-    /// Those of a controller of two that have these portals: two that are started with other words
-    /// don't know each other, and so are those of another array.
+    /// Derives the keys of one of two controllers that have these portals: controllers with
+    /// different portals, or of another array, don't accept each other.
     pub(super) fn new(
         secret: &Secret,
         own: Controller,
@@ -110,18 +111,18 @@ impl Keys {
         Ok(Self { server: Arc::new(server), client: Arc::new(client) })
     }
 
-    /// The end that dials.
+    /// Returns the TLS state of the end that connects.
     pub(super) fn dial(&self, peer: IpAddr) -> Result<ClientConnection, Error> {
         ClientConnection::new(self.client.clone(), ServerName::IpAddress(peer.into()))
     }
 
-    /// The end that listens.
+    /// Returns the TLS state of the end that listens.
     pub(super) fn accept(&self) -> Result<ServerConnection, Error> {
         ServerConnection::new(self.server.clone())
     }
 }
 
-/// The private key of a controller.
+/// Derives the private key of a controller.
 fn derived(
     secret: &Secret,
     controller: Controller,
@@ -138,7 +139,7 @@ fn derived(
     [&PKCS8[..], &key].concat()
 }
 
-/// The other end has proven that it has the key of the other controller.
+/// Verifies that the other end has the key of the other controller.
 #[derive(Debug)]
 struct Proven {
     /// The public key.
@@ -165,7 +166,7 @@ impl Proven {
     }
 }
 
-/// TLS 1.2 is not spoken.
+/// TLS 1.2 is not supported.
 fn not_spoken() -> Result<HandshakeSignatureValid, Error> {
     Err(PeerIncompatible::ServerDoesNotSupportTls12Or13.into())
 }

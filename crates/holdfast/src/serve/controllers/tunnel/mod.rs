@@ -1,18 +1,18 @@
-//! The link over the network: TCP, in TLS 1.3, of which each end is a local socket of this process.
-//! So what is said on it, and how connections of hosts are forwarded, is the same as on one
-//! machine, and only a peer that has proven the secret gets that far.
+//! The link over the network: TCP with TLS 1.3. Each end of a connection is a local socket of this
+//! process, so its content, and the forwarding of hosts' connections, are the same as on one
+//! machine, and only a peer that has proven knowledge of the secret gets that far.
 //!
-//! * [`keys`]: the secret of both controllers, and what each end proves by it,
+//! * [`keys`]: the secret of both controllers, and authentication by it,
 //! * [`session`]: a connection: bytes between its local socket and the network,
 //! * [`carrier`]: a thread that moves the bytes of sessions,
 //! * [`door`]: where the owner listens, and connections that are not authenticated yet.
 //!
 //! Invariants:
-//! 1. Nothing listens but at the configured address, and only at the owner.
-//! 2. Who has not proven the secret gets no thread and no local socket, and little memory for a
-//!    short time. Its connections wait on no other one's.
-//! 3. What a host has sent to a controller that forwards, and that is not on its way when the
-//!    host's connection ends, is not sent any more: it may be repeated elsewhere.
+//! 1. Only the configured address is listened at, and only by the owner.
+//! 2. An unauthenticated peer gets no thread and no local socket, and little memory for a short
+//!    time. No other connection waits for it.
+//! 3. Data that a host has sent to a controller that forwards, and that is not in transit when the
+//!    host's connection ends, is not sent any more, because the host may repeat it elsewhere.
 
 mod carrier;
 mod door;
@@ -44,52 +44,51 @@ use session::Session;
 pub(super) use door::{Doors, Meet};
 pub use keys::Secret;
 
-/// How long a connection may take until both ends have proven what they have, and what it is for is
-/// said.
+/// How long a connection may take until both ends have authenticated and its purpose is known.
 const GREETED_WITHIN: Duration = Duration::from_secs(3);
-/// How long what was sent last may take to leave an owner that ends.
+/// How long the last output of an owner that ends may take to be sent.
 const DRAINED_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
-/// A connection that is silent is asked for a sign of life after this, and so often: the owner has
-/// those of a machine that is gone no longer than that. (That it is gone is heard before.)
+/// The keepalive time and interval of a silent connection: the owner keeps connections of a machine
+/// that is gone no longer than that. (Beats show that it is gone before.)
 const KEPT_ALIVE_AFTER: Duration = Duration::from_secs(5);
 const KEPT_ALIVE_EVERY: Duration = Duration::from_secs(1);
 const KEPT_ALIVE_TRIES: u32 = 3;
-/// Threads that move bytes.
+/// The most threads that move bytes.
 const CARRIERS_MAX: usize = 4;
 
-/// What a link over the network needs.
+/// The configuration of a link over the network.
 pub struct TunnelOptions {
-    /// Which controller this is.
+    /// The controller that this process is.
     pub own: Controller,
-    /// Where this one listens while it has the pool.
+    /// Where this controller listens while it has the pool.
     pub listen: SocketAddr,
-    /// Where the other one does.
+    /// Where the other one listens.
     pub peer: SocketAddr,
-    /// What both know, and nobody else.
+    /// The shared secret.
     pub secret: Secret,
-    /// The portals of both, which both know alike.
+    /// The portals of both, configured equally at both.
     pub portals: Vec<(Controller, SocketAddr)>,
-    /// How many threads may move bytes.
+    /// The number of threads that may move bytes.
     pub threads: usize,
 }
 
-/// The link over the network, as one of both ends has it.
+/// One end of the link over the network.
 pub struct Tunnel {
     listen: SocketAddr,
     peer: SocketAddr,
     keys: keys::Keys,
     carriers: Vec<Arc<Inbox>>,
     next: AtomicUsize,
-    /// Sessions that the other one has begun.
+    /// The number of sessions that the other end has begun.
     accepted: Arc<AtomicUsize>,
 }
 
 impl Tunnel {
-    /// Starts the threads that move bytes. Nothing listens yet.
+    /// Starts the threads that move bytes. Does not listen yet.
     ///
     /// # Errors
-    /// If the address is not to be had, or there can't be threads.
+    /// If the address can't be used, or no threads can be created.
     pub fn start(options: TunnelOptions) -> io::Result<Arc<Self>> {
         let TunnelOptions { own, listen, peer, secret, portals, threads } = options;
         drop(door::bind(listen)?);
@@ -106,8 +105,8 @@ impl Tunnel {
         }))
     }
 
-    /// Begins a connection to the other controller. It is made meanwhile; if it can't be, what is
-    /// returned comes to its end.
+    /// Begins a connection to the other controller, and returns its local socket without waiting;
+    /// the socket ends if the connection fails.
     pub(super) fn connect(&self) -> io::Result<UnixStream> {
         let tls = self.keys.dial(self.peer.ip()).map_err(io::Error::other)?;
         let tcp = dial(self.listen, self.peer)?;
@@ -118,21 +117,21 @@ impl Tunnel {
         Ok(theirs)
     }
 
-    /// Listens, until what is returned is dropped. `meet` gets connections of the other controller
-    /// that have said what they are for.
+    /// Listens until the result is dropped. `meet` gets connections of the other controller that
+    /// have said what they are for.
     pub(super) fn listen(self: &Arc<Self>, meet: Meet) -> io::Result<Doors> {
         door::open(self.clone(), meet).map_err(|error| {
             io::Error::new(error.kind(), format!("no link at {} (--link): {error}", self.listen))
         })
     }
 
-    /// Gives a session to a thread.
+    /// Assigns a session to a thread.
     fn carry(&self, session: Session) {
         let at = self.next.fetch_add(1, Ordering::Relaxed) % self.carriers.len();
         self.carriers[at].put(session);
     }
 
-    /// Waits until what this end has said has left, for a while.
+    /// Waits a while until all output of this end was sent.
     fn drain(&self) {
         let begun = Instant::now();
         while self.accepted.load(Ordering::Acquire) > 0 && begun.elapsed() < DRAINED_WITHIN {
@@ -147,7 +146,7 @@ impl Drop for Tunnel {
     }
 }
 
-/// What goes wrong with connections to the other controller: people are told once.
+/// Failures of connections to the other controller, logged once.
 struct Trouble {
     peer: SocketAddr,
     began: Instant,
@@ -159,7 +158,7 @@ impl Trouble {
         Self { peer, began: Instant::now(), told: Mutex::default() }
     }
 
-    /// A connection was not made. That nobody listens is so between two owners.
+    /// Notes a failed connection. Between two owners it is normal that nobody listens.
     fn note(&self, error: &io::Error) {
         let peer = self.peer;
         if error.kind() != io::ErrorKind::ConnectionRefused
@@ -170,7 +169,7 @@ impl Trouble {
         tracing::debug!("no connection to {peer}: {error}");
     }
 
-    /// One was made.
+    /// Notes a successful connection.
     fn end(&self) {
         let count = self.told.lock().end(self.began.elapsed());
         if let Some(count) = count {
@@ -179,7 +178,7 @@ impl Trouble {
     }
 }
 
-/// A socket that is about to be connected, from the address that the other one knows.
+/// Begins to connect a socket, from the address that the other end knows.
 fn dial(mut from: SocketAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -196,8 +195,8 @@ fn dial(mut from: SocketAddr, to: SocketAddr) -> io::Result<TcpStream> {
     Ok(TcpStream::from_std(std::net::TcpStream::from(socket)))
 }
 
-/// What is sent goes at once, and what the other end does not confirm for [`SILENCE_MAX`] ends the
-/// connection: later it would be too late.
+/// Sends output without delay, and ends the connection if the other end does not acknowledge it for
+/// [`SILENCE_MAX`]: later it would be too late.
 pub(super) fn prepare(socket: impl AsFd) -> io::Result<()> {
     let limit_ms = u32::try_from(SILENCE_MAX.as_millis()).unwrap_or(u32::MAX);
     sockopt::set_tcp_nodelay(&socket, true)?;

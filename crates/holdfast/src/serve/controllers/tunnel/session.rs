@@ -1,4 +1,4 @@
-//! A connection over the network, and the local socket of this process that stands for it.
+//! A connection over the network, and the local socket of this process that represents it.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -15,7 +15,7 @@ use super::super::pipe::{End, Spare, ready};
 /// How long the other end may take to close a connection that this one has ended.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
-/// What has come, and was not given on.
+/// Data that was read and not passed on.
 #[derive(Default)]
 struct Held {
     buffer: Option<Box<[u8]>>,
@@ -32,7 +32,7 @@ impl Held {
         self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.start..self.end])
     }
 
-    /// Reads, where there is nothing. Returns how much, `None` if it is not ready.
+    /// Reads if it is empty. Returns how much; `None` if the socket is not ready.
     fn fill(
         &mut self,
         spare: &mut Spare,
@@ -45,7 +45,7 @@ impl Held {
         result
     }
 
-    /// So much was given on.
+    /// Notes that this many bytes were passed on.
     fn took(&mut self, bytes: usize, spare: &mut Spare) {
         self.start += bytes;
         if self.is_empty()
@@ -57,41 +57,41 @@ impl Held {
     }
 }
 
-/// How far a session has come in its turn.
+/// The result of a session's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Something was moved, and there may be more.
     Moved,
     /// It waits.
     Waits,
-    /// It is over.
+    /// It has ended.
     Over,
 }
 
-/// Which end has begun it.
+/// The end that began it.
 enum Side {
-    /// This one, and it is to be made until then.
+    /// This one, with the deadline for establishing it.
     Dialed(Option<Instant>),
-    /// The other one. They are counted.
+    /// The other one; counted.
     Accepted(Arc<AtomicUsize>),
 }
 
-/// A connection over the network, and the local socket that stands for it.
+/// A connection over the network, and the local socket that represents it.
 pub(super) struct Session {
     pub(super) tcp: End<TcpStream>,
     pub(super) local: End<UnixStream>,
     tls: Connection,
     side: Side,
-    /// What has come over the network, and is sealed.
+    /// Encrypted data from the network.
     raw: Held,
-    /// The same, opened.
+    /// The same, decrypted.
     plain: Held,
-    /// Whether the network has nothing more, and whether nothing more comes out of it.
+    /// Whether the network, and the decrypted stream, have ended.
     is_tcp_over: bool,
     is_in_over: bool,
-    /// Whether the local socket takes nothing more; it may still have something to say.
+    /// Whether the local socket accepts nothing more; it may still have data to send.
     is_deaf: bool,
-    /// The local socket is at its end: until when the other end may close the connection.
+    /// The local socket has ended: the deadline for the other end to close the connection.
     closing: Option<Instant>,
     has_shut: bool,
 }
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// One that this end begins, and that has to be made until then.
+    /// Creates a session that this end begins, and that must be established by the deadline.
     pub(super) fn dialed(
         tcp: TcpStream,
         tls: ClientConnection,
@@ -123,7 +123,7 @@ impl Session {
         Self::new(tcp, tls.into(), local, Side::Dialed(Some(until)))
     }
 
-    /// One whose other end has proven who it is.
+    /// Creates a session whose other end has authenticated.
     pub(super) fn accepted(
         tcp: TcpStream,
         tls: ServerConnection,
@@ -134,7 +134,7 @@ impl Session {
         Self::new(tcp, tls.into(), local, Side::Accepted(count.clone()))
     }
 
-    /// Whether both ends have proven who they are.
+    /// Returns whether both ends have authenticated.
     pub(super) fn is_made(&self) -> bool {
         !matches!(self.side, Side::Dialed(Some(_)))
     }
@@ -153,7 +153,7 @@ impl Session {
     /// Moves what can be moved at once.
     ///
     /// # Errors
-    /// Why it is over before its ends wanted that.
+    /// Why it ended before its ends wanted that.
     pub(super) fn pump(&mut self, spare: &mut Spare) -> io::Result<Turn> {
         let mut has_moved = self.give_in(spare)?;
         has_moved |= self.open(spare)?;
@@ -171,7 +171,7 @@ impl Session {
         })
     }
 
-    /// What was opened goes to the local socket; nobody wants it once that has ended.
+    /// Passes decrypted data to the local socket; discards it once that has ended.
     fn give_in(&mut self, spare: &mut Spare) -> io::Result<bool> {
         if self.plain.is_empty() && !self.is_in_over {
             let (tls, is_last) = (&mut self.tls, self.is_tcp_over && self.raw.is_empty());
@@ -200,7 +200,7 @@ impl Session {
         Ok(true)
     }
 
-    /// What has come is opened, no more than is given on.
+    /// Decrypts received data, no more than is passed on.
     fn open(&mut self, spare: &mut Spare) -> io::Result<bool> {
         let mut has_moved = false;
         if self.raw.is_empty() && self.tcp.is_readable && !self.is_tcp_over {
@@ -215,7 +215,7 @@ impl Session {
             let taken = self.tls.read_tls(&mut self.raw.left())?;
             self.raw.took(taken, spare);
             if let Err(error) = self.tls.process_new_packets() {
-                // The TLS alert goes to the other end.
+                // Sends the TLS alert to the other end.
                 let _ = self.flush();
                 return Err(told(error));
             }
@@ -224,7 +224,7 @@ impl Session {
         Ok(has_moved)
     }
 
-    /// What the local socket has is sealed, once all of before has left.
+    /// Encrypts data from the local socket, once all earlier data was sent.
     fn take_out(&mut self, spare: &mut Spare) -> io::Result<bool> {
         let waits = self.tls.is_handshaking() || self.tls.wants_write();
         if self.closing.is_some() || waits || !self.local.is_readable {
@@ -260,7 +260,7 @@ impl Session {
         Ok(has_moved)
     }
 
-    /// The local socket has ended.
+    /// Handles the end of the local socket.
     fn close(&mut self) {
         if self.closing.is_none() {
             self.closing = Some(Instant::now() + CLOSED_WITHIN);
@@ -274,11 +274,11 @@ impl Session {
             return Ok(nothing_comes);
         }
         if let Side::Dialed(_) = self.side {
-            // What is not on its way yet is not to come: its host may have repeated it.
+            // Data that is not in transit yet must not arrive: its host may have repeated it.
             sockopt::set_socket_linger(&self.tcp.socket, Some(Duration::ZERO))?;
             return Ok(true);
         }
-        // What was said last would be lost if this end did not wait for the other one.
+        // The last data would be lost if this end did not wait for the other one.
         if !self.tls.wants_write() && !self.has_shut {
             self.has_shut = true;
             self.tcp.socket.shutdown(Shutdown::Write)?;
@@ -287,7 +287,7 @@ impl Session {
     }
 }
 
-/// What a fault of TLS means here.
+/// Translates a TLS error to its meaning here.
 fn told(error: rustls::Error) -> io::Error {
     match error {
         rustls::Error::InvalidCertificate(_) => io::Error::new(

@@ -1,5 +1,5 @@
-//! Both ends of a link over the network, in one process. With hosts, and in networks that break:
-//! `tests-peer --only link`.
+//! Both ends of a link over the network, in one process. `tests-peer --only link` tests it with
+//! hosts, and in networks that fail.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The other machine.
 const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// An address at which nobody listens now.
+/// Returns an address at which nobody listens now.
 fn free(at: IpAddr) -> SocketAddr {
     TcpListener::bind((at, 0)).unwrap().local_addr().unwrap()
 }
@@ -31,7 +31,7 @@ fn options(own: Controller, listen: SocketAddr, peer: SocketAddr, secret: u8) ->
     TunnelOptions { own, listen, peer, secret: Secret::of([secret; 32]), portals, threads: 2 }
 }
 
-/// A controller that listens, where the other one would, and what comes.
+/// A controller that listens, where the other one would, and the connections it gets.
 struct Owner {
     address: SocketAddr,
     peer: SocketAddr,
@@ -52,12 +52,12 @@ impl Owner {
         Self { address, peer, doors, met }
     }
 
-    /// The other controller, as it should be.
+    /// Returns a valid other controller.
     fn other(&self) -> Arc<Tunnel> {
         Tunnel::start(options(Controller::Ct1, self.peer, self.address, 7)).unwrap()
     }
 
-    /// Both ends of a connection of it.
+    /// Returns both ends of a connection of it.
     fn connected(&self, other: &Tunnel) -> (UnixStream, UnixStream) {
         let mut there = other.connect().unwrap();
         there.write_all(b"hello\n").unwrap();
@@ -68,7 +68,7 @@ impl Owner {
         (here, there)
     }
 
-    /// Nobody that is like this is let in, and the other controller is, meanwhile.
+    /// Checks that such a controller is refused, while the valid one is accepted.
     fn must_refuse(&self, other: TunnelOptions) {
         let tunnel = Tunnel::start(other).unwrap();
         let mut stream = tunnel.connect().unwrap();
@@ -159,7 +159,7 @@ fn many_connections_at_once_are_all_made() {
         let mut line = [0; 8];
         let bytes = here.read(&mut line).unwrap();
         here.write_all(&line[..bytes]).unwrap();
-        // Until the other end has read what it was told.
+        // Until the other end has read its data.
         thread::spawn(move || here.read(&mut [0; 1]));
     }
     for (number, mut stream) in dialed.into_iter().enumerate() {
@@ -183,7 +183,7 @@ fn who_has_another_secret_or_another_place_is_refused() {
     owner.must_refuse(elsewhere);
 }
 
-/// Takes any server, and shows nothing of its own.
+/// Accepts any server, and presents nothing itself.
 #[derive(Debug)]
 struct Credulous;
 
@@ -242,7 +242,7 @@ fn a_client_without_a_key_gets_nothing() {
     stream.sock.set_read_timeout(Some(PATIENCE)).unwrap();
     let _ = stream.write_all(b"holdfast-link 1 control ct1 1 0.1.0\n");
     let error = stream.read(&mut [0; 1]).unwrap_err();
-    // It gets a TLS alert, unless the end of its connection comes first.
+    // It gets a TLS alert, unless the end of its connection arrives first.
     let is_reset = error.kind() == io::ErrorKind::ConnectionReset;
     assert!(is_reset || error.to_string().contains("fatal alert"), "{error}");
     assert!(owner.met.try_recv().is_err());
@@ -262,7 +262,8 @@ fn noise_and_silence_are_refused_while_the_other_controller_is_let_in() {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    // Those that say nothing are closed: the oldest at once, as others came, and the last in time.
+    // Silent ones are closed: the oldest at once, because others arrived, and the last after the
+    // timeout.
     let begun = Instant::now();
     for mut stream in silent {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -277,7 +278,7 @@ fn what_was_said_last_arrives_when_the_owner_ends() {
     let mut owner = Owner::new();
     let other = owner.other();
     let (mut here, mut there) = owner.connected(&other);
-    // The other end has something under way as well, which nobody reads any more.
+    // The other end also has data in transit, which nobody reads any more.
     there.write_all(&bytes(10_000, 3)).unwrap();
     let said = bytes(100_000, 4);
     here.write_all(&said).unwrap();
