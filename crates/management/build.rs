@@ -1,10 +1,10 @@
-//! Has the program built again when the web page that it embeds has changed.
+//! Rebuilds the program when the embedded web page has changed.
 
 use std::path::Path;
 
 fn main() {
     let (page, source) = (Path::new("../../web/dist"), Path::new("../../web"));
-    // Cargo takes a path that is not there as one that has changed, and would build every time.
+    // Cargo treats a missing path as changed, and would rebuild every time.
     let watched = [page, source].into_iter().find(|path| path.is_dir());
     let watched = watched.unwrap_or(Path::new("build.rs"));
     println!("cargo::rerun-if-changed={}", watched.display());

@@ -1,5 +1,5 @@
-//! The certificate of the management interface: from the configuration, or made at the first start
-//! and kept, with its key, beside the pool.
+//! The certificate of the management interface: from the configuration, or created at the first
+//! start and kept, with its key, next to the pool.
 
 mod credentials;
 
@@ -21,12 +21,12 @@ pub use credentials::{Credentials, Renewer};
 
 use crate::{Error, private};
 
-/// The certificate, beside the pool. It is not secret: administrators of other machines may copy it
-/// and trust it.
+/// The certificate, next to the pool. It is not secret: administrators of other machines may copy
+/// it and trust it.
 const CERTIFICATE_FILE: &str = "api-certificate.pem";
 /// Its key, which only its owner may read.
 const KEY_FILE: &str = "api-key.pem";
-/// How long a certificate made here is valid. It is self-signed and replaced by hand, so it must
+/// How long a certificate created here is valid. It is self-signed and replaced by hand, so it must
 /// not expire by surprise.
 const LIFETIME_DAYS: i64 = 3650;
 /// The only application protocol.
@@ -40,19 +40,19 @@ pub struct ServerIdentity {
     pub credentials: Arc<Credentials>,
 }
 
-/// When a certificate ends, in milliseconds since 1970.
+/// Returns when a certificate ends, in milliseconds since 1970.
 pub fn ends_ms(certificate: &CertificateDer<'_>) -> Option<u64> {
     let parsed = x509_cert::Certificate::from_der(certificate).ok()?;
     let ends = parsed.tbs_certificate().validity().not_after.to_unix_duration();
     u64::try_from(ends.as_millis()).ok()
 }
 
-/// The identity kept in a directory, or a new one. If that can't be had, as nothing can be written
-/// there, the same in `otherwise`: a full filesystem must not keep the array from starting.
+/// Returns the identity kept in a directory, or a new one; if that fails, because nothing can be
+/// written there, the same in `otherwise`: a full filesystem must not keep the array from starting.
 /// `api` is the address of management.
 ///
 /// # Errors
-/// If it can be had in neither: why not in the first one.
+/// If both fail: the error of the first one.
 pub fn kept(
     directory: Result<&Path, Error>,
     otherwise: &Path,
@@ -65,7 +65,7 @@ pub fn kept(
     })
 }
 
-/// The identity kept in a directory, or a new one.
+/// Returns the identity kept in a directory, or a new one.
 fn kept_in(directory: &Path, api: IpAddr) -> Result<ServerIdentity, Error> {
     let (certificate, key) = (directory.join(CERTIFICATE_FILE), directory.join(KEY_FILE));
     if !certificate.exists() || !key.exists() {
@@ -77,10 +77,10 @@ fn kept_in(directory: &Path, api: IpAddr) -> Result<ServerIdentity, Error> {
     Ok(identity)
 }
 
-/// The identity of a certificate, with its chain, and its key: two files of PEM.
+/// Loads a certificate, with its chain, and its key from two PEM files.
 ///
 /// # Errors
-/// If one can't be read, or they do not belong together.
+/// If one can't be read, or they do not match.
 pub fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Error> {
     let credentials = Arc::new(Credentials::load(certificate, key)?);
     let mut tls = ServerConfig::builder_with_provider(trust::provider())
@@ -92,21 +92,21 @@ pub fn load(certificate: &Path, key: &Path) -> Result<ServerIdentity, Error> {
     Ok(ServerIdentity { tls: Arc::new(tls), credentials })
 }
 
-/// All certificates of a file.
+/// Reads all certificates of a file.
 ///
 /// # Errors
-/// If it can't be read, or holds something else.
+/// If it can't be read, or contains something else.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let bytes = fs::read(path).map_err(|error| Error::of_file("read", path, &error))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     found.map_err(|error| Error::Machine(format!("can't use {}: {error}", path.display())))
 }
 
-/// Makes a self-signed certificate. The key is written first: a certificate without a key would be
-/// taken for complete.
+/// Creates a self-signed certificate. The key is written first: a certificate without a key would
+/// look complete.
 ///
 /// # Errors
-/// If they can't be made or written.
+/// If they can't be created or written.
 pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Error> {
     let made = generate(names(api)).map_err(|error| {
         Error::Machine(format!("can't make a certificate for management: {error}"))
@@ -125,7 +125,7 @@ pub fn make(certificate: &Path, key: &Path, api: IpAddr) -> Result<(), Error> {
     write(certificate, &made.0, private::PUBLIC)
 }
 
-/// The names by which the array may be reached.
+/// Returns the names by which the array may be reached.
 fn names(api: IpAddr) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".into(), "::1".into()];
     let uname = rustix::system::uname();
@@ -139,7 +139,7 @@ fn names(api: IpAddr) -> Vec<String> {
     names
 }
 
-/// A certificate (ECDSA, P-256) and its key, as PEM.
+/// Returns a certificate (ECDSA, P-256) and its key, as PEM.
 fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::Error>> {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let mut serial = [0; 16];
@@ -152,22 +152,23 @@ fn generate(names: Vec<String>) -> Result<(String, String), Box<dyn std::error::
     params.is_ca = IsCa::ExplicitNoCa;
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let now = made_at(sys::wall::now_ms())?;
-    // Clocks differ: to a client whose clock is a little behind it would not be valid yet.
+    // Clocks differ: to a client whose clock is slightly behind it would not be valid yet.
     params.not_before = now - Duration::days(1);
     params.not_after = now + Duration::days(LIFETIME_DAYS);
     let certificate = params.self_signed(&key)?;
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-/// When a certificate is made: now, as far as its end can be written with a year of four digits.
+/// Returns the time of creation: now, limited so that the end can be written with a four-digit
+/// year.
 fn made_at(now_ms: u64) -> Result<OffsetDateTime, time::error::ComponentRange> {
     // The beginning of 9985.
     const LATEST: u64 = 252_929_952_000;
     OffsetDateTime::from_unix_timestamp((now_ms / 1000).min(LATEST) as i64)
 }
 
-/// Reports if a certificate that was made for one address is used for another: clients that check
-/// names would refuse it.
+/// Logs if a certificate created for one address is used for another: clients that check names
+/// would refuse it.
 fn check_names(certificate: &Path, api: IpAddr) -> Result<(), Error> {
     let chain = read_certificates(certificate)?;
     let parsed = chain.first().map(ParsedCertificate::try_from);
@@ -219,7 +220,7 @@ mod tests {
             let named = rustls::client::verify_server_name(&parsed, &name).is_ok();
             assert_eq!(named, is_named, "{name:?}");
         }
-        // One without the other is useless: both are made again.
+        // One without the other is useless: both are created again.
         fs::remove_file(path(KEY_FILE)).unwrap();
         let second = of("127.0.0.1");
         assert_ne!(second.credentials.fingerprint(), first.credentials.fingerprint());
@@ -234,7 +235,7 @@ mod tests {
         }
     }
 
-    /// As on a full filesystem: nothing can be written there.
+    /// As on a full filesystem, where nothing can be written.
     #[test]
     fn a_certificate_that_cant_be_kept_in_one_place_is_kept_in_the_other() {
         let directory = tempfile::tempdir().unwrap();
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(of(), first, "it was not kept");
         let refused = || Err(Error::Machine("there is none".into()));
         assert_eq!(kept(refused(), &other, LOOPBACK).unwrap().credentials.fingerprint(), first);
-        // If neither place will do, the error is that of the first.
+        // If both places fail, the error is that of the first.
         let beneath_a_file = other.join(KEY_FILE).join("directory");
         let why = kept(refused(), &beneath_a_file, LOOPBACK).map(drop).unwrap_err();
         assert_eq!(why.to_string(), "there is none");

@@ -1,12 +1,12 @@
-//! Why management can't be had.
+//! Errors of management.
 
 use std::io;
 use std::path::Path;
 
-/// Why management can't be had: one line, which says what to do.
+/// The reason why management is not available: one line, which says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("{0}")]
     Usage(String),
     /// A file or an address is not available.
@@ -15,7 +15,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The system's error for a file.
+    /// Returns the system's error for a file.
     pub fn of_file(what: &str, path: &Path, error: &io::Error) -> Self {
         Self::Machine(format!("can't {what} {}: {error}", path.display()))
     }

@@ -1,12 +1,12 @@
-//! The HTTPS server of the management interface: a thread of its own, so that no request delays the
+//! The HTTPS server of the management interface, on its own thread, so that no request delays the
 //! data path.
 //!
-//! What a client can hold up is bounded: a handshake and the head of a request by time, connections
+//! What a client can occupy is bounded: a handshake and the head of a request by time, connections
 //! by number, in total and from one address ([`doors`]), so that a slow or runaway client leaves
-//! room for the others. What is said over one of them is in [`conversation`].
+//! space for others. [`conversation`] handles the requests on one connection.
 //!
-//! While the clock says no date ([`wall`]), nothing is served: the libraries below panic then, and
-//! a panic ends what hosts use.
+//! While the clock has no valid date ([`wall`]), nothing is served: the libraries used here would
+//! panic, and a panic ends the array.
 
 mod conversation;
 mod doors;
@@ -38,25 +38,25 @@ use doors::{Doors, Place};
 
 pub use doors::CONNECTIONS_MAX;
 
-/// How long a client may take for the handshake of TLS.
+/// The time limit of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most requests that wait for the store at the same time.
 const WAITING_MAX: usize = 4;
-/// How long to wait after a failure to accept (no descriptors left).
+/// The pause after a failure to accept (no descriptors left).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The bound address; nothing is served before [`Bound::start`].
+/// A bound address; nothing is served before [`Bound::start`].
 pub struct Bound {
     listener: TcpListener,
-    /// The address, with the port that was taken.
+    /// The address, with the actual port.
     pub address: SocketAddr,
 }
 
 impl Bound {
-    /// Takes the address.
+    /// Binds the address.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn new(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -64,11 +64,11 @@ impl Bound {
         Ok(Self { listener, address })
     }
 
-    /// Serves what `router` makes (called within the runtime) until the handle is dropped, over at
-    /// most so many connections, 1 to [`CONNECTIONS_MAX`]; without `tls`, plain HTTP.
+    /// Serves the result of `router` (called within the runtime) until the handle is dropped, on at
+    /// most this many connections, 1 to [`CONNECTIONS_MAX`]; without `tls`, plain HTTP.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be created.
     pub fn start(
         self,
         tls: Option<Arc<ServerConfig>>,
@@ -98,15 +98,15 @@ impl Bound {
     }
 }
 
-/// Gives the threads that serve hosts priority over this one. It still gets up to a third of a
-/// processor's time, as it may hold a lock.
+/// Lowers the priority below that of threads that serve hosts. It still gets up to a third of a
+/// processor's time, because it may hold a lock.
 fn give_way() {
     if let Err(error) = rustix::process::nice(5) {
         tracing::debug!("management runs with the priority of hosts: {error}");
     }
 }
 
-/// A running server; dropping it ends it, after the changes in progress.
+/// A running server; dropping it stops it, after the changes in progress.
 pub struct Server {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -140,7 +140,7 @@ async fn serve(
                     tracing::info!("management connections are accepted again: {count} failures");
                 }
                 let Some(place) = doors.take(address.ip()) else {
-                    // One line at first, and then one for each doubling.
+                    // Logged at first, and then at each doubling.
                     refused += 1;
                     if refused.is_power_of_two() {
                         let ip = address.ip();
@@ -157,7 +157,7 @@ async fn serve(
                     let admitted = admit(stream, acceptor, router, origin, &place);
                     while_dated(wall::is_dated, admitted).await;
                 });
-                // A connection that is displaced ends before more are accepted.
+                // A displaced connection ends before more are accepted.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -170,7 +170,7 @@ async fn serve(
     }
 }
 
-/// Notes whether there is a date, and says so when that has changed.
+/// Notes whether there is a valid date, and logs when that has changed.
 fn told_of_clock(was_dated: &mut bool, is_dated: bool) -> bool {
     match (std::mem::replace(was_dated, is_dated), is_dated) {
         (true, false) => tracing::error!(
@@ -183,8 +183,8 @@ fn told_of_clock(was_dated: &mut bool, is_dated: bool) -> bool {
     is_dated
 }
 
-/// Runs a conversation as long as there is a date. HTTP takes the time whenever it goes on, even
-/// where it would write no Date, so what goes on is looked at here each time.
+/// Runs a conversation as long as there is a valid date. HTTP reads the time whenever it is polled,
+/// even if it would write no Date, so this checks each time.
 async fn while_dated(is_dated: impl Fn() -> bool, conversation: impl Future<Output = ()>) {
     let mut conversation = pin!(conversation);
     poll_fn(|context| match is_dated() {
@@ -201,7 +201,7 @@ async fn admit(
     origin: Origin,
     place: &Arc<Place>,
 ) {
-    // If it fails, the response is only a little later.
+    // If this fails, the response is only slightly later.
     let _ = stream.set_nodelay(true);
     let Some(acceptor) = acceptor else { return converse(stream, router, origin, place).await };
     let shaken = tokio::select! {

@@ -1,16 +1,16 @@
 //! The management of a running array, as seen from its network: where it listens, what it serves
-//! there, and who is notified of what.
+//! there, and notifications.
 //!
-//! * [`http`]: the server of the interface, with the [`web`] page before it; its [`certificate`],
-//! * [`alerts`]: looking for what is wrong, [`health`]: what devices say of their own health,
-//! * [`notify`]: telling others, as the configuration and the pool have it,
-//! * [`history`]: what was done, and how long it took, for a year,
-//! * [`place`]: where something listens, [`private`]: files that only their owner may read,
-//!   [`Error`]: why not.
+//! * [`http`]: the server of the interface, with the [`web`] page in front of it; its
+//!   [`certificate`],
+//! * [`alerts`]: detects problems, [`health`]: the health that devices report,
+//! * [`notify`]: notifications, as configured in the configuration file and in the pool,
+//! * [`history`]: activity and latencies over a year,
+//! * [`place`]: where management listens, [`private`]: files that only their owner may read,
+//!   [`Error`]: errors.
 //!
-//! What the interface says is the crate `api`'s; what objects there are `array`'s. How an array
-//! serves hosts is not known here: whoever runs it brings what can be seen of that
-//! ([`alerts::Observed`]).
+//! The crate `api` implements the interface, and `array` the objects. This crate does not know how
+//! an array serves hosts: its caller provides what can be observed of that ([`alerts::Observed`]).
 
 pub mod alerts;
 pub mod certificate;

@@ -1,32 +1,32 @@
-//! Where something listens: a name or an address, and a port.
+//! Where management listens: a name or an address, and a port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-/// Where an array is managed.
+/// The location of an array's management interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiPlace {
     /// A name or an address.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Whether it is spoken to without encryption.
+    /// Whether the connection is not encrypted.
     pub plain: bool,
 }
 
 impl ApiPlace {
-    /// An address, with encryption or without.
+    /// Creates the place of an address, with encryption or without.
     pub fn of(address: SocketAddr, plain: bool) -> Self {
         Self { host: address.ip().to_string(), port: address.port(), plain }
     }
 
-    /// The address, where it is one and not a name.
+    /// Returns the address, if it is one and not a name.
     pub fn address(&self) -> Option<SocketAddr> {
         self.host.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, self.port))
     }
 
-    /// Whether it is this machine for certain.
+    /// Returns whether it is certainly this machine.
     pub fn is_loopback(&self) -> bool {
         self.address().map_or(self.host == "localhost", |address| address.ip().is_loopback())
     }

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crate::Error;
 
-/// The mode of secrets: for their owner.
+/// The mode of secrets: readable and writable by their owner.
 pub const SECRET: u32 = 0o600;
-/// The mode of other files: for everybody.
+/// The mode of other files: readable by everybody.
 pub const PUBLIC: u32 = 0o644;
 
 /// The most bytes that are read of a secret file, which is one line.
@@ -18,11 +18,11 @@ const SECRET_FILE_BYTES_MAX: u64 = 4096;
 /// Writes a file atomically.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let scratch = path.with_extension(format!("{}.new", std::process::id()));
-    // Left by a process that died while it wrote, with the same number: in a container each start
-    // has the same. Usually there is none.
+    // Left by a process with the same id that died while writing: in a container each start has the
+    // same id. Usually there is none.
     let _ = fs::remove_file(&scratch);
     let written = OpenOptions::new()
         .write(true)
@@ -32,25 +32,26 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&scratch, path));
     if written.is_err() {
-        // The first failure is the one to report.
+        // The first failure is reported.
         let _ = fs::remove_file(&scratch);
     }
     written
 }
 
-/// Makes a directory of this user, or checks that it belongs to the user.
+/// Creates a directory owned by this user, or checks that it is.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn make_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     check_owner(directory)
 }
 
-/// Another user's directory could hold forged files.
+/// Checks that the directory belongs to this user: another user's directory could contain forged
+/// files.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn check_owner(directory: &Path) -> io::Result<()> {
     let meta = fs::symlink_metadata(directory)?;
     let is_ours = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw();
@@ -60,7 +61,7 @@ pub fn check_owner(directory: &Path) -> io::Result<()> {
     Err(io::Error::other("it is not a directory that only this user can write"))
 }
 
-/// The first line of a file, or of the standard input for `-`.
+/// Reads the first line of a file, or of the standard input for `-`.
 pub fn read_secret(file: &Path) -> Result<String, Error> {
     let mut text = String::new();
     let read = if file == Path::new("-") {

@@ -1,12 +1,11 @@
 //! The web page: static files in the program, served in front of the management interface.
 //!
-//! `web/build` makes the files, and whatever stands in `web/dist` when the program is built is
-//! embedded. A program that was built without says so on a plain page. The page has a list of
-//! addresses of its own, [`PAGES`] and its files: everything else is the interface's. No file is
-//! read while the array runs, so that no path leads anywhere but to these.
+//! `web/build` creates the files, and whatever is in `web/dist` when the program is built is
+//! embedded. A program that was built without them says so on a plain page. The page has its own
+//! list of addresses, [`PAGES`] and its files: everything else belongs to the interface. No file is
+//! read while the array runs, so no path leads anywhere else.
 //!
-//! The page asks the interface as everyone does; what stands here tells no secret and needs no
-//! session.
+//! The page uses the interface like any client; the files contain no secret and need no session.
 
 use std::borrow::Cow;
 
@@ -22,8 +21,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use rust_embed::RustEmbed;
 
-/// The first parts of the page's own addresses; `web/src/routes.ts` has the same list. The page
-/// interprets the rest.
+/// The first path segments of the page's own addresses; `web/src/routes.ts` has the same list. The
+/// page interprets the rest.
 const PAGES: [&str; 10] = [
     "audit",
     "dashboard",
@@ -39,12 +38,12 @@ const PAGES: [&str; 10] = [
 
 /// The file that serves every address of the page.
 const INDEX: &str = "index.html";
-/// Where the files are whose names change with their content.
+/// The directory of files whose names change with their content.
 const HASHED: &str = "assets/";
 /// The suffix of a file that was compressed when the page was built.
 const COMPRESSED: &str = ".gz";
 
-/// Scripts, styles and requests of the page's own address only, nothing inline, in no frame.
+/// Only scripts, styles and requests of the page's own address, nothing inline, in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
@@ -57,7 +56,7 @@ const WITHOUT: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\
                        <p>The command line and the interface (<code>/v1/openapi.json</code>) do \
                        all that the page does.</p>\n</html>\n";
 
-/// The files, as they were when the program was built.
+/// The files as of the build of the program.
 #[derive(RustEmbed)]
 #[folder = "../../web/dist"]
 #[allow_missing = true]
@@ -72,9 +71,9 @@ struct File {
     kind: String,
 }
 
-/// Where files come from.
+/// A source of files.
 trait Site {
-    /// The file at a path without a leading slash.
+    /// Returns the file at a path without a leading slash.
     fn file(&self, path: &str) -> Option<File>;
 }
 
@@ -86,7 +85,7 @@ impl Site for Embedded {
     }
 }
 
-/// The management interface with the web page added.
+/// Returns the management interface with the web page in front of it.
 pub fn before(interface: Router) -> Router {
     interface.layer(middleware::from_fn(serve))
 }
@@ -98,7 +97,7 @@ async fn serve(request: Request, next: Next) -> Response {
     }
 }
 
-/// The response to a request, if it is for the page.
+/// Returns the response to a request, if it is for the page.
 fn answer(site: &impl Site, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
@@ -129,7 +128,7 @@ fn answer(site: &impl Site, method: &Method, path: &str, headers: &HeaderMap) ->
     Some(answer)
 }
 
-/// Whether this is an address of the page.
+/// Returns whether this is an address of the page.
 fn is_page(path: &str) -> bool {
     path.is_empty() || PAGES.contains(&path.split('/').next().unwrap_or_default())
 }
@@ -139,7 +138,7 @@ fn without() -> Response {
     (StatusCode::NOT_IMPLEMENTED, kind, WITHOUT).into_response()
 }
 
-/// A file, compressed if the client accepts it; only its tag if the client has it already.
+/// Returns a file, compressed if the client accepts it; only its tag if the client already has it.
 fn of_file(site: &impl Site, path: &str, plain: File, headers: &HeaderMap) -> Response {
     let kind = content_type(&plain.kind);
     let compressed = site.file(&format!("{path}{COMPRESSED}"));
@@ -166,7 +165,7 @@ fn of_file(site: &impl Site, path: &str, plain: File, headers: &HeaderMap) -> Re
     };
     let told = answer.headers_mut();
     told.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
-    // Hex digits, and types from a table: always valid in a header.
+    // Hex digits, and types from a table, are always valid in a header.
     for (name, text) in [(ETAG, &tag), (CONTENT_TYPE, &kind)] {
         if let Ok(value) = HeaderValue::from_str(text) {
             told.insert(name, value);
@@ -188,20 +187,20 @@ fn content_type(kind: &str) -> String {
     }
 }
 
-/// What identifies a file's content: half of its hash is enough.
+/// Returns the tag of a file's content: half of its hash suffices.
 fn tag(hash: &[u8; 32]) -> String {
     let digits: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("\"{digits}\"")
 }
 
-/// Whether the client has the file with this tag (RFC 9110, 13.1.2: weak comparison).
+/// Returns whether the client has the file with this tag (RFC 9110, 13.1.2: weak comparison).
 fn has(headers: &HeaderMap, tag: &str) -> bool {
     let given = headers.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
     let mut tags = given.flat_map(|text| text.split(',')).map(str::trim);
     tags.any(|given| given == "*" || given.strip_prefix("W/").unwrap_or(given) == tag)
 }
 
-/// Whether the client accepts gzip (RFC 9110, 12.5.3).
+/// Returns whether the client accepts gzip (RFC 9110, 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let given =
         headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());

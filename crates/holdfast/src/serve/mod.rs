@@ -73,8 +73,8 @@ pub trait Duties: Send + Sync {
     /// those that retention does not keep. May block.
     fn protect(&self, now_ms: u64);
 
-    /// Eradicates destroyed objects whose delay is over at this time, in milliseconds since 1970, some
-    /// per call. May block.
+    /// Eradicates destroyed objects whose delay is over at this time, in milliseconds since the year
+    /// 1970, some of them per call. May block.
     fn eradicate(&self, now_ms: u64);
 }
 

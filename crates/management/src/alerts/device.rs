@@ -1,4 +1,4 @@
-//! What is wrong with the pool's device: transfers that fail, take long, or do not end.
+//! Problems of the pool's device: transfers that fail, take long, or do not end.
 
 use std::collections::VecDeque;
 
@@ -12,37 +12,38 @@ use front::{DeviceSnapshot, TransferSnapshot};
 const FAILURE_MEMORY_MS: u64 = DAY_MS;
 /// How long retried writes are reported after the last one.
 const RETRY_MEMORY_MS: u64 = 60 * MINUTE_MS;
-/// The window in which latencies are looked at.
+/// The window for average latencies.
 const WINDOW_MS: u64 = 5 * MINUTE_MS;
-/// How often counters are remembered within it.
+/// The interval at which counters are recorded within it.
 const STEP_MS: u64 = MINUTE_MS;
-/// So many transfers of one direction in the window tell how long one takes.
+/// The number of transfers of one direction in the window that make an average meaningful.
 const TRANSFERS_MIN: u64 = 100;
-/// What takes so long on average is slow: flash takes a hundredth of it, a disk that turns a half.
+/// The average latency from which a device is slow: flash takes a hundredth of it, a rotating disk
+/// half.
 const SLOW_US: u64 = 20_000;
-/// From here on down it is slow no more, once it was.
+/// The latency below which it is no longer slow, once it was.
 const SLOW_OVER_US: u64 = 15_000;
-/// Transfers of which none has ended for so long are stuck.
+/// The time without a completion after which transfers are stuck.
 const STUCK_MS: u64 = MINUTE_MS / 2;
 
-/// What is remembered of the device.
+/// The recorded state of the device.
 #[derive(Default)]
 pub(super) struct Device {
-    /// Reads and writes that have failed, and when another one was seen last.
+    /// The number of failed reads and writes, and when the last one was seen.
     failures: (u64, u64),
     failed_ms: Option<u64>,
-    /// Writes that were tried again, what went elsewhere, and flushes that failed.
+    /// Retried writes, data moved elsewhere, and failed flushes.
     retries: Recent,
     moved: Recent,
     flushes: Recent,
-    /// Times and counters, the oldest first, for a window.
+    /// Times and counters within the window, oldest first.
     past: VecDeque<(u64, DeviceSnapshot)>,
     is_slow: bool,
     reads: Progress,
     writes: Progress,
 }
 
-/// A counter, and when it was seen to have gone up.
+/// A counter, and when it was last seen to have increased.
 #[derive(Default)]
 struct Recent {
     count: u64,
@@ -50,7 +51,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// What is to be told of a counter that stands at `count` now, for so long.
+    /// Returns what to report of a counter that is now at `count`, for this long.
     fn judge(
         &mut self,
         look: &Look,
@@ -65,23 +66,23 @@ impl Recent {
                 let actual = format!("{count} {what} since the start");
                 Some(holds(code, &look.device, Severity::Warning, actual, "none"))
             }
-            // What was there before the start is counted no more.
+            // What occurred before the start is no longer counted.
             None if look.uptime_ms < memory_ms => Some(Seen::Unsure(code, look.device.clone())),
             _ => None,
         }
     }
 }
 
-/// How far transfers of one direction have come.
+/// The progress of transfers of one direction.
 #[derive(Default)]
 struct Progress {
     ended: u64,
-    /// When one had ended last, or none was under way.
+    /// When one had last ended, or none was in progress.
     at_ms: u64,
 }
 
 impl Progress {
-    /// For how long transfers have been under way of which none ended.
+    /// Returns for how long transfers have been in progress without any completion.
     fn stuck_ms(&mut self, transfers: TransferSnapshot, now_ms: u64) -> u64 {
         if transfers.under_way == 0 || transfers.ended() != self.ended || now_ms < self.at_ms {
             *self = Self { ended: transfers.ended(), at_ms: now_ms };
@@ -97,7 +98,7 @@ impl Device {
         seen.into_iter().chain(refusing).flatten().collect()
     }
 
-    /// What the device has refused, and went well all the same.
+    /// Reports requests that the device refused but that succeeded elsewhere or later.
     fn refusing(&mut self, look: &Look) -> [Option<Seen>; 3] {
         let retries = (AlertCode::DeviceRetries, look.retries);
         let moved = (AlertCode::DeviceMoved, look.moved_writes);
@@ -123,7 +124,7 @@ impl Device {
                 let actual = format!("{reads} reads and {writes} writes failed since the start");
                 Some(holds(code, &look.device, severity, actual, "none"))
             }
-            // What was there before the start is counted no more.
+            // What occurred before the start is no longer counted.
             None if look.uptime_ms < FAILURE_MEMORY_MS => {
                 Some(Seen::Unsure(code, look.device.clone()))
             }
@@ -146,7 +147,7 @@ impl Device {
         let known = means.into_iter().filter_map(|(what, mean)| Some((mean?, what)));
         let Some((mean_us, what)) = known.max().filter(|_| look.now_ms - since_ms >= WINDOW_MS)
         else {
-            // Too little was done to tell.
+            // Too few transfers to judge.
             return Some(Seen::Unsure(code, look.device.clone()));
         };
         self.is_slow = mean_us >= if self.is_slow { SLOW_OVER_US } else { SLOW_US };
@@ -156,7 +157,7 @@ impl Device {
 
     fn remember(&mut self, look: &Look) {
         let now_ms = look.now_ms;
-        // A clock that was set back makes the past worthless.
+        // A clock that was set back invalidates the records.
         if self.past.back().is_some_and(|(at, _)| now_ms < *at) {
             self.past.clear();
         }
@@ -180,7 +181,7 @@ impl Device {
     }
 }
 
-/// How long a transfer took on average since `before`, in microseconds, if there were enough.
+/// Returns the average latency since `before`, in microseconds, if there were enough transfers.
 fn mean_us(now: TransferSnapshot, before: TransferSnapshot) -> Option<u64> {
     let count = now.ok().saturating_sub(before.ok());
     let sum = now.ok_latency_us.saturating_sub(before.ok_latency_us);
@@ -192,8 +193,8 @@ mod tests {
     use super::*;
     use front::Latencies;
 
-    /// The device at a time: so many reads took so long each since the start, and so many are
-    /// under way.
+    /// Returns the device at a time: number and latency of reads since the start, and reads in
+    /// progress.
     fn look(now_ms: u64, ok: u64, each_us: u64, under_way: u64) -> Look {
         let mut latencies = Latencies::default();
         latencies[0] = ok;
@@ -207,7 +208,8 @@ mod tests {
         Look { now_ms, device: "pool.data".into(), transfers, ..Look::default() }
     }
 
-    /// What is said of its speed: its severity and the actual value, or nothing known.
+    /// Returns what is reported of its speed: severity and actual value; `None` if nothing is
+    /// known.
     fn told(device: &mut Device, look: &Look) -> Option<(Severity, String)> {
         let seen = device.slow(look)?;
         let Seen::Holds(condition) = seen else { return None };
@@ -219,7 +221,7 @@ mod tests {
     fn a_device_that_takes_long_for_five_minutes_is_slow() {
         let mut device = Device::default();
         let mut at = |second: u64, each_us| {
-            // 10 a second: what took other times before is what the sum tells, all the same.
+            // 10 per second: earlier latencies still count in the sum.
             told(&mut device, &look(second * 1000, second * 10, each_us, 1))
         };
         for second in 0..300 {
@@ -285,7 +287,7 @@ mod tests {
         assert!(matches!(at(121 * MINUTE_MS, 4), Some(Seen::Holds(_))));
     }
 
-    /// What went elsewhere and flushes that failed have alerts of their own, for a day.
+    /// Moved data and failed flushes have their own alerts, for a day.
     #[test]
     fn moved_writes_and_failed_flushes_are_told_of_for_a_day() {
         let mut device = Device::default();
@@ -317,7 +319,7 @@ mod tests {
         assert_eq!(severity, Severity::Critical);
         assert_eq!(actual, "3 reads under way, of which none ends");
         assert_eq!(told(&mut device, &look(40_000, 8, 80, 2)), None, "one has ended");
-        // None under way for long is no matter.
+        // A long time with none in progress does not matter.
         assert_eq!(told(&mut device, &look(45_000, 10, 80, 0)), None);
         assert_eq!(told(&mut device, &look(140_000, 10, 80, 0)), None);
         assert_eq!(told(&mut device, &look(145_000, 10, 80, 1)), None, "it has just begun");

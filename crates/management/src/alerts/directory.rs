@@ -1,4 +1,4 @@
-//! Whether the directory service can be asked.
+//! Whether the directory service can be reached.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use array::{AlertCode, Seen, Severity};
 
 use super::judge::holds;
 
-/// What the alert is about.
+/// The subject of the alert.
 const DIRECTORY: &str = "directory";
-/// So long may all servers be out of reach: for two of the looks that are made each minute.
+/// How long all servers may be unreachable: two of the checks made each minute.
 const UNREACHABLE_MAX: Duration = Duration::from_secs(120);
 
-/// What holds: for how long no server could be asked, and why, if so.
+/// Returns the condition: for how long no server could be reached, and why.
 pub(super) fn judge(trouble: Option<&(Duration, String)>) -> Option<Seen> {
     let (since, why) = trouble?;
     let code = AlertCode::DirectoryUnreachable;

@@ -1,4 +1,4 @@
-//! What is wrong with devices by what they say of their own health.
+//! Problems that devices report of their own health.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use array::{AlertCode, Seen, Severity};
 
 use super::judge::{DAY_MS, holds};
 
-/// From so many percent of what it should endure on a device is worn.
+/// The percentage of rated endurance from which a device is worn.
 const WEAR_WARNING_PERCENT: u64 = 90;
 
-/// What is remembered of each device from look to look.
+/// The recorded state of each device.
 #[derive(Default)]
 pub(super) struct Health(BTreeMap<String, Errors>);
 
-/// Errors of its medium.
+/// The errors of a device's medium.
 struct Errors {
     count: u64,
-    /// When there were last more than before, and how many more.
+    /// When the number last increased, and by how much.
     grew: Option<(u64, u64)>,
 }
 
 impl Health {
-    /// All that holds of these devices, at a time in milliseconds since 1970.
+    /// Returns all conditions of these devices, at a time in milliseconds since 1970.
     pub(super) fn judge(&mut self, now_ms: u64, devices: &[(String, DeviceHealth)]) -> Vec<Seen> {
         self.0.retain(|name, _| devices.iter().any(|(device, _)| device == name));
         devices.iter().filter_map(|(name, health)| self.one(now_ms, name, health)).collect()
@@ -46,7 +46,8 @@ impl Health {
         (!told.is_empty()).then(|| holds(AlertCode::DeviceHealth, name, severity, actual, expected))
     }
 
-    /// How many errors there are, and how many came, if that was within a day.
+    /// Returns the number of errors, and the number of new ones, if there were new ones within a
+    /// day.
     fn errors(&mut self, now_ms: u64, name: &str, told: Option<u64>) -> Option<(u64, u64)> {
         let count = told?;
         let known = self.0.entry(name.to_owned()).or_insert(Errors { count, grew: None });
@@ -106,7 +107,7 @@ mod tests {
         assert_eq!(told(&mut health, DAY_MS, errors(Some(7))), Some((Severity::Warning, more)));
         assert_eq!(told(&mut health, DAY_MS + 10, errors(Some(7))), None);
         assert_eq!(told(&mut health, DAY_MS + 10, errors(None)), None);
-        // Another device in its place has its own.
+        // A replacement device has its own count.
         assert_eq!(told(&mut health, DAY_MS + 20, errors(Some(1))), None);
         assert!(told(&mut health, DAY_MS + 30, errors(Some(2))).is_some());
         health.judge(DAY_MS + 40, &[]);

@@ -1,4 +1,4 @@
-//! What is wrong with hosts: paths, sessions, and offloads that they could use.
+//! Problems of hosts: paths, sessions, and offloads that they could use.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,28 +8,28 @@ use super::judge::{DAY_MS, MINUTE_MS, holds};
 use super::look::{Done, HostLook, Look};
 use front::counters::{Class, ClassSnapshot};
 
-/// How long a host may be without a path, or without any, before that is told: some restart.
+/// How long a host may lack a path, or all paths, before that is reported: it may just reboot.
 const PATH_MS: u64 = 2 * MINUTE_MS;
-/// The window in which commands of one sort are compared with those of another.
+/// The window in which different kinds of commands are compared.
 const WINDOW_MS: u64 = 10 * MINUTE_MS;
-/// How often counters are remembered within it.
+/// The interval at which counters are recorded within it.
 const STEP_MS: u64 = MINUTE_MS;
-/// So many commands of an offload fail in the window, and none succeeds.
+/// The number of failures of an offload in the window, without any success, that is reported.
 const FAILURES_MIN: u64 = 5;
-/// What a host reads and writes in the window before it may be copying, in bytes each.
+/// The bytes that a host must both read and write in the window to be considered copying.
 const COPIED_MIN_BYTES: u64 = 4 << 30;
-/// Who copies moves long pieces, in bytes on average.
+/// The average length, in bytes, of reads and writes of a copy.
 const COPY_PIECE_BYTES: u64 = 128 << 10;
-/// Zeros that a host sends as data in the window before that is told, in bytes.
+/// The bytes of zeros that a host must send as data in the window.
 const ZEROS_MIN_BYTES: u64 = 1 << 30;
-/// For how long it is told what a host does by itself after it has been seen to.
+/// How long a host's habit is reported after it was last seen.
 const HABIT_MS: u64 = DAY_MS;
-/// What a host has written before it is expected to give something back, in bytes.
+/// The bytes a host must have written before it is expected to unmap any.
 const WRITTEN_MIN_BYTES: u64 = 16 << 30;
-/// Reservations without a single ATS, from which on a host is told to lock so.
+/// The number of reservations without a single ATS from which a host is reported.
 const RESERVES_MIN: u64 = 10;
 
-/// The offloads that hosts send as commands of their own, and what each is called.
+/// The offloads that hosts send as separate commands, with their names.
 const OFFLOADS: [(Class, &str); 4] = [
     (Class::Copy, "EXTENDED COPY"),
     (Class::CompareAndWrite, "COMPARE AND WRITE"),
@@ -37,27 +37,27 @@ const OFFLOADS: [(Class, &str); 4] = [
     (Class::Delete, "UNMAP"),
 ];
 
-/// What is remembered of hosts.
+/// The recorded state of hosts.
 #[derive(Default)]
 pub(super) struct Hosts {
-    /// Of each host that was seen since the start.
+    /// The state of each host seen since the start.
     known: BTreeMap<String, Known>,
 }
 
-/// What is remembered of one.
+/// The recorded state of a host.
 #[derive(Default)]
 struct Known {
     /// Since when it has one path of several.
     one_path_ms: Option<u64>,
-    /// Since when it has no session: since it left, if that is known.
+    /// Since when it has no session: since its logout, if that time is known.
     gone_ms: Option<u64>,
-    /// Times and counters, the oldest first, for a window.
+    /// Times and counters within the window, oldest first.
     past: VecDeque<(u64, Done)>,
-    /// That it copies by itself.
+    /// It copies by itself.
     copies: Habit,
-    /// That it sends zeros as data.
+    /// It sends zeros as data.
     zeroes: Habit,
-    /// Offloads that were refused when they were seen last.
+    /// Offloads that were refused when they were last seen.
     refused: BTreeSet<usize>,
 }
 
@@ -69,7 +69,7 @@ impl Hosts {
         for host in &look.hosts {
             let was_never_there = host.sessions == 0 && host.last_logout_ms.is_none();
             if was_never_there && !self.known.contains_key(&host.name) {
-                // It may come yet: what was known of it before the start stays.
+                // It may still log in: conditions from before the start persist.
                 let codes = [
                     AlertCode::HostOnePath,
                     AlertCode::HostGone,
@@ -98,7 +98,7 @@ impl Hosts {
     }
 }
 
-/// Since when something is so, and whether that is long enough to be told.
+/// Returns since when something is true, and whether that is long enough to report.
 fn lasts(since_ms: &mut Option<u64>, is_so: bool, now_ms: u64) -> bool {
     if !is_so {
         *since_ms = None;
@@ -107,13 +107,13 @@ fn lasts(since_ms: &mut Option<u64>, is_so: bool, now_ms: u64) -> bool {
     now_ms.saturating_sub(*since_ms.get_or_insert(now_ms)) >= PATH_MS
 }
 
-/// What a host was seen to do by itself: when it was seen last.
+/// A habit of a host: when it was last seen.
 #[derive(Default)]
 struct Habit(Option<u64>);
 
 impl Habit {
-    /// Notes what a host does: with an offload, by itself, or neither. Tells whether the second is
-    /// seen now (`Some(true)`), or was within the last day.
+    /// Notes whether a host uses an offload, does the work itself, or neither. Returns whether the
+    /// second is seen now (`Some(true)`), or was seen within the last day.
     fn see(&mut self, offloads: bool, by_itself: bool, now_ms: u64) -> Option<bool> {
         if offloads {
             self.0 = None;
@@ -144,7 +144,8 @@ impl Known {
     fn gone(&mut self, host: &HostLook, look: &Look) -> Option<Seen> {
         let code = AlertCode::HostGone;
         let is_gone = host.sessions == 0 && host.connections > 0;
-        // It is gone since it left, not since somebody saw that: it may have come in between.
+        // It is gone since its logout, not since that was noticed: it may have logged in again in
+        // between.
         if let Some(left_ms) = host.last_logout_ms.filter(|_| is_gone) {
             self.gone_ms = self.gone_ms.max(Some(left_ms));
         }
@@ -152,7 +153,7 @@ impl Known {
             let actual = format!("no session, and {} connected volumes", host.connections);
             return Some(holds(code, &host.name, Severity::Warning, actual, "a session"));
         }
-        // Who left a moment ago was there: that ends what was told before.
+        // A host that has just logged out was present: that ends an earlier condition.
         let is_unsure = is_gone && host.last_logout_ms.is_none();
         is_unsure.then(|| Seen::Unsure(code, host.name.clone()))
     }
@@ -169,15 +170,15 @@ impl Known {
         }
     }
 
-    /// What was done of a class within the window.
+    /// Returns the counters of a class within the window.
     fn recent(&self, host: &HostLook, class: Class) -> ClassSnapshot {
         let now = host.class(class);
         let before = self.past.front().map_or(now, |(_, done)| done.classes[class as usize]);
         now.since(before)
     }
 
-    /// Offloads of which some were sent in the window, and none succeeded. What was refused stays
-    /// so until one succeeds.
+    /// Reports offloads that were sent in the window without success. An offload stays refused
+    /// until one succeeds.
     fn refused(&mut self, host: &HostLook) -> Option<Seen> {
         let mut failures = Vec::new();
         for (index, (class, name)) in OFFLOADS.into_iter().enumerate() {
@@ -198,7 +199,8 @@ impl Known {
             .then(|| holds(code, &host.name, Severity::Warning, actual, "they succeed"))
     }
 
-    /// Whether it has read and written about as much, in long pieces, and had nothing copied.
+    /// Reports a host that has read and written about the same amount, in long pieces, without any
+    /// offloaded copy.
     fn copies(&mut self, host: &HostLook, now_ms: u64) -> Option<Seen> {
         let code = AlertCode::CopiesByHost;
         let of = |class| self.recent(host, class);
@@ -220,7 +222,7 @@ impl Known {
         Some(holds(code, &host.name, Severity::Info, actual, "copies by EXTENDED COPY"))
     }
 
-    /// Whether it has sent many zeros as data, and not one WRITE SAME.
+    /// Reports a host that has sent many zeros as data, without any WRITE SAME.
     fn zeroes(&mut self, host: &HostLook, now_ms: u64) -> Option<Seen> {
         let code = AlertCode::ZerosByHost;
         let before = self.past.front().map_or(host.done, |(_, done)| *done);

@@ -1,4 +1,4 @@
-//! What is wrong, by what was seen now and before: the pool, and what goes on beside.
+//! Problems of the pool and of background work, judged by current and earlier observations.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,51 +14,51 @@ pub(super) const MINUTE_MS: u64 = 60_000;
 pub(super) const HOUR_MS: u64 = 60 * MINUTE_MS;
 pub(super) const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// What alerts of the pool are about.
+/// The subject of alerts of the pool.
 const POOL: &str = "pool";
-/// So many percent below a threshold it is over.
+/// By how many percentage points usage must fall below a threshold to end the alert.
 const SPACE_SLACK: u64 = 2;
-/// From here on it is critical, whatever the thresholds.
+/// The percentage from which usage is critical, whatever the thresholds.
 const SPACE_CRITICAL: u64 = 95;
-/// Below this use nothing is said of how fast a pool fills: new ones fill fast.
+/// The percentage of usage below which the growth of a pool is not reported: new pools fill fast.
 const TREND_USED_MIN: u64 = 50;
-/// How often the use of the pool is remembered, how often at most, and how often at least before
-/// anything is said of it.
+/// The interval at which usage is recorded, the most samples, and the fewest that are judged.
 const TREND_STEP_MS: u64 = 10 * MINUTE_MS;
 const TREND_SAMPLES_MAX: usize = 144;
 const TREND_SAMPLES_MIN: usize = 36;
-/// A pool that is full within this is worth a warning; and in how much less it is critical.
+/// A pool that will be full within the first time is a warning, within the second it is critical.
 const FULL_WARNING_MS: u64 = 7 * DAY_MS;
 const FULL_CRITICAL_MS: u64 = DAY_MS;
-/// How long before its end a certificate is worth a warning, and critical.
+/// The time before its end at which a certificate is a warning, and critical.
 const CERTIFICATE_WARNING_MS: u64 = 30 * DAY_MS;
 const CERTIFICATE_CRITICAL_MS: u64 = 7 * DAY_MS;
-/// An initiator that is refused so often within so long; and how many are told of.
+/// The number of refusals of an initiator within a time that is reported, and the most initiators
+/// reported.
 const REFUSALS_MIN: u64 = 5;
 const REFUSALS_MS: u64 = 10 * MINUTE_MS;
 const REFUSALS_TOLD_MAX: usize = 20;
 
-/// A controller that is away for no longer is started again, or follows after a switch.
+/// The normal absence of a controller that is restarted, or that follows after a switch.
 const CONTROLLER_AWAY_MS: u64 = 30_000;
 
-/// What is remembered from look to look.
+/// The recorded observations.
 #[derive(Default)]
 pub(super) struct Judge {
-    /// Severity of the pool's space.
+    /// The reported severity of the pool's usage.
     space: Option<Severity>,
     full_soon: Option<Severity>,
-    /// When, and how many bytes were in use.
+    /// Times, and bytes in use.
     trend: VecDeque<(u64, u64)>,
     device: Device,
     health: Health,
-    /// By initiator: times and counts of refusals.
+    /// Times and counts of refusals, by initiator.
     refused: BTreeMap<String, VecDeque<(u64, u64)>>,
     hosts: Hosts,
-    /// Since when the other controller has been away.
+    /// Since when the other controller has been absent.
     away_since_ms: Option<u64>,
 }
 
-/// A condition that holds.
+/// Returns a condition that holds.
 pub(super) fn holds(
     code: AlertCode,
     component: &str,
@@ -71,7 +71,7 @@ pub(super) fn holds(
 }
 
 impl Judge {
-    /// All that holds, and all of which nothing is known.
+    /// Returns all conditions that hold, and all that are unknown.
     pub(super) fn judge(&mut self, look: &Look) -> Vec<Seen> {
         let mut seen = Vec::new();
         seen.extend(self.space(look));
@@ -139,7 +139,7 @@ impl Judge {
 
     fn full_soon(&mut self, look: &Look) -> Option<Seen> {
         let last_ms = self.trend.back().map(|(at, _)| *at);
-        // A clock that was set back makes the past worthless.
+        // A clock that was set back invalidates the records.
         if last_ms.is_some_and(|last| look.now_ms < last) {
             self.trend.clear();
         }
@@ -158,7 +158,7 @@ impl Judge {
         let left_ms = bytes_per_ms(&self.trend)
             .filter(|rate| is_used && *rate > 0.0)
             .map(|rate| (left_bytes as f64 / rate) as u64);
-        // What is told of is over only when it is over by a third.
+        // A reported condition ends only with a margin of a third.
         let slack = |severity| if self.full_soon >= Some(severity) { 4 } else { 3 };
         let within = |severity, ms: u64| left_ms.is_some_and(|l| l < ms / 3 * slack(severity));
         self.full_soon = if within(Severity::Critical, FULL_CRITICAL_MS) {
@@ -189,7 +189,7 @@ impl Judge {
         is_long.then(|| holds(code, name, Severity::Warning, actual, expected))
     }
 
-    /// Who was refused often in the last minutes, the most first.
+    /// Reports initiators that were refused often in the last minutes, the most frequent first.
     fn refused(&mut self, look: &Look) -> Vec<Seen> {
         let mut often = Vec::new();
         self.refused.retain(|name, _| look.refused.contains_key(name));
@@ -263,7 +263,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from(percent).unwrap_or(100)
 }
 
-/// By how much the use of the pool grows: the line of least squares.
+/// Returns the growth of the pool's usage, by a least-squares fit.
 fn bytes_per_ms(samples: &VecDeque<(u64, u64)>) -> Option<f64> {
     let (first_ms, first_bytes) = *samples.front()?;
     let points = samples

@@ -1,4 +1,4 @@
-//! What is looked at: counters and states at one moment.
+//! An observation: counters and states at one moment.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::members;
 use crate::health::Health;
 use crate::notify::Notifier;
 
-/// A session that ended so short a time ago counts as one: some hosts log in for each command.
+/// A session that ended this recently counts as present: some hosts log in for each command.
 const JUST_ENDED_MS: u64 = 30_000;
-/// Hosts that are asked for at once, so that no lock is held for long.
+/// The number of hosts read at once, so that no lock is held for long.
 const HOSTS_AT_ONCE: usize = 250;
 
 /// The certificate of management.
@@ -32,61 +32,61 @@ pub struct Certificate {
     pub ends_ms: u64,
 }
 
-/// One of several devices of the pool, and how far it is if it catches up and that is known.
+/// One of several devices of the pool, with its progress if it catches up and that is known.
 pub type Member = (DeviceStatus, Option<CatchingUp>);
 
-/// What can be seen of how hosts are served. Nothing of it holds a command up.
+/// The observable state of how hosts are served. No call delays a command.
 pub trait Observed: Send + Sync {
-    /// All sessions that carry commands.
+    /// Returns all sessions that carry commands.
     fn sessions(&self) -> Vec<SessionSnapshot>;
 
-    /// The last sessions that have ended of each initiator and portal, and when, in milliseconds
+    /// Returns the last ended session of each initiator and portal, with its end in milliseconds
     /// since 1970.
     fn ended_sessions(&self) -> Vec<(u64, SessionSnapshot)>;
 
-    /// Who was refused at login, since the start.
+    /// Returns the refused logins since the start.
     fn refused(&self) -> BTreeMap<String, Refused>;
 
-    /// What fails in the background now, and why.
+    /// Returns current failures in the background, and why.
     fn troubles(&self) -> BTreeMap<&'static str, String>;
 
-    /// Whether the store takes no more writes.
+    /// Returns whether the store accepts no more writes.
     fn has_failed(&self) -> bool;
 
-    /// The name of the other controller, if there is one and it is not there.
+    /// Returns the name of the other controller, if there is one and it is not present.
     fn missing_controller(&self) -> Option<&'static str>;
 
-    /// Whether that one is kept down, because somebody has asked for that.
+    /// Returns whether that one is kept down on request.
     fn is_other_held(&self) -> bool;
 }
 
-/// Where to look.
+/// The sources of observations.
 pub struct Sources {
     /// The objects of the array.
     pub array: Arc<Array>,
-    /// What the front end counts.
+    /// The counters of the front end.
     pub counters: Arc<Counters>,
-    /// Who uses it, and what fails.
+    /// Users and failures of the front end.
     pub observed: Box<dyn Observed>,
-    /// How many portals there are.
+    /// The number of portals.
     pub portals: usize,
-    /// What is on the pool's device.
+    /// The store on the pool's device.
     pub store: Arc<Store>,
-    /// The device or file of the pool, or what all of several are called together.
+    /// The pool's device or file, or the common name of several.
     pub device: String,
-    /// The devices, if there are several, each with how far it is that catches up.
+    /// Returns the devices, if there are several, with the progress of those that catch up.
     pub members: Box<dyn Fn() -> Vec<Member> + Send>,
-    /// What devices say of themselves.
+    /// The health that devices report.
     pub health: Arc<Health>,
-    /// The certificate that is shown now; none where management is not encrypted.
+    /// Returns the current certificate; `None` if management is not encrypted.
     pub certificate: Box<dyn Fn() -> Option<Certificate> + Send>,
-    /// Who is asked how far the clock is off.
+    /// The source of the clock's offset.
     pub time: Arc<Timekeeper>,
-    /// Who is asked whether its users may log in.
+    /// The directory service.
     pub directories: Arc<Directories>,
 }
 
-/// What a look saw.
+/// An observation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     pub now_ms: u64,
@@ -95,35 +95,35 @@ pub(super) struct Look {
     pub capacity_bytes: u64,
     /// In percent, ascending.
     pub thresholds: Vec<u8>,
-    /// What is damaged, and whether a pass of scrubbing since the start has ended to say so.
+    /// The number of damaged blocks, and whether a scrub pass has finished since the start.
     pub damaged: u64,
     pub is_scrubbed: bool,
     pub device: String,
     /// The devices, if there are several.
     pub members: Vec<Member>,
-    /// What each device says of its own health, as far as it does.
+    /// The health that each device reports, as far as it does.
     pub healths: Vec<(String, DeviceHealth)>,
-    /// What it did since the start.
+    /// Transfers since the start.
     pub transfers: DeviceSnapshot,
-    /// How often a write was tried again that it had refused.
+    /// The number of retries of refused writes.
     pub retries: u64,
-    /// How often something went elsewhere that it had refused.
+    /// The number of times that refused data was moved elsewhere.
     pub moved_writes: u64,
-    /// How many of its flushes have failed.
+    /// The number of failed flushes.
     pub failed_flushes: u64,
     pub has_failed: bool,
-    /// The other controller, if there is one and it is not there.
+    /// The other controller, if there is one and it is not present.
     pub missing_controller: Option<&'static str>,
-    /// Whether it is kept down, because somebody has asked for that.
+    /// Whether it is kept down on request.
     pub is_stopped: bool,
     pub troubles: BTreeMap<&'static str, String>,
-    /// Of each group with a schedule: what became of the last snapshots that were due.
+    /// The result of the last due snapshots, of each group with a schedule.
     pub snapshots: Vec<(String, Option<Result<(), String>>)>,
     /// The last jump of the clock, if it was within a day.
     pub clock_jump_ms: Option<i64>,
-    /// What time servers say of the clock.
+    /// The state of the clock according to time servers.
     pub clock: ClockState,
-    /// For how long no server of the directory service could be asked, and why, if so.
+    /// For how long no server of the directory service could be reached, and why.
     pub directory: Option<(Duration, String)>,
     pub portals: usize,
     pub hosts: Vec<HostLook>,
@@ -133,20 +133,20 @@ pub(super) struct Look {
     pub notifications: Vec<(String, Option<String>)>,
 }
 
-/// What a look saw of a host.
+/// An observation of a host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostLook {
     pub name: String,
-    /// Volumes that are connected to it.
+    /// The number of connected volumes.
     pub connections: usize,
     pub sessions: usize,
-    /// The portals that it has sessions on.
+    /// The portals on which it has sessions.
     pub portals: BTreeSet<u16>,
-    /// When the last of its sessions ended that have, in milliseconds since 1970.
+    /// When its last ended session ended, in milliseconds since 1970.
     pub last_logout_ms: Option<u64>,
-    /// The portals of those that ended a moment ago: [`JUST_ENDED_MS`].
+    /// The portals of sessions that ended within [`JUST_ENDED_MS`].
     pub portals_left: BTreeSet<u16>,
-    /// What it did since the start.
+    /// Its counters since the start.
     pub done: Done,
     /// Offloads that are off for some of its volumes; only of hosts with sessions.
     pub off: BTreeSet<&'static str>,
@@ -158,14 +158,14 @@ impl HostLook {
     }
 }
 
-/// What was done since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     /// In the order of [`Class::ALL`].
     pub classes: [ClassSnapshot; Class::ALL.len()],
-    /// Commands that locked whole volumes.
+    /// Commands that reserved whole volumes.
     pub reserves: u64,
-    /// Zeros that were sent as data, where WRITE SAME would have done.
+    /// Zeros sent as data, for which WRITE SAME would do.
     pub zeros_bytes: u64,
 }
 
@@ -179,11 +179,11 @@ impl Done {
     }
 }
 
-/// The sessions of an initiator that have ended.
+/// The ended sessions of an initiator.
 #[derive(Default)]
 struct Left {
     last_ms: u64,
-    /// Of those that ended a moment ago.
+    /// The portals of sessions that ended recently.
     portals: BTreeSet<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with the devices of a pool on several.
+//! Problems of the devices of a pool on several devices.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use segments::{DeviceState, DeviceStatus};
 use super::judge::holds;
 use super::look::Member;
 
-/// Those that are out, or have not got all yet.
+/// Reports devices that are out, or do not have all data yet.
 pub(super) fn judge(members: &[Member]) -> Vec<Seen> {
-    // Those that have something of the pool.
+    // Devices that hold part of the pool.
     let has_share = |device: &DeviceStatus| device.parts.is_none_or(|parts| parts.used > 0);
     let sharing = || members.iter().filter(|(device, _)| has_share(device));
     let are_in = sharing().filter(|(device, _)| device.state == DeviceState::In).count();
@@ -18,17 +18,17 @@ pub(super) fn judge(members: &[Member]) -> Vec<Seen> {
     members.iter().filter_map(|member| one(member, (are_in, spare))).collect()
 }
 
-/// The state of each device when it was last looked at, so that changes are logged.
+/// The state of each device at the last check, so that changes are logged.
 #[derive(Default)]
 pub(super) struct Known(BTreeMap<u16, DeviceState>);
 
 impl Known {
-    /// Writes to the log what has changed.
+    /// Logs what has changed.
     pub(super) fn log(&mut self, members: &[Member]) {
         let is_first = self.0.is_empty();
         for (device, _) in members {
             let before = self.0.get(&device.number);
-            // At the start nobody needs to be told that all is well.
+            // At the start there is no need to log that all is well.
             if before == Some(&device.state) || (is_first && device.state == DeviceState::In) {
                 continue;
             }
@@ -46,14 +46,15 @@ impl Known {
     }
 }
 
-/// A line for the log.
+/// A log message.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
     Well(String),
     Wrong(String),
 }
 
-/// That a device is in another state than it was. It may have gone out and come back meanwhile.
+/// Returns the message if a device's state has changed. It may have gone out and come back in
+/// between.
 fn said(before: Option<DeviceState>, device: &DeviceStatus) -> Said {
     let (name, why) = (name(device), device.why_out.as_deref());
     match (device.state, why) {
@@ -70,7 +71,8 @@ fn said(before: Option<DeviceState>, device: &DeviceStatus) -> Said {
     }
 }
 
-/// What is to be told of a device, where so many are in, of which so many can be spared.
+/// Returns what to report of a device, given the number of devices that are in, and of those that
+/// can be spared.
 fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<Seen> {
     let expected = "it has all that it should have";
     match device.state {
@@ -86,7 +88,7 @@ fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<S
             Some(holds(code, &name(device), Severity::Info, actual, expected))
         }
         DeviceState::Out | DeviceState::Kept | DeviceState::Missing => {
-            // With one device less hosts might lose everything.
+            // With one device less, hosts might lose everything.
             let severity = if spare > 0 { Severity::Warning } else { Severity::Critical };
             let why = match (&device.why_out, device.state) {
                 (Some(why), _) => why.clone(),
@@ -102,7 +104,7 @@ fn one((device, progress): &Member, (are_in, spare): (usize, usize)) -> Option<S
     }
 }
 
-/// Its number, by which verbs know it, and where it is, if that is known.
+/// Returns its number, by which verbs refer to it, and its location, if known.
 pub(super) fn name(device: &DeviceStatus) -> String {
     match device.name.is_empty() {
         true => format!("{}", device.number),
@@ -143,7 +145,7 @@ mod tests {
         told.collect()
     }
 
-    /// It is looked at now and then only.
+    /// Devices are checked only now and then.
     #[test]
     fn the_log_tells_of_a_device_that_was_out_between_two_looks() {
         use DeviceState::{CatchingUp, In, Out};
@@ -173,7 +175,7 @@ mod tests {
         let seen = told(&[device(0, In), missing, out]);
         assert_eq!(seen.iter().map(|seen| seen.1).collect::<Vec<_>>(), [Severity::Critical; 2]);
         assert_eq!(seen[0].2, "1");
-        // In stripes over five devices three must be in.
+        // In stripes over five devices, three must be in.
         let of_five = |lost: usize| -> Vec<_> {
             (0..5).map(|at| device(at, if usize::from(at) < lost { Out } else { In })).collect()
         };

@@ -1,9 +1,9 @@
-//! Looking for what is wrong: a thread that looks every few seconds at counters and states, opens
-//! and closes alerts, and has others told.
+//! Detects problems: a thread that checks counters and states every few seconds, opens and closes
+//! alerts, and sends notifications.
 //!
-//! Nothing here is on the data path: what it looks at is counted anyway. What it makes of a
-//! [`Look`] is a function of that and of the looks before ([`judge`], [`device`], [`members`],
-//! [`health`], [`hosts`], [`time`], [`directory`]), and can be tested without a clock.
+//! Nothing here is on the data path: it reads counters that exist anyway. The result of a [`Look`]
+//! is a function of that and of earlier looks ([`judge`], [`device`], [`members`], [`health`],
+//! [`hosts`], [`time`], [`directory`]), and can be tested without a clock.
 
 mod device;
 mod directory;
@@ -32,19 +32,19 @@ pub use look::{Certificate, Observed, Sources};
 
 use judge::Judge;
 
-/// How often it looks.
+/// The interval between looks.
 const LOOK_PAUSE: Duration = Duration::from_secs(5);
-/// How many entries of the audit log are read at once.
+/// The number of audit log entries read at once.
 const CHANGES_AT_ONCE: usize = 32;
 
-/// The thread that looks, and one that stores what it has found. They end when this is dropped.
+/// The thread that looks, and the one that stores the results. They end when this is dropped.
 pub struct Watcher(#[allow(dead_code, reason = "they end when they are dropped")] [Attendant; 2]);
 
 impl Watcher {
-    /// Starts to look.
+    /// Starts both.
     ///
     /// # Errors
-    /// Where a thread can't be had.
+    /// If no thread can be created.
     pub fn start(sources: Sources, notifier: Arc<Notifier>) -> io::Result<Self> {
         let clock = sys::Clock::start();
         let (mut judge, mut known) = (Judge::default(), members::Known::default());
@@ -52,7 +52,7 @@ impl Watcher {
         let (mut teller, mut keeper) =
             (Teller::new(array.clone(), notifier), Keeper { array, is_stored: true });
         let found = Arc::new(Bell::default());
-        // By itself, as it waits for the device, of which there may be something to tell.
+        // On a separate thread, because it blocks on the device, which may itself be the problem.
         let storing = Attendant::start("alerts-store", found.clone(), move |_| {
             keeper.store();
             LOOK_PAUSE
@@ -69,7 +69,7 @@ impl Watcher {
     }
 }
 
-/// Stores what was found, as soon as the store takes it.
+/// Stores the results, as soon as the store accepts them.
 struct Keeper {
     array: Arc<Array>,
     is_stored: bool,
@@ -85,16 +85,16 @@ impl Keeper {
     }
 }
 
-/// The number of the newest entry of the audit log.
+/// Returns the number of the newest entry of the audit log.
 fn newest_change(array: &Array) -> u64 {
     array.audit_log(None, 1).first().map_or(0, |entry| entry.number)
 }
 
-/// Tells others what is new.
+/// Sends notifications of news.
 struct Teller {
     array: Arc<Array>,
     notifier: Arc<Notifier>,
-    /// The last entry of the audit log that was told, or was there at the start.
+    /// The last entry of the audit log that was sent, or that existed at the start.
     last_change: u64,
 }
 
@@ -112,7 +112,7 @@ impl Teller {
 
     fn tell(&mut self, now_ms: u64) {
         if self.notifier.is_empty() {
-            // Whoever is named later is not told what came before.
+            // Later recipients do not get earlier news.
             self.last_change = newest_change(&self.array);
             return;
         }

@@ -1,4 +1,4 @@
-//! What is made of looks that are made up, without a clock.
+//! Tests the judgement of constructed looks, without a clock.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use front::sessions::Refused;
 
 const GIB: u64 = 1 << 30;
 
-/// A look at an array on which all is well.
+/// Returns a look at an array without problems.
 fn well(now_ms: u64) -> Look {
     Look {
         now_ms,
@@ -46,7 +46,7 @@ fn count(host: &mut HostLook, class: Class, ok: u64, failed: u64, bytes: u64) {
     };
 }
 
-/// What holds.
+/// Returns the conditions that hold.
 fn holding(seen: &[Seen]) -> Vec<Condition> {
     let held = seen.iter().filter_map(|seen| match seen {
         Seen::Holds(condition) => Some(condition.clone()),
@@ -108,7 +108,7 @@ fn a_pool_that_fills_up_is_told_of_at_its_thresholds_and_does_not_flap() {
 
 #[test]
 fn a_pool_that_is_full_soon_is_told_of_by_its_trend() {
-    // From 60% on: so many GiB an hour, and what is told after a day.
+    // From 60% on: GiB per hour, and what is reported after a day.
     for (gib_per_hour, severity) in [
         (0.0, None),
         (-1.0, None),
@@ -170,7 +170,7 @@ fn what_is_damaged_fails_or_ends_is_told() {
         ]
     );
     assert!(is_unsure(&seen, AlertCode::SnapshotsMissed), "c was not due yet");
-    // A write that fails is graver; what has failed is told of for a day.
+    // A failed write is more severe; a failure is reported for a day.
     look.transfers.writes.failed = 1;
     let seen = judge.judge(&look);
     assert_eq!(find(&seen, AlertCode::DeviceErrors).unwrap().severity, critical);
@@ -179,7 +179,7 @@ fn what_is_damaged_fails_or_ends_is_told() {
     look.certificate = Some(Certificate { path: "c.pem".into(), ends_ms: look.now_ms - 1 });
     let ended = find(&judge.judge(&look), AlertCode::CertificateEnds).unwrap();
     assert_eq!((ended.severity, ended.actual.as_str()), (critical, "it has ended"));
-    // Before a pass of scrubbing has ended, nobody knows what is damaged.
+    // Before a scrub pass has finished, damage is unknown.
     let look = Look { is_scrubbed: false, ..well(0) };
     assert!(is_unsure(&Judge::default().judge(&look), AlertCode::Damage));
 }
@@ -199,7 +199,7 @@ fn who_is_refused_again_and_again_is_told_of_until_it_stops() {
     assert!(told.component == "iqn.x" && told.actual.contains("CHAP"), "{told:?}");
     assert!(at(9, 5).is_some());
     assert_eq!(at(13, 5), None, "none in the last ten minutes");
-    // Once a minute is often enough to be told of, once in five is not.
+    // Once a minute is often enough to be reported, once in five minutes is not.
     for minute in 0..20 {
         assert_eq!(at(20 + minute, 6 + minute).is_some(), minute >= 4, "minute {minute}");
     }
@@ -261,18 +261,18 @@ fn a_host_that_logs_in_every_few_seconds_is_not_gone() {
             (find(&seen, AlertCode::HostGone).is_some(), is_unsure(&seen, AlertCode::HostGone));
         (gone, find(&seen, AlertCode::HostOnePath).is_some())
     };
-    // Whenever somebody looks it has just left: by both portals.
+    // At each look it has just logged out: through both portals.
     for step in 0..100 {
         let now_ms = HOUR_MS + step * 15_000;
         assert_eq!(at(now_ms, Some(now_ms - 4_000), &[1, 2]), ((false, false), false), "{step}");
     }
-    // It left for good: that is told two minutes later, and no longer when it was seen again.
+    // It logged out for good: that is reported two minutes later, and ends when it is seen again.
     let left_ms = 2 * HOUR_MS;
     assert_eq!(at(left_ms + MINUTE_MS, Some(left_ms), &[]), ((false, false), false));
     assert_eq!(at(left_ms + 2 * MINUTE_MS, Some(left_ms), &[]), ((true, false), false));
     let again_ms = left_ms + 3 * MINUTE_MS;
     assert_eq!(at(again_ms + 1, Some(again_ms), &[1]), ((false, false), false));
-    // By one portal only: that is told, too.
+    // Through one portal only: that is reported, too.
     for step in 1..=8 {
         let now_ms = again_ms + step * 15_000;
         at(now_ms, Some(now_ms - 4_000), &[1]);
@@ -298,7 +298,7 @@ fn offloads_that_are_refused_are_told_of_until_one_succeeds() {
     assert!(at(100, &it).is_some(), "none has succeeded since");
     count(&mut it, Class::Copy, 1, 30, 4096);
     assert_eq!(at(101, &it), None);
-    // Miscompares of ATS are the way of the world.
+    // Miscompares of ATS are normal.
     count(&mut it, Class::CompareAndWrite, 1, 100, 512);
     assert_eq!(at(102, &it), None);
     count(&mut it, Class::CompareAndWrite, 0, 100, 0);
@@ -334,7 +334,7 @@ fn offloads_that_are_off_and_space_that_is_never_given_back_are_told_of() {
 
 #[test]
 fn a_host_that_copies_by_itself_is_told_why() {
-    // What it reads and writes in ten minutes, in how long pieces, and whether that is a copy.
+    // Bytes read and written in ten minutes, their length, and whether that is a copy.
     for (read, write, piece, copies, is_told) in [
         (8 * GIB, 8 * GIB, 1 << 20, 0, true),
         (8 * GIB, 8 * GIB, 1 << 20, 1, false),
@@ -357,7 +357,7 @@ fn a_host_that_copies_by_itself_is_told_why() {
         assert_eq!(told.is_some(), is_told, "{read} {write} {piece} {copies}");
         let Some(told) = told else { continue };
         assert!(told.actual.ends_with("no EXTENDED COPY came"), "{}", told.actual);
-        // It stays open for a day, in which it may do so again.
+        // It stays open for a day, in which the host may do so again.
         later.now_ms = 10 * HOUR_MS;
         assert!(is_unsure(&judge.judge(&later), AlertCode::CopiesByHost));
         later.now_ms = 9 * MINUTE_MS + DAY_MS;
@@ -369,7 +369,7 @@ fn a_host_that_copies_by_itself_is_told_why() {
 
 #[test]
 fn a_host_that_sends_zeros_as_data_is_told_why() {
-    // Zeros that it sends in nine minutes, WRITE SAME among it, and whether that is told.
+    // Zeros sent in nine minutes, WRITE SAME among the commands, and whether that is reported.
     for (mib, offloads, off, told) in [
         (1024, 0, false, Some("1024 MiB of zeros were sent in 10 minutes; no WRITE SAME came")),
         (2048, 0, true, Some("switched off on the array")),
@@ -380,7 +380,7 @@ fn a_host_that_sends_zeros_as_data_is_told_why() {
         let mut it = host(&[1, 2]);
         count(&mut it, Class::Delete, 1, 0, 4096);
         it.off.extend(off.then_some(block::Offload::WriteSame.name()));
-        // What was sent before the window is no matter.
+        // Zeros sent before the window do not matter.
         it.done.zeros_bytes = 7 * GIB;
         let mut look = well(0);
         look.hosts = vec![it.clone()];

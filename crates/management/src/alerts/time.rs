@@ -1,4 +1,4 @@
-//! What is wrong with the clock, by what time servers say.
+//! Problems of the clock, according to time servers.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use network::ClockState;
 
 use super::judge::holds;
 
-/// What alerts of the clock are about.
+/// The subject of alerts of the clock.
 const CLOCK: &str = "clock";
-/// A clock that is off by more is worth a warning.
+/// The offset of the clock from which it is a warning.
 const OFFSET_MAX_S: f64 = 1.0;
-/// So long may all servers be silent.
+/// How long all servers may be silent.
 const SILENT_MAX: Duration = Duration::from_secs(600);
 
-/// What holds. As long as no server answers, an offset that was seen stays.
+/// Returns the condition. As long as no server responds, an earlier offset persists.
 pub(super) fn judge(clock: &ClockState) -> Option<Seen> {
     if !clock.is_asked {
         return None;

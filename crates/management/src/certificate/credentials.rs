@@ -18,7 +18,7 @@ use trust::Fingerprint;
 use super::{ends_ms, read_certificates};
 use crate::Error;
 
-/// How long it takes at most until a renewed certificate is used. A small file is read this often.
+/// The longest time until a renewed certificate is used. A small file is read at this interval.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A certificate and its key, as last read from their files.
@@ -33,7 +33,7 @@ impl Credentials {
     /// Reads both.
     ///
     /// # Errors
-    /// If one can't be read, or they do not belong together.
+    /// If one can't be read, or they do not match.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, Error> {
         let shown = RwLock::new(pair(read_certificates(certificate)?, certificate, key)?);
         let credentials = Self { certificate: certificate.to_owned(), key: key.to_owned(), shown };
@@ -43,26 +43,26 @@ impl Credentials {
         Ok(credentials)
     }
 
-    /// The file of the certificate.
+    /// Returns the file of the certificate.
     pub fn path(&self) -> &Path {
         &self.certificate
     }
 
-    /// The fingerprint of the certificate.
+    /// Returns the fingerprint of the certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.shown.read().cert[0])
     }
 
-    /// When the certificate ends, in milliseconds since 1970; `None` if that can't be read.
+    /// Returns when the certificate ends, in milliseconds since 1970; `None` if that can't be
+    /// parsed.
     pub fn ends_ms(&self) -> Option<u64> {
         ends_ms(&self.shown.read().cert[0])
     }
 
-    /// Reads the files again, and returns whether they hold another certificate, which is then
-    /// used.
+    /// Reads the files again. Returns whether they contain another certificate, which is then used.
     ///
     /// # Errors
-    /// Those of [`Credentials::load`]: the old ones stay.
+    /// Those of [`Credentials::load`]: the old ones stay in use.
     fn renew(&self) -> Result<bool, Error> {
         let chain = read_certificates(&self.certificate)?;
         if chain == self.shown.read().cert {
@@ -79,7 +79,7 @@ impl ResolvesServerCert for Credentials {
     }
 }
 
-/// A chain of at least one certificate, with the key of the first.
+/// Checks a chain of at least one certificate, and the key of the first.
 fn pair(
     chain: Vec<CertificateDer<'static>>,
     certificate: &Path,
@@ -102,7 +102,7 @@ pub struct Renewer {
 }
 
 impl Renewer {
-    /// Keeps the certificate up to date; `is_renewed` hears the fingerprint of each new one.
+    /// Keeps the certificate up to date; calls `is_renewed` with the fingerprint of each new one.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -119,8 +119,8 @@ impl Renewer {
     }
 }
 
-/// `told`: the error that was last logged. The two files seldom change at the same moment: until
-/// both have, they do not match, and the old ones stay in use.
+/// Checks the files. `told`: the last logged error. The two files seldom change at the same moment:
+/// until both have, they do not match, and the old ones stay in use.
 fn look(
     credentials: &Credentials,
     is_renewed: &mut impl FnMut(Fingerprint),
@@ -160,7 +160,7 @@ mod tests {
         let credentials = Credentials::load(&path("a.pem"), &path("a.key")).unwrap();
         let (first, ends) = (credentials.fingerprint(), credentials.ends_ms());
         assert!(ends.is_some() && !credentials.renew().unwrap());
-        // Gone, empty, or without its key: the first one stays.
+        // Missing, empty, or without its key: the first one stays in use.
         fs::remove_file(path("a.pem")).unwrap();
         assert!(credentials.renew().is_err());
         for half in ["b.key", "b.pem"] {

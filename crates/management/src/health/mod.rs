@@ -1,8 +1,8 @@
-//! What devices say of their own health (SMART), by `smartctl` of smartmontools.
+//! The health that devices report (SMART), by `smartctl` of smartmontools.
 //!
-//! A thread asks each block device, once an hour: a device may take its time, so nobody else waits
-//! for it, and `smartctl` has a time limit ([`run`]). What it prints is not trusted ([`smart`]).
-//! Files have no health.
+//! A thread asks each block device once an hour. A device may respond slowly, so nobody else waits
+//! for it, and `smartctl` has a time limit ([`run`]). Its output is not trusted ([`smart`]). Files
+//! have no health.
 
 mod run;
 mod smart;
@@ -23,31 +23,31 @@ use sys::wall::now_ms;
 
 use run::{RunError, Runner};
 
-/// How often a device is asked, and how often it is looked whether there are others.
+/// The interval at which a device is asked, and at which new devices are looked for.
 const ASK_PAUSE: Duration = Duration::from_secs(3600);
 const LOOK_PAUSE: Duration = Duration::from_secs(10);
-/// How long `smartctl` may take. A disk that sleeps wakes up within some 10 s.
+/// The time limit of `smartctl`. A sleeping disk wakes up within about 10 s.
 const ASK_TIME: Duration = Duration::from_secs(30);
-/// Health, attributes, and where errors and wear are of which kind of device.
+/// Requests health, attributes, and the pages that contain errors and wear of each kind of device.
 const OPTIONS: [&str; 6] =
     ["--json=c", "--info", "--health", "--attributes", "--log=error", "--log=ssd"];
 const PROGRAM: &str = "smartctl";
-/// Where it is besides what `PATH` names, which has no `sbin` for many users.
+/// Searched in addition to `PATH`, which has no `sbin` for many users.
 const SBIN: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 const MISSING: &str = "smartctl is missing: install smartmontools (Debian, Ubuntu: apt-get \
                        install smartmontools; Fedora: dnf install smartmontools)";
 
-/// What is known of the health of devices, by their names.
+/// The known health of devices, by name.
 #[derive(Debug, Default)]
 pub struct Health(Mutex<BTreeMap<String, DeviceHealth>>);
 
 impl Health {
-    /// Of one device; `None` if it has none, as a file, or was not asked yet.
+    /// Returns the health of a device; `None` if it has none, like a file, or was not asked yet.
     pub fn of(&self, device: &str) -> Option<DeviceHealth> {
         self.0.lock().get(device).cloned()
     }
 
-    /// What was told, or why nothing was: then what was told before stays.
+    /// Stores a result. After an error the previous health stays.
     fn note(&self, device: &str, told: Result<DeviceHealth, String>) {
         let mut known = self.0.lock();
         let of_it = known.entry(device.to_owned()).or_default();
@@ -62,10 +62,10 @@ impl Health {
     }
 }
 
-/// Asks the devices with these names from now on, until what is returned is dropped.
+/// Asks the devices with these names regularly, until the result is dropped.
 ///
 /// # Errors
-/// If there is no thread to be had.
+/// If no thread can be created.
 pub fn start(
     health: Arc<Health>,
     devices: impl Fn() -> Vec<String> + Send + 'static,
@@ -95,7 +95,7 @@ struct Asker {
     limit: Duration,
     runner: Runner,
     asked: BTreeMap<String, Instant>,
-    /// Those of which it was told that they do not tell.
+    /// Devices of which it was logged that they do not report health.
     silent: BTreeSet<String>,
     is_missing_told: bool,
 }
@@ -128,7 +128,7 @@ impl Asker {
             }
             return self.health.note(device, Err(MISSING.into()));
         };
-        // A link has a name that says nothing of the kind of the device.
+        // The name of a link does not show the kind of the device.
         let path = Path::new(device).canonicalize().unwrap_or_else(|_| device.into());
         let arguments: Vec<&OsStr> =
             OPTIONS.iter().map(OsStr::new).chain([path.as_os_str()]).collect();
@@ -156,7 +156,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// An asker with a program that is this script.
+    /// Returns an asker whose program is this script.
     fn with(directory: &Path, script: &str) -> Asker {
         let program = directory.join("smartctl");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -188,7 +188,7 @@ mod tests {
         let told = asker.health.of("/dev/a").unwrap();
         assert_eq!((told.passed, told.power_on_hours, told.trouble), (Some(true), Some(7), None));
         assert!(told.told_ms > Some(0));
-        // Another one came, and one is gone.
+        // One was added, and one was removed.
         asker.turn(&names(&["/dev/b", "/dev/c"]), start + HOUR / 2, &|| false);
         assert_eq!(asked().lines().count(), 3);
         assert!(asker.health.of("/dev/a").is_none() && asker.health.of("/dev/c").is_some());

@@ -1,4 +1,4 @@
-//! Running a program that may hang, or say too much, in bounded time and memory.
+//! Runs a program that may hang, or print too much, in bounded time and memory.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// No report is nearly as long, in bytes.
+/// Far more than any report, in bytes.
 pub(super) const OUTPUT_MAX: usize = 1 << 20;
-/// Programs that did not end although they were killed: they wait for a device. So many are waited
-/// for before no more are started.
+/// Killed programs that have not ended because they wait for a device. With this many of them no
+/// more are started.
 const STUCK_MAX: usize = 4;
-/// How long one that was killed may take to end, and how often it is looked whether it has.
+/// How long a killed program may take to end, and the interval for checking that.
 const END_WAIT: Duration = Duration::from_secs(1);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Why a program has said nothing of use.
+/// The reason why a program returned nothing usable.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RunError {
     #[error("it did not end within {0:?}")]
@@ -40,8 +40,8 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// What a program prints, which must end within `limit`, and before `stopped` says so. It is
-    /// killed otherwise, by its process id, whatever signals it ignores.
+    /// Returns the output of a program, which must end within `limit`, and before `stopped` returns
+    /// true. Otherwise it is killed by its process id, whatever signals it ignores.
     pub(super) fn run(
         &mut self,
         program: &Path,
@@ -74,7 +74,7 @@ impl Runner {
     }
 
     fn end(&mut self, mut child: Child) {
-        // One that has ended by itself can't be killed, and needs not be.
+        // One that has ended by itself can't be killed, and need not be.
         let _ = child.kill();
         let start = Instant::now();
         let may_go_on = || match start.elapsed() < END_WAIT {
@@ -87,7 +87,7 @@ impl Runner {
     }
 }
 
-/// Reads to the end, which whoever has inherited the output may keep from coming.
+/// Reads to the end of the output, which any process that has inherited it may delay.
 fn read_all(
     mut output: ChildStdout,
     may_go_on: impl Fn() -> Result<(), RunError>,
@@ -133,7 +133,7 @@ mod tests {
     fn a_program_says_what_it_has_to_say() {
         let limit = Duration::from_secs(20);
         assert_eq!(shell("echo one; exit 4", limit).0.unwrap(), b"one\n");
-        // More than a pipe holds.
+        // More than a pipe can hold.
         let long = shell("head -c 1000000 /dev/zero", limit).0.unwrap();
         assert_eq!(long.len(), 1_000_000);
         let missing = Runner::default().run(Path::new("/none"), &[], limit, &|| false);
@@ -158,13 +158,13 @@ mod tests {
 
     #[test]
     fn one_whose_output_stays_open_or_never_ends_is_bounded() {
-        // Somebody else keeps the output open.
+        // Another process keeps the output open.
         let (said, took) = shell("sleep 3 & exit 0", Duration::from_millis(300));
         assert!(matches!(said, Err(RunError::TooLong(_))), "{said:?}");
         assert!(took < Duration::from_millis(2500), "{took:?}");
         let (said, _) = shell("exec cat /dev/zero", Duration::from_secs(20));
         assert!(matches!(said, Err(RunError::TooMuch)));
-        // It says all, and does not end.
+        // It prints everything, and does not end.
         let (said, _) = shell("exec >&-; exec sleep 60", Duration::from_millis(300));
         assert!(matches!(said, Err(RunError::TooLong(_))));
     }

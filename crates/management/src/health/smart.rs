@@ -1,20 +1,20 @@
-//! What `smartctl --json` says of a device, of ATA, NVMe and SCSI.
+//! Parses `smartctl --json` reports of ATA, NVMe and SCSI devices.
 //!
-//! Nothing of it is trusted: all may be missing, wrong, or not there at all.
+//! Nothing in them is trusted: any field may be missing or wrong.
 
 use api::DeviceHealth;
 use serde::Deserialize;
 
-/// Attributes of ATA that count down from 100 to 0 with wear: `Wear_Leveling_Count`,
-/// `SSD_Life_Left`, `Media_Wearout_Indicator`.
+/// ATA attributes that count down from 100 to 0 with wear: `Wear_Leveling_Count`, `SSD_Life_Left`,
+/// `Media_Wearout_Indicator`.
 const ATA_LIFE_LEFT: [u64; 3] = [231, 233, 177];
-/// Attributes of ATA that count what could not be read: `Reported_Uncorrect`, and
-/// `Offline_Uncorrectable` of those that have no such.
+/// ATA attributes that count unreadable data: `Reported_Uncorrect`, or `Offline_Uncorrectable` for
+/// devices without it.
 const ATA_UNCORRECTABLE: [u64; 2] = [187, 198];
-/// The page of ATA statistics about solid-state devices, and where it has the wear.
+/// The page of ATA statistics about solid-state devices, and the offset of the wear in it.
 const ATA_SSD_PAGE: u64 = 7;
 const ATA_WEAR_OFFSET: u64 = 8;
-/// A longer message is cut, in characters.
+/// The longest message, in characters; longer ones are truncated.
 const MESSAGE_MAX: usize = 200;
 
 #[derive(Default, Deserialize)]
@@ -24,7 +24,7 @@ struct Report {
     smart_status: Option<SmartStatus>,
     temperature: Temperature,
     power_on_time: PowerOnTime,
-    /// From smartctl 7.4 on, of all kinds of devices.
+    /// From smartctl 7.4 on, for all kinds of devices.
     endurance_used: EnduranceUsed,
     nvme_smart_health_information_log: NvmeLog,
     ata_smart_attributes: AtaTable,
@@ -130,10 +130,10 @@ struct ScsiCounters {
     total_uncorrected_errors: u64,
 }
 
-/// Reads a report.
+/// Parses a report.
 ///
 /// # Errors
-/// In one sentence, if it is none, or says nothing of health.
+/// In one sentence, if it is invalid, or contains no health.
 pub(super) fn parse(said: &[u8]) -> Result<DeviceHealth, String> {
     let report: Report = serde_json::from_slice(said)
         .map_err(|error| format!("smartctl says what is not understood: {error}"))?;
@@ -154,7 +154,7 @@ pub(super) fn parse(said: &[u8]) -> Result<DeviceHealth, String> {
     Ok(health)
 }
 
-/// What a device or a tool has said, fit to be shown.
+/// Sanitizes a message of a device or tool for display.
 fn one_line(text: &str) -> String {
     let shown = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     shown.take(MESSAGE_MAX).collect()

@@ -1,4 +1,4 @@
-//! Reports of smartctl 7.1 to 7.4, cut to some lines, and such as no tool should print.
+//! Reports of smartctl 7.1 to 7.4, shortened, and reports that no tool should print.
 
 use serde_json::{Value, json};
 

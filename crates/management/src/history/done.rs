@@ -1,19 +1,20 @@
-//! What was done through something since the start, as the counters tell it.
+//! The activity of a path or port since the start, as counted.
 
 use front::counters::{Class, ClassSnapshot, CommandLatencies, Counters, PathCounters};
 use history::latency::MEASURED;
 use history::{Activity, ClassSums, Latencies};
 
-/// What was done, in the order of [`Class::ALL`], which is that of [`history::CLASSES`].
+/// Activity, in the order of [`Class::ALL`], which is that of [`history::CLASSES`].
 #[derive(Clone, Default)]
 pub(super) struct Done {
     classes: [ClassSnapshot; Class::ALL.len()],
-    /// Of reads and writes. Most paths have none: they take no memory for it.
+    /// Latencies of reads and writes. Most paths have none, and need no memory for them.
     latencies: [Option<Box<CommandLatencies>>; MEASURED],
 }
 
 impl Done {
-    /// Goes on to what the counters tell now, and returns what was done since; `None` if nothing.
+    /// Advances to the current counters, and returns the activity since the last call; `None` if
+    /// there was none.
     pub(super) fn advance_to(&mut self, counters: &PathCounters) -> Option<Activity> {
         let classes = counters.snapshot();
         if classes == self.classes {
@@ -26,7 +27,7 @@ impl Done {
         done
     }
 
-    /// What was done since; `None` if nothing.
+    /// Returns the difference from `before`; `None` if there was no activity.
     pub(super) fn since(&self, before: &Self) -> Option<Activity> {
         if self.classes == before.classes {
             return None;
@@ -51,7 +52,7 @@ impl Done {
         Some(Activity(std::array::from_fn(class), Latencies(latencies)))
     }
 
-    /// Adds what others have counted, who count no more.
+    /// Adds counters that count no more.
     pub(super) fn add(&mut self, other: &Self) {
         for (sum, part) in self.classes.iter_mut().zip(other.classes) {
             *sum = sum.plus(part);
@@ -65,7 +66,7 @@ impl Done {
     }
 }
 
-/// What went through each port.
+/// Returns the activity of each port.
 pub(super) fn of_ports(counters: &Counters) -> Vec<Done> {
     let through = |(port, classes)| {
         let of = |at: usize| Box::new(counters.port_latencies(Class::ALL[at], Some(port)));

@@ -1,4 +1,4 @@
-//! The file of the history, beside the pool.
+//! The file of the history, next to the pool.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,12 +7,12 @@ use std::path::Path;
 
 use history::{History, Medium, OpenError};
 
-/// The file's name.
+/// The name of the file.
 const FILE: &str = "history.data";
-/// What it is called when it is set aside.
+/// The name under which an unusable file is kept.
 const ASIDE: &str = "history.data.aside";
 
-/// A file. What was never written in it takes no space.
+/// A sparse file: parts that were never written take no space.
 struct Samples(File);
 
 impl Medium for Samples {
@@ -35,8 +35,8 @@ impl Medium for Samples {
     }
 }
 
-/// Opens the history of a pool in a directory. One that can't be used is set aside; where there can
-/// be none the array runs without.
+/// Opens the history of a pool in a directory. An unusable file is renamed; if no file can be
+/// created, the array runs without.
 pub(super) fn open(directory: &Path, pool_id: [u8; 16]) -> History {
     let path = directory.join(FILE);
     match try_open(&path, pool_id) {
@@ -87,7 +87,7 @@ mod tests {
         file.write_all_at(b"x", 20).unwrap();
         assert_eq!(known(&open(directory.path(), [1; 16])), 0);
         assert!(directory.path().join(ASIDE).exists());
-        // Where there can be no file, the array runs on.
+        // If no file can be created, the array still runs.
         let none = open(&directory.path().join("nowhere"), [1; 16]);
         assert!(none.save().is_ok() && none.latest().covered_ms == 0);
     }

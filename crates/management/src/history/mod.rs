@@ -1,6 +1,6 @@
-//! Samples what the counters tell, each second, into the [`History`].
+//! Samples the counters each second into the [`History`].
 //!
-//! A thread of low priority reads the counters, which are atomics: no command waits for it. It
+//! A thread of low priority reads the counters, which are atomics, so no command waits for it. It
 //! takes the lock of the list of paths for a few of them at a time, and only when there are new
 //! ones.
 
@@ -22,24 +22,24 @@ use sys::wall::now_ms;
 
 use done::Done;
 
-/// From one sample to the next.
+/// The time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Every so many samples it is looked how the pool stands, and which volumes are gone.
+/// The number of samples between two checks of the pool's capacity, and of eradicated volumes.
 const LOOK_EVERY: u64 = 10;
-/// How many paths are taken over while the lock is held.
+/// The number of paths that are read while the lock is held.
 const PIECE: usize = 64;
 
-/// Samples until it is dropped; then it writes what it has gathered.
+/// Samples until it is dropped; then it writes the rest.
 pub struct Sampler {
     thread: Option<Attendant>,
     history: Arc<History>,
 }
 
 impl Sampler {
-    /// Opens the history of a pool in a directory, and goes on with it.
+    /// Opens the history of a pool in a directory, and continues it.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be created.
     pub fn start(
         directory: Option<&Path>,
         array: Arc<Array>,
@@ -58,7 +58,7 @@ impl Sampler {
             if covered >= INTERVAL {
                 last = now;
                 let written = its_history.record(samples.take(now_ms(), covered));
-                // Once is enough, until it works again.
+                // Logged once, until it works again.
                 if let Err(error) = &written
                     && !failed
                 {
@@ -71,7 +71,7 @@ impl Sampler {
         Ok(Self { thread: Some(thread), history })
     }
 
-    /// What it samples into.
+    /// Returns the history that it writes.
     pub fn history(&self) -> &Arc<History> {
         &self.history
     }
@@ -86,21 +86,21 @@ impl Drop for Sampler {
     }
 }
 
-/// The counters of a path, and what they were.
+/// The counters of a path, and their previous values.
 struct Watched {
     path: Arc<PathCounters>,
     host: Option<u64>,
     before: Done,
 }
 
-/// Makes ticks of counters.
+/// Converts counters to ticks.
 struct Samples {
     array: Arc<Array>,
     counters: Arc<Counters>,
     paths: BTreeMap<PathKey, Watched>,
-    /// What went through each port, as it was.
+    /// The previous values of each port.
     ports: Vec<Done>,
-    /// Of the array, when the hosts of the paths were looked up.
+    /// The generation of the array when the hosts of the paths were looked up.
     generation: Option<u64>,
     taken: u64,
 }
@@ -111,7 +111,7 @@ impl Samples {
         Self { array, counters, paths, ports, generation: None, taken: 0 }
     }
 
-    /// What was done since the last time, in so long.
+    /// Returns the activity since the last call, a time of `covered`.
     fn take(&mut self, now_ms: u64, covered: Duration) -> Tick {
         let looks = self.taken.is_multiple_of(LOOK_EVERY);
         self.taken += 1;
@@ -143,7 +143,7 @@ impl Samples {
         }
     }
 
-    /// What went through each port that was used.
+    /// Returns the activity of each port that was used.
     fn through_ports(&mut self) -> Vec<(Object, Activity)> {
         let now: Vec<Done> = done::of_ports(&self.counters);
         self.ports.resize_with(now.len(), Done::default);
@@ -156,7 +156,7 @@ impl Samples {
         since.collect()
     }
 
-    /// Takes new paths over, and looks up whose they are where that may have changed.
+    /// Adds new paths, and looks up their hosts if these may have changed.
     fn find_paths(&mut self) {
         let generation = Some(self.array.generation());
         let moved = generation != self.generation;
@@ -181,15 +181,15 @@ impl Samples {
         }
     }
 
-    /// Lets go of the counters of volumes that are gone: what they have counted goes on among what
-    /// their initiators did without a volume, of which so much is no news.
+    /// Drops the counters of eradicated volumes. Their values are added to the counters of their
+    /// initiators without a volume, and must not be counted there as new activity.
     fn retire_gone(&mut self) {
         let is_gone = |id| self.array.volume_name(id).is_none();
         let gone = self.paths.keys().filter(|(_, volume)| volume.is_some_and(is_gone));
         let gone: Vec<PathKey> = gone.cloned().collect();
         for key in gone {
             if !self.counters.retire(&key, &self.paths[&key].path) {
-                // A session has not seen it yet: next time.
+                // A session still uses it: retry next time.
                 continue;
             }
             let Some(Watched { host, before, .. }) = self.paths.remove(&key) else { continue };
@@ -201,7 +201,7 @@ impl Samples {
     }
 }
 
-/// How the pool stands.
+/// Returns the capacity of the pool.
 fn capacity(array: &Array) -> Capacity {
     let (pool, figures) = (array.pool(), array.pool_space().figures);
     let of = |name: &str| match name {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(front::counters::COMMAND_LATENCY_BOUNDS_US, history::LATENCY_BOUNDS_US);
     }
 
-    /// An array with a host, and its counters.
+    /// Returns an array with a host, and its counters.
     fn watched() -> (tempfile::TempDir, Arc<Array>, Arc<Counters>, Samples, Object) {
         let directory = tempfile::tempdir().unwrap();
         let disk = sys::FileDisk::create(&directory.path().join("pool"), 512 << 20).unwrap();
@@ -289,7 +289,7 @@ mod tests {
         });
         let path = counters.path(initiator, Some(volume.unwrap().id));
         let read = |count| path.count(Class::Read, true, count, Duration::ZERO);
-        // For as long as it takes until it looks again.
+        // For the interval until it checks again.
         let mut done = || {
             let mut bytes = 0;
             for _ in 0..LOOK_EVERY {
@@ -306,7 +306,7 @@ mod tests {
         read(1024);
         assert_eq!(done(), (1024, 1));
         array.eradicate_volume("v").unwrap();
-        // The session has not seen it yet: what it counts is not lost.
+        // The session has not noticed yet: what it counts is not lost.
         read(2048);
         assert_eq!(done(), (2048, 1));
         read(4096);

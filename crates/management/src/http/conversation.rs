@@ -1,11 +1,11 @@
-//! Requests and answers over one connection, up to an orderly end.
+//! Requests and responses on one connection, up to an orderly end.
 //!
-//! What a handler leaves unread of a request's body is read before its answer is sent. HTTP would
-//! close the connection otherwise, without a word in the answer: a client that still sends the
-//! body, or sends its next request, would be told of a broken connection and not of the answer.
-//! For the same reason, a connection that ends says so (TLS: close_notify), and what comes after
-//! that is read for a while: a socket that is closed with unread bytes takes back the answer before
-//! them (RFC 9112, 9.6).
+//! The part of a request's body that a handler leaves unread is read before its response is sent.
+//! Otherwise HTTP would close the connection without announcing that in the response: a client that
+//! still sends the body, or sends its next request, would see a broken connection instead of the
+//! response. For the same reason, a connection announces its end (TLS: close_notify), and input
+//! after that is read for a while: closing a socket with unread bytes may discard the response
+//! before them (RFC 9112, 9.6).
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -35,16 +35,16 @@ use super::doors::Place;
 
 /// How long a client may take for the head of a request, and pause between requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The most bytes of a body that are read for nothing, so that the connection can go on.
+/// The most bytes of a body that are read and discarded, so that the connection can continue.
 const UNREAD_BYTES_MAX: usize = 1 << 20;
-/// How long that may take.
+/// The time limit for that.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bytes that are read after the end.
+/// The most bytes read after the end.
 const LINGER_BYTES_MAX: usize = 16 << 20;
-/// How long a client may take to hear of the end and to close its side.
+/// How long a client may take to notice the end and to close its side.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Answers the requests of a connection until it ends or its place is given away.
+/// Answers the requests of a connection until it ends or is displaced.
 pub(super) async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
@@ -74,13 +74,13 @@ pub(super) async fn converse(
         }
         None => {
             tracing::debug!("a connection from {} gave way to others", origin.0);
-            // Another connection has taken its place: send close_notify if that needs no waiting.
+            // Another connection has displaced it: send close_notify if that does not block.
             let _ = timeout(Duration::ZERO, stream.shutdown()).await;
         }
     }
 }
 
-/// Says that the connection ends, and reads until the client has heard it.
+/// Announces the end of the connection, and reads until the client has noticed it.
 async fn close(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
     stream.shutdown().await?;
     let (mut bytes, mut left) = (vec![0; 16 << 10], LINGER_BYTES_MAX);
@@ -115,7 +115,7 @@ impl Service<Request<Incoming>> for Answers {
         Box::pin(async move {
             place.begin();
             let mut answer = router.call(request).await?;
-            // Who waits to be asked for the body has not sent it.
+            // A client that waits for 100 Continue has not sent the body.
             let is_coming = !is_expecting || body.is_begun();
             if !(is_coming && body.read_to_its_end().await) {
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -135,12 +135,12 @@ impl Lent {
         Self(Arc::new((Mutex::new(body), AtomicBool::new(false))))
     }
 
-    /// Whether a part of it was asked for.
+    /// Returns whether any part of it was requested.
     fn is_begun(&self) -> bool {
         self.0.1.load(Ordering::Relaxed)
     }
 
-    /// Reads what is left of it; `false` if that is too long, takes too long, or fails.
+    /// Reads the rest of it; returns `false` if that is too long, takes too long, or fails.
     async fn read_to_its_end(mut self) -> bool {
         let read = async {
             let mut left = UNREAD_BYTES_MAX;

@@ -1,10 +1,10 @@
-//! The open connections, and which of them gives way to a new one.
+//! The open connections, and which of them is displaced by a new one.
 //!
 //! A connection is *silent* until its first request is answered, *busy* during a request, and
-//! *idle* between two. As long as there is a silent connection, there is room for one more: the
-//! oldest silent one of the address with the most of them gives way. Next are idle ones without a
-//! known caller. A connection that is busy, or has a known caller, stays; only one from the same
-//! address can displace it while it is idle. Some places are reserved for this machine itself.
+//! *idle* between two. As long as there is a silent connection, there is space for one more: the
+//! oldest silent one of the address with the most of them is displaced. Next are idle ones without
+//! a known caller. A connection that is busy, or has a known caller, stays; only one from the same
+//! address can displace it while it is idle. Some places are reserved for this machine.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The most connections at once. Half of those that there may be can be from one address, or from
-/// one IPv6 network, and a sixteenth is reserved for this machine.
+/// The most connections at once. Half of the limit may be from one address, or from one IPv6
+/// network, and a sixteenth is reserved for this machine.
 pub const CONNECTIONS_MAX: usize = 256;
 
 /// The state of a connection.
@@ -22,9 +22,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 enum State {
     /// No request of it has been answered yet.
     Silent,
-    /// Requests were answered, but no caller was known.
+    /// Requests were answered, but no caller was authenticated.
     Stranger,
-    /// A caller was known; no request is in progress.
+    /// A caller was authenticated; no request is in progress.
     Known,
     /// A request is in progress.
     Busy,
@@ -33,26 +33,26 @@ enum State {
 struct Entry {
     from: IpAddr,
     state: State,
-    /// Whether a caller was known.
+    /// Whether a caller was authenticated.
     is_known: bool,
     leave: Arc<Notify>,
 }
 
-/// All connections, by their numbers: the oldest first.
+/// All connections by number: the oldest first.
 struct Table {
-    /// How many there may be.
+    /// The limit.
     most: usize,
     next: u64,
     entries: BTreeMap<u64, Entry>,
 }
 
 impl Table {
-    /// How many there may be from one address.
+    /// Returns the limit for one address.
     fn most_of_one(&self) -> usize {
         self.most.div_ceil(2)
     }
 
-    /// How many there may be from elsewhere.
+    /// Returns the limit for other machines.
     fn most_remote(&self) -> usize {
         self.most - self.most / 16
     }
@@ -61,21 +61,21 @@ impl Table {
         self.entries.values().filter(|entry| is_one(entry)).count()
     }
 
-    /// The connection of an address that gives way to another from there: the oldest of the least
-    /// valuable ones.
+    /// Returns the connection of an address that another one from there displaces: the oldest of
+    /// the least valuable ones.
     fn least_of(&self, from: IpAddr) -> Option<u64> {
         let own = self.entries.iter().filter(|(_, entry)| entry.from == from);
         let own = own.filter(|(_, entry)| entry.state != State::Busy);
         own.min_by_key(|(number, entry)| (entry.state, **number)).map(|(number, _)| *number)
     }
 
-    /// The connection that gives way to another from anywhere: one of the address with the most of
-    /// them.
+    /// Returns the connection that another one from anywhere displaces: one of the address with the
+    /// most of them.
     fn least(&self, is_remote: bool) -> Option<u64> {
         [State::Silent, State::Stranger].into_iter().find_map(|state| {
             let mut by_address: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
             for (number, entry) in &self.entries {
-                // Connections from elsewhere take no place of this machine's.
+                // Connections from other machines take no place of this machine's.
                 if entry.state == state && !(is_remote && entry.from.is_loopback()) {
                     by_address.entry(entry.from).or_insert((0, *number)).0 += 1;
                 }
@@ -92,7 +92,7 @@ impl Table {
         }
     }
 
-    /// Makes room for one more; `false` if no connection gives way.
+    /// Makes space for one more; returns `false` if no connection can be displaced.
     fn make_room(&mut self, from: IpAddr) -> bool {
         let is_remote = !from.is_loopback();
         if self.count(|entry| entry.from == from) >= self.most_of_one() {
@@ -110,16 +110,16 @@ impl Table {
     }
 }
 
-/// How many connections there are, and from where.
+/// The open connections, and their addresses.
 pub(super) struct Doors(Mutex<Table>);
 
 impl Doors {
-    /// With places for so many, at least one.
+    /// Creates places for this many, at least one.
     pub(super) fn new(most: usize) -> Self {
         Self(Mutex::new(Table { most, next: 0, entries: BTreeMap::new() }))
     }
 
-    /// A place for a connection; `None` if all others are more valuable.
+    /// Takes a place for a connection; `None` if all others are more valuable.
     pub(super) fn take(self: &Arc<Self>, address: IpAddr) -> Option<Arc<Place>> {
         let from = network(address);
         let mut table = self.0.lock();
@@ -140,7 +140,7 @@ impl Doors {
     }
 }
 
-/// A connection's place, given back when it is dropped.
+/// A connection's place, returned when it is dropped.
 pub(super) struct Place {
     doors: Arc<Doors>,
     number: u64,
@@ -148,24 +148,24 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Ends when the connection is to give way to another.
+    /// Completes when the connection is displaced.
     pub(super) async fn given_away(&self) {
         self.leave.notified().await;
     }
 
     fn change(&self, change: impl FnOnce(&mut Entry)) {
-        // It has no entry any more if it is displaced at this very moment.
+        // It has no entry if it is displaced at this very moment.
         if let Some(entry) = self.doors.0.lock().entries.get_mut(&self.number) {
             change(entry);
         }
     }
 
-    /// A request has arrived.
+    /// Notes that a request has arrived.
     pub(super) fn begin(&self) {
         self.change(|entry| entry.state = State::Busy);
     }
 
-    /// It is answered; `let_in` says whether its caller was known.
+    /// Notes that it was answered; `let_in` says whether its caller was authenticated.
     pub(super) fn end(&self, let_in: bool) {
         self.change(|entry| {
             entry.is_known |= let_in;
@@ -180,7 +180,7 @@ impl Drop for Place {
     }
 }
 
-/// The network of an address: a host with one IPv6 address has a whole network of them.
+/// Returns the network of an address: a host with one IPv6 address has a whole network of them.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -206,7 +206,7 @@ mod tests {
         doors.take(address.parse().unwrap())
     }
 
-    /// Whether a place was given to another connection.
+    /// Returns whether a place was displaced.
     fn is_gone(place: &Place) -> bool {
         !place.doors.0.lock().entries.contains_key(&place.number)
     }
@@ -216,7 +216,7 @@ mod tests {
         let doors = doors();
         let all: Vec<_> =
             (0..CONNECTIONS_PER_ADDRESS_MAX).map(|_| take(&doors, "192.0.2.1").unwrap()).collect();
-        // The oldest of all has been answered, and the next one is in progress.
+        // The oldest one was answered, and its next request is in progress.
         all[0].begin();
         all[0].end(false);
         all[1].begin();
@@ -239,7 +239,7 @@ mod tests {
             .collect();
         assert_eq!(flood.len(), 4 * CONNECTIONS_MAX);
         assert!(!is_gone(&known) && doors.len() <= CONNECTIONS_MAX - LOOPBACK_RESERVED);
-        // A new one is not the next to go, even in a flood.
+        // A new one is not displaced next, even in a flood.
         let fresh = take(&doors, "203.0.113.1").unwrap();
         let _flood: Vec<_> = (0..CONNECTIONS_MAX).map(|_| take(&doors, "198.51.100.1")).collect();
         assert!(!is_gone(&fresh) && !is_gone(&known));
@@ -258,7 +258,8 @@ mod tests {
         assert!(take(&doors, "192.0.2.77").is_none());
         let own: Vec<_> = (0..LOOPBACK_RESERVED).map(|_| take(&doors, "127.0.0.1")).collect();
         assert!(own.iter().all(Option::is_some));
-        // Silent ones of this machine give way to others of it, never to those from elsewhere.
+        // Silent ones of this machine are displaced by others of it, never by those of other
+        // machines.
         assert!(take(&doors, "192.0.2.77").is_none());
         assert!(take(&doors, "127.0.0.1").is_some());
     }
@@ -275,7 +276,7 @@ mod tests {
         assert_eq!(doors.len(), 0);
     }
 
-    /// Where there are few descriptors.
+    /// For a machine with few descriptors.
     #[test]
     fn few_places_are_shared_in_the_same_way() {
         for most in 1..=CONNECTIONS_MAX {

@@ -23,7 +23,7 @@ fn identity() -> ServerIdentity {
     identity_in(tempfile::tempdir().unwrap().path())
 }
 
-/// One whose files stay as long as the directory does.
+/// Returns an identity whose files exist as long as the directory.
 fn identity_in(directory: &Path) -> ServerIdentity {
     certificate::kept(Ok(directory), directory, Ipv4Addr::LOCALHOST.into()).unwrap()
 }
@@ -33,7 +33,7 @@ fn pinned(fingerprint: Fingerprint) -> Arc<ClientConfig> {
     Arc::new(trust::pinned(fingerprint).unwrap())
 }
 
-/// A server that returns the address of its caller.
+/// Starts a server that returns the address of its caller.
 fn start(bound: Bound, tls: Option<Arc<ServerConfig>>) -> Server {
     start_with(bound, tls, CONNECTIONS_MAX)
 }
@@ -45,7 +45,7 @@ fn start_with(bound: Bound, tls: Option<Arc<ServerConfig>>, connections: usize) 
     bound.start(tls, connections, router).unwrap()
 }
 
-/// Reads up to the end of an answer whose body is `body`.
+/// Reads up to the end of a response whose body is `body`.
 fn read_answer(stream: &mut impl Read, body: &str) -> String {
     let mut answer = Vec::new();
     while !answer.ends_with(body.as_bytes()) {
@@ -101,7 +101,7 @@ fn only_who_has_the_certificate_is_trusted() {
     let wrong = pinned(other);
     let told = ask(address, &wrong).unwrap_err().to_string();
     assert!(told.contains(&identity.credentials.fingerprint().to_string()), "{told}");
-    // In the clear there is no response.
+    // Without encryption there is no response.
     let answer = converse(connect(address)).unwrap_or_default();
     assert!(!answer.contains("to 127"), "{answer}");
 }
@@ -112,12 +112,12 @@ fn clients_that_say_nothing_do_not_hold_others_up() {
     let address = bound.address;
     let _server = start(bound, Some(identity.tls.clone()));
     let tls = pinned(identity.credentials.fingerprint());
-    // More than there is room for, per address and in total.
+    // More than the limit, per address and in total.
     let silent: Vec<_> = (0..300)
         .map(|n| {
             let mut stream = connect(address);
             if n % 2 == 0 {
-                // A little of a handshake.
+                // The beginning of a handshake.
                 stream.write_all(&[22, 3, 1]).unwrap();
             }
             stream
@@ -126,7 +126,7 @@ fn clients_that_say_nothing_do_not_hold_others_up() {
     for _ in 0..3 {
         assert!(ask(address, &tls).unwrap().ends_with("to 127.0.0.1"));
     }
-    // The first ones had to go, not the last ones.
+    // The first ones were displaced, not the last ones.
     let is_open = |mut stream: &std::net::TcpStream| {
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         matches!(stream.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
@@ -143,13 +143,13 @@ fn clients_that_begin_a_request_and_stop_do_not_hold_others_up() {
     let _server = start(bound, None);
     let mut silent: Vec<_> = (0..300).map(|_| connect(address)).collect();
     for stream in &mut silent {
-        // It fails on those that are closed already.
+        // It fails on connections that are already closed.
         let _ = stream.write_all(b"GET / HT");
     }
     assert!(converse(connect(address)).unwrap().ends_with("to 127.0.0.1"));
 }
 
-/// It was closed after such an answer, which had not said so.
+/// It was closed after such a response, without an announcement.
 #[test]
 fn a_connection_goes_on_after_a_body_that_nobody_read() {
     let bound = bound();
@@ -159,7 +159,7 @@ fn a_connection_goes_on_after_a_body_that_nobody_read() {
         let mut stream = connect(address);
         let head = format!("POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
-        // Long enough that an answer which does not wait for the body is on its way.
+        // Long enough that a response which does not wait for the body would be sent.
         std::thread::sleep(Duration::from_millis(100));
         stream.write_all(&vec![0; length]).unwrap();
         let answer = read_answer(&mut stream, "without a look at the body");
@@ -199,7 +199,7 @@ fn who_waits_to_be_asked_for_a_body_gets_the_answer_instead() {
     assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
 }
 
-/// A client of TLS takes an end without a word for an attack.
+/// A TLS client treats an unannounced end as an attack.
 #[test]
 fn a_connection_that_ends_says_so() {
     let (bound, identity) = (bound(), identity());
@@ -215,7 +215,7 @@ fn a_connection_that_ends_says_so() {
     displaced.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     read_answer(&mut displaced, "to 127.0.0.1");
     let mut strange = open();
-    // What is no HTTP is answered, and the connection ends.
+    // Invalid HTTP is answered, and the connection ends.
     strange.write_all(b"what is this?\r\n\r\n and more of it").unwrap();
     let mut answer = String::new();
     strange.read_to_string(&mut answer).unwrap();

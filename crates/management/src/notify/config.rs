@@ -22,7 +22,7 @@ const DESTINATIONS_MAX: usize = 16;
 /// The shortest secret of a webhook, in bytes.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// How the names of those begin that the pool keeps.
+/// How the names of destinations in the pool begin.
 const KEPT: [&str; 2] = [api::WATCHERS, api::SYSLOG_SERVERS];
 
 /// A destination.
@@ -41,9 +41,9 @@ pub enum NotifyConfig {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyslogConfig {
-    /// Its name, in alerts and in the log.
+    /// Its name in alerts and in the log.
     name: String,
-    /// Only alerts of at least this severity.
+    /// The lowest severity of alerts that are sent.
     #[serde(default = "warning", deserialize_with = "severity")]
     severity: Severity,
     /// Whether changes are sent as well.
@@ -54,7 +54,7 @@ pub struct SyslogConfig {
     /// The transport of messages.
     #[serde(default)]
     transport: TransportName,
-    /// The authorities (PEM) to trust; by default those of the machine.
+    /// The trusted authorities (PEM); by default those of the machine.
     ca_file: Option<PathBuf>,
 }
 
@@ -161,10 +161,10 @@ pub fn check(all: &[NotifyConfig]) -> Result<(), String> {
     Ok(())
 }
 
-/// The destinations; reads their secrets.
+/// Returns the destinations, after reading their secrets.
 ///
 /// # Errors
-/// If a file can't be read, or holds something else.
+/// If a file can't be read, or contains something else.
 pub fn destinations(all: &[NotifyConfig]) -> Result<Vec<Destination>, Error> {
     all.iter().map(NotifyConfig::destination).collect()
 }
@@ -176,7 +176,7 @@ fn place(text: &str) -> Result<ApiPlace, String> {
     }
 }
 
-/// The parts of a webhook's URL that matter before it is used.
+/// Checks a webhook's URL, and returns whether it is encrypted.
 fn url(text: &str) -> Result<(Uri, bool), String> {
     let refuse = || "url begins with https:// and names a host".to_owned();
     let url: Uri = text.parse().map_err(|_| refuse())?;

@@ -1,13 +1,13 @@
-//! What others are told.
+//! The content of notifications.
 
 use api::{Alert, AuditEntry};
 use array::Severity;
 use serde_json::{Value, json};
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// What.
+    /// What happened.
     pub news: News,
     /// When, in milliseconds since 1970.
     pub time_ms: u64,
@@ -18,18 +18,18 @@ pub struct Event {
 /// What happened.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// An alert was opened, or became graver.
+    /// An alert was opened, or its severity has increased.
     Opened(array::Alert),
     /// An alert was closed.
     Closed(array::Alert),
-    /// Somebody asked for a change: an entry of the audit log.
+    /// A change was requested: an entry of the audit log.
     Changed(array::AuditEntry),
-    /// Nothing: somebody wants to see whether this arrives.
+    /// A test of whether notifications arrive.
     Test,
 }
 
 impl Event {
-    /// What sort of event it is, for programs.
+    /// Returns the kind of event, for programs.
     pub fn kind(&self) -> &'static str {
         match self.news {
             News::Opened(_) => "alert_opened",
@@ -39,7 +39,7 @@ impl Event {
         }
     }
 
-    /// How grave it is; `None` for what needs no doing.
+    /// Returns its severity; `None` if no action is needed.
     pub fn severity(&self) -> Option<Severity> {
         match &self.news {
             News::Opened(alert) => Some(alert.condition.severity),
@@ -47,7 +47,7 @@ impl Event {
         }
     }
 
-    /// It on one line.
+    /// Returns it as text on one line.
     pub fn text(&self) -> String {
         match &self.news {
             News::Opened(alert) => {
@@ -83,7 +83,7 @@ impl Event {
         }
     }
 
-    /// It for programs.
+    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         let mut value = json!({
             "v": 1,

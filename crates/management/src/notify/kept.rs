@@ -1,6 +1,6 @@
-//! The destinations that the pool names: alert watchers, who get mail by its relay, syslog servers
-//! and SNMP managers. They are looked at before each use, so that a change is in force at once;
-//! what waits for one that stays is kept.
+//! The destinations that are set in the pool: alert watchers, who get mail through its relay,
+//! syslog servers and SNMP managers. The settings are read before each use, so that a change takes
+//! effect at once; events that wait for an unchanged destination are kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use super::{
     Destination, Event, Mail, MailSecurity, Sender, Syslog, Transport, Worker, client_config,
 };
 
-/// What the pool says of notifications.
+/// The settings of notifications in the pool.
 pub struct Source {
-    /// Whom it names now. The same allocation as long as nothing has changed.
+    /// Returns the current settings. The same allocation as long as nothing has changed.
     pub named: Box<dyn Fn() -> Arc<Notifications> + Send + Sync>,
-    /// Who the array is for SNMP managers.
+    /// The array's identity for SNMP managers.
     pub engine: Arc<Engine>,
 }
 
 impl Source {
-    /// What the pool of an array says.
+    /// Returns the settings of an array's pool.
     pub fn of(array: &Arc<Array>) -> Self {
         let (named, counting) = (array.clone(), Arc::downgrade(array));
         let boots = move || {
@@ -42,16 +42,16 @@ impl Source {
 /// A destination of the pool. Two that are equal send in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Receiver {
-    /// Somebody who gets mail.
+    /// A recipient of mail.
     Watcher(Relay, MailAddress),
     /// A syslog server.
     Server(SyslogServer),
-    /// An SNMP manager, and who the array is for it.
+    /// An SNMP manager, and the array's identity for it.
     Manager(SnmpManager, Arc<Engine>),
 }
 
 impl Receiver {
-    /// All that are told.
+    /// Returns all recipients.
     fn all(named: &Notifications, engine: &Arc<Engine>) -> Vec<Self> {
         let has_relay = named.relay.place().is_some();
         let watchers = named.watchers().filter(|watcher| has_relay && watcher.is_enabled);
@@ -61,7 +61,7 @@ impl Receiver {
         watchers.chain(named.servers().cloned().map(Self::Server)).chain(managers).collect()
     }
 
-    /// Its name, which begins with the path of its list.
+    /// Returns its name, which begins with the path of its list.
     fn name(&self) -> String {
         match self {
             Self::Watcher(_, address) => api::watcher_destination(address.as_str()),
@@ -90,7 +90,7 @@ impl Sender for Receiver {
     }
 }
 
-/// How mail is sent to somebody.
+/// Returns how to send mail to a recipient.
 fn mail(relay: &Relay, to: &MailAddress, array: &str) -> Result<Mail, String> {
     let (host, port) = relay.place().ok_or("there is no relay")?;
     let sender = match relay.sender_username.as_str() {
@@ -116,7 +116,7 @@ fn mail(relay: &Relay, to: &MailAddress, array: &str) -> Result<Mail, String> {
     })
 }
 
-/// How a syslog server is told.
+/// Returns how to send to a syslog server.
 fn syslog(server: &SyslogServer) -> Result<Syslog, String> {
     let transport = match server.uri.protocol {
         SyslogProtocol::Udp => Transport::Udp,
@@ -138,8 +138,8 @@ pub(super) struct Kept {
 
 #[derive(Default)]
 struct Started {
-    /// What the pool named when they were started; `None` before the first look, and if some could
-    /// not be started.
+    /// The settings when they were started; `None` before the first check, and if some could not be
+    /// started.
     of: Option<Arc<Notifications>>,
     workers: Vec<(Receiver, Arc<Worker>)>,
 }
@@ -149,7 +149,7 @@ impl Kept {
         Self { source, names, pause, state: Mutex::default() }
     }
 
-    /// Those that the pool names now.
+    /// Returns those that are set now.
     pub(super) fn workers(&self) -> Vec<Arc<Worker>> {
         let (named, mut state) = ((self.source.named)(), self.state.lock());
         if !state.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &named)) {
@@ -159,7 +159,7 @@ impl Kept {
         state.all()
     }
 
-    /// Those that are started, without a look at the pool.
+    /// Returns those that are started, without reading the settings.
     pub(super) fn started(&self) -> Vec<Arc<Worker>> {
         self.state.lock().all()
     }

@@ -15,15 +15,15 @@ use super::{Event, News, SEND_TIMEOUT, Sender};
 /// How the connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailSecurity {
-    /// By STARTTLS, or not at all: nothing is sent in the clear.
+    /// By STARTTLS, or it fails: nothing is sent in the clear.
     StartTls,
     /// From the first byte on.
     Tls,
-    /// Not.
+    /// Not encrypted.
     None,
 }
 
-/// A mail server, and who gets mail by it.
+/// A mail server, and the recipients.
 pub struct Mail {
     /// The server's name or address.
     pub host: String,
@@ -31,17 +31,17 @@ pub struct Mail {
     pub port: u16,
     /// How the connection is encrypted.
     pub security: MailSecurity,
-    /// Authorities (PEM) that vouch for it; without, those that the machine trusts.
+    /// Trusted authorities (PEM); by default those that the machine trusts.
     pub ca_file: Option<PathBuf>,
     /// User and password.
     pub credentials: Option<(String, String)>,
-    /// Who it comes from.
+    /// The sender.
     pub from: Address,
-    /// Who gets it: at least one.
+    /// The recipients: at least one.
     pub to: Vec<Address>,
-    /// What stands before each subject; may be empty.
+    /// The prefix of each subject; may be empty.
     pub subject_prefix: String,
-    /// What stands before each text; may be empty.
+    /// The prefix of each text; may be empty.
     pub body_prefix: String,
 }
 
@@ -51,7 +51,7 @@ impl Sender for Mail {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("{}:{}: {error}{cause}", self.host, self.port)
         };
-        // The date of a mail, and certificates, are by the clock.
+        // The date of a mail, and the check of certificates, require a valid clock.
         super::must_be_dated()?;
         let message = self.message(event).map_err(|error| told(&error))?;
         let mut last = "it has no address".to_owned();
@@ -59,7 +59,7 @@ impl Sender for Mail {
             let transport = self.transport(address).map_err(|error| told(&*error))?;
             match transport.send(&message) {
                 Ok(_) => return Ok(()),
-                // Who answers has decided.
+                // A server that responds has decided.
                 Err(error) if error.status().is_some() => return Err(told(&error)),
                 Err(error) => last = told(&error),
             }
@@ -109,7 +109,7 @@ impl Mail {
     }
 }
 
-/// A text after a prefix, if there is one.
+/// Returns a text after a prefix, if there is one.
 fn after(prefix: &str, between: &str, text: String) -> String {
     match prefix {
         "" => text,

@@ -1,13 +1,12 @@
-//! Telling others: alerts and, where it is wanted, the audit log, to syslog, webhooks, mail and
-//! SNMP.
+//! Notifications: alerts and, if requested, the audit log, to syslog, webhooks, mail and SNMP.
 //!
-//! Each destination has a thread and a bounded queue. Whoever has something to tell puts it there
-//! and goes on, whatever becomes of it: what can't be sent is tried again, later and later, and
-//! given up in the end. While a destination fails, that is an alert of its own.
+//! Each destination has a thread and a bounded queue. A sender of notifications puts them there and
+//! continues, whatever happens to them: failed attempts are repeated at increasing intervals, and
+//! finally given up. While a destination fails, that is an alert of its own.
 //!
-//! * [`event`]: what is sent, [`config`]: the receivers in the configuration, [`kept`]: those in
+//! * [`event`]: the content, [`config`]: the destinations in the configuration, [`kept`]: those in
 //!   the pool,
-//! * [`syslog`], [`webhook`], [`mail`], [`snmp`]: how, [`tls`]: whom they trust.
+//! * [`syslog`], [`webhook`], [`mail`], [`snmp`]: the protocols, [`tls`]: trusted authorities.
 
 pub mod config;
 mod event;
@@ -39,29 +38,29 @@ pub use syslog::{Syslog, Transport};
 pub use tls::{TlsError, client_config};
 pub use webhook::Webhook;
 
-/// Events that wait for one destination; more are dropped, and that is logged.
+/// Events queued for one destination; more are dropped, and that is logged.
 const QUEUE_MAX: usize = 256;
-/// How often an event is tried: with the pauses between, for about half an hour.
+/// The number of attempts for an event: with the pauses in between, they take about half an hour.
 const ATTEMPTS_MAX: u32 = 12;
-/// The pause behind the first failure; each further one is twice as long.
+/// The pause after the first failure; each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
-/// How long a destination may take to answer.
+/// How long a destination may take to respond.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the end waits for what is still to be sent.
+/// How long shutdown waits for queued events.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A way to tell somebody. Waits, for [`SEND_TIMEOUT`] or little more.
+/// A protocol for notifications. Blocks, for [`SEND_TIMEOUT`] or slightly more.
 pub trait Sender: Send + Sync {
-    /// Sends an event, and looks names up by `names`.
+    /// Sends an event, and resolves names by `names`.
     ///
     /// # Errors
-    /// Why not, on one line.
+    /// The reason for the failure, on one line.
     fn send(&self, event: &Event, names: &Names) -> Result<(), String>;
 }
 
-/// An error while the clock says no time that mail and TLS can be had at.
+/// Returns an error while the clock has no time that is valid for mail and TLS.
 fn must_be_dated() -> Result<(), String> {
     match sys::wall::is_dated() {
         true => Ok(()),
@@ -69,15 +68,15 @@ fn must_be_dated() -> Result<(), String> {
     }
 }
 
-/// Where events are sent, and which.
+/// Where events are sent, and which ones.
 pub struct Destination {
-    /// What it is called; no two have one name.
+    /// Its name, unique among destinations.
     pub name: String,
-    /// Only alerts that are at least as grave.
+    /// The lowest severity of alerts that are sent.
     pub severity: Severity,
     /// Whether entries of the audit log are sent as well.
     pub audit: bool,
-    /// How.
+    /// The protocol.
     pub sender: Arc<dyn Sender>,
 }
 
@@ -96,14 +95,14 @@ struct State {
     waiting: VecDeque<Arc<Event>>,
     is_sending: bool,
     stop: bool,
-    /// Whether the destination has been changed since the last attempt.
+    /// Whether the destination was changed since the last attempt.
     is_renewed: bool,
     /// Why the last attempt failed, if it did.
     trouble: Option<String>,
     dropped: u64,
 }
 
-/// A destination with its queue, which a thread works off.
+/// A destination with its queue, which a thread processes.
 struct Worker {
     destination: RwLock<Arc<Destination>>,
     names: Arc<Names>,
@@ -129,24 +128,24 @@ impl Worker {
         Ok(worker)
     }
 
-    /// The destination as it is now.
+    /// Returns the current destination.
     fn destination(&self) -> Arc<Destination> {
         self.destination.read().clone()
     }
 
-    /// From now on, what waits and what comes is sent there, and that at once.
+    /// Changes the destination of queued and later events, and sends queued ones at once.
     fn renew(&self, destination: Destination) {
         *self.destination.write() = Arc::new(destination);
         self.hurry();
     }
 
-    /// What waits is tried at once.
+    /// Retries queued events at once.
     fn hurry(&self) {
         self.state.lock().is_renewed = true;
         self.changed.notify_all();
     }
 
-    /// Ends the thread, after what waits if that goes at once.
+    /// Ends the thread, after queued events if these can be sent at once.
     fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
@@ -171,20 +170,20 @@ impl Worker {
     }
 }
 
-/// All destinations: those of the configuration, and those that the pool names now.
+/// All destinations: those of the configuration, and those that are currently set in the pool.
 pub struct Notifier {
     fixed: Vec<Arc<Worker>>,
     kept: Kept,
     names: Arc<Names>,
-    /// How names were looked up at the last look.
+    /// The settings of name resolution at the last check.
     dns: Mutex<Dns>,
 }
 
 impl Notifier {
-    /// Starts a thread for each destination; `source` is what the pool names, at any time.
+    /// Starts a thread for each destination; `source` returns the settings of the pool.
     ///
     /// # Errors
-    /// Where a thread can't be had.
+    /// If a thread can't be created.
     pub fn start(
         destinations: Vec<Destination>,
         source: Source,
@@ -208,8 +207,8 @@ impl Notifier {
         })
     }
 
-    /// All that there are now. If names are looked up otherwise than before, what waits is tried at
-    /// once.
+    /// Returns all current destinations. If name resolution has changed, queued events are retried
+    /// at once.
     fn workers(&self) -> Vec<Arc<Worker>> {
         let all: Vec<_> = self.fixed.iter().cloned().chain(self.kept.workers()).collect();
         let (mut before, dns) = (self.dns.lock(), self.names.dns());
@@ -220,17 +219,17 @@ impl Notifier {
         all
     }
 
-    /// Whether there is nobody to be told.
+    /// Returns whether there are no destinations.
     pub fn is_empty(&self) -> bool {
         self.workers().is_empty()
     }
 
-    /// Has an event sent to all who want it. Does not wait.
+    /// Queues an event for all destinations that want it. Does not block.
     pub fn tell(&self, event: &Arc<Event>) {
         self.workers().iter().for_each(|worker| worker.tell(event));
     }
 
-    /// Each destination, and why the last attempt to reach it failed, if it did.
+    /// Returns each destination, and why the last attempt to reach it failed, if it did.
     pub fn troubles(&self) -> Vec<(String, Option<String>)> {
         let trouble = |worker: Arc<Worker>| {
             (worker.destination().name.clone(), worker.state.lock().trouble.clone())
@@ -238,8 +237,8 @@ impl Notifier {
         self.workers().into_iter().map(trouble).collect()
     }
 
-    /// Sends an event to each destination that is wanted, once, all at the same time, and waits for
-    /// what comes of it.
+    /// Sends an event once to each selected destination, all at the same time, and waits for the
+    /// results.
     pub fn test(
         &self,
         event: &Event,
@@ -263,7 +262,7 @@ impl Notifier {
 }
 
 impl Drop for Notifier {
-    /// What waits is sent, if it goes at once; nothing holds the end up for long.
+    /// Sends queued events if that is possible at once; shutdown is not delayed for long.
     fn drop(&mut self) {
         let end = Instant::now() + END_TIMEOUT;
         for worker in self.fixed.iter().cloned().chain(self.kept.started()) {
@@ -278,7 +277,7 @@ impl Drop for Notifier {
     }
 }
 
-/// The life of a destination's thread.
+/// Runs a destination's thread.
 fn work(worker: &Worker, pause_min: Duration) {
     loop {
         let event = {
@@ -299,7 +298,7 @@ fn work(worker: &Worker, pause_min: Duration) {
     }
 }
 
-/// Sends an event, again and again if need be; false at the end.
+/// Sends an event, repeatedly if necessary; returns false at the end.
 fn deliver(worker: &Worker, event: &Event, pause_min: Duration) -> bool {
     let mut pause = pause_min;
     for attempt in 1..=ATTEMPTS_MAX {
@@ -342,7 +341,7 @@ fn deliver(worker: &Worker, event: &Event, pause_min: Duration) -> bool {
     true
 }
 
-/// What this machine is called.
+/// Returns the name of this machine.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

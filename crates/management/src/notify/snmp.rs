@@ -14,26 +14,26 @@ use tokio::time::timeout;
 
 use super::{Event, News, SEND_TIMEOUT};
 
-/// Where the objects of `contrib/snmp/HOLDFAST-MIB.txt` are: below `netSnmpPlaypen`, which anybody
-/// may use, as there is no enterprise number of our own.
+/// The root of the objects in `contrib/snmp/HOLDFAST-MIB.txt`: below `netSnmpPlaypen`, which
+/// anybody may use, because Holdfast has no enterprise number.
 const ROOT: [u32; 10] = [1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 7326];
 /// The longest text of an object, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// Counts a start of the engine, durably, and returns how many there were.
+/// Durably counts a start of the engine, and returns the number of starts.
 pub type Boots = Box<dyn Fn() -> Result<u32, String> + Send + Sync>;
 
-/// The array as an engine of SNMP: who it is for receivers of version 3, and since when.
+/// The array as an SNMP engine: its identity for receivers of version 3, and its uptime.
 pub struct Engine {
     id: Vec<u8>,
     boots: Boots,
     begun: Instant,
-    /// Started with the first message that needs it: who has no use for it counts no starts.
+    /// Started with the first message that needs it: an unused engine counts no starts.
     started: Mutex<Option<AuthoritativeEngine>>,
 }
 
 impl Engine {
-    /// One with this id.
+    /// Creates one with this id.
     pub fn new(id: Vec<u8>, boots: Boots) -> Arc<Self> {
         Arc::new(Self { id, boots, begun: Instant::now(), started: Mutex::default() })
     }
@@ -57,7 +57,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// For how long there is the engine, in hundredths of a second, which start again after 497
+    /// Returns the uptime of the engine, in hundredths of a second, which wraps around after 497
     /// days (RFC 2578, 7.1.8).
     fn uptime(&self) -> u32 {
         (self.begun.elapsed().as_millis() / 10) as u32
@@ -70,7 +70,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// There is one in a process.
+/// There is one per process.
 impl PartialEq for Engine {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
@@ -79,10 +79,10 @@ impl PartialEq for Engine {
 
 impl Eq for Engine {}
 
-/// Sends an event to a manager, and waits for it to confirm an inform.
+/// Sends an event to a manager, and waits for its confirmation of an inform.
 ///
 /// # Errors
-/// Why not, on one line.
+/// The reason for the failure, on one line.
 pub(super) fn send(
     manager: &SnmpManager,
     engine: &Engine,
@@ -107,7 +107,7 @@ pub(super) fn send(
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    // Time is the runtime's: a limit is made in it.
+    // A timeout must be created within the runtime, which provides the time.
     let sent = runtime
         .map_err(|error| told(&error))?
         .block_on(async { timeout(SEND_TIMEOUT, exchange).await });
@@ -117,7 +117,7 @@ pub(super) fn send(
     }
 }
 
-/// As whom messages are sent.
+/// Returns the security parameters of messages.
 fn auth(security: &SnmpSecurity) -> Result<Auth, String> {
     let told = |error| format!("its passphrases can't be used: {error}");
     let (user, auth, privacy) = match security {
@@ -142,7 +142,7 @@ fn oid(below: &[u32]) -> Oid {
     Oid::new(ROOT.iter().chain(below).copied())
 }
 
-/// Which notification of the MIB an event is.
+/// Returns the notification of the MIB for an event.
 fn kind(event: &Event) -> Oid {
     oid(&[
         0,
@@ -154,7 +154,7 @@ fn kind(event: &Event) -> Oid {
     ])
 }
 
-/// A text, cut where it is too long.
+/// Returns a text, truncated if it is too long.
 fn text(of: &str) -> Value {
     let mut end = of.len().min(TEXT_BYTES_MAX);
     while !of.is_char_boundary(end) {
@@ -163,7 +163,7 @@ fn text(of: &str) -> Value {
     Value::from(&of[..end])
 }
 
-/// The objects of the MIB that come with an event.
+/// Returns the objects of the MIB for an event.
 fn objects(event: &Event) -> Vec<VarBind> {
     let object = |number: u32, value: Value| VarBind::new(oid(&[1, number, 0]), value);
     let mut all = vec![object(1, text(&event.array)), object(2, text(&event.text()))];
@@ -184,7 +184,7 @@ fn objects(event: &Event) -> Vec<VarBind> {
 mod tests {
     use super::*;
 
-    /// The numbers that are sent are those of the MIB.
+    /// The numbers that are sent must be those of the MIB.
     #[test]
     fn the_mib_says_what_is_sent() {
         let mib = include_str!("../../../../contrib/snmp/HOLDFAST-MIB.txt");

@@ -12,20 +12,20 @@ use time::OffsetDateTime;
 
 use super::{Event, News, SEND_TIMEOUT, Sender};
 
-/// What each receiver must take is 480 bytes, and what it should is 2 KiB (RFC 5424, 6.1).
+/// Receivers must accept 480 bytes, and should accept 2 KiB (RFC 5424, 6.1).
 const MESSAGE_BYTES_MAX: usize = 2048;
 /// The facility of alerts: system daemons (RFC 5424, table 1).
 const FACILITY_DAEMON: u8 = 3;
-/// That of changes: log audit.
+/// The facility of changes: log audit.
 const FACILITY_AUDIT: u8 = 13;
 
-/// How often a receiver is listened to at the end: it has nothing to say but TLS's own.
+/// The most reads from a receiver at the end: it sends nothing but TLS records.
 const LAST_READS_MAX: usize = 16;
 
-/// How messages travel.
+/// The transport of messages.
 #[derive(Clone)]
 pub enum Transport {
-    /// A datagram each: nobody knows whether it arrives.
+    /// One datagram each, without confirmation.
     Udp,
     /// A stream.
     Tcp,
@@ -37,9 +37,9 @@ pub enum Transport {
 pub struct Syslog {
     /// `HOST:PORT`.
     pub address: String,
-    /// How to reach it.
+    /// The transport.
     pub transport: Transport,
-    /// What this machine is called.
+    /// The name of this machine.
     pub hostname: String,
 }
 
@@ -79,9 +79,9 @@ impl Syslog {
         stream.conn.send_close_notify();
         stream.flush()?;
         stream.sock.shutdown(std::net::Shutdown::Write)?;
-        // What the receiver has sent (TLS 1.3's tickets at least) is read before the end: a
-        // connection that ends with bytes unread is reset, and the event may be lost with it
-        // (RFC 1122, 4.2.2.13). A receiver that does not close has it nevertheless.
+        // Read what the receiver has sent (at least TLS 1.3 tickets) before the end: a connection
+        // that is closed with unread bytes is reset, and the event may be lost with it (RFC 1122,
+        // 4.2.2.13). A receiver that does not close has received it nevertheless.
         let mut rest = [0; 4096];
         for _ in 0..LAST_READS_MAX {
             if !matches!(stream.sock.read(&mut rest), Ok(1..)) {
@@ -92,7 +92,7 @@ impl Syslog {
     }
 }
 
-/// An event as RFC 5424, 6 writes it, without structured data.
+/// Formats an event by RFC 5424, 6, without structured data.
 fn message(event: &Event, hostname: &str) -> String {
     let facility = match event.news {
         News::Changed(_) => FACILITY_AUDIT,
@@ -108,7 +108,7 @@ fn message(event: &Event, hostname: &str) -> String {
     let (time, kind, id) = (timestamp(event.time_ms), event.kind(), std::process::id());
     let host = printable(hostname);
     let text: String = event.text().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    // UTF-8 is said by a byte order mark (RFC 5424, 6.4).
+    // A byte order mark announces UTF-8 (RFC 5424, 6.4).
     let mut message = format!(
         "<{priority}>1 {time} {host} holdfast {id} {kind} - \u{feff}{}: {text}",
         event.array
@@ -119,13 +119,13 @@ fn message(event: &Event, hostname: &str) -> String {
     message
 }
 
-/// A name of printable ASCII, or `-` (RFC 5424, 6.2.4).
+/// Returns a name in printable ASCII, or `-` (RFC 5424, 6.2.4).
 fn printable(name: &str) -> String {
     let kept: String = name.chars().filter(char::is_ascii_graphic).take(255).collect();
     if kept.is_empty() { "-".into() } else { kept }
 }
 
-/// RFC 3339 with milliseconds, or `-` for a time that has no such form.
+/// Formats a time by RFC 3339 with milliseconds, or returns `-` if that is impossible.
 fn timestamp(ms: u64) -> String {
     let seconds = i64::try_from(ms / 1000).ok();
     let Some(at) = seconds.and_then(|s| OffsetDateTime::from_unix_timestamp(s).ok()) else {

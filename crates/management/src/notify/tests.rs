@@ -1,4 +1,4 @@
-//! The queue, and each way of telling, against a stand-in of its receiver.
+//! The queue, and each protocol, against a stand-in of its receiver.
 
 mod kept;
 
@@ -46,7 +46,7 @@ fn destination(sender: impl Sender + 'static) -> Destination {
     Destination { name, severity, audit: false, sender: Arc::new(sender) }
 }
 
-/// A receiver that fails so often before it takes what is sent.
+/// A receiver that fails this often before it accepts an event.
 struct Moody {
     failures: AtomicUsize,
     taken: mpsc::Sender<String>,
@@ -62,12 +62,12 @@ impl Sender for Moody {
     }
 }
 
-/// No name servers are set.
+/// Returns name resolution without DNS servers set.
 fn by_system() -> Arc<Names> {
     Names::new(Dns::default)
 }
 
-/// A notifier that the pool names nobody to.
+/// Starts a notifier without destinations in the pool.
 fn start(destinations: Vec<Destination>, pause: Duration) -> io::Result<Notifier> {
     let engine = snmp::Engine::new(Vec::new(), Box::new(|| Err("it is not needed".into())));
     let source = Source { named: Box::new(Arc::default), engine };
@@ -163,7 +163,7 @@ fn syslog_goes_by_datagram_and_by_stream() {
     assert!(refused.is_err(), "nobody listens any more");
 }
 
-/// A server's certificate, and the file that vouches for it.
+/// Returns a server's certificate, and the file of its authority.
 fn identity() -> (Arc<ServerConfig>, tempfile::NamedTempFile) {
     let names = vec!["localhost".to_owned(), "127.0.0.1".into()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
@@ -196,12 +196,12 @@ fn syslog_goes_encrypted_to_whom_an_authority_vouches_for() {
         let mut text = String::new();
         let mut slow = accept(&listener, &config);
         slow.conn.complete_io(&mut slow.sock).unwrap();
-        // The tickets of TLS 1.3 are sent now, and the sender may be gone before the text is read:
-        // it does not take that with it.
+        // TLS 1.3 tickets are sent now, and the sender may be gone before the text is read: the
+        // text must not be lost with them.
         thread::sleep(Duration::from_millis(50));
         slow.read_to_string(&mut text).unwrap();
         drop(slow);
-        // The second one does not trust us, and ends in the handshake.
+        // The second one does not trust this server, and ends in the handshake.
         assert!(accept(&listener, &config).read(&mut [0]).is_err());
         text
     });
@@ -215,7 +215,7 @@ fn syslog_goes_encrypted_to_whom_an_authority_vouches_for() {
     assert!(receiver.join().unwrap().contains(" <28>1 "));
 }
 
-/// The head of a request and its body.
+/// Reads the head of a request and its body.
 fn read_request(stream: &mut impl Read) -> (Vec<String>, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let mut head = Vec::new();
@@ -277,7 +277,7 @@ fn webhooks_are_signed_and_a_refusal_is_told() {
     assert_eq!((&told["array"], &told["event"]), (&"lab".into(), &"alert_opened".into()));
 }
 
-/// Speaks SMTP as far as one mail needs it, and gives what it was told.
+/// Speaks SMTP as far as one mail needs it, and returns what was received.
 fn take_mail(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> String {
     fn converse(stream: impl Read + Write, greets: bool, offers: &str) -> (String, bool) {
         let mut stream = BufReader::new(stream);

@@ -1,4 +1,4 @@
-//! TLS to destinations: who is trusted to be them.
+//! TLS to destinations: trusted authorities.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Why TLS can't be spoken.
+/// The reason why TLS can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file of authorities can't be used.
     #[error("can't use {path}: {why}")]
     Authorities {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The machine has none.
     #[error("this machine trusts no authorities: name those of the destination by ca_file")]
     NoAuthorities,
-    /// TLS itself.
+    /// An error of TLS itself.
     #[error("can't speak TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// How to speak TLS with whom the authorities of a file vouch for, or those that the machine
+/// Returns a TLS configuration that trusts the authorities of a file, or those that the machine
 /// trusts.
 ///
 /// # Errors
-/// Where there are none.
+/// If there are none.
 pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     match ca_file {
@@ -41,7 +41,7 @@ pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TlsErr
                 roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
             }
         }
-        // What of them can't be used is left out: others vouch.
+        // Unusable ones are skipped.
         None => {
             let found = rustls_native_certs::load_native_certs();
             roots.add_parsable_certificates(found.certs);
@@ -56,7 +56,7 @@ pub fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TlsErr
     Ok(Arc::new(builder?.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// All certificates of a file.
+/// Reads all certificates of a file.
 pub(super) fn authorities(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let bytes = std::fs::read(path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();

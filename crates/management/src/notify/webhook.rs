@@ -1,4 +1,4 @@
-//! Webhooks: a POST of JSON, signed by a secret that both sides know.
+//! Webhooks: a POST of JSON, signed with a shared secret.
 //!
 //! ```text
 //! x-holdfast-event: alert_opened
@@ -28,13 +28,13 @@ use tokio_rustls::TlsConnector;
 
 use super::{Event, SEND_TIMEOUT, Sender};
 
-/// Whoever takes events by HTTP.
+/// A receiver of events by HTTP.
 pub struct Webhook {
-    /// Where: `https://…`, or `http://…`.
+    /// The URL: `https://…`, or `http://…`.
     pub url: Uri,
     /// For `https`.
     pub tls: Option<Arc<ClientConfig>>,
-    /// What both sides know; `None` signs nothing.
+    /// The shared secret; `None` for unsigned requests.
     pub secret: Option<String>,
 }
 
@@ -43,10 +43,10 @@ type Lost = Box<dyn std::error::Error + Send + Sync>;
 impl Sender for Webhook {
     fn send(&self, event: &Event, names: &Names) -> Result<(), String> {
         let told = |error: &dyn std::fmt::Display| {
-            // A path may hold a secret of the receiver's.
+            // The path may contain a secret of the receiver's.
             format!("{}: {error}", self.url.authority().map_or("", |a| a.as_str()))
         };
-        // Its certificate is judged by the clock.
+        // Checking its certificate requires a valid clock.
         super::must_be_dated().map_err(|why| told(&why))?;
         let addresses = self.addresses(names).map_err(|error| told(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -85,7 +85,7 @@ impl Webhook {
         Ok(request.body(Full::new(Bytes::from(body)))?)
     }
 
-    /// The host of the URL, without brackets.
+    /// Returns the host of the URL, without brackets.
     fn host(&self) -> io::Result<&str> {
         let host = self.url.host().ok_or_else(|| io::Error::other("the URL has no host"))?;
         Ok(host.trim_start_matches('[').trim_end_matches(']'))
@@ -119,14 +119,14 @@ async fn converse(
     request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, Lost> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // What goes wrong with it is told by the answer that does not come.
+    // If it fails, no response arrives, which reports the error.
     let connection = tokio::spawn(connection);
     let answer = sender.send_request(request).await?;
     connection.abort();
     Ok(answer.status())
 }
 
-/// The signature of a body, in hex.
+/// Returns the signature of a body, in hex.
 fn signature(secret: &[u8], now_s: u64, body: &[u8]) -> Result<String, Lost> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret)?;
     mac.update(format!("{now_s}.").as_bytes());

@@ -1,8 +1,8 @@
-//! The page with the interface, with files made up for it.
+//! The page together with the interface, with constructed files.
 
 use super::*;
 
-/// Files by their paths.
+/// Files by path.
 struct Made(&'static [(&'static str, &'static str, &'static str)]);
 
 impl Site for Made {

@@ -1,10 +1,10 @@
-//! Destinations of the pool: what is set is in force at once, and what waits is not lost.
+//! Destinations of the pool: settings take effect at once, and queued events are not lost.
 
 use array::{Array, DnsChange, NameServer, RelayChange, SettingsChange, SyslogUri};
 
 use super::*;
 
-/// An array, and a notifier of what its pool names.
+/// Returns an array, and a notifier with the destinations of its pool.
 fn world(pause: Duration) -> (tempfile::TempDir, Arc<Array>, Notifier) {
     let directory = tempfile::tempdir().unwrap();
     let disk = sys::FileDisk::create(&directory.path().join("pool"), 512 << 20).unwrap();
@@ -113,7 +113,7 @@ fn watchers_get_mail_by_the_relay_while_they_are_enabled() {
 #[test]
 fn what_waits_is_tried_at_once_when_names_are_looked_up_otherwise() {
     let (_directory, array, notifier) = world(Duration::from_secs(3600));
-    // One takes queries and says nothing, the other is not there.
+    // One accepts queries without a response, the other does not exist.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let set = |server: &str| {
@@ -135,7 +135,7 @@ fn what_waits_is_tried_at_once_when_names_are_looked_up_otherwise() {
     told_of(&first);
     silent.set_nonblocking(true).unwrap();
     assert!(silent.recv(&mut [0; 512]).is_ok(), "it was asked");
-    // A look is what brings the change.
+    // A check applies the change.
     set(&nobody);
     told_of(&nobody);
 }
