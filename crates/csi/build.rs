@@ -1,4 +1,4 @@
-//! Compiles the description of the interface, without protoc.
+//! Compiles the interface description without protoc.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto/csi.proto");

@@ -1,4 +1,4 @@
-//! What volumes can be used for, and how large they are.
+//! The use and the size of volumes.
 
 use tonic::Status;
 
@@ -6,22 +6,22 @@ use crate::proto::volume_capability::access_mode::Mode;
 use crate::proto::volume_capability::{AccessType, MountVolume};
 use crate::proto::{CapacityRange, VolumeCapability};
 
-/// Sizes are a multiple of this.
+/// Sizes are multiples of this.
 const SIZE_STEP_BYTES: u64 = 4096;
-/// The smallest volume on which both kinds of filesystems can be made (XFS: 300 MB) is larger; a
-/// raw one may be as small as this.
+/// The smallest volume. A raw one may be this small; the smallest for both kinds of filesystems is
+/// larger (XFS: 300 MB).
 pub const SIZE_BYTES_MIN: u64 = 1 << 20;
 /// The largest volume.
 pub const SIZE_BYTES_MAX: u64 = 64 << 40;
-/// The size of a volume for which none is asked.
+/// The size of a volume if none is requested.
 const SIZE_BYTES_DEFAULT: u64 = 1 << 30;
 
-/// How a volume is used.
+/// The requested use of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Use {
     /// Its filesystem, with options; `None` for a raw block device.
     pub mount: Option<Mount>,
-    /// Who uses it.
+    /// Its access mode.
     pub mode: Mode,
 }
 
@@ -30,21 +30,21 @@ pub struct Use {
 pub struct Mount {
     /// Its type.
     pub filesystem: Filesystem,
-    /// Options of the mount.
+    /// Mount options.
     pub options: Vec<String>,
 }
 
 /// A type of filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filesystem {
-    /// ext4, also if none is asked for.
+    /// ext4, also the default.
     Ext4,
     /// XFS.
     Xfs,
 }
 
 impl Filesystem {
-    /// Its name, as the kernel and `blkid` have it.
+    /// Returns its name for the kernel and `blkid`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -57,7 +57,7 @@ impl Use {
     /// Checks a capability.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if something is missing or is not offered.
+    /// `INVALID_ARGUMENT` if something is missing or not supported.
     pub fn new(capability: &VolumeCapability) -> Result<Self, Status> {
         let refuse = |text: String| Err(Status::invalid_argument(text));
         let mode = capability.access_mode.as_ref().map_or(Mode::Unknown, |mode| mode.mode());
@@ -80,7 +80,7 @@ impl Use {
         }
         let wanted = Self { mount, mode };
         if wanted.mount.is_none() && wanted.is_read_only() {
-            // Neither the array nor a mount of its device keeps a node from writing it.
+            // Neither the array nor a mount of its device can prevent a node from writing it.
             return refuse("a raw block device can't be published read-only".into());
         }
         Ok(wanted)
@@ -95,12 +95,12 @@ impl Use {
         Self::new(capability.ok_or_else(missing)?)
     }
 
-    /// Whether the volume is on one node at a time.
+    /// Returns whether the volume is used by one node at a time.
     pub fn is_single_node(&self) -> bool {
         is_single_node(self.mode)
     }
 
-    /// Whether it is never written.
+    /// Returns whether it is never written.
     pub fn is_read_only(&self) -> bool {
         matches!(self.mode, Mode::SingleNodeReaderOnly | Mode::MultiNodeReaderOnly)
     }
@@ -144,10 +144,10 @@ fn is_single_node(mode: Mode) -> bool {
     )
 }
 
-/// The sizes that a request takes, in bytes.
+/// The requested range of sizes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// What a volume has at least; `None` if it does not matter.
+    /// The minimum; `None` if any size is accepted.
     least_bytes: Option<u64>,
     most_bytes: u64,
 }
@@ -156,7 +156,7 @@ impl Sizes {
     /// Checks a range.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` if no volume has such a size.
+    /// `OUT_OF_RANGE` if no volume can have such a size.
     pub fn new(range: Option<&CapacityRange>) -> Result<Self, Status> {
         let range = range.copied().unwrap_or_default();
         let bytes = |bytes: i64| {
@@ -174,17 +174,17 @@ impl Sizes {
         Ok(Self { least_bytes: (required > 0).then_some(least_bytes), most_bytes })
     }
 
-    /// The size of a new volume.
+    /// Returns the size of a new volume.
     pub fn new_bytes(&self) -> u64 {
         self.least_bytes.unwrap_or(SIZE_BYTES_DEFAULT.min(self.most_bytes / 4096 * 4096))
     }
 
-    /// What a volume has at least; 0 if it does not matter.
+    /// Returns the minimum size; 0 if any size is accepted.
     pub fn least_bytes(&self) -> u64 {
         self.least_bytes.unwrap_or(0)
     }
 
-    /// Whether a volume of this size will do.
+    /// Returns whether a volume of this size fits.
     pub fn fit(&self, bytes: u64) -> bool {
         (self.least_bytes()..=self.most_bytes).contains(&bytes)
     }

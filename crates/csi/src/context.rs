@@ -1,4 +1,4 @@
-//! What the controller tells a node about a published volume.
+//! The information about a published volume that the controller passes to a node.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct PublishContext {
 }
 
 impl PublishContext {
-    /// As the orchestrator passes it on.
+    /// Converts to the form that the orchestrator passes on.
     pub fn into_map(self) -> HashMap<String, String> {
         HashMap::from([
             ("target".to_owned(), self.target),
@@ -29,7 +29,7 @@ impl PublishContext {
         ])
     }
 
-    /// As the node gets it.
+    /// Converts from the form that the node gets.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if something is missing.
@@ -53,26 +53,26 @@ impl PublishContext {
     }
 }
 
-/// The names of the secrets of calls, which are those of open-iscsi's records.
+/// The names of secrets in calls, which are those of open-iscsi's records.
 const USER: &str = "node.session.auth.username";
 const PASSWORD: &str = "node.session.auth.password";
 const TARGET_USER: &str = "node.session.auth.username_in";
 const TARGET_PASSWORD: &str = "node.session.auth.password_in";
 
-/// What a node and the array prove themselves with (CHAP).
+/// The CHAP credentials of a node and of the array.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Chap {
     /// The node's name.
     pub user: String,
     /// Its secret.
     pub password: String,
-    /// The array's name and secret, if it has to prove itself, too.
+    /// The array's name and secret, for mutual CHAP.
     pub target: Option<(String, String)>,
 }
 
 impl fmt::Debug for Chap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Never the secrets.
+        // Never show the secrets.
         f.debug_struct("Chap").field("user", &self.user).finish_non_exhaustive()
     }
 }
@@ -81,7 +81,7 @@ impl Chap {
     /// Reads the secrets of a call; `None` if it has none of these.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if a name is without its secret, or the other way round.
+    /// `INVALID_ARGUMENT` if a name is given without its secret, or the other way round.
     pub fn from_secrets(secrets: &HashMap<String, String>) -> Result<Option<Self>, Status> {
         let pair = |user: &str, password: &str| {
             let get = |key: &str| secrets.get(key).filter(|text| !text.is_empty()).cloned();

@@ -16,14 +16,14 @@ use crate::proto::{
 };
 use crate::topology::Segment;
 
-/// The driver's name, which StorageClasses have as their provisioner.
+/// The driver's name, which StorageClasses use as their provisioner.
 pub const DRIVER: &str = "csi.holdfast";
 
-/// Says who the driver is.
+/// The implementation of the service.
 pub struct Driver {
     /// The array, if this is the controller.
     pub array: Option<Arc<Array>>,
-    /// From where volumes can be reached.
+    /// The topology segment in which volumes can be reached.
     pub segment: Segment,
 }
 

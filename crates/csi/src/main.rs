@@ -1,5 +1,5 @@
-//! `holdfast-csi`: the driver of Kubernetes and of other orchestrators with the Container Storage
-//! Interface. One program is the controller, which talks to the array, and the node, which talks to
+//! `holdfast-csi`: the driver for Kubernetes and other orchestrators with the Container Storage
+//! Interface. One program is the controller, which talks to the array, and the node, which works on
 //! the machine that it runs on: docs/kubernetes.md.
 
 mod array;
@@ -80,7 +80,7 @@ struct Arguments {
     machine: String,
 }
 
-/// Checks a prefix: short, so that names fit, and of what the array takes in names of hosts.
+/// Checks a prefix: short, so that names fit, and valid in names of hosts.
 fn prefix(text: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_fine = text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -164,7 +164,7 @@ fn node(arguments: &Arguments, segment: &Segment) -> Result<NodeServer<MachineNo
     Ok(NodeServer::new(MachineNode::new(machine, records, segment.clone())))
 }
 
-/// Listens at a path, in place of a driver that ended there.
+/// Listens at a path, replacing the socket of an earlier driver.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

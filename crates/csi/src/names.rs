@@ -1,31 +1,31 @@
-//! The names on the array of what the orchestrator names: up to 128 characters of any kind there,
-//! up to 63 letters, digits and `-` here, whose case does not matter.
+//! Maps the orchestrator's names to names on the array: up to 128 arbitrary characters there, up to
+//! 63 letters, digits and `-` here, case-insensitive.
 //!
-//! The same name gives the same names each time, so that a request that is repeated finds what its
-//! first attempt made. Two names never give the same: `--` stands only before what is added.
+//! The mapping is deterministic, so that a repeated request finds what its first attempt created.
+//! Two names never map to the same name: `--` appears only before an added suffix.
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// The longest name of the array.
+/// The longest name on the array.
 const CHARS_MAX: usize = 63;
-/// What may be added for the next of the same name: `--` and one digit.
+/// The suffix of another object with the same name: `--` and one digit.
 const AGAIN_CHARS: usize = 2 + 1;
-/// What is added to names that the array does not take: `--` and 16 digits of a hash.
+/// The suffix of names that are invalid on the array: `--` and 16 digits of a hash.
 const HASH_CHARS: usize = 2 + 16;
-/// How often a name may be made again while the array still keeps what had it.
+/// How often a name may be reused while the array still keeps earlier objects.
 const AGAIN_MAX: usize = 9;
 
-/// The names that a thing may have, the first of them in the first place: a name stays in use until
-/// the array eradicates what had it, a day later by default.
+/// Returns the possible names of an object, in order of preference: a name stays in use until the
+/// array eradicates its object, a day later by default.
 pub fn candidates(prefix: &str, name: &str) -> Vec<String> {
     let base = base(prefix, name);
     let again = (2..=AGAIN_MAX).map(|count| format!("{base}--{count}"));
     std::iter::once(base.clone()).chain(again).collect()
 }
 
-/// The name of the host that a node is, by its initiator name.
+/// Returns the name of a node's host, by its initiator name.
 pub fn host(prefix: &str, initiator: &str) -> String {
     format!("{prefix}node-{}", hash(&initiator.to_ascii_lowercase()))
 }

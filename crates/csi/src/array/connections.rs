@@ -1,4 +1,4 @@
-//! Hosts, and which volumes they reach.
+//! Hosts, and their connections to volumes.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,12 @@ pub struct Host {
     pub iqns: Vec<String>,
 }
 
-/// That a host reaches a volume.
+/// A connection of a volume to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The host's name; `None` if it is by a host group without hosts.
+    /// The host's name; `None` if it is a host group without hosts.
     pub host: Option<String>,
-    /// Whether it is by the host's group, of which all hosts reach the volume.
+    /// Whether it is a connection of the host's group, by which all its hosts see the volume.
     pub is_shared: bool,
     /// The LUN at which the host sees it.
     pub lun: u16,
@@ -31,7 +31,7 @@ pub struct Connection {
     pub volume_id: String,
 }
 
-/// Where hosts log in.
+/// The target to which hosts log in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The iSCSI name of the target.
@@ -70,10 +70,10 @@ impl From<Row> for Connection {
 }
 
 impl Array {
-    /// The host with this initiator name; `None` if there is none.
+    /// Returns the host with this initiator name; `None` if there is none.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn host_of(&self, initiator: &str) -> Result<Option<Host>, Refusal> {
         let filter = format!("iqns='{initiator}'");
         let hosts: Vec<Host> = self.all("hosts", &[("filter", &filter)]).await?;
@@ -81,10 +81,10 @@ impl Array {
         Ok(hosts.into_iter().find(has))
     }
 
-    /// Makes a host. One that was made meanwhile is no error: look it up then.
+    /// Creates a host. It is no error if it was created meanwhile: look it up then.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the array refused.
     pub async fn create_host(&self, name: &str, initiator: &str) -> Result<(), Refusal> {
         let body = json!({ "iqns": [initiator] });
         match self.send::<Host>(Method::POST, "hosts", &[("names", name)], &body).await {
@@ -93,10 +93,10 @@ impl Array {
         }
     }
 
-    /// Sets what a host, and the array to it, prove themselves with at login.
+    /// Sets the credentials of a host, and of the array towards it.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the array refused.
     pub async fn set_chap(&self, host: &str, chap: &Chap) -> Result<(), Refusal> {
         let (target_user, target_password) = match &chap.target {
             Some((user, password)) => (user.as_str(), password.as_str()),
@@ -111,10 +111,10 @@ impl Array {
         self.send::<Host>(Method::PATCH, "hosts", &[("names", host)], &body).await.map(drop)
     }
 
-    /// The connections of volumes, by their ids.
+    /// Returns the connections of volumes, by volume id.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn connections(&self, volumes: &[&str]) -> Result<Vec<Connection>, Refusal> {
         let mut all = Vec::new();
         for volumes in volumes.chunks(NAMES_MAX) {
@@ -125,10 +125,10 @@ impl Array {
         Ok(all)
     }
 
-    /// The initiator names of hosts, by the hosts' names.
+    /// Returns the initiator names of hosts, by host name.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn initiators(
         &self,
         hosts: &[&str],
@@ -141,10 +141,10 @@ impl Array {
         Ok(all)
     }
 
-    /// Connects a volume with a host. A connection that was made meanwhile is no error.
+    /// Connects a volume to a host. It is no error if it was connected meanwhile.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the array refused.
     pub async fn connect(&self, volume: &str, host: &str) -> Result<(), Refusal> {
         let query = [("volume_ids", volume), ("host_names", host)];
         match self.send::<Value>(Method::POST, "connections", &query, &json!({})).await {
@@ -156,7 +156,7 @@ impl Array {
     /// Disconnects a volume from a host. It is no error if it is not connected.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the array refused.
     pub async fn disconnect(&self, volume: &str, host: &str) -> Result<(), Refusal> {
         let query = [("volume_ids", volume), ("host_names", host)];
         match self.send::<Value>(Method::DELETE, "connections", &query, &()).await {
@@ -166,10 +166,10 @@ impl Array {
         }
     }
 
-    /// Where hosts log in.
+    /// Returns the target to which hosts log in.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn target(&self) -> Result<Target, Refusal> {
         #[derive(Deserialize)]
         struct Port {

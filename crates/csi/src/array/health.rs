@@ -1,11 +1,11 @@
-//! What is wrong with all that the array has.
+//! Problems of the whole array.
 
 use serde::Deserialize;
 
 use super::{Array, Refusal};
 
-/// The alerts after which volumes can't be read or written as they were: `pool-full`, `damage` and
-/// `store-failed` (docs/alerts.md).
+/// The alerts that affect reads and writes of volumes: `pool-full`, `damage` and `store-failed`
+/// (docs/alerts.md).
 const HARMFUL: [u32; 3] = [102, 201, 203];
 
 /// An alert.
@@ -16,10 +16,10 @@ struct Alert {
 }
 
 impl Array {
-    /// What is wrong with the pool so that volumes are concerned; `None` if nothing is.
+    /// Returns a problem of the pool that affects volumes; `None` if there is none.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn trouble(&self) -> Result<Option<String>, Refusal> {
         let filter = "state='open' and severity='critical'";
         let open: Vec<Alert> = self.all("alerts", &[("filter", filter)]).await?;

@@ -1,4 +1,4 @@
-//! The array, as its REST 2.x management interface shows it (docs/rest.md).
+//! A client of the array's REST 2.x management interface (docs/rest.md).
 
 mod connections;
 mod health;
@@ -17,10 +17,10 @@ use tonic::Status;
 pub use snapshots::{Snapshot, SnapshotQuery};
 pub use volumes::Volume;
 
-/// The version of the interface that is used.
+/// The used version of the interface.
 const ROOT: &str = "/api/2.26/";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A change waits for the pool. Callers try again after their own time.
+/// The timeout of a response: a change waits for the pool. Callers retry after their own timeout.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The most names in one request.
 const NAMES_MAX: usize = 500;
@@ -28,12 +28,12 @@ const NAMES_MAX: usize = 500;
 /// Parameters of a request.
 type Query<'a> = &'a [(&'a str, &'a str)];
 
-/// A client of one array. The token is sent with each request, so no session has to be kept.
+/// A client of one array. It sends the token with each request, so it keeps no session.
 pub struct Array {
     http: reqwest::Client,
     root: Url,
     token: String,
-    /// What the names of all that the driver makes start with.
+    /// The prefix of the names of all objects that the driver creates.
     prefix: String,
 }
 
@@ -42,35 +42,35 @@ pub struct Array {
 pub struct Page<T> {
     /// The objects.
     pub items: Vec<T>,
-    /// Where the next page starts; `None` at the end.
+    /// Where the next page begins; `None` at the end.
     #[serde(rename = "continuation_token")]
     pub next: Option<String>,
 }
 
-/// Which part of a list.
+/// The requested part of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// The most items; 0 for as many as the array gives.
+    /// The most items; 0 for as many as the array returns.
     pub limit: u32,
     /// Where the last page ended; empty for the first page.
     pub token: String,
 }
 
-/// Why a request was not served.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The array does not answer, or not as an array does: it may do so later.
+    /// The array does not respond, or the response is invalid: a retry may succeed.
     Unreachable(String),
-    /// The array refuses.
+    /// The array refused the request.
     Refused {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: StatusCode,
-        /// What is wrong, and the name of the object or parameter that it is about.
+        /// What is wrong, with the name of the object or parameter.
         faults: Vec<Fault>,
     },
 }
 
-/// One thing that is wrong.
+/// An error in a request.
 #[derive(Debug, Deserialize)]
 pub struct Fault {
     /// The object or parameter.
@@ -85,19 +85,19 @@ struct Faults {
 }
 
 impl Refusal {
-    /// Whether the array said exactly this.
+    /// Returns whether the array's message was exactly this.
     fn says(&self, text: &str) -> bool {
         let Self::Refused { faults, .. } = self else { return false };
         faults.iter().any(|fault| fault.message == text)
     }
 
-    /// Whether an id is of no object, or no longer.
+    /// Returns whether an id belongs to no object, or no longer.
     fn is_unknown_id(&self) -> bool {
         let Self::Refused { faults, .. } = self else { return false };
         faults.iter().any(|fault| fault.message.starts_with("The id does not exist"))
     }
 
-    /// Whether the place in a list is not one of this array.
+    /// Returns whether the token of a list is not one of this array.
     pub fn is_bad_token(&self) -> bool {
         let Self::Refused { faults, .. } = self else { return false };
         faults.iter().any(|fault| fault.context == "continuation_token")
@@ -115,7 +115,7 @@ impl From<Refusal> for Status {
             context => format!("{context}: {}", fault.message),
         };
         let text = faults.iter().map(about).collect::<Vec<_>>().join(" ");
-        // Somebody made the same meanwhile, such as another attempt of the same request.
+        // It was created meanwhile, for example by another attempt of the same request.
         if faults.iter().any(|fault| fault.message.ends_with("already exists.")) {
             return Self::aborted(text);
         }
@@ -132,11 +132,11 @@ impl From<Refusal> for Status {
 }
 
 impl Array {
-    /// The array at `url`, which may be plain HTTP on a loopback address only; `ca` is a file of
-    /// certificates (PEM) that are trusted, in place of the machine's.
+    /// Creates a client of the array at `url`, which may be plain HTTP on a loopback address only;
+    /// `ca` is a file of certificates (PEM) that are trusted instead of the machine's.
     ///
     /// # Errors
-    /// If an argument makes no sense or a file can't be read.
+    /// If an argument is invalid or a file can't be read.
     pub fn new(url: &str, token: &Path, ca: Option<&Path>, prefix: &str) -> Result<Self, String> {
         let root = Url::parse(url).map_err(|error| format!("{url} is not a URL: {error}"))?;
         let host = root.host_str().unwrap_or_default();
@@ -151,19 +151,19 @@ impl Array {
             .tls_backend_preconfigured(trust::client(ca)?)
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)
-            // An array is asked directly.
+            // Connect to the array directly.
             .no_proxy()
             .build()
             .map_err(|error| format!("can't make an HTTP client: {error}"))?;
         Ok(Self { http, root, token: token.trim().to_owned(), prefix: prefix.to_owned() })
     }
 
-    /// What the names of all that the driver makes start with.
+    /// Returns the prefix of the names of all objects that the driver creates.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether the array answers, and takes the token.
+    /// Checks that the array responds, and accepts the token.
     ///
     /// # Errors
     /// Why not.
@@ -171,10 +171,10 @@ impl Array {
         self.get::<serde_json::Value>("arrays", &[]).await.map(drop)
     }
 
-    /// How many bytes can still be stored, before reduction.
+    /// Returns how many bytes can still be stored, before reduction.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn free_bytes(&self) -> Result<u64, Refusal> {
         #[derive(Deserialize)]
         struct Space {
@@ -197,7 +197,7 @@ impl Array {
         self.send(Method::GET, resource, query, &()).await
     }
 
-    /// All items of a list, page by page.
+    /// Returns all items of a list, page by page.
     async fn all<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -214,13 +214,13 @@ impl Array {
         Ok(all)
     }
 
-    /// The item with this id, destroyed ones too; `None` if there is none.
+    /// Returns the item with this id, even if destroyed; `None` if there is none.
     async fn by_id<T: DeserializeOwned>(
         &self,
         resource: &str,
         id: &str,
     ) -> Result<Option<T>, Refusal> {
-        // A comma would ask for two.
+        // A comma would request two.
         if id.contains(',') {
             return Ok(None);
         }
@@ -231,7 +231,7 @@ impl Array {
         }
     }
 
-    /// The item of a response that has one.
+    /// Returns the item of a response that contains one.
     async fn only<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -240,7 +240,7 @@ impl Array {
         first(self.get(resource, query).await?)
     }
 
-    /// Makes, changes or removes; a body of `()` is none.
+    /// Sends a change; a body of `()` means none.
     async fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -275,13 +275,13 @@ impl Array {
     }
 }
 
-/// The first item.
+/// Returns the first item.
 fn first<T>(page: Page<T>) -> Result<T, Refusal> {
     let none = || Refusal::Unreachable("the answer holds nothing: this is not an array".into());
     page.items.into_iter().next().ok_or_else(none)
 }
 
-/// The parameters of a part of a list, beside others.
+/// Adds the parameters of a part of a list to others.
 fn with_part<'a>(
     query: &[(&'a str, &'a str)],
     part: &'a Part,

@@ -10,42 +10,43 @@ use super::{Array, Page, Part, Refusal, first, with_part};
 /// A snapshot of a volume.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its id, which never changes: the CSI's id of the snapshot.
+    /// Its id, which never changes, and which CSI uses as the snapshot's id.
     pub id: String,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of creation, in milliseconds since 1970.
     #[serde(rename = "created")]
     pub created_ms: u64,
     /// The size of the volume then, in bytes.
     #[serde(rename = "provisioned")]
     pub size_bytes: u64,
-    /// Whether it is destroyed, and waits for its eradication.
+    /// Whether it is destroyed, and awaits eradication.
     pub destroyed: bool,
     /// Its volume.
     pub source: Source,
 }
 
-/// Which snapshots are wanted.
+/// The requested snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotQuery<'a> {
-    /// Those of all volumes that the driver made.
+    /// Those of all volumes that the driver created.
     Own,
     /// Those of one volume.
     OfVolume(&'a str),
 }
 
 impl Array {
-    /// The snapshot with this id, destroyed ones too; `None` if there is none.
+    /// Returns the snapshot with this id, even if destroyed; `None` if there is none.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn snapshot(&self, id: &str) -> Result<Option<Snapshot>, Refusal> {
         self.by_id("volume-snapshots", id).await
     }
 
-    /// The snapshots, of any volume, that have one of these suffixes, and those destroyed of them.
+    /// Returns the snapshots, of any volume, that have one of these suffixes, including destroyed
+    /// ones.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn snapshots_named(
         &self,
         suffixes: &[String],
@@ -54,10 +55,10 @@ impl Array {
         self.all("volume-snapshots", &[("filter", &any.join(" or "))]).await
     }
 
-    /// A page of snapshots that are not destroyed.
+    /// Returns a page of snapshots that are not destroyed.
     ///
     /// # Errors
-    /// Why the array does not say.
+    /// Why the array did not respond.
     pub async fn snapshots(
         &self,
         which: &SnapshotQuery<'_>,
@@ -72,10 +73,10 @@ impl Array {
         self.get("volume-snapshots", &with_part(&query, part, &limit)).await
     }
 
-    /// Makes a snapshot.
+    /// Creates a snapshot.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the array refused.
     pub async fn create_snapshot(&self, volume: &str, suffix: &str) -> Result<Snapshot, Refusal> {
         let query = [("source_ids", volume)];
         let body = json!({ "suffix": suffix });
@@ -85,7 +86,7 @@ impl Array {
     /// Destroys a snapshot: it can be recovered until the array eradicates it.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why the array refused.
     pub async fn destroy_snapshot(&self, id: &str) -> Result<(), Refusal> {
         let (query, body) = ([("ids", id)], json!({ "destroyed": true }));
         match self.send::<Snapshot>(Method::PATCH, "volume-snapshots", &query, &body).await {
@@ -98,7 +99,7 @@ impl Array {
 /// A snapshot with its suffix.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct NamedSnapshot {
-    /// What distinguishes it from others of its volume.
+    /// The part of its name after the volume's name.
     pub suffix: String,
     /// The snapshot.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! How the array is verified.
+//! Verification of the array.
 
 use std::path::Path;
 
@@ -6,10 +6,11 @@ use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// The TLS settings: certificates of this file (PEM), or those that the machine trusts.
+/// Returns the TLS configuration: trusts the certificates of this file (PEM), or those that the
+/// machine trusts.
 ///
 /// # Errors
-/// If the file can't be read or holds no certificate.
+/// If the file can't be read or contains no certificate.
 pub fn client(ca: Option<&Path>) -> Result<ClientConfig, String> {
     let Some(path) = ca else {
         return ::trust::of_machine().map_err(|error| format!("can't trust any array: {error}"));

@@ -1,4 +1,4 @@
-//! Lists of volumes, and how much room there is.
+//! Lists of volumes, and free capacity.
 
 use tonic::Status;
 
@@ -12,10 +12,10 @@ use crate::proto::{
     ListVolumesResponse, VolumeCondition, controller_get_volume_response,
 };
 
-/// The part of a list that is asked for.
+/// Returns the requested part of a list.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a number of entries below 0.
+/// `INVALID_ARGUMENT` for a negative number of entries.
 pub(super) fn part(max_entries: i32, token: &str) -> Result<Part, Status> {
     let limit = u32::try_from(max_entries);
     let limit = limit.map_err(|_| Status::invalid_argument("max_entries is below 0"))?;
@@ -23,7 +23,7 @@ pub(super) fn part(max_entries: i32, token: &str) -> Result<Part, Status> {
 }
 
 impl ArrayController {
-    /// Lists the volumes that the driver made, and the nodes that they are published to.
+    /// Lists the volumes that the driver created, and the nodes to which they are published.
     pub(super) async fn list(
         &self,
         request: &ListVolumesRequest,
@@ -43,7 +43,7 @@ impl ArrayController {
         Ok(ListVolumesResponse { entries, next_token: page.next.unwrap_or_default() })
     }
 
-    /// Shows one volume.
+    /// Returns one volume.
     pub(super) async fn one(&self, id: &str) -> Result<ControllerGetVolumeResponse, Status> {
         let volume = self.volume(id).await?;
         let published_node_ids = self.nodes(&[id]).await?.remove(id).unwrap_or_default();
@@ -56,7 +56,7 @@ impl ArrayController {
         })
     }
 
-    /// Whether the array can still serve its volumes as they were.
+    /// Returns whether the array can serve its volumes without restriction.
     async fn condition(&self) -> Result<VolumeCondition, Status> {
         let trouble = self.array.trouble().await?;
         Ok(VolumeCondition {
@@ -65,8 +65,8 @@ impl ArrayController {
         })
     }
 
-    /// How many bytes can still be stored. Volumes are thin, and what they hold is reduced: more
-    /// than that can be provisioned.
+    /// Returns how many bytes can still be stored. More than that can be provisioned, because
+    /// volumes are thin and their data is reduced.
     pub(super) async fn capacity(
         &self,
         request: &GetCapacityRequest,

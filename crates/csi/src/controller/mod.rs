@@ -1,5 +1,5 @@
-//! The Controller service: what is done at the array. Each call may be repeated, also while an
-//! attempt of it is still on its way, and finds then what is done already.
+//! The Controller service, which works on the array. Each call may be repeated, even while an
+//! earlier attempt is in progress, and then finds what is already done.
 
 mod lists;
 mod publish;
@@ -17,7 +17,7 @@ use crate::proto::controller_service_capability::{Rpc, Type};
 use crate::proto::*;
 use crate::topology::Segment;
 
-/// What the controller does.
+/// The supported capabilities of the controller.
 const CAPABILITIES: [Capability; 12] = [
     Capability::CreateDeleteVolume,
     Capability::PublishUnpublishVolume,
@@ -37,12 +37,12 @@ const CAPABILITIES: [Capability; 12] = [
 pub struct ArrayController {
     /// The array.
     pub array: Arc<Array>,
-    /// From where its volumes can be reached.
+    /// The topology segment in which its volumes can be reached.
     pub segment: Segment,
 }
 
 impl ArrayController {
-    /// A volume that is there.
+    /// Returns an existing volume.
     async fn volume(&self, id: &str) -> Result<Volume, Status> {
         let found = self.array.volume(required("volume_id", id)?).await?;
         let found = found.filter(|volume| !volume.destroyed);
@@ -50,10 +50,10 @@ impl ArrayController {
     }
 }
 
-/// A field that must be there.
+/// Returns a required field.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`.
+/// `INVALID_ARGUMENT` if it is empty.
 pub fn required<'a>(field: &str, text: &'a str) -> Result<&'a str, Status> {
     match text.is_empty() {
         true => Err(Status::invalid_argument(format!("{field} is required"))),
@@ -61,12 +61,12 @@ pub fn required<'a>(field: &str, text: &'a str) -> Result<&'a str, Status> {
     }
 }
 
-/// Bytes, as the interface has them. No volume is near the bound.
+/// Converts bytes to the interface's type. No volume is near its limit.
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// The answer to a call.
+/// The response to a call.
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]

@@ -1,4 +1,4 @@
-//! Connecting volumes with nodes: a node is the host on the array that has its initiator name.
+//! Connects volumes to nodes: a node is the array's host with the node's initiator name.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::proto::{
 };
 
 impl ArrayController {
-    /// Connects a volume with a node, and says where the node finds it.
+    /// Connects a volume to a node, and returns where the node finds it.
     pub(super) async fn publish(
         &self,
         request: &ControllerPublishVolumeRequest,
@@ -33,13 +33,14 @@ impl ArrayController {
         }
         let host = self.host(node).await?;
         if let Some(chap) = chap {
-            // Each time: this is how a secret that was changed comes to the array.
+            // Each time, so that a changed secret reaches the array.
             self.array.set_chap(&host, &chap).await?;
         }
         let others = |name: &Option<String>| name.as_deref() != Some(host.as_str());
         let there = self.array.connections(&[&volume.id]).await?;
         if wanted.is_single_node() {
-            // All hosts of a group see what is connected to it; that is an administrator's doing.
+            // All hosts of a group see what is connected to the group, which an administrator has
+            // set up.
             let other = there.iter().find(|one| !one.is_shared && others(&one.host));
             if let Some(other) = other {
                 let name = other.host.as_deref().unwrap_or_default();
@@ -53,7 +54,7 @@ impl ArrayController {
             let there = self.array.connections(&[&volume.id]).await?;
             mine = there.into_iter().find(|one| !others(&one.host));
         }
-        // Somebody has disconnected it meanwhile.
+        // It was disconnected meanwhile.
         let mine = mine.ok_or_else(|| Status::aborted("the connection is gone: try again"))?;
         let target = self.array.target().await?;
         let context = PublishContext {
@@ -65,7 +66,7 @@ impl ArrayController {
         Ok(ControllerPublishVolumeResponse { publish_context: context.into_map() })
     }
 
-    /// The name of the host of a node, which is made if there is none.
+    /// Returns the name of a node's host, which is created if there is none.
     async fn host(&self, node: &str) -> Result<String, Status> {
         if let Some(host) = self.array.host_of(node).await? {
             return Ok(host.name);
@@ -103,7 +104,7 @@ impl ArrayController {
         Ok(())
     }
 
-    /// The nodes that each of these volumes is published to, by the volumes' ids.
+    /// Returns the nodes to which each of these volumes is published, by volume id.
     pub(super) async fn nodes(
         &self,
         volumes: &[&str],
@@ -127,7 +128,7 @@ impl ArrayController {
     }
 }
 
-/// Whether this may be an iSCSI name (RFC 7143, 4.2.7), and needs no escape in a filter.
+/// Returns whether this can be an iSCSI name (RFC 7143, 4.2.7), and needs no escape in a filter.
 fn is_initiator(name: &str) -> bool {
     let is_typed = ["iqn.", "eui.", "naa."].iter().any(|kind| name.starts_with(kind));
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':');

@@ -10,7 +10,7 @@ use crate::proto::list_snapshots_response::Entry;
 use crate::proto::{self, CreateSnapshotRequest, ListSnapshotsRequest, ListSnapshotsResponse};
 
 impl ArrayController {
-    /// Makes a snapshot, or finds the one that an earlier attempt has made.
+    /// Creates a snapshot, or finds the one that an earlier attempt has created.
     pub(super) async fn snapshot(
         &self,
         request: &CreateSnapshotRequest,
@@ -35,7 +35,7 @@ impl ArrayController {
         Ok(shown(self.array.create_snapshot(source, suffix).await?))
     }
 
-    /// Destroys a snapshot. Volumes that were made from it keep their data.
+    /// Destroys a snapshot. Volumes created from it keep their data.
     pub(super) async fn delete_snapshot_by(&self, id: &str) -> Result<(), Status> {
         let found = self.array.snapshot(required("snapshot_id", id)?).await?;
         match found.is_some_and(|snapshot| !snapshot.destroyed) {
@@ -44,7 +44,7 @@ impl ArrayController {
         }
     }
 
-    /// Lists one snapshot, those of a volume, or those of all volumes that the driver made.
+    /// Lists one snapshot, those of a volume, or those of all volumes that the driver created.
     pub(super) async fn snapshots(
         &self,
         request: &ListSnapshotsRequest,
@@ -72,7 +72,7 @@ impl ArrayController {
     }
 }
 
-/// Why there is no page.
+/// Translates the error of a page request.
 pub(super) fn page_refused(refusal: Refusal) -> Status {
     match refusal.is_bad_token() {
         true => Status::aborted("starting_token is not one of this list: start again"),
@@ -88,7 +88,7 @@ fn listed(snapshots: Vec<Snapshot>, next: Option<String>) -> ListSnapshotsRespon
     }
 }
 
-/// A snapshot as the interface has it. It can be used at once.
+/// Converts a snapshot to the interface's form. It can be used at once.
 fn shown(snapshot: Snapshot) -> proto::Snapshot {
     proto::Snapshot {
         size_bytes: signed(snapshot.size_bytes),

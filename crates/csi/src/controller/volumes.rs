@@ -1,4 +1,4 @@
-//! Making, growing and deleting volumes.
+//! Creates, grows and deletes volumes.
 
 use tonic::Status;
 
@@ -14,18 +14,17 @@ use crate::proto::{
     VolumeContentSource,
 };
 
-/// The prefix of the parameters that external-provisioner adds: the claim, its namespace and its
-/// volume.
+/// The prefix of parameters added by external-provisioner: the claim, its namespace and its volume.
 const METADATA: &str = "csi.storage.k8s.io/";
 
-/// What a new volume gets its data from.
+/// The source of a new volume's data.
 struct Origin<'a> {
     id: &'a str,
     size_bytes: u64,
 }
 
 impl ArrayController {
-    /// Makes a volume, or finds the one that an earlier attempt has made.
+    /// Creates a volume, or finds the one that an earlier attempt has created.
     pub(super) async fn create(
         &self,
         request: &CreateVolumeRequest,
@@ -97,8 +96,8 @@ impl ArrayController {
         self.grow(copy, sizes).await
     }
 
-    /// Checks that a volume is what is asked for. A copy that was made by an attempt that ended
-    /// before it was grown is grown now.
+    /// Checks that a volume matches the request. A copy whose creator ended before growing it is
+    /// grown now.
     async fn finish(
         &self,
         there: &Volume,
@@ -129,7 +128,8 @@ impl ArrayController {
         }
     }
 
-    /// Destroys a volume, unless something still needs it. Its snapshots would go with it.
+    /// Destroys a volume, unless something still needs it; its snapshots would be destroyed with
+    /// it.
     pub(super) async fn delete(&self, id: &str) -> Result<(), Status> {
         let Some(volume) = self.array.volume(required("volume_id", id)?).await? else {
             return Ok(());
@@ -171,7 +171,7 @@ impl ArrayController {
         })
     }
 
-    /// Says whether a volume can be used so.
+    /// Checks whether a volume supports this use.
     pub(super) async fn validate(
         &self,
         request: ValidateVolumeCapabilitiesRequest,
@@ -194,7 +194,7 @@ impl ArrayController {
         Ok(ValidateVolumeCapabilitiesResponse { confirmed, message: String::new() })
     }
 
-    /// A volume as the interface has it.
+    /// Converts a volume to the interface's form.
     pub(super) fn shown(&self, volume: Volume) -> proto::Volume {
         proto::Volume {
             capacity_bytes: signed(volume.size_bytes),

@@ -1,20 +1,20 @@
-//! Runs programs of the machine: by lists of arguments, never by a shell.
+//! Runs programs of the machine, with lists of arguments, never through a shell.
 
 use std::ffi::OsStr;
 use std::process::{Command, Output, Stdio};
 
 use super::Fault;
 
-/// Runs a program, and returns what it did, however it ended.
+/// Runs a program, and returns its output and status, whatever the status is.
 pub fn output<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<Output, Fault> {
     let mut command = Command::new(program);
-    // What is read from programs is not to depend on the language.
+    // The output that is parsed must not depend on the locale.
     command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
     let done = command.output();
     done.map_err(|error| Fault::Failed(format!("can't run {program}: {error}")))
 }
 
-/// Runs a program that has to succeed, or to end with one of these codes.
+/// Runs a program that must succeed, or end with one of these codes.
 pub fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], also: &[i32]) -> Result<(), Fault> {
     let done = output(program, arguments)?;
     let is_fine = done.status.success() || done.status.code().is_some_and(|c| also.contains(&c));
@@ -24,7 +24,7 @@ pub fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], also: &[i32]) -> Res
     }
 }
 
-/// That a program failed, and why it says.
+/// Returns the fault of a failed program, with its message.
 pub fn failed(program: &str, done: &Output) -> Fault {
     let text = String::from_utf8_lossy(&done.stderr);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,6 +1,5 @@
-//! For tests only: a machine that is a directory, where there is no kernel initiator. A device is a
-//! file, a mount is a line in a file: nothing is logged in to, formatted or mounted, and no data is
-//! stored.
+//! For tests only: a directory as a machine without a kernel initiator. A device is a file, a mount
+//! is a line in a file: nothing is logged in to, formatted or mounted, and no data is stored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,17 +18,17 @@ const INITIATOR: &str = "iqn.2026-01.test.holdfast:directory";
 /// A machine for tests only.
 pub struct Directory(PathBuf);
 
-/// What is on a device.
+/// The content of a device.
 #[derive(Serialize, Deserialize)]
 struct Content {
     filesystem: Option<String>,
 }
 
 impl Directory {
-    /// Takes a directory, which is made.
+    /// Uses a directory, which is created.
     ///
     /// # Errors
-    /// If it can't be made.
+    /// If it can't be created.
     pub fn new(path: &Path) -> Result<Self, Fault> {
         fs::create_dir_all(path.join("devices")).map_err(|error| Fault::of(path, &error))?;
         Ok(Self(path.to_owned()))

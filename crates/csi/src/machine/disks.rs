@@ -1,4 +1,4 @@
-//! The disks and maps of a volume, found by its serial number only.
+//! The disks and maps of a volume, found only by its serial number.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,25 +11,25 @@ use super::{Fault, vpd};
 /// A multipath map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// Its name, by which multipath knows it.
+    /// Its name for multipath.
     pub name: String,
     /// Its device.
     pub device: PathBuf,
-    /// How many disks it has.
+    /// The number of its disks.
     pub disks: usize,
 }
 
-/// The directory of a disk in sysfs.
+/// Returns the directory of a disk in sysfs.
 pub fn sys(disk: &str) -> PathBuf {
     Path::new("/sys/block").join(disk)
 }
 
-/// Writes 1 to a file of the kernel.
+/// Writes 1 to a kernel file.
 pub fn write(path: &Path) -> Result<(), Fault> {
     fs::write(path, "1").map_err(|error| Fault::of(path, &error))
 }
 
-/// The names of all SCSI disks, in order.
+/// Returns the names of all SCSI disks, sorted.
 fn scsi_disks() -> Result<Vec<String>, Fault> {
     let block = Path::new("/sys/block");
     let of = |error| Fault::of(block, &error);
@@ -42,8 +42,8 @@ fn scsi_disks() -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
-/// The names of the SCSI disks with a serial number. A disk is asked for its pages anew, as
-/// another volume may be there since the kernel has read them.
+/// Returns the names of the SCSI disks with a serial number. Reads each disk's VPD pages again,
+/// because the LUN may have another volume since the kernel has read them.
 pub fn paths(serial: &str) -> Result<Vec<String>, Fault> {
     let mut found = Vec::new();
     for name in scsi_disks()? {
@@ -57,8 +57,8 @@ pub fn paths(serial: &str) -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
-/// The disks of a volume as the kernel has read their pages, each with its state. None of them is
-/// asked anything: it may not answer.
+/// Returns the disks of a volume by the pages that the kernel has read, each with its state. Sends
+/// no command to a disk, because it may not respond.
 pub fn states(serial: &str) -> Result<Vec<(String, String)>, Fault> {
     let disks = scsi_disks()?.into_iter().filter(|name| reads(name, serial));
     let of_disk = |name: String| {
@@ -68,7 +68,7 @@ pub fn states(serial: &str) -> Result<Vec<(String, String)>, Fault> {
     Ok(disks.map(of_disk).collect())
 }
 
-/// Which of these disks do not work.
+/// Returns which of these disks do not work.
 pub fn lost(disks: &[(String, String)]) -> Option<String> {
     if disks.is_empty() {
         return Some("no path to the volume is left".into());
@@ -79,7 +79,7 @@ pub fn lost(disks: &[(String, String)]) -> Option<String> {
     (!lost.is_empty()).then(|| text + &lost.join(", "))
 }
 
-/// Whether both pages of a disk, as the kernel has read them, say this serial number.
+/// Returns whether both pages of a disk, as read by the kernel, contain this serial number.
 pub fn reads(disk: &str, serial: &str) -> bool {
     let page = |name: &str| {
         let mut page = Vec::new();
@@ -91,17 +91,17 @@ pub fn reads(disk: &str, serial: &str) -> bool {
     designated.as_deref() == Some(serial) && unit.as_deref() == Some(serial)
 }
 
-/// The multipath map of a volume, also one whose disks are all gone.
+/// Returns the multipath map of a volume, even if all its disks are gone.
 pub fn map(serial: &str) -> Option<Map> {
     map_in(Path::new("/sys/block"), |uuid| is_map_of(uuid, serial))
 }
 
-/// The multipath map that has a disk, of whatever volume.
+/// Returns the multipath map that contains a disk, of whatever volume.
 fn map_of_disk(disk: &str) -> Option<Map> {
     map_in(&sys(disk).join("holders"), |uuid| uuid.starts_with("mpath-"))
 }
 
-/// The first map in a directory of block devices whose UUID is wanted.
+/// Returns the first map in a directory of block devices whose UUID is wanted.
 fn map_in(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<Map> {
     let devices = fs::read_dir(directory).ok()?;
     for device in devices.flatten().filter_map(|device| device.file_name().into_string().ok()) {
@@ -116,14 +116,14 @@ fn map_in(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Option<Map> {
     None
 }
 
-/// Whether a map's UUID is that of a volume: `mpath-`, `3` for NAA, and the designator, the end of
-/// which is the serial number.
+/// Returns whether a map's UUID is that of a volume: `mpath-`, `3` for NAA, and the designator,
+/// which ends in the serial number.
 fn is_map_of(uuid: &str, serial: &str) -> bool {
     let identity = uuid.strip_prefix("mpath-3");
     identity.is_some_and(|naa| naa.len() == 32 && naa.to_ascii_uppercase().ends_with(serial))
 }
 
-/// The device to use: the map of several paths, or the one path.
+/// Returns the device to use: the map of several paths, or the single path.
 pub fn device(serial: &str) -> Result<PathBuf, Fault> {
     let paths = paths(serial)?;
     match (map(serial), &paths[..]) {
@@ -137,14 +137,14 @@ pub fn device(serial: &str) -> Result<PathBuf, Fault> {
     }
 }
 
-/// Removes a map that nothing has open.
+/// Removes a map that is not open.
 pub fn remove_map(map: &Map) -> Result<(), Fault> {
-    // Nobody is left who could wait for a path, and what waits could never be taken down.
+    // Nobody is left who could wait for a path, and a map with queued I/O can't be removed.
     if let Err(fault) = run("multipathd", &["disablequeueing", "map", &map.name], &[]) {
         tracing::warn!("{fault}");
     }
     let Err(fault) = run("multipath", &["-f", &map.name], &[]) else { return Ok(()) };
-    // A map that multipathd knows nothing of, such as one that has no disk any more.
+    // A map unknown to multipathd, such as one without any disk.
     match run("dmsetup", &["remove", &map.name], &[]) {
         Ok(()) => Ok(()),
         Err(_) if !sys_of(map).exists() => Ok(()),
@@ -156,17 +156,17 @@ fn sys_of(map: &Map) -> PathBuf {
     Path::new("/sys/block").join(map.device.file_name().unwrap_or_default())
 }
 
-/// Takes away a disk that nothing has open.
+/// Removes a disk that is not open.
 pub fn remove_disk(disk: &str) -> Result<(), Fault> {
     check_unused(&Path::new("/dev").join(disk))?;
     write(&sys(disk).join("device/delete"))
 }
 
-/// Takes away what stands at a volume's LUN and is of another volume: an attempt has left it, and
-/// the LUN has been given to this one since.
+/// Removes a disk at a volume's LUN that belongs to another volume: an earlier attempt has left it,
+/// and the LUN has been reassigned since.
 ///
 /// # Errors
-/// `Fault::Wrong` if something has it open.
+/// `Fault::Wrong` if it is open.
 pub fn remove_stale(disk: &str, serial: &str) -> Result<(), Fault> {
     let map = map_of_disk(disk);
     let is_ours = map.as_ref().is_none_or(|held| is_map_of_serial(held, serial));
@@ -186,13 +186,13 @@ fn is_map_of_serial(held: &Map, serial: &str) -> bool {
     map(serial).is_some_and(|own| own.device == held.device)
 }
 
-/// Checks that no filesystem, map or program has a disk for itself: the kernel takes it away from
-/// whoever has.
+/// Checks that no filesystem, map or program uses a disk exclusively: the kernel would remove it
+/// anyway.
 fn check_unused(node: &Path) -> Result<(), Fault> {
     let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
     let opened = fs::OpenOptions::new().read(true).custom_flags(exclusive).open(node);
     match opened {
-        // The volume is gone from the array: its node can't be opened by anybody.
+        // The volume is gone from the array: nobody can open its node.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! The machine itself: Linux, with open-iscsi, and multipath where there are several paths.
+//! A Linux machine with open-iscsi, and multipath for several paths.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,11 +16,11 @@ use super::{Fault, Machine, MountPoint, Usage, mounts};
 use crate::capability::Filesystem;
 use crate::context::{Chap, PublishContext};
 
-/// The code with which blkid ends if there is nothing on a device (blkid(8)).
+/// The exit code of blkid if there is nothing on a device (blkid(8)).
 const BLKID_NOTHING: i32 = 2;
-/// How long a device may take to be there after its session, and its map after its paths.
+/// How long a device may take to appear after its session, and its map after its paths.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Where an XFS superblock says that its filesystem is being made.
+/// The offset in an XFS superblock of the flag that mkfs is in progress.
 const XFS_IN_PROGRESS: usize = 126;
 const DEVICE_PAUSE: Duration = Duration::from_millis(250);
 
@@ -49,8 +49,8 @@ impl Machine for Linux {
         loop {
             scan(&sessions, volume.lun);
             match device(&volume.serial) {
-                // A path alone, or a map of some of them, is not to be used just because it is
-                // there first: nothing can be added to it once it is mounted, or it would fail.
+                // A single path, or a map of some of them, must not be used just because it appears
+                // first: nothing can be added to it once it is mounted, or it would fail.
                 Ok(device) if is_whole(volume, sessions.len()) => return Ok(device),
                 Err(Fault::Wrong(text)) => return Err(Fault::Wrong(text)),
                 _ if Instant::now() < until => sleep(DEVICE_PAUSE),
@@ -66,8 +66,8 @@ impl Machine for Linux {
         }
         for path in paths {
             let node = Path::new("/dev").join(&path);
-            // Whoever had the disk has written when it was closed. A volume that is gone from the
-            // array takes nothing any more, and its disk has to go all the same.
+            // Its user has written everything when it was closed. A volume that is gone from the
+            // array accepts no more writes, and its disk must be removed nevertheless.
             let flushed = run("blockdev", &[OsStr::new("--flushbufs"), node.as_os_str()], &[]);
             if let Err(fault) = flushed {
                 tracing::warn!("{fault}");
@@ -88,7 +88,7 @@ impl Machine for Linux {
     }
 
     fn content(&self, device: &Path) -> Result<Option<String>, Fault> {
-        // blkid says nothing of a device that it can't read, as if nothing were on it.
+        // blkid reports a device that it can't read as if nothing were on it.
         if is_half_made(&first_block(device)?) {
             return Ok(None);
         }
@@ -110,7 +110,7 @@ impl Machine for Linux {
                 run("mkfs.ext4", &[&options[..], &[device.as_os_str()]].concat(), &[])
             }
             Filesystem::Xfs => {
-                // It overwrites nothing that it knows, but for what it has left itself.
+                // It overwrites nothing that it recognises, except its own unfinished filesystem.
                 let force = is_half_made(&first_block(device)?).then_some(OsStr::new("-f"));
                 let options = [OsStr::new("-K")].into_iter().chain(force);
                 run("mkfs.xfs", &options.chain([device.as_os_str()]).collect::<Vec<_>>(), &[])
@@ -128,7 +128,7 @@ impl Machine for Linux {
         let mut arguments = vec![OsStr::new("-t"), OsStr::new(filesystem.name())];
         let mut options = options.to_vec();
         if filesystem == Filesystem::Xfs {
-            // A clone has the UUID of its source, which may be mounted on this node, too.
+            // A clone has the UUID of its source, which may be mounted on this node too.
             options.push("nouuid".into());
         }
         let options = options.join(",");
@@ -189,7 +189,7 @@ impl Machine for Linux {
     }
 }
 
-/// The first block of a device.
+/// Returns the first block of a device.
 fn first_block(device: &Path) -> Result<[u8; 4096], Fault> {
     let mut block = [0; 4096];
     let read = File::open(device).and_then(|mut file| file.read_exact(&mut block));
@@ -197,13 +197,13 @@ fn first_block(device: &Path) -> Result<[u8; 4096], Fault> {
     Ok(block)
 }
 
-/// Whether this is the superblock of an XFS that mkfs was killed on: it is in progress
-/// (`sb_inprogress`), which the kernel never mounts, so that no data is there.
+/// Returns whether this is the superblock of an XFS whose mkfs was killed: the flag `sb_inprogress`
+/// is set, so the kernel never mounts it, and it contains no data.
 fn is_half_made(block: &[u8; 4096]) -> bool {
     block.starts_with(b"XFSB") && block[XFS_IN_PROGRESS] != 0
 }
 
-/// Has all sessions look for a LUN at which they show no disk yet.
+/// Has all sessions scan a LUN at which they have no disk yet.
 fn scan(sessions: &[Session], lun: u16) {
     for session in sessions.iter().filter(|session| session.disk(lun).is_none()) {
         if let Err(fault) = session.scan(lun) {
@@ -212,7 +212,7 @@ fn scan(sessions: &[Session], lun: u16) {
     }
 }
 
-/// Whether a volume is there by each session, and with several portals by a map.
+/// Returns whether a volume is present in each session, and with several portals in a map.
 fn is_whole(volume: &PublishContext, sessions: usize) -> bool {
     match map(&volume.serial) {
         Some(map) => map.disks >= sessions,
@@ -238,7 +238,7 @@ mod tests {
         assert!(!is_half_made(&block), "it is something else");
     }
 
-    /// With the programs of the machine, on a file in place of a device.
+    /// With the machine's programs, on a file instead of a device.
     #[test]
     fn a_blank_device_is_told_from_others_and_a_filesystem_grows() {
         let directory = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ mod tests {
         file.set_len(32 << 20).unwrap();
         assert_eq!(Linux.size_bytes(&device).unwrap(), 32 << 20);
         Linux.grow(&device, directory.path()).unwrap();
-        // s_blocks_count_lo of the superblock, of blocks of 1 KiB.
+        // s_blocks_count_lo of the superblock, in blocks of 1 KiB.
         let mut count = [0; 4];
         let mut file = File::open(&device).unwrap();
         file.seek(SeekFrom::Start(1024 + 4)).unwrap();

@@ -1,4 +1,4 @@
-//! The machine that a node is: all that touches its kernel.
+//! The machine that a node runs on: everything that uses its kernel.
 
 mod commands;
 pub mod directory;
@@ -17,12 +17,12 @@ use crate::context::{Chap, PublishContext};
 
 pub use mounts::{MountPoint, identity};
 
-/// Why the machine did not do something.
+/// The reason why the machine failed.
 #[derive(Debug)]
 pub enum Fault {
-    /// A program failed, or a file can't be had.
+    /// A program failed, or a file can't be accessed.
     Failed(String),
-    /// A device or filesystem is not what it must be; trying again does not help.
+    /// A device or filesystem is not what it must be; retrying does not help.
     Wrong(String),
 }
 
@@ -35,47 +35,48 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// A file that can't be had.
+    /// Returns the fault of a file that can't be accessed.
     pub fn of(path: &Path, error: &io::Error) -> Self {
         Self::Failed(format!("{}: {error}", path.display()))
     }
 }
 
-/// How a filesystem is filled.
+/// The usage of a filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes in all.
+    /// Total bytes.
     pub total_bytes: u64,
-    /// Bytes that anybody may still use.
+    /// Bytes available to unprivileged users.
     pub available_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
-    /// Inodes in all.
+    /// Total inodes.
     pub total_inodes: u64,
-    /// Inodes that are free.
+    /// Free inodes.
     pub free_inodes: u64,
 }
 
-/// What is done on a node. Every call may be repeated. They block: not for an asynchronous thread.
+/// The operations of a node. Every call may be repeated. They block, and must not run on an
+/// asynchronous thread.
 pub trait Machine: Send + Sync {
-    /// The name of the machine's iSCSI initiator.
+    /// Returns the name of the machine's iSCSI initiator.
     fn initiator(&self) -> Result<String, Fault>;
 
-    /// Logs in where a volume is, with the secrets of the call if it has some, and finds its
+    /// Logs in to a volume's portals, with the secrets of the call if it has some, and finds its
     /// device: one whose serial number is the volume's.
     fn attach(&self, volume: &PublishContext, chap: Option<&Chap>) -> Result<PathBuf, Fault>;
 
-    /// Forgets the devices with this serial number, which nothing uses any more. Sessions stay:
-    /// others may use them.
+    /// Removes the devices with this serial number, which are no longer used. Sessions stay,
+    /// because other volumes may use them.
     fn detach(&self, serial: &str) -> Result<(), Fault>;
 
-    /// Has the kernel see the size that the volume has now; returns its device.
+    /// Has the kernel read the volume's current size; returns its device.
     fn refresh(&self, serial: &str) -> Result<PathBuf, Fault>;
 
-    /// What is on a device: `None` if nothing is.
+    /// Returns the content of a device; `None` if there is nothing on it.
     fn content(&self, device: &Path) -> Result<Option<String>, Fault>;
 
-    /// Makes a filesystem on a device.
+    /// Creates a filesystem on a device.
     fn format(&self, device: &Path, filesystem: Filesystem) -> Result<(), Fault>;
 
     /// Mounts a device.
@@ -87,29 +88,29 @@ pub trait Machine: Send + Sync {
         options: &[String],
     ) -> Result<(), Fault>;
 
-    /// Mounts a directory, or a device, at another place.
+    /// Bind-mounts a directory, or a device, at another path.
     fn bind(&self, source: &Path, target: &Path, read_only: bool) -> Result<(), Fault>;
 
-    /// Unmounts what was mounted last at a path.
+    /// Unmounts the topmost mount at a path.
     fn unmount(&self, path: &Path) -> Result<(), Fault>;
 
-    /// All mounts, in the order in which they were made.
+    /// Returns all mounts, in the order in which they were made.
     fn mounts(&self) -> Result<Vec<MountPoint>, Fault>;
 
     /// Grows a mounted filesystem to the size of its device.
     fn grow(&self, device: &Path, path: &Path) -> Result<(), Fault>;
 
-    /// The size of a device in bytes.
+    /// Returns the size of a device in bytes.
     fn size_bytes(&self, device: &Path) -> Result<u64, Fault>;
 
-    /// Which paths to a volume do not work, said in a line; `None` if all do.
+    /// Describes which paths to a volume do not work, on one line; `None` if all do.
     fn lost_paths(&self, serial: &str) -> Result<Option<String>, Fault>;
 
-    /// How a mounted filesystem is filled.
+    /// Returns the usage of a mounted filesystem.
     fn usage(&self, path: &Path) -> Result<Usage, Fault>;
 }
 
-/// How the filesystem at a path is filled, as the kernel says it.
+/// Returns the usage of the filesystem at a path from the kernel.
 fn usage(path: &Path) -> Result<Usage, Fault> {
     let found = rustix::fs::statvfs(path).map_err(|error| Fault::of(path, &error.into()))?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);

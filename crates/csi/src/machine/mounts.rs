@@ -1,4 +1,4 @@
-//! What is mounted where: `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+//! The list of mounts: `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 
 use std::path::{Path, PathBuf};
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 /// A mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountPoint {
-    /// The number of the device of the filesystem, as `MAJOR:MINOR`.
+    /// The device number of the filesystem, as `MAJOR:MINOR`.
     pub device: String,
-    /// What of the filesystem is mounted: `/`, a directory of it, or one file.
+    /// The mounted part of the filesystem: `/`, a directory of it, or one file.
     pub root: PathBuf,
     /// Where it is mounted.
     pub path: PathBuf,
     /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether the filesystem itself is read-only: the kernel makes it so after errors, too.
+    /// Whether the filesystem itself is read-only, which the kernel also does after errors.
     #[serde(default)]
     pub filesystem_read_only: bool,
 }
 
-/// What is mounted last at a path, wherever else it is mounted: the device's number, and what of
-/// its filesystem.
+/// Returns the topmost mount at a path: its device number and the mounted part of its filesystem
+/// identify it wherever else it is mounted.
 pub fn identity<'a>(mounts: &'a [MountPoint], path: &Path) -> Option<&'a MountPoint> {
     mounts.iter().rev().find(|mount| mount.path == path)
 }
 
-/// Reads the kernel's list.
+/// Parses the kernel's list.
 pub fn parse(text: &str) -> Vec<MountPoint> {
     text.lines().filter_map(line).collect()
 }
@@ -38,13 +38,13 @@ fn line(line: &str) -> Option<MountPoint> {
     let (path, options) = (unescape(fields.next()?), fields.next()?);
     let has = |options: &str, words: &[&str]| options.split(',').any(|it| words.contains(&it));
     let is_ro = |options: &str| has(options, &["ro"]);
-    // ext4 of later kernels stays `rw` after an error, and shows that by these options.
+    // ext4 of later kernels stays `rw` after an error, and shows these options.
     let is_stopped = |options: &str| has(options, &["ro", "emergency_ro", "shutdown"]);
     let filesystem_read_only = filesystem.rsplit(' ').next().is_some_and(is_stopped);
     Some(MountPoint { device, root, path, read_only: is_ro(options), filesystem_read_only })
 }
 
-/// Spaces and the like are written as three octal digits.
+/// Decodes spaces and similar characters, which are written as three octal digits.
 fn unescape(text: &str) -> PathBuf {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Sessions of the machine's initiator: open-iscsi makes them, and sysfs shows them.
+//! Sessions of the machine's initiator: created by open-iscsi, found in sysfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,31 +7,31 @@ use super::Fault;
 use super::commands::{output, run};
 use crate::context::{Chap, PublishContext};
 
-/// The code with which iscsiadm ends if the session is there already (iscsiadm(8)).
+/// The exit code of iscsiadm if the session already exists (iscsiadm(8)).
 const SESSION_EXISTS: i32 = 15;
-/// LUNs from here on are addressed flat (SAM-5 4.7.7.1), and the kernel numbers them so.
+/// LUNs from here on use flat addressing (SAM-5, 4.7.7.1), and the kernel numbers them that way.
 const FLAT_LUNS: u16 = 256;
 const FLAT: u16 = 0x4000;
 
-/// A session that is logged in.
+/// A logged-in session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The number of its SCSI host.
     host: u32,
-    /// Its directory, in which its targets are.
+    /// Its directory, which contains its targets.
     directory: PathBuf,
 }
 
 impl Session {
-    /// Has the kernel look for one LUN. Not for all of them: that would bring back the disks of
-    /// another volume that is just being taken down.
+    /// Has the kernel scan one LUN. Scanning all would bring back the disks of another volume that
+    /// is just being removed.
     pub fn scan(&self, lun: u16) -> Result<(), Fault> {
         let path = PathBuf::from(format!("/sys/class/scsi_host/host{}/scan", self.host));
         let text = format!("0 0 {}", kernel_lun(lun));
         fs::write(&path, text).map_err(|error| Fault::of(&path, &error))
     }
 
-    /// The name of the disk at a LUN, whatever volume it is of.
+    /// Returns the name of the disk at a LUN, whatever volume it belongs to.
     pub fn disk(&self, lun: u16) -> Option<String> {
         let (host, lun) = (self.host, kernel_lun(lun));
         let unit = format!("target{host}:0:0/{host}:0:0:{lun}/block");
@@ -40,11 +40,11 @@ impl Session {
     }
 }
 
-/// Logs in at all portals of a volume, at once: one that does not answer delays none of the others.
-/// One session is enough.
+/// Logs in at all portals of a volume in parallel, so that one that does not respond delays none of
+/// the others. One session is sufficient.
 ///
 /// # Errors
-/// Why the last portal refused, if all did.
+/// Why the last portal failed, if all did.
 pub fn log_in(volume: &PublishContext, chap: Option<&Chap>) -> Result<Vec<Session>, Fault> {
     let attempts: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = volume
@@ -72,20 +72,20 @@ pub fn log_in(volume: &PublishContext, chap: Option<&Chap>) -> Result<Vec<Sessio
     }
 }
 
-/// The session with a portal, which is made if there is none.
+/// Returns the session with a portal, which is created if there is none.
 fn at_portal(target: &str, portal: &str, chap: Option<&Chap>) -> Result<Session, Fault> {
     let node = ["--mode", "node", "--targetname", target, "--portal", portal];
     let with = |more: &[&str]| -> Vec<String> {
         node.iter().chain(more).map(|&text| text.to_owned()).collect()
     };
     let is_there = output("iscsiadm", &node)?.status.success();
-    // The record of a node that is logged in is not to be written anew.
+    // The record of a logged-in node must not be rewritten.
     if !is_there {
         run("iscsiadm", &with(&["--op", "new"]), &[])?;
     }
     for (name, value) in settings(chap) {
         let update = with(&["--op", "update", "--name", name, "--value", value]);
-        // Not what iscsiadm says: it may repeat the secret.
+        // Without iscsiadm's message, which may contain the secret.
         run("iscsiadm", &update, &[])
             .map_err(|_| Fault::Failed(format!("iscsiadm does not take {name} of {portal}")))?;
     }
@@ -97,12 +97,12 @@ fn at_portal(target: &str, portal: &str, chap: Option<&Chap>) -> Result<Session,
         .ok_or_else(|| Fault::Failed(format!("the session with {portal} is not logged in")))
 }
 
-/// What a node's record says, beside what open-iscsi has by default.
+/// Returns the settings of a node's record that differ from open-iscsi's defaults.
 fn settings(chap: Option<&Chap>) -> Vec<(&'static str, &str)> {
     let mut settings = vec![
-        // A portal that is silent is tried once: the orchestrator repeats the call.
+        // A silent portal is tried once: the orchestrator repeats the call.
         ("node.session.initial_login_retry_max", "1"),
-        // Only LUNs of volumes that are staged are looked for.
+        // Only LUNs of staged volumes are scanned.
         ("node.session.scan", "manual"),
     ];
     let Some(chap) = chap else { return settings };
@@ -120,7 +120,7 @@ fn settings(chap: Option<&Chap>) -> Vec<(&'static str, &str)> {
     settings
 }
 
-/// The session with a portal of a target, if it is logged in.
+/// Returns the session with a portal of a target, if it is logged in.
 fn find(class: &Path, target: &str, portal: &str) -> Option<Session> {
     let (address, port) = portal.rsplit_once(':')?;
     let address = address.trim_start_matches('[').trim_end_matches(']');
@@ -144,13 +144,13 @@ fn find(class: &Path, target: &str, portal: &str) -> Option<Session> {
     None
 }
 
-/// The number of the SCSI host that a session is below.
+/// Returns the number of a session's SCSI host.
 fn host(directory: &Path) -> Option<u32> {
     let names = directory.components().rev().filter_map(|part| part.as_os_str().to_str());
     names.filter_map(|name| name.strip_prefix("host")).find_map(|number| number.parse().ok())
 }
 
-/// How the kernel numbers a LUN.
+/// Returns the kernel's number of a LUN.
 fn kernel_lun(lun: u16) -> u16 {
     if lun < FLAT_LUNS { lun } else { FLAT | lun }
 }
@@ -159,7 +159,7 @@ fn kernel_lun(lun: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// A tree as the kernel shows it, with one session.
+    /// Creates a tree like the kernel's, with one session.
     fn tree(state: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let session = root.path().join("iscsi_session/session3");
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(session.disk(1), None);
         assert_eq!(found("iqn.2026-01.test:b", "[2001:db8::1]:3260"), None);
         assert_eq!(found("iqn.2026-01.test:a", "[2001:db8::1]:3261"), None);
-        // The kernel tries to log in again: what is asked of it waits for minutes.
+        // The kernel tries to log in again: requests to it wait for minutes.
         let failed = tree("FAILED\n");
         assert_eq!(find(failed.path(), "iqn.2026-01.test:a", "[2001:db8::1]:3260"), None);
     }

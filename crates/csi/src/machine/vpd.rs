@@ -1,11 +1,11 @@
-//! The identity of a device, as its vital product data says it.
+//! The identity of a device from its vital product data.
 
 /// The designator type NAA (SPC-4 7.8.6.6).
 const TYPE_NAA: u8 = 3;
 /// The association with the logical unit (SPC-4 7.8.6.1).
 const ASSOCIATION_UNIT: u8 = 0;
 
-/// The serial number in page 0x83: the last 96 bits of the NAA designator of 128 bits, in upper
+/// Returns the serial number in page 0x83: the last 96 bits of the 128-bit NAA designator, in upper
 /// case.
 pub fn serial_of_designators(page: &[u8]) -> Option<String> {
     let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
@@ -22,7 +22,7 @@ pub fn serial_of_designators(page: &[u8]) -> Option<String> {
     None
 }
 
-/// The serial number in page 0x80, in upper case.
+/// Returns the serial number in page 0x80, in upper case.
 pub fn unit_serial(page: &[u8]) -> Option<String> {
     let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
     let text = std::str::from_utf8(page.get(4..4 + length)?).ok()?;
@@ -33,7 +33,7 @@ pub fn unit_serial(page: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A page with a T10 vendor designator, and an NAA one of an association.
+    /// Returns a page with a T10 vendor designator, and an NAA one with this association.
     fn page(association: u8) -> Vec<u8> {
         let mut page = vec![0, 0x83, 0, 32, 0x02, 0x01, 0, 8];
         page.extend(b"HOLDFAST");
@@ -46,7 +46,7 @@ mod tests {
     fn the_serial_is_the_end_of_the_units_naa_designator() {
         let found = serial_of_designators(&page(0));
         assert_eq!(found.as_deref(), Some("0123456789ABCDEF0000002A"));
-        // That of a port is none of the volume.
+        // A port's designator does not identify the volume.
         assert_eq!(serial_of_designators(&page(1)), None);
         for end in 0..page(0).len() {
             assert_eq!(serial_of_designators(&page(0)[..end]), None, "{end}");

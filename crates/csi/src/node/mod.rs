@@ -1,7 +1,7 @@
-//! The Node service: what is done on the machine that uses a volume.
+//! The Node service, which works on the machine that uses a volume.
 //!
-//! Before a volume is attached, a record says so, in a directory that outlives the driver: what an
-//! attempt has left when it ended half-way is found and taken down by it.
+//! Before a volume is attached, a record of it is stored in a directory that outlives the driver,
+//! by which the remains of an interrupted attempt are found and removed.
 
 mod publish;
 mod records;
@@ -24,7 +24,7 @@ use crate::topology::Segment;
 
 pub use records::Records;
 
-/// What a node does.
+/// The supported capabilities of a node.
 const CAPABILITIES: [Capability; 5] = [
     Capability::StageUnstageVolume,
     Capability::GetVolumeStats,
@@ -32,8 +32,8 @@ const CAPABILITIES: [Capability; 5] = [
     Capability::VolumeCondition,
     Capability::SingleNodeMultiWriter,
 ];
-/// The volumes of one node, which are as many LUNs: the number that Linux looks for by itself is
-/// 512, and other volumes may be connected, too.
+/// The most volumes of a node, each of which is a LUN: Linux scans 512 by itself, and other volumes
+/// may be connected too.
 const VOLUMES_MAX: i64 = 250;
 
 /// This machine as a node.
@@ -44,11 +44,11 @@ struct Parts {
     machine: Box<dyn Machine>,
     records: Records,
     segment: Segment,
-    /// The volumes that something is being done with.
+    /// The volumes with an operation in progress.
     busy: Mutex<HashSet<String>>,
 }
 
-/// That something is being done with a volume, until it is dropped.
+/// Marks an operation on a volume as in progress, until it is dropped.
 struct Busy<'a> {
     parts: &'a Parts,
     volume: String,
@@ -60,18 +60,19 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// Whoever panicked left a whole set.
+/// Returns a thread that panicked has left the set intact.
 fn lock(set: &Mutex<HashSet<String>>) -> std::sync::MutexGuard<'_, HashSet<String>> {
     set.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl MachineNode {
-    /// A node that keeps its records in a directory.
+    /// Creates a node that keeps its records in a directory.
     pub fn new(machine: Box<dyn Machine>, records: Records, segment: Segment) -> Self {
         Self(Arc::new(Parts { machine, records, segment, busy: Mutex::default() }))
     }
 
-    /// Does something with a volume, on a thread that may wait, while nothing else is done with it.
+    /// Runs an operation on a volume, on a thread that may block, with no other operation on it in
+    /// progress.
     async fn with<T: Send + 'static>(
         &self,
         volume: &str,
@@ -90,7 +91,7 @@ impl MachineNode {
     }
 }
 
-/// A path of a request: absolute, and without `..`.
+/// Returns a path of a request: absolute, and without `..`.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`.
@@ -103,7 +104,7 @@ fn path<'a>(field: &str, text: &'a str) -> Result<&'a Path, Status> {
     }
 }
 
-/// Where the device of a raw volume is, within the directory where it is staged.
+/// Returns the path of a raw volume's device within its staging directory.
 fn staged_device(staging: &Path) -> PathBuf {
     staging.join("device")
 }
@@ -117,7 +118,7 @@ impl From<Fault> for Status {
     }
 }
 
-/// The answer to a call.
+/// The response to a call.
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]

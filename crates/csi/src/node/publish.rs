@@ -1,4 +1,4 @@
-//! Showing staged volumes to pods.
+//! Publishes staged volumes to pods.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::proto::{
 };
 
 impl Parts {
-    /// Mounts what is staged at a path of a pod.
+    /// Mounts a staged volume at a path of a pod.
     pub(super) fn publish(
         &self,
         request: &NodePublishVolumeRequest,
@@ -66,7 +66,7 @@ impl Parts {
     ) -> Result<NodeUnpublishVolumeResponse, Status> {
         let target = path("target_path", &request.target_path)?;
         self.unmount_all(target)?;
-        // Never what is in a directory: it would be somebody's data.
+        // Never the content of a directory: it would be somebody's data.
         let removed = match fs::symlink_metadata(target) {
             Ok(found) if found.is_dir() => fs::remove_dir(target),
             Ok(_) => fs::remove_file(target),
@@ -78,7 +78,7 @@ impl Parts {
     }
 }
 
-/// Makes what is mounted over: a directory, or a file for a device.
+/// Creates a mount point: a directory, or a file for a device.
 fn make_place(target: &Path, is_directory: bool) -> io::Result<()> {
     if is_directory {
         return fs::create_dir_all(target);

@@ -1,4 +1,4 @@
-//! Which volumes this node may have attached.
+//! Records of the volumes that this node may have attached.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -22,16 +22,16 @@ pub struct Record {
 pub struct Records(PathBuf);
 
 impl Records {
-    /// Records in a directory, which is made.
+    /// Opens the records in a directory, which is created.
     ///
     /// # Errors
-    /// If it can't be made.
+    /// If it can't be created.
     pub fn new(directory: &Path) -> Result<Self, Fault> {
         fs::create_dir_all(directory).map_err(|error| Fault::of(directory, &error))?;
         Ok(Self(directory.to_owned()))
     }
 
-    /// The record of a volume, if there is one.
+    /// Returns the record of a volume, if there is one.
     ///
     /// # Errors
     /// If it can't be read.
@@ -46,10 +46,10 @@ impl Records {
         }
     }
 
-    /// Keeps a record, whole or not at all.
+    /// Stores a record atomically.
     ///
     /// # Errors
-    /// If it can't be written, or the id is none of this driver.
+    /// If it can't be written, or the id is not one of this driver.
     pub fn set(&self, volume: &str, record: &Record) -> Result<(), Fault> {
         let path = self.path(volume);
         let path = path.ok_or_else(|| Fault::Wrong(format!("{volume} is no volume id")))?;
@@ -62,10 +62,10 @@ impl Records {
         written.map_err(|error| Fault::of(&path, &error))
     }
 
-    /// Forgets a volume.
+    /// Removes the record of a volume.
     ///
     /// # Errors
-    /// If the record can't be removed.
+    /// If it can't be removed.
     pub fn remove(&self, volume: &str) -> Result<(), Fault> {
         let Some(path) = self.path(volume) else { return Ok(()) };
         match fs::remove_file(&path) {
@@ -74,7 +74,7 @@ impl Records {
         }
     }
 
-    /// The file of a volume; `None` if this can't be an id, which is a UUID.
+    /// Returns the file of a volume; `None` if this can't be an id, which is a UUID.
     fn path(&self, volume: &str) -> Option<PathBuf> {
         let is_id = volume.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         (is_id && volume.len() == 36).then(|| self.0.join(format!("{volume}.json")))

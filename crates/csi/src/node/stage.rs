@@ -1,4 +1,4 @@
-//! Attaching volumes, and mounting them once on the node.
+//! Attaches volumes, and mounts them once per node.
 
 use std::fs;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::proto::{
 };
 
 impl Parts {
-    /// Attaches a volume, and mounts its filesystem, which is made if the volume is blank; or its
-    /// device.
+    /// Attaches a volume, and mounts its filesystem, which is created if the volume is blank; or
+    /// its device.
     pub(super) fn stage(
         &self,
         request: &NodeStageVolumeRequest,
@@ -33,11 +33,11 @@ impl Parts {
             let text = format!("it is staged at {} already", there.staging.display());
             return Err(Status::already_exists(text));
         }
-        // First, so that whatever follows is taken down by `unstage`.
+        // First, so that `unstage` can undo whatever follows.
         self.records.set(&request.volume_id, &record)?;
         let device = match self.machine.attach(&volume, chap.as_ref()) {
             Ok(device) => device,
-            // It is staged already, and stays so: a path that is missing now is no reason against.
+            // It is staged already, and stays so even if a path is missing now.
             Err(fault) if self.is_staged(staging, &wanted)? => {
                 tracing::warn!("{}: {fault}", staging.display());
                 return Ok(NodeStageVolumeResponse {});
@@ -51,7 +51,7 @@ impl Parts {
         Ok(NodeStageVolumeResponse {})
     }
 
-    /// Whether something is mounted where a volume is to be staged.
+    /// Returns whether something is mounted at the staging path.
     fn is_staged(&self, staging: &Path, wanted: &Use) -> Result<bool, Fault> {
         let mounts = self.machine.mounts()?;
         let place = match wanted.mount {
@@ -107,7 +107,7 @@ impl Parts {
         Ok(self.machine.bind(device, &place, false)?)
     }
 
-    /// Takes down what was staged, and forgets the volume's devices.
+    /// Unmounts a staged volume, and removes its devices.
     pub(super) fn unstage(
         &self,
         request: &NodeUnstageVolumeRequest,
@@ -128,11 +128,12 @@ impl Parts {
         Ok(NodeUnstageVolumeResponse {})
     }
 
-    /// Checks that what is staged at a path is mounted nowhere else: its disk is taken away next.
+    /// Checks that the filesystem or device staged at a path is mounted nowhere else, because its
+    /// disk is removed next.
     fn check_unused(&self, path: &Path) -> Result<(), Status> {
         let mounts = self.machine.mounts()?;
         let Some(staged) = identity(&mounts, path) else { return Ok(()) };
-        // Of a filesystem any directory counts, of the devices' filesystem only this device.
+        // Of a filesystem any directory counts, of the device filesystem only this device.
         let is_same = |other: &&MountPoint| {
             other.device == staged.device
                 && (staged.root == Path::new("/") || other.root == staged.root)
@@ -146,7 +147,7 @@ impl Parts {
         }
     }
 
-    /// Unmounts all that is mounted at a path, one above the other.
+    /// Unmounts everything mounted at a path, one mount above the other.
     pub(super) fn unmount_all(&self, path: &Path) -> Result<(), Status> {
         let is_here = |mount: &&MountPoint| mount.path == path;
         let count = self.machine.mounts()?.iter().filter(is_here).count();

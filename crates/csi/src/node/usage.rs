@@ -1,4 +1,4 @@
-//! How volumes are filled, and growing them.
+//! Usage of volumes, and growing them.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::proto::{
 };
 
 impl Parts {
-    /// How the filesystem of a volume is filled, or how large its device is.
+    /// Returns the usage of a volume's filesystem, or the size of its device.
     pub(super) fn usage(
         &self,
         request: &NodeGetVolumeStatsRequest,
@@ -30,7 +30,7 @@ impl Parts {
         let usage = match is_filesystem(&mount) {
             true => {
                 let found = match self.machine.usage(&mount.path) {
-                    // What is wrong is the answer.
+                    // The condition is the response.
                     Err(_) if condition.abnormal => {
                         let volume_condition = Some(condition);
                         return Ok(NodeGetVolumeStatsResponse { usage: vec![], volume_condition });
@@ -52,7 +52,7 @@ impl Parts {
         Ok(NodeGetVolumeStatsResponse { usage, volume_condition: Some(condition) })
     }
 
-    /// Whether a volume can be used as it was staged.
+    /// Returns whether a volume can be used as it was staged.
     fn condition(&self, record: &Record, mount: &MountPoint) -> Result<VolumeCondition, Status> {
         let mounts = self.machine.mounts()?;
         let staged = identity(&mounts, &record.staging);
@@ -66,7 +66,7 @@ impl Parts {
         Ok(VolumeCondition { abnormal, message })
     }
 
-    /// Grows a volume's device, and its filesystem, to the size that it has on the array.
+    /// Grows a volume's device, and its filesystem, to its size on the array.
     pub(super) fn expand(
         &self,
         request: &NodeExpandVolumeRequest,
@@ -85,18 +85,18 @@ impl Parts {
         Ok(NodeExpandVolumeResponse { capacity_bytes: size_bytes as i64 })
     }
 
-    /// A volume of this node, and what is mounted at a path.
+    /// Returns a volume of this node, and the mount at a path.
     fn find(&self, volume: &str, at: &str) -> Result<(Record, MountPoint), Status> {
         let missing = || Status::not_found(format!("the volume {volume} is not at {at}"));
         let at = super::required("volume_path", at)?;
         let record = self.records.get(volume)?.ok_or_else(missing)?;
-        // A relative path is none of this driver, and so nowhere.
+        // A relative path is not one of this driver, and so has no mount.
         let at = Path::new(at);
         let mounts = self.machine.mounts()?;
         let device = super::staged_device(&record.staging);
         let staged = identity(&mounts, &device).or_else(|| identity(&mounts, &record.staging));
-        // kubelet passes where the volume is staged, or where a pod has it; of a raw volume, the
-        // directory of its device.
+        // kubelet passes the staging path, or the path in a pod; of a raw volume, the directory of
+        // its device.
         let found = match at == record.staging {
             true => staged,
             false => identity(&mounts, at),
@@ -110,12 +110,12 @@ impl Parts {
     }
 }
 
-/// Whether a filesystem was mounted to be written, and can't be any more.
+/// Returns whether a filesystem was mounted writable, and is read-only now.
 fn is_read_only_by_errors(staged: &MountPoint) -> bool {
     staged.filesystem_read_only && !staged.read_only
 }
 
-/// Whether a mount is of a filesystem, not of one device.
+/// Returns whether a mount is of a filesystem, not of one device.
 fn is_filesystem(mount: &MountPoint) -> bool {
     mount.root.as_os_str() == "/"
 }

@@ -73,8 +73,8 @@ pub trait Duties: Send + Sync {
     /// those that retention does not keep. May block.
     fn protect(&self, now_ms: u64);
 
-    /// Eradicates destroyed objects whose delay is over at this time, in milliseconds since the year
-    /// 1970, some of them per call. May block.
+    /// Eradicates some destroyed objects whose delay is over. `now_ms`: milliseconds since 1970.
+    /// May block.
     fn eradicate(&self, now_ms: u64);
 }
 
