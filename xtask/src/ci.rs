@@ -13,7 +13,7 @@ const BEFORE_TIDY: &[(&str, &[&str])] = &[
 ];
 const AFTER_TIDY: &[(&str, &[&str])] = &[("tests", &["test", "--workspace", "--quiet"])];
 
-/// Runs the steps in order and stops at the first that fails.
+/// Runs the steps in order and stops at the first failure.
 pub fn run(root: &Path) -> Result<bool> {
     for (name, arguments) in BEFORE_TIDY {
         if !cargo(root, name, arguments)? {
@@ -33,7 +33,7 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs cargo; false if it failed.
+/// Runs cargo. Returns false if it failed.
 fn cargo(root: &Path, name: &str, arguments: &[&str]) -> Result<bool> {
     println!("ci: {name}");
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Chores of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim |
+//! Maintenance tasks of the repository: `cargo xtask tidy | format-doc | ci | bench | soak | sim |
 //! torture | mutants`.
 
 mod bench;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
-/// Chores of the repository.
+/// Maintenance tasks of the repository.
 #[derive(Parser)]
 #[command(name = "xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -23,30 +23,30 @@ struct Arguments {
     chore: Chore,
 }
 
-/// What there is to do.
+/// The tasks.
 #[derive(Subcommand)]
 enum Chore {
-    /// Check the style, the arrows between crates and the links of the documents.
+    /// Check the style, the dependencies between crates and the links of the documents.
     Tidy {
-        /// Write the lengths found into xtask/ratchet.toml, the grown ones too. Say why in the
-        /// commit if a number went up.
+        /// Write the lengths found into xtask/ratchet.toml, including those that grew. Say why in
+        /// the commit if a number went up.
         #[arg(long)]
         accept: bool,
     },
-    /// Make docs/on-disk-format.md from the byte tables of crates/format.
+    /// Generate docs/on-disk-format.md from the byte tables of crates/format.
     FormatDoc,
     /// Format, clippy, tidy and tests, in this order.
     Ci,
-    /// Measure Holdfast beside tgt on the same directory, and print the ratios.
+    /// Measure Holdfast against tgt on the same directory, and print the ratios.
     #[command(disable_help_flag = true)]
     Bench {
-        /// What `cargo xtask bench --help` lists.
+        /// The arguments that `cargo xtask bench --help` lists.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
     /// The long forms of the randomised tests: many seeds, many kill -9 rounds.
     Soak(soak::Options),
-    /// The simulator from a seed on, for some hours.
+    /// The simulator from one seed on, for some hours.
     Sim(sim::Options),
     /// A pool on six devices that fail, two at once, under load and kill -9; or two controllers.
     Torture(torture::Options),
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does the chore; false if it found something wrong.
+/// Runs the task. Returns false if it found something wrong.
 fn run(arguments: Arguments) -> Result<bool> {
     let root = repository_root()?;
     match arguments.chore {
@@ -80,7 +80,7 @@ fn run(arguments: Arguments) -> Result<bool> {
     }
 }
 
-/// The directory that holds the workspace's `Cargo.toml`.
+/// Returns the directory that contains the workspace's `Cargo.toml`.
 fn repository_root() -> Result<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().map(Path::to_path_buf).context("xtask does not stand in a workspace")

@@ -1,12 +1,12 @@
 //! `cargo xtask mutants`: deliberate faults, each of which some test must notice.
 //!
-//! `xtask/mutants/*.toml` lists them by crate: what is wrong, the edits that make it so, and the
-//! command that must fail then. They are applied one at a time to a copy of the repository below
-//! the target directory, which is built with a target directory of its own, so that only what
-//! follows from the edit is compiled again. Each command must pass without a fault first.
+//! `xtask/mutants/*.toml` lists them by crate: what is wrong, the edits that cause it, and the
+//! command that must then fail. They are applied one at a time to a copy of the repository below
+//! the target directory, which has its own target directory, so that only code that depends on the
+//! edit is recompiled. Each command must first pass without a fault.
 //!
-//! An edit's text must stand in its file exactly once: code that moves makes a mutant fail, and
-//! with it a unit test of this module, and not pass by.
+//! An edit's text must occur in its file exactly once: if code moves, the mutant fails, as does a
+//! unit test of this module, instead of being skipped silently.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::process::CommandExt;
@@ -18,18 +18,18 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::Deserialize;
 
-/// How long a command may take. A fault that makes it hang was not noticed by any test.
+/// The timeout of a command. A fault that makes it hang was not noticed by any test.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long the compiler may take for what it runs.
+/// The timeout of the compiler.
 const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
 const POLL: Duration = Duration::from_millis(100);
-/// Lines of a command's output that are shown if it did not do what it must.
+/// The number of output lines shown if a command did not do what it must.
 const LINES_SHOWN: usize = 20;
 
-/// Which mutants.
+/// The selected mutants.
 #[derive(Args)]
 pub struct Options {
-    /// Only those whose names contain one of these, with commas between.
+    /// Only those whose names contain one of these, separated by commas.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// List them, and do nothing.
@@ -59,7 +59,7 @@ struct Mutant {
     edits: Vec<Edit>,
     /// The arguments of cargo that must fail; `--profile checked` is added to the first of them.
     run: Vec<String>,
-    /// Packages whose programs the command starts. They stand in `../target/checked` then.
+    /// Packages whose programs the command starts. They are then in `../target/checked`.
     #[serde(default)]
     programs: Vec<String>,
 }
@@ -70,14 +70,14 @@ struct List {
     mutant: Vec<Mutant>,
 }
 
-/// How a command ended.
+/// The result of a command.
 enum Ended {
     Passed,
     Failed,
     Hung,
 }
 
-/// All mutants, in the order of their files and within these.
+/// Returns all mutants, in the order of their files and within these.
 fn read_all(root: &Path) -> Result<Vec<Mutant>> {
     let directory = root.join("xtask/mutants");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&directory)
@@ -94,7 +94,7 @@ fn read_all(root: &Path) -> Result<Vec<Mutant>> {
     Ok(all)
 }
 
-/// The files that a mutant changes, after the change.
+/// Returns the files that a mutant changes, after the change.
 fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for edit in &mutant.edits {
@@ -111,7 +111,7 @@ fn mutated(root: &Path, mutant: &Mutant) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Applies the mutants one after the other; false if one was not noticed.
+/// Applies the mutants one after the other. Returns false if one was not noticed.
 pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let mut mutants = read_all(root)?;
     if !options.only.is_empty() {
@@ -153,7 +153,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
 
 const CAUGHT: &str = "caught";
 
-/// The copy that faults are put into.
+/// The copy to which faults are applied.
 struct Scratch {
     root: PathBuf,
     tree: PathBuf,
@@ -161,8 +161,7 @@ struct Scratch {
     output: PathBuf,
 }
 
-/// Removes the files of a copy that are not among these: a module that has moved would be there
-/// twice.
+/// Removes the files of a copy that are not among these: a module that has moved would exist twice.
 fn forget_others(tree: &Path, files: &[String]) -> Result<()> {
     let kept: HashSet<PathBuf> = files.iter().map(|file| tree.join(file)).collect();
     let mut folders = vec![tree.to_path_buf()];
@@ -180,8 +179,7 @@ fn forget_others(tree: &Path, files: &[String]) -> Result<()> {
 }
 
 impl Scratch {
-    /// Brings the copy up to date: unchanged files keep their times, so that they are not compiled
-    /// again.
+    /// Updates the copy: unchanged files keep their times, so that they are not recompiled.
     fn new(root: &Path) -> Result<Self> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
         let base = target.join("mutants");
@@ -213,7 +211,7 @@ impl Scratch {
 
     fn copy(&self, file: &str) -> Result<()> {
         let from = self.root.join(file);
-        // Deleted files that are not committed yet are listed as well.
+        // git also lists deleted files whose deletion is not committed yet.
         if !from.is_file() {
             return Ok(());
         }
@@ -231,7 +229,7 @@ impl Scratch {
         std::fs::write(&to, bytes).with_context(|| to.display().to_string())
     }
 
-    /// The result of a mutant.
+    /// Returns the result of a mutant.
     fn judge(&self, mutant: &Mutant) -> Result<String> {
         let files = mutated(&self.root, mutant)?;
         for (file, text) in &files {
@@ -287,7 +285,7 @@ impl Scratch {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
-            // A group of its own, so that what cargo has started ends with it.
+            // A separate process group, so that everything cargo has started ends with it.
             .process_group(0)
             .spawn()
             .context("cargo could not be started")?;

@@ -1,9 +1,8 @@
 //! `cargo xtask sim`: the simulator from one seed on, for any length of time.
 //!
-//! A round is a run of its histories, one of those in small segments, one of those with misplaced
-//! writes, one of pools on several devices, and one of the worlds of the whole array. Each prints
-//! what was done in it, and the seeds of failures: the same seed gives the same history, to the
-//! byte.
+//! A round runs its histories, those in small segments, those with misplaced writes, those of pools
+//! on several devices, and the worlds of the whole array. Each prints what was done, and the seeds
+//! of failures: the same seed gives the same history, byte for byte.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,13 +12,13 @@ use clap::Args;
 
 use crate::soak::cargo;
 
-/// From which seed, and how long.
+/// The first seed, and the duration.
 #[derive(Args)]
 pub struct Options {
-    /// The first seed. Each round takes those behind the last one's.
+    /// The first seed. Each round takes the seeds after those of the last one.
     #[arg(long)]
     seed: u64,
-    /// Hours to run; the round that has begun is finished. Without it there is one round.
+    /// Hours to run; a round that has begun is finished. Without it there is one round.
     #[arg(long, default_value_t = 0.0)]
     hours: f64,
     /// Seeds in a round, each with both durabilities and with a misplaced write.
@@ -63,8 +62,8 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     }
 }
 
-/// The simulator over some seeds: histories, those in small segments, those with misplaced writes,
-/// those of several devices, both also with somebody who follows and takes over, and worlds of the
+/// Runs the simulator over some seeds: histories, those in small segments, those with misplaced
+/// writes, those of several devices, both also with a follower that takes over, and worlds of the
 /// whole array.
 pub fn round(root: &Path, seeds: std::ops::Range<u64>) -> Result<bool> {
     Ok(simulator(root, seeds.clone(), &[])?

@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: the randomised tests for as long as one likes.
+//! `cargo xtask soak`: the randomised tests for any length of time.
 //!
 //! `./test` runs them with few seeds and few rounds; this runs the same programs with many. Every
-//! failure prints the seed that makes it again.
+//! failure prints the seed that reproduces it.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,13 +12,14 @@ use clap::Args;
 
 use crate::sim;
 
-/// How long, and from which seed.
+/// The duration, and the first seed.
 #[derive(Args)]
 pub struct Options {
-    /// Minutes to run; the round that has begun is finished.
+    /// Minutes to run; a round that has begun is finished.
     #[arg(long, default_value_t = 60)]
     minutes: u64,
-    /// The first seed; the clock's by default. Each round takes those behind the last one's.
+    /// The first seed; from the clock by default. Each round takes the seeds after those of the
+    /// last one.
     #[arg(long)]
     seed: Option<u64>,
     /// Seeds of the simulator in a round, each with both durabilities and with a misplaced write.
@@ -60,7 +61,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs cargo; false if it failed.
+/// Runs cargo. Returns false if it failed.
 pub fn cargo(root: &Path, arguments: &[&str]) -> Result<bool> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root);

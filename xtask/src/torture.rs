@@ -1,5 +1,5 @@
-//! `cargo xtask torture`: an array on six devices that fail, for as long as one likes; or two
-//! controllers that do.
+//! `cargo xtask torture`: an array on six devices that fail, for any length of time; or two
+//! controllers.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,28 +9,28 @@ use clap::Args;
 
 use crate::soak::cargo;
 
-/// How long, and from which seed.
+/// The duration, and the first seed.
 #[derive(Args)]
 pub struct Options {
-    /// Minutes to run; the round that has begun is finished.
+    /// Minutes to run; a round that has begun is finished.
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// What decides what happens; the clock by default.
+    /// The seed that decides what happens; from the clock by default.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only these faults, with commas between; `cargo run -p torture -- --help` lists them.
+    /// Only these faults, separated by commas; `cargo run -p torture -- --help` lists them.
     #[arg(long)]
     faults: Option<String>,
-    /// Two controllers instead, killed, stopped, switched and cut off from each other.
+    /// Two controllers instead, which are killed, stopped, switched and cut off from each other.
     #[arg(long)]
     controllers: bool,
-    /// Of two controllers: it is over once the owner was killed so often.
+    /// With two controllers: ends once the owner was killed this often.
     #[arg(long, requires = "controllers")]
     kills: Option<u64>,
-    /// Of two controllers: without the array's own supervisor, so that one that is stopped goes on.
+    /// With two controllers: without the array's supervisor, so that a stopped one resumes.
     #[arg(long, requires = "controllers")]
     unsupervised: bool,
-    /// Of two controllers: on six devices, of which one or two are slow or fail meanwhile.
+    /// With two controllers: on six devices, of which one or two are slow or fail meanwhile.
     #[arg(long, requires = "controllers")]
     devices: bool,
 }
@@ -55,7 +55,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     cargo(root, &run)
 }
 
-/// The checker of histories that is not ours, if it can be built.
+/// Builds the independent checker of histories. Returns its path; `None` if it can't be built.
 fn judge(root: &Path) -> Result<Option<String>> {
     let mut build = Command::new(root.join("tests-linear/run"));
     let built = build.arg("--build").stderr(Stdio::inherit()).output();

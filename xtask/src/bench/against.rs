@@ -1,10 +1,9 @@
-//! Holdfast beside an earlier build of it: which rows have become slower. Or on several files
-//! beside one: what it costs that some of them may fail.
+//! Compares Holdfast with an earlier build: which rows have become slower. Or a pool on several
+//! files with one on a single file: the cost of redundancy.
 //!
-//! Both serve pools of their own all the time, and are loaded in turns of a few seconds, first the
-//! one and then the other. What the machine does besides changes from minute to minute by more than
-//! what is looked for, so each turn is compared with its neighbour only: what counts is the median
-//! of these ratios.
+//! Both serve their pools all the time, and are loaded in alternating turns of a few seconds. Other
+//! activity of the machine changes from minute to minute by more than the difference to detect, so
+//! each turn is compared only with its neighbour, and the median of these ratios counts.
 
 use std::fmt::Write;
 
@@ -16,12 +15,12 @@ use super::process::Programs;
 use super::rows::Row;
 use super::{Sample, median, middle_of, targets};
 
-/// A row that has less than this of the rate that it had has become slower.
+/// A row below this ratio of the earlier rate has become slower.
 const GOAL: f64 = 0.97;
-/// The same on several files beside one.
+/// The same for several files against one.
 const GOAL_OF_SEVERAL: f64 = 0.8;
 
-/// A row on both.
+/// A row measured on both.
 #[derive(Debug, Serialize)]
 pub struct Compared {
     /// The row.
@@ -30,13 +29,13 @@ pub struct Compared {
     /// Medians of the earlier build, and of this one.
     before: Sample,
     now: Sample,
-    /// Now to before, the medians of neighbours' ratios.
+    /// The median of the ratios of neighbouring turns, this build to the earlier one.
     rate: f64,
     cpu: f64,
     p99: f64,
 }
 
-/// Measures the rows on both, of which this one is on so many files.
+/// Measures the rows on both; this build's pool is on `devices` files.
 pub fn run(
     options: &Options,
     programs: &Programs,
@@ -54,7 +53,7 @@ pub fn run(
     Ok(rows.iter().zip(samples).filter_map(|(row, samples)| compared(row, samples)).collect())
 }
 
-/// What the rounds of a row come to; `None` if there was none.
+/// Summarises the rounds of a row; `None` if there was none.
 fn compared(row: &'static Row, samples: Vec<Vec<Sample>>) -> Option<Compared> {
     let [before, now]: [Vec<Sample>; 2] = samples.try_into().ok()?;
     let ratio = |of: fn(&Sample) -> f64| {
@@ -66,7 +65,7 @@ fn compared(row: &'static Row, samples: Vec<Vec<Sample>>) -> Option<Compared> {
     Some(Compared { row, rate, cpu, p99, before: median(before)?, now: median(now)? })
 }
 
-/// The report, in Markdown, of one on so many files; empty if nothing was compared.
+/// Returns the report in Markdown; empty if nothing was compared.
 pub fn render(rows: &[Compared], devices: Option<u16>) -> String {
     let mut text = String::new();
     if !rows.is_empty() {

@@ -1,4 +1,4 @@
-//! A Holdfast array of the benchmark's own: its pool, its process, its verbs.
+//! A Holdfast array for the benchmark: its pool, its process, its verbs.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ const INITIATOR: &str = "iqn.2025-01.example.holdfast:lab";
 /// The parameters of an array.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The directory of its pool, in that of the benchmark.
+    /// The directory of its pool, within that of the benchmark.
     pub name: &'static str,
-    /// What the pool holds.
+    /// The capacity of the pool.
     pub capacity_bytes: u64,
-    /// On how many files.
+    /// The number of its files.
     pub devices: u16,
     /// Its configuration; `None` for the defaults.
     pub config: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub struct Array {
     process: Background,
     holdfast: PathBuf,
     pool: PathBuf,
-    /// Where it serves iSCSI.
+    /// The portal of its iSCSI target.
     portal: String,
     /// The part of URLs before the LUN.
     target_url: String,
@@ -44,11 +44,11 @@ pub struct Array {
 /// The state of an array's pool.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Pool {
-    /// Bytes that it can hold.
+    /// Its capacity in bytes.
     pub capacity_bytes: u64,
-    /// Bytes that can't be written: what is live, and what is dead and not reclaimed.
+    /// Bytes that can't be written: live data, and dead data that is not reclaimed.
     pub allocated_bytes: u64,
-    /// Bytes of volume data that are stored.
+    /// Stored bytes of volume data.
     pub data_bytes: u64,
     /// Bytes that hosts have written and not unmapped.
     pub mapped_bytes: u64,
@@ -57,7 +57,7 @@ pub struct Pool {
 }
 
 impl Array {
-    /// Makes a pool in `dir`, in place of an older one, and serves it.
+    /// Creates a pool in `dir`, replacing an older one, and serves it.
     pub fn start(programs: &Programs, dir: &Path, plan: &Plan) -> Result<Self> {
         Self::start_with(programs, dir, plan, None)
     }
@@ -98,8 +98,8 @@ impl Array {
         Ok(array)
     }
 
-    /// Serves a pool that was made by [`Array::start`] and left by [`Array::stop`], with more flags
-    /// of `serve`.
+    /// Serves a pool that [`Array::start`] has created and [`Array::stop`] has left, with
+    /// additional flags of `serve`.
     pub fn serve(programs: &Programs, pool: PathBuf, flags: &[String], log: &Path) -> Result<Self> {
         let mut array = Self::begin(programs, pool, (flags, None), log)?;
         array.discover(programs)?;
@@ -107,7 +107,7 @@ impl Array {
     }
 
     /// Serves a pool that no process serves, until its portal listens and LUN 1 has answered a
-    /// command; and says how long that took from the start of the program.
+    /// command. Returns how long that took from the start of the program.
     pub fn serve_timed(
         programs: &Programs,
         pool: PathBuf,
@@ -123,7 +123,7 @@ impl Array {
         let one = words("--command tur --ramp 0 --commands 1");
         super::load(&programs.lab, &array.url(1), array.pid(), &one)?;
         let took = start.elapsed();
-        // Management may come later than that.
+        // Management may be available later than that.
         array.wait().with_context(|| format!("Holdfast (see {})", log.display()))?;
         Ok((array, took))
     }
@@ -156,7 +156,7 @@ impl Array {
         Ok(Self { process, holdfast, pool, portal, target_url: String::new() })
     }
 
-    /// Finds its target, which a host that it knows sees.
+    /// Finds its target as a known host.
     fn discover(&mut self, programs: &Programs) -> Result<()> {
         let portal = &self.portal;
         let targets =
@@ -166,7 +166,7 @@ impl Array {
         Ok(())
     }
 
-    /// Ends it as an administrator does, with a checkpoint; its pool stays, and is returned.
+    /// Shuts it down cleanly, with a checkpoint. Returns its pool, which remains.
     pub fn stop(self) -> Result<PathBuf> {
         let Self { mut process, pool, .. } = self;
         process::output(Path::new("kill"), &words(&format!("-TERM {}", process.pid())))?;
@@ -174,24 +174,24 @@ impl Array {
         Ok(pool)
     }
 
-    /// Ends it with SIGKILL, at once; its pool stays, and is returned.
+    /// Kills it with SIGKILL. Returns its pool, which remains.
     pub fn kill(self) -> PathBuf {
         let Self { process, pool, .. } = self;
         drop(process);
         pool
     }
 
-    /// Ends it in order, and removes its pool.
+    /// Shuts it down cleanly, and removes its pool.
     pub fn stop_and_remove(self) -> Result<()> {
         remove(&self.stop()?)
     }
 
-    /// The URL of a LUN at another portal.
+    /// Returns the URL of a LUN at another portal.
     pub fn url_at(&self, portal: &str, lun: u16) -> String {
         format!("{}/{lun}", self.target_url.replacen(&self.portal, portal, 1))
     }
 
-    /// The URL of a LUN.
+    /// Returns the URL of a LUN.
     pub fn url(&self, lun: u16) -> String {
         format!("{}/{lun}", self.target_url)
     }
@@ -206,19 +206,19 @@ impl Array {
         run_verb(&self.holdfast, &self.pool, text)
     }
 
-    /// Makes a volume, with `flags` of `volume create`, and returns its URL.
+    /// Creates a volume, with `flags` of `volume create`, and returns its URL.
     pub fn create_volume(&self, name: &str, bytes: u64, lun: u16, flags: &str) -> Result<String> {
         self.verb(format!("volume create {name} --size {bytes} {flags}").trim_end())?;
         self.verb(&format!("connect {name} lab --lun {lun}"))?;
         Ok(self.url(lun))
     }
 
-    /// Its process number.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// The state of its pool.
+    /// Returns the state of its pool.
     pub fn pool(&self) -> Result<Pool> {
         #[derive(Deserialize)]
         struct Status {
@@ -228,25 +228,25 @@ impl Array {
         Ok(status.pool)
     }
 
-    /// What it counts, of `GET /v1/counters` or another path: the number by the names of its
-    /// objects (of a list, the first element).
+    /// Returns a counter of `GET /v1/counters` or another path: the number at this path of object
+    /// names (of a list, the first element).
     pub fn counter(&self, path: &str, names: &[&str]) -> Result<u64> {
         let counters: Value = serde_json::from_str(&self.verb(&format!("api GET {path}"))?)?;
         let number = number_at(&counters, names);
         number.with_context(|| format!("{path} has no {}", names.join(".")))
     }
 
-    /// Bytes that it has written to the device.
+    /// Returns the bytes that it has written to the device.
     pub fn written_bytes(&self) -> Result<u64> {
         self.io("write_bytes")
     }
 
-    /// Bytes that it has read from the device.
+    /// Returns the bytes that it has read from the device.
     pub fn read_bytes(&self) -> Result<u64> {
         self.io("read_bytes")
     }
 
-    /// What the kernel counts of its input and output.
+    /// Returns a field of the kernel's I/O counters.
     fn io(&self, field: &str) -> Result<u64> {
         let path = format!("/proc/{}/io", self.pid());
         let io = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
@@ -261,14 +261,14 @@ impl Array {
         remove(&pool)
     }
 
-    /// Its process, which outlives the rest, and the URL of a LUN.
+    /// Returns its process, which outlives the rest, and the URL of a LUN.
     pub fn into_parts(self, lun: u16) -> (Background, String) {
         let url = self.url(lun);
         (self.process, url)
     }
 }
 
-/// A number by the names of its objects; of a list, the first element counts.
+/// Returns the number at a path of object names; of a list, the first element counts.
 fn number_at(counters: &Value, names: &[&str]) -> Option<u64> {
     let found = names.iter().try_fold(counters, |value, name| {
         let value = value.get(name)?;

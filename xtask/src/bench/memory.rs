@@ -1,7 +1,7 @@
-//! `cargo xtask bench --only memory`, `--only opening`, `--only cold-model` and
-//! `--only aged-model`: the effect of the store's memory, that opening a pool does not take longer
-//! for a larger pool, reads of a pool whose metadata is not in memory, and what overwriting one
-//! costs that has been full for long. All run the simulator's program, which prints tables.
+//! `cargo xtask bench --only memory`, `--only opening`, `--only cold-model` and `--only
+//! aged-model`: the effect of the store's memory, opening pools of different sizes, reads of a pool
+//! whose metadata is not in memory, and the cost of overwriting one that has been full for a long
+//! time. All run the simulator's program, which prints tables.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::options::Options;
 
-/// The curve of throughput and of duplicates found, against the budget.
+/// Measures throughput and duplicates found against the budget.
 pub fn curve(options: &Options) -> Result<()> {
     let mut arguments = vec![
         "curve".into(),
@@ -26,17 +26,17 @@ pub fn curve(options: &Options) -> Result<()> {
     run(options, &arguments)
 }
 
-/// What a slow device does to reads whose metadata is not in memory, and they to others.
+/// Measures reads whose metadata is not in memory on a slow device, and their effect on others.
 pub fn cold(options: &Options) -> Result<()> {
     run(options, &["cold".into(), "--seconds".into(), options.seconds.to_string().into()])
 }
 
-/// What overwriting a pool costs that is 60 and 80% full, against its age.
+/// Measures the cost of overwriting a pool that is 60 and 80% full, against its age.
 pub fn aged(options: &Options) -> Result<()> {
     run(options, &["aged".into()])
 }
 
-/// What opening costs, against the chunks in the pool.
+/// Measures the cost of opening, against the chunks in the pool.
 pub fn opening(options: &Options) -> Result<()> {
     run(options, &["opening".into()])
 }
@@ -52,7 +52,7 @@ fn run(options: &Options, arguments: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Numbers as arguments of the program.
+/// Returns numbers as arguments of the program.
 fn list<T: ToString>(numbers: &[T]) -> OsString {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",").into()
 }

@@ -1,13 +1,13 @@
-//! `cargo xtask bench`: Holdfast and Debian's tgt in turn, on the same directory, by the same light
-//! client, and the ratios of their results.
+//! `cargo xtask bench`: Holdfast and Debian's tgt in turn, on the same directory, with the same
+//! light client, and the ratios of their results.
 //!
-//! Both targets run all the time, but only one at a time has work: each row is measured on each
+//! Both targets run all the time, but only one at a time is loaded: each row is measured on each
 //! target before the next row, and all rows again in every round, so that variations of the machine
 //! affect both. The median of the rounds counts.
 //!
 //! After that, Holdfast is compared with itself: `reduction`, and `slow`. The groups of `served`
-//! are measured only if `--only` names them. With `--against` all of it gives way to a comparison
-//! with an earlier build.
+//! are measured only if `--only` names them. With `--against` a comparison with an earlier build
+//! replaces all of it.
 
 mod against;
 mod array;
@@ -36,17 +36,17 @@ use targets::Target;
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 struct Sample {
-    /// Commands a second.
+    /// Commands per second.
     iops: f64,
-    /// Million bytes a second.
+    /// Million bytes per second.
     mb_per_s: f64,
-    /// 99 of 100 commands took less, in microseconds.
+    /// The 99th percentile of latency, in microseconds.
     p99_us: f64,
-    /// The target's CPU seconds for a million commands.
+    /// The target's CPU seconds per million commands.
     cpu_s_per_million: f64,
 }
 
-/// A row's medians: one entry for each target, `None` if the target can't do it.
+/// A row's medians: one entry for each target, `None` if the target does not support it.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     /// The row.
@@ -61,7 +61,7 @@ struct Measured {
 struct Results {
     machine: String,
     options: String,
-    /// What the rows measured against a peer have in common.
+    /// A description of the load common to rows measured against a peer.
     load: String,
     targets: Vec<String>,
     raw: Vec<raw::RawRow>,
@@ -70,7 +70,7 @@ struct Results {
     slow: Vec<slow::Row>,
     served: Vec<served::Table>,
     against: Vec<against::Compared>,
-    /// On how many files the second of those is, if that is what is compared.
+    /// The number of files of the second target, if that is compared.
     devices: Option<u16>,
 }
 
@@ -141,7 +141,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     write_json(options.json.as_ref(), &results)
 }
 
-/// Measures rows on Holdfast and on its peers: the names of these targets, and medians.
+/// Measures rows on Holdfast and on its peers. Returns the names of these targets, and medians.
 fn measure_rows(
     options: &Options,
     programs: &process::Programs,
@@ -153,7 +153,7 @@ fn measure_rows(
     let measured = rows.iter().zip(samples);
     let measured = measured.map(|(row, samples)| Measured { row, targets: median_of(samples) });
     let names = targets.iter().map(|target| target.name.to_owned()).collect();
-    // Pools and files that are no longer needed, up to a hundred GiB.
+    // Pools and files that are no longer needed take up to a hundred GiB.
     drop(targets);
     targets::clear(&options.dir)?;
     Ok((names, measured.collect()))
@@ -165,14 +165,15 @@ fn write_json(path: Option<&PathBuf>, results: &Results) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
-/// The writes that fill the span, followed by one read, because a load measures something.
+/// Returns the arguments for the writes that fill the span, followed by one read, because a load
+/// must measure something.
 fn fill_arguments() -> Vec<String> {
     ["--prefill", "--rw", "read", "--commands", "1", "--ramp", "0", "--seconds", "60"]
         .map(String::from)
         .to_vec()
 }
 
-/// The samples of every row, on every target, one for each round. Targets are filled first.
+/// Returns the samples of every row, on every target, one for each round. Fills the targets first.
 fn sample_in_rounds(
     options: &Options,
     lab: &Path,
@@ -187,7 +188,7 @@ fn sample_in_rounds(
     for round in 1..=options.rounds {
         for (row, samples) in rows.iter().zip(&mut samples) {
             let mut turns: Vec<_> = targets.iter().zip(samples).collect();
-            // Who is the first is so in every other round.
+            // The order alternates from round to round.
             if round % 2 == 0 {
                 turns.reverse();
             }
@@ -247,22 +248,21 @@ fn load(lab: &Path, url: &str, pid: u32, arguments: &[String]) -> Result<Value> 
     serde_json::from_str(&output).context("the load generator's report")
 }
 
-/// A number in the load generator's report: its name, or `object.name`.
+/// Returns a number in the load generator's report: its name, or `object.name`.
 fn number_of(report: &Value, name: &str) -> Result<f64> {
     let found = name.split('.').try_fold(report, |value, part| value.get(part));
     let number = found.and_then(Value::as_f64);
     number.with_context(|| format!("the load generator does not tell {name}"))
 }
 
-/// The sample with the median rate. Rates are compared, and the other numbers must belong to the
-/// same run.
+/// Returns the sample with the median rate. Its other numbers are from the same run.
 fn median(mut samples: Vec<Sample>) -> Option<Sample> {
     samples.sort_by(|a, b| a.iops.total_cmp(&b.iops));
     let middle = samples.len().checked_sub(1)? / 2;
     samples.into_iter().nth(middle)
 }
 
-/// The median; `None` of nothing.
+/// Returns the median; `None` if there are no numbers.
 fn middle_of(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len().checked_sub(1)? / 2).copied()

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Measure Holdfast beside tgt on the same directory and beside itself, and print the ratios.
+/// Measure Holdfast against tgt on the same directory and against itself, and print the ratios.
 #[derive(Clone, Debug, Parser)]
 pub struct Options {
-    /// Where the pool and tgt's files go, on the device that is measured.
+    /// Where the pool and tgt's files go, on the device to measure.
     #[arg(long, default_value = "bench-data")]
     pub dir: PathBuf,
     /// Seconds of each measurement.
@@ -19,18 +19,18 @@ pub struct Options {
     /// Rounds; the median counts.
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
-    /// Another benchmark, in place of the rows.
+    /// Another benchmark instead of the rows.
     #[arg(long)]
     pub only: Option<Only>,
     /// With `--only memory` and `--only opening`: distinct chunks of 4 KiB in the pool; each number
-    /// is a pool of its own. 52 million are 213 GB, and take 420 MB of memory and some 5 GB
-    /// below the temporary directory.
+    /// is a separate pool. 52 million are 213 GB, and take 420 MB of memory and about 5 GB below
+    /// the temporary directory.
     #[arg(long, value_delimiter = ',', default_value = "1000000,10000000")]
     pub chunks: Vec<u64>,
-    /// With `--only memory`: the budgets, in GiB for a TiB stored.
+    /// With `--only memory`: the budgets, in GiB per TiB stored.
     #[arg(long, value_delimiter = ',', default_value = "0.125,0.25,0.5,1,2,4,8")]
     pub per_tib: Vec<f64>,
-    /// With `--only memory`: files whose duplicates are to be found, such as the parts of
+    /// With `--only memory`: files whose duplicates are searched for, such as the parts of
     /// `tests-reduction/build`.
     #[arg(long, value_delimiter = ',')]
     pub files: Vec<PathBuf>,
@@ -42,14 +42,14 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "61,80,90",
           value_parser = clap::value_parser!(u32).range(1..=95))]
     pub aged_full: Vec<u32>,
-    /// With `--only cold`: how much data there is. The metadata of 3 GiB and more does not fit the
+    /// With `--only cold`: the amount of data. The metadata of 3 GiB and more does not fit the
     /// least memory.
     #[arg(long, value_parser = parse_size, default_value = "8G")]
     pub cold_size: u64,
     /// Only rows whose name contains one of these.
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<String>,
-    /// Measure tgt with a volatile cache, and with aio and O_DIRECT, as well.
+    /// Also measure tgt with a volatile cache, and with aio and O_DIRECT.
     #[arg(long)]
     pub all: bool,
     /// Measure the raw directory with fio first.
@@ -58,81 +58,82 @@ pub struct Options {
     /// Measure tgt alone.
     #[arg(long)]
     pub without_holdfast: bool,
-    /// The `holdfast` of an earlier build, to be measured beside this one in place of tgt.
+    /// The `holdfast` of an earlier build, to measure against this one instead of tgt.
     #[arg(long, conflicts_with_all = ["only", "all", "without_holdfast"])]
     pub against: Option<PathBuf>,
-    /// Measure Holdfast on so many files beside itself on one, in place of tgt: the files are all
-    /// in the one directory.
+    /// Measure Holdfast on this many files against itself on one, instead of tgt: all files are in
+    /// the same directory.
     #[arg(long, conflicts_with_all = ["only", "all", "without_holdfast", "against"],
           value_parser = clap::value_parser!(u16).range(2..=18))]
     pub devices: Option<u16>,
-    /// Write all numbers here, as JSON.
+    /// Write all numbers to this file, as JSON.
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// A configuration for Holdfast, in place of the benchmark's own.
+    /// A configuration for Holdfast instead of the benchmark's own.
     #[arg(long)]
     pub config: Option<PathBuf>,
 }
 
-/// What else there is to measure.
+/// Another benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Only {
     /// Throughput and duplicates found against the memory of the store, over a device that
     /// generates its data.
     Memory,
-    /// What opening a pool costs behind a shutdown and crashes, against the chunks in it.
+    /// The cost of opening a pool after a shutdown and after crashes, against the chunks in it.
     Opening,
     /// Reads whose metadata is not in memory, on a device with a latency that generates its data,
-    /// and cached ones beside.
+    /// and cached ones at the same time.
     ColdModel,
-    /// What overwriting a pool costs that has been full for long: bytes written to the device, by
-    /// what they are for. The device generates its data.
+    /// The cost of overwriting a pool that has been full for a long time: bytes written to the
+    /// device, by purpose. The device generates its data.
     AgedModel,
-    /// Overwrites of the served binary's pool that has been full for long, and of tgt's file: rates
-    /// against fresh, the longest answer, bytes written. Not part of all rows. Some 5 minutes, 10
-    /// GiB of disk; see `--aged-seconds`.
+    /// Overwrites of the served binary's pool that has been full for a long time, and of tgt's
+    /// file: rates compared with a fresh pool, the longest response time, bytes written. Not part
+    /// of all rows. About 5 minutes, 10 GiB of disk; see `--aged-seconds`.
     Aged,
-    /// Reads of the served binary whose data come from the device, with metadata in memory and
-    /// without, beside tgt and the raw device. Not part of all rows. Some 3 minutes, 10 GiB of
-    /// disk.
+    /// Reads of the served binary whose data comes from the device, with metadata in memory and
+    /// without, compared with tgt and the raw device. Not part of all rows. About 3 minutes, 10 GiB
+    /// of disk.
     Cold,
     /// The ordinary rows of 64 commands in flight over 1, 8 and 64 sessions, with their ratios to
-    /// one session. All rows have these as well.
+    /// one session. All rows include these.
     Sessions,
-    /// Sequential writes of 32 KiB, 256 KiB and 1 MiB, reduced and not, beside tgt and the raw
-    /// device. Not part of all rows. Some 4 minutes, 14 GiB of disk.
+    /// Sequential writes of 32 KiB, 256 KiB and 1 MiB, reduced and not, compared with tgt and the
+    /// raw device. Not part of all rows. About 4 minutes, 14 GiB of disk.
     Large,
-    /// A start after kill -9, how fast the space of what is eradicated comes back, writes with
-    /// 1,000 volumes. Not part of all rows. Some 3 minutes, 12 GiB of disk.
+    /// A start after kill -9, how fast the space of eradicated volumes is freed, writes with 1,000
+    /// volumes. Not part of all rows. About 3 minutes, 12 GiB of disk.
     Growth,
     /// Reads and writes of a pool on six files while two of them are out, and while they are
-    /// replaced. Not part of all rows. Some 2 minutes, 15 GiB of disk.
+    /// replaced. Not part of all rows. About 2 minutes, 15 GiB of disk.
     Failing,
-    /// As `cold-model`, of the served binary over iSCSI. All rows have these as well. Takes 12 GiB
-    /// of disk.
+    /// As `cold-model`, with the served binary over iSCSI. All rows include this. Takes 12 GiB of
+    /// disk.
     Slow,
-    /// Holdfast beside itself: with reduction and without, offloads of little and of much, with
-    /// reclaim and without. All rows have these as well. Takes 7 GiB of disk.
+    /// Holdfast against itself: with reduction and without, small and large offloads, with reclaim
+    /// and without. All rows include this. Takes 7 GiB of disk.
     Reduction,
 }
 
 impl Options {
-    /// Whether a row was asked for.
+    /// Returns whether a row was requested.
     pub fn wants(&self, row: &str) -> bool {
         self.rows.is_empty() || self.rows.iter().any(|part| row.contains(part.as_str()))
     }
 
-    /// Bytes of the volumes: far more than the span, because offloads walk on after it.
+    /// Returns the size of the volumes in bytes: far more than the span, because offloads continue
+    /// after it.
     pub fn volume_bytes(&self) -> u64 {
         self.span.saturating_add(1 << 40)
     }
 
-    /// One line for the report.
+    /// Returns one line for the report.
     pub fn describe(&self) -> String {
         format!("{} s a measurement, median of {} interleaved rounds", self.seconds, self.rounds)
     }
 
-    /// One line for the rows that are compared with a peer.
+    /// Returns one line for the rows that are compared with a peer.
     pub fn describe_load(&self) -> String {
         format!(
             "One session, where a row does not say more; a span of {} MiB, 50% compressible data \

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::options::Options;
 
-/// Our own programs.
+/// Holdfast's own programs.
 #[derive(Debug)]
 pub struct Programs {
     /// `holdfast`.
@@ -22,7 +22,7 @@ impl Programs {
     /// The same with another `holdfast`.
     ///
     /// # Errors
-    /// If there is no such file.
+    /// If the file does not exist.
     pub fn with_holdfast(&self, path: &Path) -> Result<Self> {
         let holdfast = path.canonicalize().with_context(|| format!("{}", path.display()))?;
         Ok(Self { holdfast, lab: self.lab.clone() })
@@ -34,7 +34,7 @@ impl Programs {
 pub struct Background(Child);
 
 impl Background {
-    /// Starts a program; what it prints goes to the file `log`.
+    /// Starts a program; its output goes to the file `log`.
     pub fn start(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
         let file =
             std::fs::File::create(log).with_context(|| format!("making {}", log.display()))?;
@@ -49,17 +49,17 @@ impl Background {
         Ok(Self(child))
     }
 
-    /// Its process number.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.0.id()
     }
 
-    /// Waits until `ready` says so, for ten seconds at most.
+    /// Waits until `ready` returns true, for ten seconds at most.
     pub fn wait_until(&mut self, ready: impl FnMut() -> bool) -> Result<()> {
         self.wait_until_every(Duration::from_millis(50), ready)
     }
 
-    /// The same, asking so often.
+    /// The same with this polling interval.
     pub fn wait_until_every(
         &mut self,
         pause: Duration,
@@ -93,7 +93,7 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        // It may be gone already, which is fine.
+        // It may have ended already, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -113,18 +113,18 @@ pub fn output(program: &Path, arguments: &[String]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The words of a command line, none of which has a blank in it.
+/// Returns the words of a command line, none of which contains a blank.
 pub fn words(text: &str) -> Vec<String> {
     text.split(' ').map(String::from).collect()
 }
 
-/// A port of loopback that nobody listens on.
+/// Returns a loopback port at which nobody listens.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
     Ok(listener.local_addr()?.port())
 }
 
-/// Whether a program is on the path.
+/// Returns whether a program is on the path.
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -132,8 +132,7 @@ fn is_installed(program: &str) -> bool {
         .any(|directory| directory.join(program).is_file())
 }
 
-/// Installs the Debian packages that are not there, and says so; tgt and fio only where they are
-/// needed.
+/// Installs missing Debian packages, and says so; tgt and fio only if needed.
 pub fn install_missing(with_tgt: bool, with_fio: bool) -> Result<()> {
     let mut packages = Vec::new();
     if with_tgt && !is_installed("tgtd") {
@@ -162,7 +161,7 @@ pub fn install_missing(with_tgt: bool, with_fio: bool) -> Result<()> {
     Ok(())
 }
 
-/// Builds our programs, optimised, and says where they are.
+/// Builds the programs, optimised, and returns where they are.
 pub fn build(options: &Options) -> Result<Programs> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -186,7 +185,7 @@ pub fn build(options: &Options) -> Result<Programs> {
     Ok(Programs { holdfast, lab })
 }
 
-/// The machine in one line.
+/// Describes the machine in one line.
 pub fn machine(directory: &Path) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);

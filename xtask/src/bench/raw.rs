@@ -1,4 +1,4 @@
-//! The device itself, measured with fio: the limit for any target without a cache.
+//! The device itself, measured with fio: the upper limit for any target without a cache.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use super::process::{self, words};
 /// One measurement of the raw directory.
 #[derive(Clone, Debug, Serialize)]
 pub struct RawRow {
-    /// What was done.
+    /// The kind of operation.
     pub title: &'static str,
     /// What is durable when an operation ends.
     pub durable: &'static str,
-    /// Operations a second.
+    /// Operations per second.
     pub iops: f64,
-    /// Million bytes a second.
+    /// Million bytes per second.
     pub mb_per_s: f64,
 }
 
@@ -32,7 +32,7 @@ const RAW_ROWS: &[(&str, &str, &str)] = &[
     ("1 MiB sequential read", "-", "--rw=read --bs=1M --iodepth=8"),
 ];
 
-/// Measures all of them on one file, past the page cache.
+/// Measures all of them on one file, bypassing the page cache.
 pub fn measure(options: &Options) -> Result<Vec<RawRow>> {
     let file = options.dir.join("raw.img");
     let rows = RAW_ROWS
@@ -56,7 +56,7 @@ fn measure_one(options: &Options, file: &Path, arguments: &str) -> Result<(f64, 
     run(file, &format!("{timed} {arguments}"))
 }
 
-/// Runs fio on a file, past the page cache: operations and million bytes a second.
+/// Runs fio on a file, bypassing the page cache. Returns operations and million bytes per second.
 pub fn run(file: &Path, arguments: &str) -> Result<(f64, f64)> {
     let mut all = words("--name=raw --ioengine=libaio --direct=1 --output-format=json");
     all.push(format!("--filename={}", file.display()));

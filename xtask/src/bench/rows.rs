@@ -1,4 +1,4 @@
-//! The rows: what is measured.
+//! The rows of the benchmark.
 
 use serde::Serialize;
 
@@ -8,15 +8,15 @@ use super::options::Options;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Reads: nothing to make durable.
+    /// Reads: nothing must become durable.
     Read,
     /// Writes, or reads and writes.
     Write,
-    /// Commands that all targets answer alike.
+    /// Commands that all targets support equally.
     Command,
-    /// EXTENDED COPY: no peer here has it.
+    /// EXTENDED COPY, which no peer here supports.
     Copy,
-    /// Commands over 4 MiB, which a peer may do block by block.
+    /// Commands over 4 MiB, which a peer may execute block by block.
     Offload,
     /// Commands over 240 MiB, which finish in time only as metadata operations.
     LongOffload,
@@ -27,17 +27,17 @@ pub enum Kind {
 pub struct Row {
     /// Its name, for `--rows`.
     pub id: &'static str,
-    /// What it is.
+    /// Its title.
     pub title: &'static str,
-    /// What it moves.
+    /// Its kind.
     pub kind: Kind,
     /// The load generator's arguments.
     #[serde(skip)]
     load: &'static str,
-    /// Whether what it covers has to be mapped first.
+    /// Whether the range it covers must be mapped first.
     #[serde(skip)]
     pub needs_mapped: bool,
-    /// The least ratio of rates to tgt's (to durable 4 KiB writes, for offloads) that is aimed at.
+    /// The goal: the least ratio of rates to tgt's (to durable 4 KiB writes, for offloads).
     pub goal: f64,
 }
 
@@ -55,7 +55,7 @@ const fn offload(id: &'static str, title: &'static str, kind: Kind, load: &'stat
     Row { id, title, kind, load, needs_mapped: !matches!(kind, Kind::Copy), goal: 0.8 }
 }
 
-/// The row that offloads are compared with.
+/// The row with which offloads are compared.
 pub const DURABLE_WRITE: &str = "write-4k-32";
 /// The row of commands that do nothing.
 pub const NOTHING: &str = "tur-32";
@@ -107,7 +107,7 @@ pub const ROWS: &[Row] = &[
         "--rw mixed --block 8k --depth 16 --read-percent 65 --seq-percent 40",
         1.0,
     ),
-    // As many commands in flight, over one session, over some and over many.
+    // The same number of commands in flight, over one, several and many sessions.
     row(
         "read-4k-sessions-1",
         "4 KiB random read, 1 session, depth 64",
@@ -189,11 +189,11 @@ pub const ROWS: &[Row] = &[
     ),
 ];
 
-/// Bytes of one long offload.
+/// The length of a long offload.
 const LONG_BYTES: u64 = 240 << 20;
 
 impl Row {
-    /// The load generator's arguments.
+    /// Returns the load generator's arguments.
     pub fn arguments(&self, options: &Options) -> Vec<String> {
         let mut all: Vec<String> = self.load.split(' ').map(String::from).collect();
         all.extend([String::from("--seconds"), options.seconds.to_string()]);
@@ -206,13 +206,13 @@ impl Row {
         all
     }
 
-    /// Whether it is compared with durable writes, not with a peer.
+    /// Returns whether it is compared with durable writes, not with a peer.
     pub fn is_offload(&self) -> bool {
         matches!(self.kind, Kind::Copy | Kind::Offload | Kind::LongOffload)
     }
 }
 
-/// Copies of the span over everything after it.
+/// Returns the arguments that copy the span over everything after it.
 pub fn remap_arguments(volume_bytes: u64) -> Vec<String> {
     let commands = (volume_bytes / LONG_BYTES).to_string();
     let mut all: Vec<String> =

@@ -1,15 +1,14 @@
-//! `cargo xtask bench --only slow`: requests whose metadata is not in memory, on a device that
-//! takes its time, and what they do to others that need no device.
+//! `cargo xtask bench --only slow`: requests whose metadata is not in memory, on a slow device, and
+//! their effect on others that need no device.
 //!
-//! The array is started anew for each measurement, over a pool whose metadata does not fit its
-//! memory, with a latency added to each request to the device
+//! The array is restarted for each measurement, over a pool whose metadata does not fit its memory,
+//! with a latency added to each request to the device
 //! ([slow.rs](../../../crates/segments/src/slow.rs)). One session reads cold blocks at random, one
-//! at a time and 64 together; another one, at a steady rate, what is in memory, or sends TEST UNIT
-//! READY, without the first and beside it.
+//! at a time and 64 in parallel; another one, at a steady rate, reads what is in memory, or sends
+//! TEST UNIT READY, without the first and at the same time.
 //!
-//! Beside the first it sends the same to *another array* that has nothing else to do: what that one
-//! takes longer than without the first is the machine's part, as all of these programs share its
-//! processors.
+//! Together with the first it also sends the same to *another, idle array*: the additional latency
+//! there is due to the machine, because all of these programs share its processors.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -23,50 +22,50 @@ use super::options::Options;
 use super::process::{Programs, words};
 use super::{load, number_of};
 
-/// Milliseconds that each request to the device takes more.
+/// The latency added to each request to the device, in milliseconds.
 const LATENCIES_MS: [u32; 2] = [1, 10];
-/// Cold requests in flight together, against one at a time.
+/// Parallel cold requests, compared with one at a time.
 const DEPTH: usize = 64;
-/// The least ratio of their rates that is aimed at.
+/// The goal: the least ratio of their rates.
 const RATIO_MIN: f64 = 50.0;
-/// How much longer 99 of 100 commands may take that need no device.
+/// The goal for the growth of the 99th percentile of commands that need no device.
 const P99_RATIO_MAX: f64 = 1.5;
 
 const GIB: u64 = 1 << 30;
 const POOL_BYTES: u64 = 12 * GIB;
-/// Two million blocks: some 80 MiB of rows and leaves.
+/// Two million blocks: about 80 MiB of rows and leaves.
 const COLD_BYTES: u64 = 8 * GIB;
-/// What is read from memory.
+/// The range that is read from memory.
 const HOT_BYTES: u64 = 1 << 20;
-/// The least memory that can be configured, and nothing in the background.
+/// The least memory that can be configured, and no background work.
 const CONFIG: &str = "memory = \"64M\"\nscrub = \"off\"\noptimize = \"off\"\n";
-/// Reads until memory holds what it holds later, too.
+/// Reads until memory has its later content.
 const SETTLE: &str = "--rw randread --depth 64 --commands 20000 --seconds 60";
-/// Commands a second of the session beside.
+/// Commands per second of the second session.
 const BESIDE: &str = "--rate 1000 --depth 4";
 
-/// The name of a latency's row, for `--rows`.
+/// Returns the name of each latency's row, for `--rows`.
 pub fn row_ids() -> impl Iterator<Item = String> {
     LATENCIES_MS.iter().map(|ms| format!("slow-{ms}ms"))
 }
 
-/// What was measured with one latency, in one round or as medians.
+/// The results with one latency, in one round or as medians.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Milliseconds.
+    /// The latency in milliseconds.
     latency_ms: u32,
-    /// Cold reads a second, one at a time.
+    /// Cold reads per second, one at a time.
     one_per_s: f64,
-    /// And [`DEPTH`] together.
+    /// The same with [`DEPTH`] in parallel.
     many_per_s: f64,
-    /// The ninety-ninth percentile of cached reads, in microseconds: alone, beside those, and
-    /// beside those on another array.
+    /// The 99th percentile of cached reads, in microseconds: alone, together with those, and
+    /// together with those on another array.
     read_p99_us: [f64; 3],
-    /// The same of TEST UNIT READY.
+    /// The same for TEST UNIT READY.
     tur_p99_us: [f64; 3],
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Vec<Row>> {
     let (pool, config) = prepare(options, programs)?;
     let other = prepare_other(options, programs)?;
@@ -91,7 +90,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// An array that has nothing to do but what is asked of it beside the other.
+/// Starts an array that is idle except for the second session's commands.
 fn prepare_other(options: &Options, programs: &Programs) -> Result<Array> {
     let plan = Plan {
         name: "slow-other",
@@ -107,7 +106,8 @@ fn prepare_other(options: &Options, programs: &Programs) -> Result<Array> {
     Ok(array)
 }
 
-/// A pool with its volumes, at the device's own speed; and the configuration for what follows.
+/// Creates a pool with its volumes, at the device's own speed. Returns it, and the configuration
+/// for the measurements.
 fn prepare(options: &Options, programs: &Programs) -> Result<(PathBuf, PathBuf)> {
     let plan = Plan {
         name: "slow",
@@ -137,19 +137,19 @@ struct Bench<'a> {
     other: Array,
 }
 
-/// What is read or sent from a session beside cold reads.
+/// What the second session reads or sends.
 const HOT: [&str; 2] = ["--rw randread --span 1048576", "--command tur"];
 
 impl Bench<'_> {
     fn measure(&self, latency_ms: u32, seed: u64) -> Result<Row> {
         let (one, alone) = self.served(latency_ms, |bench, array| {
-            // What of the upper levels stays in memory is there in both.
+            // The upper levels that stay in memory are the same in both.
             self.load(array, 1, &format!("{SETTLE} --seed {}", seed + 200))?;
             let alone = HOT.map(|load| bench.p99_us(array, load, seed));
             Ok((bench.cold(array, 1, bench.options.seconds, seed)?, alone))
         })?;
         let (many, beside, elsewhere) = self.served(latency_ms, |bench, array| {
-            // For as long as what is measured beside it, with the time that programs take to start.
+            // For as long as the other measurement, including the time to start programs.
             let seconds = bench.options.seconds * 4.0 + 6.0;
             self.load(array, 1, &format!("{SETTLE} --seed {}", seed + 200))?;
             std::thread::scope(|scope| {
@@ -173,7 +173,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Serves the pool, with nothing of it in memory but what is read from there.
+    /// Serves the pool, with nothing of it in memory except what is read from it.
     fn served<T>(
         &self,
         latency_ms: u32,
@@ -229,7 +229,7 @@ impl Row {
     }
 }
 
-/// The middle of each figure.
+/// Returns the median of each figure.
 fn median(rounds: &[Row]) -> Option<Row> {
     let middle =
         |figure: &dyn Fn(&Row) -> f64| super::middle_of(rounds.iter().map(figure).collect());
@@ -246,7 +246,7 @@ fn median(rounds: &[Row]) -> Option<Row> {
     })
 }
 
-/// The table, in Markdown.
+/// Returns the table in Markdown.
 pub fn render(rows: &[Row]) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.

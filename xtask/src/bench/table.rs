@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::rows::{DURABLE_WRITE, Kind, NOTHING};
 use super::{Measured, Results, Sample};
 
-/// The whole report.
+/// Returns the whole report.
 pub fn render(results: &Results) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
@@ -109,7 +109,7 @@ fn write_ratio(text: &mut String, own: &Sample, peer: &Sample, goal: f64) -> std
     writeln!(text, " {rate:.2} | {cpu:.2} | {goal:.1}, CPU 1.0: {verdict} |")
 }
 
-/// The row that offloads are compared with, on the same target.
+/// Returns the row with which offloads are compared, on the same target.
 fn of_row<'a>(results: &'a Results, id: &str, target: usize) -> Option<&'a Sample> {
     let measured = results.rows.iter().find(|measured| measured.row.id == id)?;
     measured.targets.get(target)?.as_ref()

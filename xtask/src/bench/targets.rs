@@ -1,4 +1,4 @@
-//! The targets: how each is started, its promises and abilities.
+//! The targets: how each is started, and what it supports and guarantees.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use super::options::Options;
 use super::process::{self, Background, Programs, free_port, words};
 use super::rows::{Kind, Row};
 
-/// What Holdfast is called, in the tables and as the directory of its pool.
+/// Holdfast's name in the tables, and the directory of its pool.
 pub const HOLDFAST: &str = "Holdfast";
-/// Another one of which each row is compared with this one: of an earlier build, or on one file.
+/// The name of the target with which each row is compared: an earlier build, or a pool on one file.
 pub const BEFORE: &str = "before";
 pub const NOW: &str = "now";
 
@@ -30,22 +30,22 @@ pub struct Target {
 /// How tgt stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// WCE 0: tgt calls fdatasync for each write, before it responds.
+    /// WCE 0: tgt calls fdatasync for each write before it responds.
     Durable,
     /// WCE 1: a write is acknowledged from the page cache.
     Volatile,
-    /// aio, which tgt always opens with O_DIRECT: past the page cache, but the device's own
-    /// cache is never flushed.
+    /// aio, which tgt always opens with O_DIRECT: it bypasses the page cache, but never flushes the
+    /// device's own cache.
     Direct,
 }
 
 impl Target {
-    /// Its process number.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Whether it can do a row.
+    /// Returns whether it supports a row.
     pub fn can(&self, row: &Row) -> bool {
         match row.kind {
             Kind::Read | Kind::Write | Kind::Command => true,
@@ -53,7 +53,8 @@ impl Target {
         }
     }
 
-    /// Lets a volatile target's writes reach the device before the next one is measured.
+    /// Waits until a volatile target's writes have reached the device, before the next one is
+    /// measured.
     pub fn settle(&self) -> Result<()> {
         if self.is_volatile {
             process::output(Path::new("sync"), &[])?;
@@ -62,7 +63,7 @@ impl Target {
     }
 }
 
-/// Starts what the options ask for: Holdfast first, then tgt in each of its modes.
+/// Starts the requested targets: Holdfast first, then tgt in each of its modes.
 pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     let mut targets = Vec::new();
     if !options.without_holdfast {
@@ -77,7 +78,7 @@ pub fn start(options: &Options, programs: &Programs) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Removes what the targets have stored, and nothing else in the directory; their logs stay.
+/// Removes the targets' data, and nothing else in the directory; their logs stay.
 pub fn clear(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
         let path = entry?.path();
@@ -95,7 +96,7 @@ pub fn clear(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Starts Holdfast, by that name, on a pool of its own in a directory of that name.
+/// Starts Holdfast, with that name, on its own pool in a directory of that name.
 pub fn start_holdfast(
     options: &Options,
     programs: &Programs,
@@ -122,21 +123,21 @@ pub fn start_holdfast(
     Ok(Target { name, url, process, is_holdfast: true, is_volatile: false })
 }
 
-/// Room for the span, and for a log of everything that all measurements may write.
+/// Returns space for the span, and for a log of everything that all measurements may write.
 fn pool_bytes(options: &Options) -> u64 {
     let log_bytes = (options.rounds as f64 * options.seconds * 4.0 * 1e9) as u64;
     (options.span * 4 + log_bytes).max(16 << 30) >> 20 << 20
 }
 
-/// Enough memory to cache the whole span, as in tgt's page cache. A quarter at least is reserved
-/// for metadata, and some for the index.
+/// Returns a configuration with enough memory to cache the whole span, as tgt's page cache does. At
+/// least a quarter is reserved for metadata, and some for the index.
 fn benchmark_config(options: &Options) -> String {
     let memory_mib = (options.span >> 20) * 2;
     format!("memory = \"{memory_mib}M\"\n")
 }
 
 impl Mode {
-    /// What it is called in tables and in the names of files, and tgt's options for it.
+    /// Returns its name in tables and in file names, and tgt's options for it.
     fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Durable => ("tgt durable", "durable", "--bstype rdwr"),
@@ -146,7 +147,7 @@ impl Mode {
     }
 }
 
-/// Starts tgt on a sparse file of its own, of that size, in a directory.
+/// Starts tgt on its own sparse file of that size, in a directory.
 pub fn start_tgt(dir: &Path, mode: Mode, bytes: u64) -> Result<Target> {
     let backing = dir.join(format!("tgt-{}.img", mode.names().1));
     let file =
@@ -155,7 +156,7 @@ pub fn start_tgt(dir: &Path, mode: Mode, bytes: u64) -> Result<Target> {
     serve_by_tgt(dir, mode, &backing)
 }
 
-/// Starts tgt on a file, which it does not write of itself.
+/// Starts tgt on a file, which it does not write by itself.
 pub fn serve_by_tgt(dir: &Path, mode: Mode, backing: &Path) -> Result<Target> {
     let (name, label, extra) = mode.names();
     let port = free_port()?;
@@ -193,7 +194,7 @@ const CACHING_PAGE_WCE_0: &str =
 mod tests {
     use super::*;
 
-    /// Any directory with a pool in it went.
+    /// Once, any directory with a pool in it was removed.
     #[test]
     fn only_what_the_benchmark_has_made_is_removed() {
         let dir = std::env::temp_dir().join(format!("bench-clear-{}", std::process::id()));

@@ -1,16 +1,16 @@
-//! Which crate may depend on which, and the reasons for outside crates.
+//! Checks which crate may depend on which, and the reasons for external crates.
 //!
-//! The table is the picture of `docs/architecture.md`: protocols and store meet at `block` and
-//! never know of each other; effects are behind `sys`; the lab reaches the array over iSCSI only.
+//! The table is the picture in `docs/architecture.md`: protocols and store meet at `block` and know
+//! nothing of each other; effects are behind `sys`; the lab reaches the array over iSCSI only.
 
 use std::collections::BTreeSet;
 
 use super::{Finding, Tree};
 
-/// The document with the reason for each outside crate.
+/// The document with the reason for each external crate.
 const DEPENDENCIES: &str = "docs/rfcs/0002-dependencies.md";
 
-/// A crate and the crates of ours that it may depend on.
+/// A crate and the workspace's crates that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("block", &[]),
     ("format", &["block"]),
@@ -79,7 +79,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fuzz", &["api", "array", "block", "format", "history", "iscsi", "scsi", "store", "sys"]),
 ];
 
-/// What tests may use in addition, but nothing that is shipped.
+/// What tests may use in addition, but shipped code may not.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("array", &["sys"]),
     ("api", &["store", "sys"]),
@@ -90,13 +90,14 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("torture", &["block", "sys"]),
 ];
 
-/// A dependency as a manifest states it.
+/// A dependency in a manifest.
 struct Dependency {
     name: String,
     for_tests: bool,
 }
 
-/// Our crates depend on each other only as the table allows, and take the workspace's lints.
+/// Checks that the workspace's crates depend on each other only as the table allows, and use the
+/// workspace's lints.
 pub fn check_arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in manifests(tree) {
@@ -135,7 +136,7 @@ pub fn check_arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every outside crate has its row, with the reason, in the document.
+/// Checks that every external crate has its row, with the reason, in the document.
 pub fn check_dependencies(tree: &Tree) -> Vec<Finding> {
     let accounted: BTreeSet<&str> = tree
         .get(DEPENDENCIES)
@@ -146,7 +147,7 @@ pub fn check_dependencies(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut used = BTreeSet::new();
     for (path, text) in manifests(tree) {
-        // A manifest that does not parse is reported by the other check.
+        // The other check reports a manifest that does not parse.
         let Ok(manifest) = text.parse::<toml::Table>() else { continue };
         for dependency in dependencies(&manifest) {
             if lookup(ALLOWED, &dependency.name).is_none() {
@@ -167,7 +168,7 @@ pub fn check_dependencies(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The manifests of packages: the one at the root only describes the workspace.
+/// Returns the manifests of packages: the one at the root only describes the workspace.
 fn manifests(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
     tree.ending_in("/Cargo.toml")
 }
@@ -184,7 +185,7 @@ fn package_name(manifest: &toml::Table) -> String {
     package.and_then(toml::Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// All dependencies, including those of single platforms.
+/// Returns all dependencies, including those of single platforms.
 fn dependencies(manifest: &toml::Table) -> Vec<Dependency> {
     let mut found = Vec::new();
     section(manifest, &mut found);
@@ -200,7 +201,7 @@ fn section(table: &toml::Table, found: &mut Vec<Dependency>) {
     for key in ["dependencies", "build-dependencies", "dev-dependencies"] {
         let Some(entries) = table.get(key).and_then(toml::Value::as_table) else { continue };
         for (alias, value) in entries {
-            // `alias = { package = "name" }` renames a crate; its own name is what counts.
+            // `alias = { package = "name" }` renames a crate; its own name counts.
             let name = value.get("package").and_then(toml::Value::as_str).unwrap_or(alias);
             found.push(Dependency { name: name.to_owned(), for_tests: key == "dev-dependencies" });
         }

@@ -1,9 +1,9 @@
-//! Modules at the top of a crate must not import each other in circles.
+//! Checks that top-level modules of a crate do not import each other in cycles.
 //!
-//! The modules of a circle can only be understood, tested and moved together. The ratchet holds how
-//! many modules of each crate were in circles when that was accepted.
+//! The modules of a cycle can only be understood, tested and moved together. The ratchet contains
+//! how many modules of each crate were in cycles when that was accepted.
 //!
-//! A module imports another one if one of its files names it outside of tests: by `crate::`, by as
+//! A module imports another one if one of its files names it outside tests: by `crate::`, by as
 //! many `super::` as lead to the root, or by a name that the root re-exports. Items that the root
 //! itself defines do not count.
 
@@ -14,12 +14,12 @@ use syn::visit::{self, Visit};
 
 use super::{Finding, Tree, ratchet, rust};
 
-/// The modules at the top of a crate, with those that each of them imports.
+/// The top-level modules of a crate, with the modules that each imports.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// No crate has more modules in circles than was accepted.
+/// Checks that no crate has more modules in cycles than was accepted.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    // A ratchet that does not parse is reported by the check of lengths.
+    // The check of lengths reports a ratchet that does not parse.
     let Ok(accepted) = ratchet::accepted(tree) else { return Vec::new() };
     let mut findings = Vec::new();
     for (name, circles) in all(tree) {
@@ -37,13 +37,13 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// How many modules are in circles, of each crate that has any.
+/// Returns how many modules are in cycles, of each crate that has any.
 pub fn counts(tree: &Tree) -> BTreeMap<String, usize> {
     let all = all(tree).into_iter();
     all.map(|(name, circles)| (name, circles.iter().map(Vec::len).sum())).collect()
 }
 
-/// The circles of each crate that has any.
+/// Returns the cycles of each crate that has any.
 fn all(tree: &Tree) -> BTreeMap<String, Vec<Vec<String>>> {
     let crates: BTreeSet<&str> =
         tree.files().filter_map(|(path, _)| place(path)).map(|p| p.0).collect();
@@ -51,19 +51,19 @@ fn all(tree: &Tree) -> BTreeMap<String, Vec<Vec<String>>> {
     found.filter(|(_, circles)| !circles.is_empty()).collect()
 }
 
-/// The crate of a source file, and its path below `src`.
+/// Returns the crate of a source file, and its path below `src`.
 fn place(path: &str) -> Option<(&str, &str)> {
     let (name, file) = path.strip_prefix("crates/")?.split_once("/src/")?;
     (file.ends_with(".rs") && !name.contains('/')).then_some((name, file))
 }
 
-/// The file with the root module of a crate.
+/// Returns the file with the root module of a crate.
 fn root_of(tree: &Tree, name: &str) -> String {
     let library = format!("crates/{name}/src/lib.rs");
     if tree.get(&library).is_some() { library } else { format!("crates/{name}/src/main.rs") }
 }
 
-/// The imports between the modules at the top of a crate.
+/// Returns the imports between the top-level modules of a crate.
 fn graph(tree: &Tree, name: &str) -> Graph {
     let root = tree.get(&root_of(tree, name)).and_then(|text| syn::parse_file(text).ok());
     let Some(root) = root else { return Graph::new() };
@@ -76,7 +76,7 @@ fn graph(tree: &Tree, name: &str) -> Graph {
         if rust::is_test_file(path) || for_tests.contains(*top) {
             continue;
         }
-        // One that does not parse is reported by another check.
+        // Another check reports one that does not parse.
         let Ok(parsed) = syn::parse_file(text) else { continue };
         let mut names = Names { depth: modules.len(), found: BTreeSet::new() };
         names.visit_file(&parsed);
@@ -94,7 +94,7 @@ fn graph(tree: &Tree, name: &str) -> Graph {
     named.iter().map(imports).collect()
 }
 
-/// The path of a file's module below the root: empty for the root itself and for programs.
+/// Returns the path of a file's module below the root: empty for the root itself and for programs.
 fn modules_of(file: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
     if parts.last() == Some(&"mod") {
@@ -106,7 +106,7 @@ fn modules_of(file: &str) -> Vec<&str> {
     }
 }
 
-/// The modules that the root declares for tests only.
+/// Returns the modules that the root declares for tests only.
 fn test_modules(root: &syn::File) -> BTreeSet<String> {
     let modules = root.items.iter().filter_map(|item| match item {
         syn::Item::Mod(module) => Some(module),
@@ -116,7 +116,7 @@ fn test_modules(root: &syn::File) -> BTreeSet<String> {
     for_tests.map(|module| module.ident.to_string()).collect()
 }
 
-/// The names that the root imports, and so re-exports within the crate, with their modules.
+/// Returns the names that the root imports, and so re-exports within the crate, with their modules.
 fn re_exports(
     root: &syn::File,
     modules: &BTreeMap<String, BTreeSet<String>>,
@@ -136,7 +136,7 @@ fn re_exports(
     found
 }
 
-/// The full paths of an import, each with the name that it gives; `*` gives none.
+/// Returns the full paths of an import, each with the name that it binds; `*` binds none.
 fn leaves(tree: &syn::UseTree, before: &mut Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
     let whole = |last: &syn::Ident, before: &[String]| {
         let mut path = before.to_vec();
@@ -166,15 +166,15 @@ fn leaves(tree: &syn::UseTree, before: &mut Vec<String>, found: &mut Vec<(Vec<St
     }
 }
 
-/// The names at the root of the crate that a file uses outside of its tests.
+/// The names at the root of the crate that a file uses outside its tests.
 struct Names {
-    /// How many modules the code being looked at is below the root.
+    /// How many modules below the root the current code is.
     depth: usize,
     found: BTreeSet<String>,
 }
 
 impl Names {
-    /// A path as it is written.
+    /// Adds a path as written.
     fn add(&mut self, path: &[String]) {
         let supers = path.iter().take_while(|part| *part == "super").count();
         let name = match path.first().map(String::as_str) {
@@ -185,7 +185,7 @@ impl Names {
         self.found.extend(name.cloned());
     }
 
-    /// The paths in the arguments of a macro, which are tokens only.
+    /// Adds the paths in the arguments of a macro, which are only tokens.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
@@ -239,7 +239,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// The circles of a graph: groups of modules of which each reaches all others.
+/// Returns the cycles of a graph: groups of modules of which each reaches all others.
 fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         graph.keys().map(|module| (module.as_str(), reached_from(graph, module))).collect();
@@ -253,7 +253,7 @@ fn circles(graph: &Graph) -> Vec<Vec<String>> {
     found.into_iter().collect()
 }
 
-/// What a module imports, directly or through others: itself, too, if it is in a circle.
+/// Returns what a module imports, directly or indirectly: including itself, if it is in a cycle.
 fn reached_from<'a>(graph: &'a Graph, module: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<&str> = graph[module].iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! `docs/conformance.md` names exactly the commands that are dispatched.
+//! Checks that `docs/conformance.md` names exactly the commands that are dispatched.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,9 +7,9 @@ use regex::Regex;
 
 use super::{Finding, Tree};
 
-/// Where the commands are dispatched.
+/// The file that dispatches the commands.
 const TABLE: &str = "crates/scsi/src/table.rs";
-/// Where they are documented.
+/// The file that documents them.
 const DOCUMENT: &str = "docs/conformance.md";
 
 /// An entry of the table: kind, name, operation code, and byte 1 of the usage map.
@@ -20,7 +20,7 @@ static ENTRY: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is constant")
 });
 
-/// Every command in the table has a row in the document, and every row a command.
+/// Checks that every command in the table has a row in the document, and every row a command.
 pub fn check_commands(tree: &Tree) -> Vec<Finding> {
     let (Some(table), Some(document)) = (tree.get(TABLE), tree.get(DOCUMENT)) else {
         return vec![Finding::new(DOCUMENT, 0, format!("it, or {TABLE}, does not exist"))];
@@ -39,7 +39,7 @@ pub fn check_commands(tree: &Tree) -> Vec<Finding> {
     missing.chain(stale).collect()
 }
 
-/// The commands of the table, as the document's rows begin.
+/// Returns the commands of the table, as the document's rows begin.
 fn dispatched(table: &str) -> BTreeSet<String> {
     let Some(start) = table.find("COMMANDS: &[Entry]") else { return BTreeSet::new() };
     ENTRY
@@ -56,7 +56,7 @@ fn dispatched(table: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The beginning of a row that documents a command: code, action, name.
+/// Returns the beginning of a row that documents a command: code, action, name.
 fn told(line: &str) -> Option<String> {
     let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
     let [code, action, name, ..] = cells[..] else { return None };

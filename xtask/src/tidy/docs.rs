@@ -1,4 +1,4 @@
-//! The documents: links lead somewhere, and the README leads to all of them.
+//! Checks the documents: links are valid, and the README links to all of them.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ static LINK: LazyLock<Regex> =
 static CODE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`[^`]*`").expect("the pattern is constant"));
 
-/// Every relative link names a tracked file, and a heading of it if it names one.
+/// Checks that every relative link names a tracked file, and a heading of it if it names one.
 pub fn check_links(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".md") {
@@ -35,8 +35,8 @@ pub fn check_links(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The README links to every file in `docs`, itself or through the README's own link to its
-/// directory (the RFCs).
+/// Checks that the README links to every file in `docs`, directly or through its link to the
+/// directory's own README (the RFCs).
 pub fn check_index(tree: &Tree) -> Vec<Finding> {
     const README: &str = "README.md";
     let Some(readme) = tree.get(README) else {
@@ -60,7 +60,7 @@ pub fn check_index(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a relative link; `None` if it is valid.
+/// Returns what is wrong with a relative link; `None` if it is valid.
 fn broken(tree: &Tree, from: &str, target: &str) -> Option<String> {
     let (file, heading) = match target.split_once('#') {
         Some((file, heading)) => (file, Some(heading)),
@@ -80,7 +80,7 @@ fn broken(tree: &Tree, from: &str, target: &str) -> Option<String> {
     (!known).then(|| format!("{file} has no heading #{heading}"))
 }
 
-/// The path from the root that `target` means in the file `from`.
+/// Returns the path from the root that `target` means in the file `from`.
 fn resolve(from: &str, target: &str) -> Option<String> {
     if target.is_empty() {
         return Some(from.to_owned());
@@ -99,7 +99,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The anchor of a heading in links: lower case, blanks as hyphens, no punctuation.
+/// Returns the anchor of a heading in links: lower case, blanks as hyphens, no punctuation.
 fn anchor(heading: &str) -> String {
     heading
         .trim_start_matches('#')
@@ -110,7 +110,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// The lines outside of fenced code, numbered from 1.
+/// Returns the lines outside fenced code, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {

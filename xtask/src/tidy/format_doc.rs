@@ -1,5 +1,5 @@
-//! `docs/on-disk-format.md`, made from the byte tables that open the modules of `crates/format`, so
-//! that layout and document have one source.
+//! Generates `docs/on-disk-format.md` from the byte tables at the head of the modules of
+//! `crates/format`, so that layout and document have one source.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const MODULES: [(&str, &str); 14] = [
     ("codec.rs", "Integers"),
 ];
 
-/// The document as the sources say it must be.
+/// Returns the document generated from the sources.
 fn render(tree: &Tree) -> Result<String, Finding> {
     let mut out = String::new();
     for (index, (file, heading)) in MODULES.iter().enumerate() {
@@ -47,7 +47,7 @@ fn render(tree: &Tree) -> Result<String, Finding> {
     Ok(out)
 }
 
-/// The comment that opens a module, without its slashes.
+/// Returns the comment at the head of a module, without its slashes.
 fn module_text(source: &str) -> String {
     source
         .lines()
@@ -63,7 +63,7 @@ pub fn write(root: &Path) -> Result<()> {
     Ok(std::fs::write(root.join(DOCUMENT), text)?)
 }
 
-/// Whether the document is what the sources say.
+/// Checks that the document matches the sources.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let expected = match render(tree) {
         Ok(expected) => expected,

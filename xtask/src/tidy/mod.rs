@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: style is a test.
+//! `cargo xtask tidy`: style as a test.
 //!
 //! Every check is a function from the [`Tree`] of tracked files to findings, so that its unit tests
-//! can pass it a tree of their own, including one with faults.
+//! can pass it their own tree, including one with faults.
 
 mod arrows;
 mod circles;
@@ -23,7 +23,7 @@ use anyhow::Result;
 
 use tree::Tree;
 
-/// Something that a check found wrong.
+/// A problem that a check found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     /// The file, from the root of the repository.
@@ -49,10 +49,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// From the tracked files to the findings.
+/// A check: from the tracked files to the findings.
 type Check = fn(&Tree) -> Vec<Finding>;
 
-/// The checks, with the names that the summary gives them.
+/// The checks, with their names in the summary.
 const CHECKS: &[(&str, Check)] = &[
     ("arrows between crates", arrows::check_arrows),
     ("dependencies are accounted for", arrows::check_dependencies),
@@ -70,7 +70,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("the document of the conformance names every command", conformance::check_commands),
 ];
 
-/// Runs all checks; false if one found something. With `accept` the ratchet is written first.
+/// Runs all checks. Returns false if one found something. With `accept` the ratchet is written
+/// first.
 pub fn run(root: &Path, accept: bool) -> Result<bool> {
     let mut tree = Tree::tracked(root)?;
     if accept {

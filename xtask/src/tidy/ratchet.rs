@@ -1,22 +1,22 @@
-//! Lengths of files and functions: a limit, and a ratchet for what is over it already.
+//! Checks lengths of files and functions: a limit, and a ratchet for those over it.
 //!
-//! `xtask/ratchet.toml` holds what was long when it was accepted, and how many modules of each
-//! crate were in import circles. Nothing in it may grow and
-//! nothing may join it unseen; `cargo xtask tidy --accept` writes it anew, for the reviewer to see.
+//! `xtask/ratchet.toml` contains what was too long when it was accepted, and how many modules of
+//! each crate were in import cycles. No entry may grow and none may be added unnoticed; `cargo
+//! xtask tidy --accept` rewrites it, for the reviewer to see.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{Finding, Tree, circles, rust};
 
-/// Where the accepted numbers are.
+/// The file with the accepted numbers.
 pub const PATH: &str = "xtask/ratchet.toml";
 
-/// Lines in a file, whatever the ratchet says.
+/// The most lines of a file, whatever the ratchet says.
 const FILE_LINES_MAX: usize = 800;
-/// Lines in a file without an entry in the ratchet.
+/// The most lines of a file without an entry in the ratchet.
 const FILE_LINES: usize = 400;
-/// Lines in a function without an entry in the ratchet.
+/// The most lines of a function without an entry in the ratchet.
 const FUNCTION_LINES: usize = 70;
 
 /// A long file or function: its key in the ratchet, and where it is.
@@ -28,7 +28,7 @@ struct Long {
     limit: usize,
 }
 
-/// Files and functions are within the limits, or no longer than was accepted.
+/// Checks that files and functions are within the limits, or no longer than accepted.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let Accepted { files, functions, .. } = match accepted(tree) {
         Ok(accepted) => accepted,
@@ -57,7 +57,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The ratchet that fits the tree.
+/// Returns the ratchet that fits the tree.
 pub fn accept(tree: &Tree) -> String {
     let (files, functions) = measure(tree);
     let mut out = String::from(
@@ -78,7 +78,7 @@ pub fn accept(tree: &Tree) -> String {
     out
 }
 
-/// All files and functions over their limits.
+/// Returns all files and functions over their limits.
 fn measure(tree: &Tree) -> (Vec<Long>, Vec<Long>) {
     let mut files = Vec::new();
     let mut functions = BTreeMap::new();
@@ -106,17 +106,17 @@ fn measure(tree: &Tree) -> (Vec<Long>, Vec<Long>) {
 
 type Numbers = BTreeMap<String, usize>;
 
-/// What was accepted.
+/// The accepted numbers.
 pub struct Accepted {
-    /// The lengths of files, by their paths.
+    /// The lengths of files, by path.
     files: Numbers,
     /// The lengths of functions, by path and name.
     functions: Numbers,
-    /// How many modules are in import circles, by crate.
+    /// The number of modules in import cycles, by crate.
     pub circles: Numbers,
 }
 
-/// What the ratchet of the tree accepts.
+/// Parses the tree's ratchet.
 pub fn accepted(tree: &Tree) -> Result<Accepted, String> {
     let text = tree.get(PATH).unwrap_or_default();
     let table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;

@@ -1,4 +1,4 @@
-//! Checks that read Rust: documents, `unsafe`, banned names, lengths of functions.
+//! Checks that parse Rust: doc comments, `unsafe`, banned names, lengths of functions.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -9,10 +9,10 @@ use syn::visit::{self, Visit};
 
 use super::{Finding, Tree};
 
-/// The crates that may be unsafe.
+/// The crates that may contain unsafe code.
 const UNSAFE: &[&str] = &["crates/sys/", "crates/libiscsi/", "crates/parity/src/library.rs"];
 
-/// How far above an `unsafe` its reason may be.
+/// How many lines above an `unsafe` its reason may be.
 const SAFETY_LINES: usize = 12;
 
 /// The crates that decide and have no effects; see `clippy.toml`.
@@ -42,7 +42,8 @@ struct Ban {
     instead: &'static str,
 }
 
-/// What clippy's lists can't express, or only where the item is called and not where it is named.
+/// Bans that clippy's lists can't express, or that clippy applies only where the item is called and
+/// not where it is named.
 static BANS: LazyLock<Vec<Ban>> = LazyLock::new(|| {
     let ban = |pattern: &str, crates, instead| Ban {
         pattern: Regex::new(pattern).expect("the pattern is constant"),
@@ -62,17 +63,17 @@ static BANS: LazyLock<Vec<Ban>> = LazyLock::new(|| {
     ]
 });
 
-/// A function, where it is and how long.
+/// A function, its location and length.
 pub struct Function {
     /// Its name, with the type it belongs to.
     pub name: String,
     /// The line of its signature, from 1.
     pub line: usize,
-    /// From signature to closing bracket.
+    /// The number of lines from its signature to its closing bracket.
     pub length: usize,
 }
 
-/// Every file parses; every one but those of tests opens with `//!`: what it is for.
+/// Checks that every file parses, and that every one except tests begins with `//!`: its purpose.
 pub fn check_documents(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".rs") {
@@ -86,7 +87,7 @@ pub fn check_documents(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// `unsafe` is only where it may be, with its reason.
+/// Checks that `unsafe` is only where it is allowed, with its reason.
 pub fn check_unsafe(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".rs") {
@@ -114,7 +115,7 @@ pub fn check_unsafe(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Names that the core crates may not use outside of their tests.
+/// Checks that core crates do not use banned names outside their tests.
 pub fn check_banned_names(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.ending_in(".rs") {
@@ -144,7 +145,7 @@ pub fn check_banned_names(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The functions of a file, including tests; none if it does not parse.
+/// Returns the functions of a file, including tests; none if it does not parse.
 pub fn functions(text: &str) -> Vec<Function> {
     let Ok(file) = syn::parse_file(text) else { return Vec::new() };
     let mut lengths = Lengths::default();
@@ -152,12 +153,12 @@ pub fn functions(text: &str) -> Vec<Function> {
     lengths.functions
 }
 
-/// Whether a file contains only tests.
+/// Returns whether a file contains only tests.
 pub fn is_test_file(path: &str) -> bool {
     path.ends_with("tests.rs") || path.contains("tests/") || path.contains("fuzz/")
 }
 
-/// Whether a file of a core crate is a program of its own, which has effects.
+/// Returns whether a file of a core crate is a separate program, which may have effects.
 fn is_program(path: &str) -> bool {
     path.contains("src/bin/")
         || path.ends_with("src/main.rs")
@@ -165,7 +166,7 @@ fn is_program(path: &str) -> bool {
         || path.ends_with("build.rs")
 }
 
-/// The lines of everything under `#[cfg(test)]`.
+/// Returns the lines of everything under `#[cfg(test)]`.
 fn test_lines(file: &syn::File) -> Vec<RangeInclusive<usize>> {
     let mut found = Vec::new();
     for item in &file.items {
@@ -176,7 +177,7 @@ fn test_lines(file: &syn::File) -> Vec<RangeInclusive<usize>> {
     found
 }
 
-/// The attributes of an item, of the kinds that tests consist of.
+/// Returns the attributes of an item, of the kinds that tests consist of.
 pub fn attributes(item: &syn::Item) -> Option<&[syn::Attribute]> {
     match item {
         syn::Item::Mod(item) => Some(&item.attrs),
@@ -188,7 +189,7 @@ pub fn attributes(item: &syn::Item) -> Option<&[syn::Attribute]> {
     }
 }
 
-/// Whether there is a `#[cfg(test)]` among these.
+/// Returns whether there is a `#[cfg(test)]` among these.
 pub fn are_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -196,7 +197,7 @@ pub fn are_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Whether a comment above `line` (from 1), or on it, gives the reason for an `unsafe`.
+/// Returns whether a comment above `line` (from 1), or on it, gives the reason for an `unsafe`.
 fn has_reason(lines: &[&str], line: usize) -> bool {
     let last = line.min(lines.len());
     let first = last.saturating_sub(SAFETY_LINES + 1);
@@ -253,7 +254,7 @@ impl<'ast> Visit<'ast> for Allows {
 /// Measures functions.
 #[derive(Default)]
 struct Lengths {
-    /// The type or module that is being walked.
+    /// The type or module that is being visited.
     scope: Vec<String>,
     functions: Vec<Function>,
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A tree of these files.
+/// Returns a tree of these files.
 fn tree(files: &[(&str, &str)]) -> Tree {
     let mut tree = Tree::default();
     for (path, text) in files {
@@ -11,7 +11,7 @@ fn tree(files: &[(&str, &str)]) -> Tree {
     tree
 }
 
-/// The lines on which `check` finds a fault in one file.
+/// Returns the lines on which `check` finds a fault in one file.
 fn lines_found(check: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
     check(&tree(&[(path, text)])).into_iter().map(|finding| finding.line).collect()
 }
@@ -212,7 +212,7 @@ fn commands_and_their_document_must_agree() {
     assert!(found[1].message.contains("nothing serves"));
 }
 
-/// A crate whose root declares `a` and `b`, with these two modules.
+/// Returns a crate whose root declares `a` and `b`, with these two modules.
 fn two_modules(root: &str, a: &str, b: &str) -> Tree {
     tree(&[("crates/c/src/lib.rs", root), ("crates/c/src/a.rs", a), ("crates/c/src/b/mod.rs", b)])
 }

@@ -6,13 +6,13 @@ use regex::Regex;
 
 use super::{Finding, Tree};
 
-/// Characters in a line.
+/// The most characters in a line.
 const LINE_LENGTH_MAX: usize = 100;
 
-/// Characters in a line of a document, which is read and not compared side by side.
+/// The most characters in a line of a document, which is read and not compared side by side.
 const DOCUMENT_LINE_LENGTH_MAX: usize = 125;
 
-/// The reminders that editors mark. In two halves, or this file would be reported.
+/// The reminders that editors highlight. Split in two, or this file would be reported.
 static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
     let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["HA", "CK"]].map(|half| half.concat());
     let macros = [["to", "do!"], ["unimple", "mented!"], ["db", "g!"]].map(|half| half.concat());
@@ -20,7 +20,7 @@ static MARKERS: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is constant")
 });
 
-/// An absolute path: something that a blank, a quote or a bracket precedes, with two parts.
+/// An absolute path: preceded by a blank, a quote or a bracket, with at least two parts.
 static ABSOLUTE_PATH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"(?:^|[\s"'`(=\[<])/([A-Za-z0-9_.-]+)/[A-Za-z0-9_.{$-]"#)
         .expect("the pattern is constant")
@@ -31,8 +31,8 @@ static HOST: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\b(?:https?|ftp|ssh|git)://([A-Za-z0-9.-]+)").expect("the pattern is constant")
 });
 
-/// First parts of absolute paths that every Linux machine has, or that are no paths of files but of
-/// URLs and inside JSON.
+/// First parts of absolute paths that every Linux machine has, or that are not file paths but parts
+/// of URLs and JSON.
 const FIRST_PARTS: &[&str] = &[
     "api",
     "assets",
@@ -60,11 +60,10 @@ const FIRST_PARTS: &[&str] = &[
     "volumes",
 ];
 
-/// The same of options of ESXi, which are written like paths.
+/// The same for options of ESXi, which are written like paths.
 const OPTION_PARTS: &[&str] = &["DataMover", "Misc", "VMFS3"];
 
-/// Hosts that may be named: where the standards, the peers and Debian are, and this
-/// machine itself.
+/// Hosts that may be named: those of the standards, the peers and Debian, and this machine itself.
 const HOSTS: &[&str] = &[
     "127.0.0.1",
     "deb.debian.org",
@@ -79,7 +78,7 @@ const HOSTS: &[&str] = &[
     "www.t10.org",
 ];
 
-/// Files that are written by hand, and so must follow the style.
+/// Returns whether a file is written by hand, and so must follow the style.
 fn is_written_by_hand(path: &str) -> bool {
     let made = [".lock", ".svg", "package-lock.json", "grafana/holdfast.json", "web/openapi.json"];
     let is_made =
@@ -87,8 +86,8 @@ fn is_written_by_hand(path: &str) -> bool {
     !is_made && !path.starts_with("LICENSE")
 }
 
-/// No long lines (tables and links of documents may be, and dependencies), no tabs, no blanks at
-/// the end.
+/// Checks that there are no long lines (except tables and links of documents, and dependencies), no
+/// tabs, and no trailing blanks.
 pub fn check_lines(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| is_written_by_hand(path)) {
@@ -118,7 +117,7 @@ pub fn check_lines(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Nothing is marked as unfinished.
+/// Checks that nothing is marked as unfinished.
 pub fn check_markers(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, line, text) in lines(tree) {
@@ -130,11 +129,11 @@ pub fn check_markers(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// No path that only one machine has, no host that only one network has.
+/// Checks that there is no path that only one machine has, and no host that only one network has.
 pub fn check_places(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, line, text) in lines(tree) {
-        // The first line of a script names its interpreter.
+        // The first line of a script contains its interpreter.
         let text = text.strip_prefix("#!").unwrap_or(text);
         for capture in ABSOLUTE_PATH.captures_iter(text) {
             if ![FIRST_PARTS, OPTION_PARTS].concat().contains(&&capture[1]) {
@@ -153,7 +152,7 @@ pub fn check_places(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The lines of all files that are written by hand, numbered from 1.
+/// Returns the lines of all files written by hand, numbered from 1.
 fn lines(tree: &Tree) -> impl Iterator<Item = (&str, usize, &str)> {
     tree.files().filter(|(path, _)| is_written_by_hand(path)).flat_map(|(path, text)| {
         text.lines().enumerate().map(move |(index, line)| (path, index + 1, line))

@@ -6,17 +6,17 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// The tracked text files, by their path from the root of the repository, and the paths of others.
+/// The tracked text files, by path from the root of the repository, and the paths of others.
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
-    /// Other files: pictures. A document may link to them.
+    /// Other files, such as pictures, which a document may link to.
     others: BTreeSet<String>,
 }
 
 impl Tree {
-    /// The files that git tracks, as they are in the work tree. Without git (a source archive), all
-    /// files but hidden ones and `target`.
+    /// Reads the files that git tracks, as they are in the work tree. Without git (a source
+    /// archive), all files except hidden ones and `target`.
     pub fn tracked(root: &Path) -> Result<Self> {
         let mut tree = Self::default();
         for path in list(root)? {
@@ -39,22 +39,22 @@ impl Tree {
         self.files.insert(path.to_owned(), text.to_owned());
     }
 
-    /// A file's text.
+    /// Returns a file's text.
     pub fn get(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
-    /// All files, in the order of their paths.
+    /// Returns all files, sorted by path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The files whose path ends in `suffix`.
+    /// Returns the files whose path ends in `suffix`.
     pub fn ending_in<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files().filter(move |(path, _)| path.ends_with(suffix))
     }
 
-    /// Whether there is such a file, or a directory that holds one.
+    /// Returns whether such a file exists, or a directory that contains one.
     pub fn exists(&self, path: &str) -> bool {
         let directory = format!("{path}/");
         path.is_empty()
@@ -64,7 +64,7 @@ impl Tree {
     }
 }
 
-/// The paths to read.
+/// Returns the paths to read.
 fn list(root: &Path) -> Result<Vec<String>> {
     if !root.join(".git").exists() {
         let mut paths = Vec::new();

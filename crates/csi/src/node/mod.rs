@@ -60,7 +60,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// Returns a thread that panicked has left the set intact.
+/// A thread that panicked has left the set intact.
 fn lock(set: &Mutex<HashSet<String>>) -> std::sync::MutexGuard<'_, HashSet<String>> {
     set.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,18 +1,18 @@
-//! The write path with reduction on and off, by the content written.
+//! The write path with reduction on and off, by content.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::{Bench, median_by, number};
 
-/// What a measurement writes at most: two of them, and what is dead, fit the pool.
+/// The most bytes that a measurement writes: two of them, and dead data, fit the pool.
 const WRITE_BYTES_MAX: u64 = 1 << 30;
-/// The volume that is written in order: nothing is written twice.
+/// The size of the volume, which is written sequentially: nothing is overwritten.
 const VOLUME_BYTES: u64 = 64 << 30;
-/// The flags of a volume that is stored as it is written.
+/// The flags of a volume without reduction.
 const OFF: &str = "--deduplication off --compression off";
 
-/// How it is written.
+/// The kind of load.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     title: &'static str,
@@ -41,7 +41,7 @@ pub struct Row {
     pub duplicate_percent: u32,
     /// How much of each block is one repeated byte, in percent.
     pub compressible_percent: u32,
-    /// The least ratio of rates that is aimed at.
+    /// The goal: the least ratio of rates.
     pub goal: f64,
 }
 
@@ -51,7 +51,7 @@ const fn row(id: &'static str, shape: Shape, duplicate: u32, compressible: u32) 
 }
 
 impl Row {
-    /// What it is, for people.
+    /// Returns its title for display.
     pub fn title(&self) -> String {
         let what = match (self.duplicate_percent, self.compressible_percent) {
             (0, 0) => String::from("unique, incompressible"),
@@ -78,15 +78,15 @@ pub const ROWS: &[Row] = &[
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sample {
-    /// Million bytes a second.
+    /// Million bytes per second.
     pub mb_per_s: f64,
-    /// 99 of 100 commands took less, in microseconds.
+    /// The 99th percentile of latency, in microseconds.
     pub p99_us: f64,
-    /// The array's CPU seconds for a billion bytes.
+    /// The array's CPU seconds per billion bytes.
     pub cpu_s_per_gb: f64,
-    /// Bytes stored for each byte that was written and not written over.
+    /// Stored bytes per byte that was written and not overwritten.
     pub stored: f64,
-    /// Bytes written to the device for each byte that was written.
+    /// Bytes written to the device per byte written.
     pub device: f64,
 }
 
@@ -102,13 +102,13 @@ pub struct Measured {
     pub off: Sample,
 }
 
-/// Every row, on and off, in every round; medians.
+/// Measures every row, on and off, in every round. Returns medians.
 pub fn measure(bench: &Bench, rows: &[&'static Row]) -> Result<Vec<Measured>> {
     let mut samples = vec![[Vec::new(), Vec::new()]; rows.len()];
     let mut seed = 0;
     for round in 0..bench.options.rounds {
         for (row, samples) in rows.iter().zip(&mut samples) {
-            // The side that comes first alternates from round to round.
+            // The order of the sides alternates from round to round.
             for side in [round % 2, 1 - round % 2] {
                 seed += 1;
                 let is_reduced = side == 0;

@@ -1,4 +1,4 @@
-//! The cost of an operation against the amount that it covers: it should be constant.
+//! The cost of an operation against the amount it covers: it should be constant.
 
 use std::time::{Duration, Instant};
 
@@ -17,36 +17,36 @@ const TIB: u64 = 1 << 40;
 
 /// How often a verb is run; the median counts.
 const VERB_COUNT: usize = 15;
-/// What one EXTENDED COPY may cover.
+/// The lengths of one EXTENDED COPY.
 const COPY_SIZES: [u64; 4] = [MIB, 64 * MIB, 240 * MIB, GIB];
-/// What is unmapped or destroyed.
+/// The lengths of UNMAP and of destroyed volumes.
 const SIZES: [u64; 4] = [MIB, 64 * MIB, GIB, 16 * GIB];
-/// What is freed at once.
+/// The length freed at once.
 const FREED_BYTES: u64 = 10 * TIB;
-/// Copies of a piece that is no power of two share its leaves, of 1 MiB, but no node above them: so
-/// there is most to be freed for what is stored.
+/// Copies of a piece whose length is not a power of two share its leaves, of 1 MiB, but no node
+/// above them: so there is the most to free for the stored data.
 const FREED_PIECE_BYTES: u64 = 240 * MIB;
-/// Data that is written once, to be copied from there.
+/// Data that is written once as the source of copies.
 const SOURCE_BYTES: u64 = GIB;
 /// Writes of 256 KiB, anywhere in a volume of 10 TiB: 2 GiB.
 const SPREAD_WRITES: u64 = 8192;
-/// Three quarters of each block are one byte: what is stored stays small.
+/// Three quarters of each block are one byte, so little is stored.
 const LIGHT: &str = "--compressible 75";
 
-/// The cost of an operation; medians, or means if commands were counted together.
+/// The cost of an operation: medians, or means if commands were counted together.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
     /// The operation.
     pub operation: &'static str,
     /// The amount covered; `None` for nothing, as a comparison.
     pub bytes: Option<u64>,
-    /// Until its response, in milliseconds.
+    /// The time until its response, in milliseconds.
     pub answer_ms: f64,
     /// Commits.
     pub commits: f64,
     /// Bytes written to the device.
     pub device_bytes: f64,
-    /// Until its space was free, in seconds, if it frees any.
+    /// The time until its space was free, in seconds, if it frees any.
     pub freed_s: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ pub fn measure(bench: &Bench, rows: &[&str]) -> Result<Vec<Cost>> {
     Ok(costs)
 }
 
-/// A verb's cost. Its time is that of the program, from its start to its end.
+/// Measures a verb's cost. Its time is that of the program, from its start to its end.
 fn verb(bench: &Bench, operation: &'static str, bytes: Option<u64>, text: &str) -> Result<Cost> {
     let (commits, written) = counts(bench)?;
     let start = Instant::now();
@@ -91,7 +91,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The cost of each size, measured once in every round; medians.
+/// Measures the cost of each size once in every round. Returns medians.
 fn in_turn(
     bench: &Bench,
     sizes: &[u64],
@@ -110,7 +110,7 @@ fn median(costs: Vec<Cost>) -> Result<Cost> {
     median_by(costs, |cost| cost.answer_ms).context("nothing was measured")
 }
 
-/// Snapshots and clones of a small volume and of a large one, in turn.
+/// Measures snapshots and clones of a small volume and of a large one, in turn.
 fn snapshots(bench: &Bench) -> Result<Vec<Cost>> {
     let (small, large) = (GIB, 10 * TIB);
     let url = bench.array.create_volume("small", small, 2, "")?;
@@ -131,17 +131,17 @@ fn snapshots(bench: &Bench) -> Result<Vec<Cost>> {
     costs.into_iter().map(median).collect()
 }
 
-/// EXTENDED COPY, one command after the other.
+/// Measures consecutive EXTENDED COPY commands.
 fn copies(bench: &Bench) -> Result<Vec<Cost>> {
     let url = source(bench, "copies", 4)?;
     in_turn(bench, &COPY_SIZES, |bytes| commands(bench, &url, "EXTENDED COPY", "xcopy", bytes, 64))
 }
 
-/// UNMAP of ranges that were mapped before.
+/// Measures UNMAP of mapped ranges.
 fn unmaps(bench: &Bench) -> Result<Vec<Cost>> {
     let url = source(bench, "unmaps", 5)?;
     in_turn(bench, &SIZES, |bytes| {
-        // The walk of the copies equals that of the following commands.
+        // The steps of the copies equal those of the following commands.
         let count = (256 * GIB / bytes).min(64);
         let length = bytes.min(SOURCE_BYTES);
         commands(bench, &url, "EXTENDED COPY", "xcopy", length, count * bytes / length)?;
@@ -149,7 +149,7 @@ fn unmaps(bench: &Bench) -> Result<Vec<Cost>> {
     })
 }
 
-/// A large volume with some data at its beginning; its URL.
+/// Creates a large volume with some data at its beginning. Returns its URL.
 fn source(bench: &Bench, name: &str, lun: u16) -> Result<String> {
     let url = bench.array.create_volume(name, TIB, lun, "")?;
     let fill = format!("--prefill --rw read --commands 1 --span {SOURCE_BYTES} --seed {lun}");
@@ -157,7 +157,7 @@ fn source(bench: &Bench, name: &str, lun: u16) -> Result<String> {
     Ok(url)
 }
 
-/// `count` commands that walk on after the source's data, one at a time.
+/// Runs `count` commands that advance after the source's data, one at a time.
 fn commands(
     bench: &Bench,
     url: &str,
@@ -186,7 +186,7 @@ fn commands(
     })
 }
 
-/// A volume that is full of references to what it shares with itself.
+/// Measures freeing a volume that is full of references to shared data.
 pub fn free(bench: &Bench, bytes: u64) -> Result<Cost> {
     let cost = eradicate(bench, "free what is shared", bytes, FREED_PIECE_BYTES)?;
     let speed = bytes as f64 / TIB as f64 / cost.freed_s.unwrap_or(f64::INFINITY);
@@ -194,7 +194,7 @@ pub fn free(bench: &Bench, bytes: u64) -> Result<Cost> {
     Ok(cost)
 }
 
-/// Volumes that are full, destroyed and eradicated.
+/// Measures volumes that are filled, destroyed and eradicated.
 fn destructions(bench: &Bench) -> Result<Vec<Cost>> {
     in_turn(bench, &SIZES, |bytes| destroy(bench, bytes))
 }

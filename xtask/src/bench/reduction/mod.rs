@@ -1,7 +1,7 @@
-//! `cargo xtask bench --only reduction`: what reduction, snapshots, offloads and reclaim cost.
+//! `cargo xtask bench --only reduction`: the cost of reduction, snapshots, offloads and reclaim.
 //!
 //! Holdfast is compared with itself: the same array with reduction on and off, the same operation
-//! on little and on much, the same load with reclaim and without.
+//! on small and large ranges, the same load with reclaim and without.
 
 mod content;
 mod costs;
@@ -33,12 +33,12 @@ pub struct Report {
     reclaim: Option<reclaim::Measured>,
 }
 
-/// The names of all rows, for `--rows`.
+/// Returns the names of all rows, for `--rows`.
 pub fn row_ids() -> impl Iterator<Item = &'static str> {
     content::ROWS.iter().map(|row| row.id).chain(costs::ROWS.iter().copied()).chain([reclaim::ROW])
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Report> {
     let mut report = Report::default();
     let content: Vec<_> = content::ROWS.iter().filter(|row| options.wants(row.id)).collect();
@@ -55,8 +55,8 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Report> {
     Ok(report)
 }
 
-/// Seconds until the space of a volume has come back that is full of copies of its beginning and is
-/// eradicated; for each of these sizes.
+/// Returns, for each of these sizes, the seconds until the space of an eradicated volume, full of
+/// copies of its beginning, is free.
 pub fn freed_s(options: &Options, programs: &Programs, sizes: &[u64]) -> Result<Vec<f64>> {
     let config = options.config.clone();
     let name = "space-back";
@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
         Ok(Self { options, lab: &programs.lab, array })
     }
 
-    /// Runs the load generator from its first command to its last: nothing is left out, so that all
+    /// Runs the load generator from its first command to its last, without a warm-up, so that all
     /// of the array's work in that time belongs to the measurement.
     fn load(&self, url: &str, arguments: &str) -> Result<Value> {
         let mut all = words(arguments);
@@ -100,7 +100,7 @@ impl<'a> Bench<'a> {
         super::load(self.lab, url, self.array.pid(), &all)
     }
 
-    /// Waits until the background has freed space, down to this much stored data.
+    /// Waits until background work has freed space, down to this much stored data.
     fn wait_freed(&self, data_bytes: u64) -> Result<Duration> {
         let start = Instant::now();
         while self.array.pool()?.data_bytes > data_bytes {
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The median by `key`.
+/// Returns the median by `key`.
 fn median_by<T>(mut all: Vec<T>, key: impl Fn(&T) -> f64) -> Option<T> {
     all.sort_by(|a, b| key(a).total_cmp(&key(b)));
     let middle = all.len().checked_sub(1)? / 2;

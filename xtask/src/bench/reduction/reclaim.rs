@@ -10,34 +10,34 @@ use crate::bench::process::Programs;
 /// The row's name, for `--rows`.
 pub const ROW: &str = "reclaim";
 
-/// A pool that is nearly full.
+/// The capacity of a pool that is nearly full.
 const TIGHT_BYTES: u64 = 4 << 30;
-/// One that has room for all that is written.
+/// The capacity of a pool with space for everything written.
 const ROOMY_BYTES: u64 = 8 << 30;
-/// What is live in each: four fifths of the small one, in whole MiB.
+/// The live data in each: four fifths of the small one, in whole MiB.
 const LIVE_BYTES: u64 = ((TIGHT_BYTES >> 20) * 4 / 5) << 20;
-/// What all measurements may write on the large one, before an eighth of it is left.
+/// The most that all measurements may write on the large one, before only an eighth of it is left.
 const WRITE_BYTES_MAX: u64 = ROOMY_BYTES / 8 * 7 - LIVE_BYTES - (768 << 20);
 /// How long the small one is overwritten before the measurement, at most; only once over all live
-/// data, if that takes less. At first all segments are alike, and reclaim finds little in each.
+/// data, if that takes less. At first all segments are alike, and reclaim frees little from each.
 const WARM_SECONDS: u64 = 40;
-/// What is written over: blocks of 4 KiB, anywhere.
+/// Overwrites of 4 KiB blocks, anywhere.
 const LOAD: &str = "--rw randwrite --depth 32 --compressible 0 --allow-full";
 
 /// One measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sample {
-    /// Commands a second.
+    /// Commands per second.
     pub iops: f64,
     /// The median latency, in microseconds.
     pub p50_us: f64,
-    /// 99 of 100 commands took less, in microseconds.
+    /// The 99th percentile of latency, in microseconds.
     pub p99_us: f64,
-    /// Commands that were refused for lack of space.
+    /// Commands refused for lack of space.
     pub refused: f64,
-    /// The array's CPU seconds for a million commands.
+    /// The array's CPU seconds per million commands.
     pub cpu_s_per_million: f64,
-    /// Bytes written to the device for each byte that hosts wrote.
+    /// Bytes written to the device per byte that hosts wrote.
     pub amplification: f64,
 }
 
@@ -53,15 +53,15 @@ pub struct Pair {
 /// The medians.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// How much of the small pool is live volume data.
+    /// The share of live volume data in the small pool.
     pub live_share: f64,
-    /// As many commands as the pools take.
+    /// As many commands as the pools accept.
     pub saturated: Pair,
     /// A third of the small pool's maximum, on both.
     pub steady: Pair,
 }
 
-/// Both pools in turn, in every round; medians.
+/// Measures both pools in turn, in every round. Returns medians.
 pub fn measure(options: &Options, programs: &Programs) -> Result<Measured> {
     let tight = Bench::start(options, programs, "tight", TIGHT_BYTES)?;
     let roomy = Bench::start(options, programs, "roomy", ROOMY_BYTES)?;
@@ -115,7 +115,7 @@ fn tell(round: usize, pool: &str, sample: &Sample) {
     );
 }
 
-/// A volume that is written completely; its URL.
+/// Creates a volume that is fully written. Returns its URL.
 fn fill(bench: &Bench) -> Result<String> {
     let url = bench.array.create_volume("live", LIVE_BYTES, 1, "")?;
     bench.load(&url, "--prefill --rw read --commands 1 --compressible 0")?;

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use super::costs::Cost;
 use super::{Report, content, reclaim};
 
-/// How much longer 99 of 100 commands may take where reclaim runs.
+/// The most by which the 99th percentile of latency may grow with reclaim.
 const RECLAIM_P99_RATIO_MAX: f64 = 2.0;
 
-/// All of them.
+/// Returns all tables.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.
@@ -173,7 +173,7 @@ mod tests {
         reclaim::Sample { iops, p50_us, p99_us, refused, cpu_s_per_million, amplification }
     }
 
-    /// The cells of the row that begins with `start`.
+    /// Returns the cells of the row that begins with `start`.
     fn cells<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
         let row = text.lines().find(|line| line.starts_with(start)).expect("no such row");
         row.trim_matches('|').split('|').map(str::trim).collect()

@@ -1,9 +1,10 @@
-//! `cargo xtask bench --only aged`: what overwriting a pool costs that has been full for long.
+//! `cargo xtask bench --only aged`: the cost of overwriting a pool that has been full for a long
+//! time.
 //!
-//! A volume that fills a part of the pool is written once, and then over at random, by one load
-//! without a pause. Its rate in the first 20 seconds is that of a pool that needs no reclaim yet,
-//! and what comes after that is held against it. tgt overwrites a file of the same size, which does
-//! not age: its rate is measured for some seconds.
+//! A volume that fills part of the pool is written once, and then overwritten at random, by one
+//! load without a pause. Its rate in the first 20 seconds is that of a pool that needs no reclaim
+//! yet, and later rates are compared with it. tgt overwrites a file of the same size, which does
+//! not age: its rate is measured for a few seconds.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -17,13 +18,13 @@ use crate::bench::targets::{self, Mode};
 
 const GIB: u64 = 1 << 30;
 const POOL_BYTES: u64 = 10 * GIB;
-/// How long a pool is called fresh, in seconds, if the load is long enough.
+/// How long a pool counts as fresh, in seconds, if the load is long enough.
 const FRESH_S: f64 = 20.0;
-/// Parts of the time after that, each with a column.
+/// The parts of the time after that, each with a column.
 const THIRDS: usize = 3;
-/// Seconds of the peer's load, at most.
+/// The length of the peer's load, at most, in seconds.
 const PEER_S_MAX: f64 = 5.0;
-/// A write that waits longer is a silence, in ms.
+/// The goal for the longest write, in milliseconds.
 const LONGEST_MS_MAX: f64 = 50.0;
 const P999_MS_MAX: f64 = 10.0;
 
@@ -78,12 +79,12 @@ impl Row {
         if self.is_large { f64::from(1 << 20) } else { 4096.0 }
     }
 
-    /// Whole MiB.
+    /// Returns the size of the volume, in whole MiB.
     fn volume_bytes(&self) -> u64 {
         ((POOL_BYTES >> 20) * u64::from(self.full_percent) / 100) << 20
     }
 
-    /// The least ratio to fresh that is aimed at.
+    /// Returns the goal: the least ratio to fresh.
     fn ratio_min(&self) -> Option<f64> {
         match self.full_percent {
             0..=61 => Some(0.7),
@@ -93,12 +94,12 @@ impl Row {
     }
 }
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn row_ids(options: &Options) -> Vec<String> {
     Row::all(options).iter().map(Row::id).collect()
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let mut rows = Row::all(options);
     rows.retain(|row| options.wants(&row.id()));
@@ -109,7 +110,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     Ok(table(options, lines))
 }
 
-/// How long a pool counts as fresh, in seconds.
+/// Returns how long a pool counts as fresh, in seconds.
 fn fresh_s(options: &Options) -> f64 {
     FRESH_S.min(options.aged_seconds * 0.4)
 }
@@ -138,7 +139,7 @@ fn age(options: &Options, programs: &Programs, row: &Row) -> Result<Aged> {
     Ok(aged)
 }
 
-/// The rate of durable tgt for each row, on one file.
+/// Returns the rate of durable tgt for each row, on one file.
 fn measure_peer(options: &Options, programs: &Programs, rows: &[Row]) -> Result<Vec<f64>> {
     let bytes = rows.iter().map(Row::volume_bytes).max().unwrap_or(0);
     ensure!(bytes > 0, "there is nothing to overwrite");
@@ -158,20 +159,20 @@ fn measure_peer(options: &Options, programs: &Programs, rows: &[Row]) -> Result<
     rates
 }
 
-/// What the load measured.
+/// The results of the load.
 #[derive(Clone, Debug)]
 struct Aged {
-    /// Writes a second.
+    /// Writes per second.
     fresh: f64,
     thirds: [f64; THIRDS],
-    /// Of half of the fresh time, as all parts are.
+    /// The lowest rate of a part, each of half the fresh time.
     lowest: f64,
     longest_ms: f64,
     silence_ms: f64,
-    /// 99, 99.9 and 99.99 of 100.
+    /// The percentiles 99, 99.9 and 99.99.
     quantiles_ms: [f64; 3],
     refused: f64,
-    /// Bytes written to the device for each byte that the host wrote.
+    /// Bytes written to the device per byte that the host wrote.
     amplification: f64,
     cpu_s_per_million: f64,
 }
@@ -182,7 +183,7 @@ impl Aged {
         let parts = parts.context("the load generator reports no parts")?;
         let rates = parts.iter().map(|part| number(part, "iops")).collect::<Result<Vec<_>>>()?;
         let (fresh, later) = rates.split_at_checked(2).context("too few parts")?;
-        // What is left over is no part of its own: a command may end in no time.
+        // The remainder is not a separate part, because a command may take no time.
         let is_whole = parts.last().is_none_or(|last| {
             let of = |part: &Value| number(part, "seconds").unwrap_or(0.0);
             of(last) > of(&parts[0]) / 2.0
@@ -208,7 +209,7 @@ fn mean(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>() / rates.len().max(1) as f64
 }
 
-/// The means of three parts that are as long as each other, or nearly so.
+/// Returns the means of three parts of the same length, or nearly so.
 fn thirds(rates: &[f64]) -> [f64; THIRDS] {
     std::array::from_fn(|at| {
         let from = at * rates.len() / THIRDS;
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A report of parts of 10 s with these rates, and one of `rest_s`.
+    /// Returns a report of parts of 10 s with these rates, and one of `rest_s`.
     fn report(rates: &[f64], rest_s: f64) -> Value {
         let part = |rate: &f64| json!({"seconds": 10.0, "iops": rate});
         let mut parts: Vec<Value> = rates.iter().map(part).collect();
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(line.figures.len(), COLUMNS.len());
         assert_eq!((line.figures[5], line.figures[15]), (Some(0.7), Some(1.2)));
         assert!(line.goals.iter().all(|goal| goal.is_met));
-        // A short rest that is a part counts as one.
+        // A short remainder that is a part counts as one.
         assert_eq!(Aged::from_report(&report(&rates, 9.0), 2.5).unwrap().lowest, 1.0);
         assert!(Aged::from_report(&report(&[1.0], 0.001), 1.0).is_err());
     }

@@ -1,10 +1,10 @@
 //! `cargo xtask bench --only cold`: reads that the device must serve, with metadata in memory and
-//! without, beside tgt and the raw device on the pool's own file.
+//! without, compared with tgt and the raw device on the pool's own file.
 //!
-//! The array is started anew over a pool of data that is unique, so that nothing of it is in
-//! memory. With little memory its metadata does not fit, with much all of it does. tgt (aio, with
-//! O_DIRECT) and fio read the pool's file, where the data lie: all of them the same blocks of the
-//! device, in turns.
+//! The array is restarted over a pool of unique data, so that none of it is in memory. With little
+//! memory its metadata does not fit, with much all of it does. tgt (aio, with O_DIRECT) and fio
+//! read the pool's file, where the data is stored: all of them read the same blocks of the device,
+//! in turns.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::bench::{Sample, median, middle_of, number_of, raw};
 /// The least memory that can be configured.
 const LITTLE_MIB: u64 = 64;
 
-/// No round has it.
+/// A seed that no round uses.
 const SETTLE_SEED: u64 = 1 << 20;
 
 pub const COLUMNS: &[Column] = &[
@@ -44,17 +44,17 @@ pub const COLUMNS: &[Column] = &[
 struct Row {
     id: &'static str,
     title: &'static str,
-    /// How compressible the data are, in percent.
+    /// How compressible the data is, in percent.
     compressible_percent: u32,
     /// Whether metadata is in memory.
     is_warm: bool,
-    /// Whether it reads in order, 256 KiB at a time.
+    /// Whether it reads sequentially, 256 KiB at a time.
     is_sequential: bool,
     goals: fn(&Figures) -> Vec<Goal>,
 }
 
 impl Row {
-    /// How much of the pool's file, from its beginning, holds so much data: what comes after that
+    /// Returns how much of the pool's file, from its beginning, contains this much data: the rest
     /// was never written, and is read without the device.
     fn stored_bytes(&self, data_bytes: u64) -> u64 {
         let mib = (data_bytes >> 20) * u64::from(100 - self.compressible_percent) / 100;
@@ -110,12 +110,12 @@ fn of_data(figures: &Figures) -> Vec<Goal> {
     vec![Goal::at_least("/s", iops, 60e3), Goal::at_most("CPU", cpu_s_per_million, 14.0)]
 }
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn row_ids() -> Vec<String> {
     ROWS.iter().map(|row| row.id.to_owned()).collect()
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let mut lines = Vec::new();
     for percent in [0, 50] {
@@ -135,11 +135,11 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     Ok(Table { title: "Reads from the device", text: text(options), columns: COLUMNS, lines })
 }
 
-/// A pool with a volume that is full, which no process serves.
+/// Creates a pool with a full volume, which no process serves.
 fn fill(options: &Options, programs: &Programs, compressible_percent: u32) -> Result<PathBuf> {
     let bytes = options.cold_size;
     eprintln!("cold: filling {} MiB, {compressible_percent}% compressible", bytes >> 20);
-    // A quarter more: for metadata, and so that nothing need be reclaimed.
+    // A quarter more: for metadata, and so that nothing must be reclaimed.
     let capacity = (bytes / 4 * 5).max(1 << 30) >> 20 << 20;
     let array = start(options, programs, "cold", capacity, QUIET)?;
     let url = array.create_volume("cold", bytes, 1, "")?;
@@ -148,7 +148,7 @@ fn fill(options: &Options, programs: &Programs, compressible_percent: u32) -> Re
     array.stop()
 }
 
-/// The memory in which all metadata of so much data fits, and little of the data, in MiB.
+/// Returns the memory in MiB in which all metadata of this much data fits, and little of the data.
 fn much_mib(data_bytes: u64) -> u64 {
     ((data_bytes / 16) >> 20).max(4 * LITTLE_MIB)
 }
@@ -171,9 +171,9 @@ impl Bench<'_> {
         let array = Array::serve(programs, pool.clone(), &flags, &log)?;
         let url = array.url(1);
         let own = Unit::of_array(programs, &array, &url);
-        // Until memory holds what it holds later, too; much of it, when there is room.
+        // Until memory has its later content, too; much of it, if there is space.
         let settle = if row.is_warm { 100_000 } else { 20_000 };
-        // Other blocks than those that are measured: those are to come from the device.
+        // Other blocks than those that are measured, which must come from the device.
         let settle = format!("--commands {settle} --seconds 60 --seed {SETTLE_SEED}");
         own.load(&format!("--rw randread --depth 64 --ramp 0 {settle}"))?;
         let peer = targets::serve_by_tgt(&options.dir, Mode::Direct, &file)?;
@@ -188,7 +188,7 @@ impl Bench<'_> {
         middle(&rounds).context("--rounds 0 measures nothing")
     }
 
-    /// The array, tgt and the raw device, one after the other.
+    /// Measures the array, tgt and the raw device, one after the other.
     fn round(
         &self,
         row: &Row,
@@ -230,7 +230,7 @@ impl Bench<'_> {
     }
 }
 
-/// What an array and the kernel have counted since its start.
+/// Counters of an array and of the kernel since its start.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     /// Reads that hosts' commands waited for.
@@ -259,11 +259,11 @@ impl Counted {
     }
 }
 
-/// What was measured in a round, or the middle of all rounds.
+/// The results of a round, or the medians of all rounds.
 #[derive(Clone, Debug)]
 struct Figures {
     own: Sample,
-    /// For each read of the host.
+    /// Per read of the host.
     device_reads: f64,
     device_kib: f64,
     metadata_reads: f64,
@@ -306,7 +306,7 @@ impl Figures {
     }
 }
 
-/// The middle of each figure; `None` of nothing.
+/// Returns the median of each figure; `None` without rounds.
 fn middle(rounds: &[Figures]) -> Option<Figures> {
     let of = |figure: fn(&Figures) -> f64| middle_of(rounds.iter().map(figure).collect());
     Some(Figures {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --only failing`: what a pool in stripes on six files does while two of them
-//! are out, and while what one of these had is made again.
+//! `cargo xtask bench --only failing`: a striped pool on six files while two of them are out, and
+//! while their columns are rebuilt.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const DEVICES: u16 = 6;
 const FAILED: [u16; 2] = [1, 4];
 const POOL_BYTES: u64 = 8 * GIB;
 const VOLUME_BYTES: u64 = 2 * GIB;
-/// As little as there may be, so that reads are of the device.
+/// The least possible, so that reads reach the device.
 const MEMORY: &str = "memory = \"64M\"\n";
 
 const DEGRADED_RATIO_MIN: f64 = 0.333;
@@ -51,12 +51,12 @@ pub const COLUMNS: &[Column] = &[
     column("raw device, MB/s", 0),
 ];
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn row_ids() -> Vec<String> {
     LOADS.iter().map(|(id, ..)| *id).chain([REBUILD]).map(String::from).collect()
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let config = format!("{QUIET}{MEMORY}");
     let plan = plan(options, "failing", POOL_BYTES, &config)?;
@@ -66,7 +66,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let unit = Unit::of_array(programs, &array, &url);
     eprintln!("filling {} MiB", VOLUME_BYTES / MIB);
     unit.fill("--compressible 0 --seed 1000")?;
-    // What the array does by itself behind that is no part of what is measured.
+    // Background work of the array afterwards is not part of the measurement.
     std::thread::sleep(SETTLES);
     let mut lines = Vec::new();
     for row in LOADS.iter().filter(|(id, ..)| options.wants(id)) {
@@ -111,7 +111,7 @@ fn degraded(
     Ok(degraded_line(row, &before, &then))
 }
 
-/// Has both devices that fail do so, or return.
+/// Makes both devices fail, or return.
 fn change(array: &Array, verb: &str) -> Result<()> {
     FAILED.iter().try_for_each(|device| array.verb(&format!("device {verb} {device}")).map(drop))
 }
@@ -180,7 +180,7 @@ fn rebuild(options: &Options, unit: Unit<'_>, array: &Array) -> Result<Line> {
     })
 }
 
-/// Until no device catches up.
+/// Waits until no device catches up.
 fn wait_until_in(array: &Array) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < REBUILD_TIME_MAX {

@@ -1,5 +1,5 @@
-//! `cargo xtask bench --only growth`: what should cost no more where there is more of it: a start
-//! after kill -9 with a large log, the space of what was eradicated, writes with many volumes.
+//! `cargo xtask bench --only growth`: costs that should not grow: a start after kill -9 with a
+//! large log, freeing the space of eradicated volumes, writes with many volumes.
 
 use std::time::{Duration, Instant};
 
@@ -50,13 +50,13 @@ pub const COLUMNS: &[Column] = &[
     column("ratio", 3),
 ];
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn row_ids() -> Vec<String> {
     let [killed, switched] = ENDS.map(End::row_id);
     [RECOVERY, killed, switched, SPACE, VOLUMES].map(String::from).to_vec()
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let mut lines = Vec::new();
     if options.wants(RECOVERY) {
@@ -92,7 +92,7 @@ struct Recovery {
     log_bytes: u64,
 }
 
-/// One in each round.
+/// Measures one in each round.
 fn recoveries(options: &Options, programs: &Programs) -> Result<Vec<Recovery>> {
     let mut array = start(options, programs, "recovery", KILLED_BYTES, QUIET)?;
     let url = array.create_volume("killed", KILLED_VOLUME_BYTES, 1, "")?;
@@ -116,13 +116,13 @@ fn recoveries(options: &Options, programs: &Programs) -> Result<Vec<Recovery>> {
     Ok(recoveries)
 }
 
-/// Writes all of the volume once.
+/// Writes the whole volume once.
 pub(super) fn fill(programs: &Programs, array: &Array, url: &str) -> Result<()> {
     eprintln!("filling {} MiB", KILLED_VOLUME_BYTES / MIB);
     Unit::of_array(programs, array, url).fill("--compressible 0 --seed 1000")
 }
 
-/// Writes until much log has come since a checkpoint, and kills the array.
+/// Writes until much log was written since a checkpoint, and kills the array.
 fn kill_under_writes(
     programs: &Programs,
     array: Array,
@@ -133,7 +133,7 @@ fn kill_under_writes(
     std::thread::scope(|scope| {
         let load = scope.spawn(move || {
             let load = "--rw randwrite --depth 32 --compressible 0 --ramp 0 --seconds 90";
-            // It ends with an error: the array is killed.
+            // It ends with an error, because the array is killed.
             let _ = unit.load(&format!("{load} --seed {round}"));
         });
         let log_bytes = wait_for_log(&array);
@@ -189,7 +189,7 @@ fn space_line(bytes: u64, seconds: f64) -> Line {
     }
 }
 
-/// Writes a second with many volumes, and with one, in each round.
+/// Measures writes per second with many volumes, and with one, in each round.
 fn writes_with_volumes(options: &Options, programs: &Programs) -> Result<Vec<(f64, f64)>> {
     let one = with_volumes(options, programs, "volumes-1", 0)?;
     eprintln!("{VOLUMES}: making {VOLUME_COUNT} volumes");
@@ -203,7 +203,7 @@ fn writes_with_volumes(options: &Options, programs: &Programs) -> Result<Vec<(f6
         let rate = |array: &Array| -> Result<f64> {
             Ok(Unit::of_array(programs, array, &array.url(1)).sample(&load)?.iops)
         };
-        // Who is the first is so in every other round.
+        // The order alternates from round to round.
         let pair = if round % 2 == 0 {
             let alone = rate(&one)?;
             (rate(&many)?, alone)
@@ -218,7 +218,7 @@ fn writes_with_volumes(options: &Options, programs: &Programs) -> Result<Vec<(f6
     Ok(rounds)
 }
 
-/// An array with a volume that is full, and so many more that have data and that its host sees.
+/// Creates an array with a full volume, and this many more with data that its host sees.
 fn with_volumes(
     options: &Options,
     programs: &Programs,

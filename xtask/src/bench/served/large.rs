@@ -1,5 +1,5 @@
 //! `cargo xtask bench --only large`: sequential writes of 32 KiB to 1 MiB, with reduction and
-//! without, beside durable tgt and beside the raw device.
+//! without, compared with durable tgt and with the raw device.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,13 +16,14 @@ use crate::bench::{Sample, median, middle_of, raw};
 
 const GIB: u64 = 1 << 30;
 const POOL_BYTES: u64 = 10 * GIB;
-/// What one measurement writes at most: it fits the pool beside what is dead and not yet free.
+/// The most bytes that one measurement writes: they fit the pool together with dead data that is
+/// not free yet.
 const WRITE_BYTES_MAX: u64 = 4 * GIB;
 /// The file of tgt, and that of fio.
 const PEER_BYTES: u64 = 2 * GIB;
-/// A volume in which no measurement comes to its end.
+/// The size of a volume whose end no measurement reaches.
 const VOLUME_BYTES: u64 = 64 * GIB;
-/// How long the space of a measurement may take to come back.
+/// How long freeing the space of a measurement may take.
 const FREEING_MAX: Duration = Duration::from_secs(60);
 
 pub const COLUMNS: &[Column] = &[
@@ -44,7 +45,7 @@ struct Row {
     block: &'static str,
     block_bytes: u64,
     is_reduced: bool,
-    /// The least rate that is aimed at, in MB/s.
+    /// The goal for the rate, in MB/s.
     rate_min: Option<f64>,
 }
 
@@ -60,7 +61,7 @@ const ROWS: &[Row] = &[
     row("256k", 256, false, None),
     row("1M", 1024, false, None),
 ];
-/// Of the raw device's rate, without reduction.
+/// The goal relative to the raw device's rate, without reduction.
 const RAW_RATIO_MIN: f64 = 0.95;
 
 impl Row {
@@ -74,25 +75,25 @@ impl Row {
         format!("{} KiB: {how}", self.block_bytes >> 10)
     }
 
-    /// The flags of its volume.
+    /// Returns the flags of its volume.
     fn flags(&self) -> &'static str {
         if self.is_reduced { "" } else { "--deduplication off --compression off" }
     }
 }
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn row_ids() -> Vec<String> {
     ROWS.iter().map(Row::id).collect()
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let rows: Vec<&Row> = ROWS.iter().filter(|row| options.wants(&row.id())).collect();
     let bench = Bench::start(options, programs)?;
     let mut rounds = vec![Vec::new(); rows.len()];
     for round in 1..=options.rounds {
         for (at, (row, rounds)) in rows.iter().zip(&mut rounds).enumerate() {
-            // Data that no other measurement has: what was there once may still be looked for.
+            // Data that no other measurement uses: earlier data may still be found as duplicates.
             let figures = bench.measure(row, round * ROWS.len() + at)?;
             eprintln!("round {round}: {:<18} {}", row.id(), figures.describe());
             rounds.push(figures);
@@ -112,7 +113,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     Ok(Table { title, text, columns: COLUMNS, lines })
 }
 
-/// All that is loaded in turns.
+/// The targets that are loaded in turns.
 struct Bench<'a> {
     options: &'a Options,
     programs: &'a Programs,
@@ -137,7 +138,7 @@ impl<'a> Bench<'a> {
         let Self { options, array, peer, .. } = self;
         array.remove()?;
         drop(peer);
-        // tgt's file, and that of fio.
+        // The file of tgt, and that of fio.
         targets::clear(&options.dir)
     }
 
@@ -178,13 +179,13 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What was measured in a round, or the middle of all rounds.
+/// The results of a round, or the medians of all rounds.
 #[derive(Clone, Debug)]
 struct Figures {
     own: Sample,
     peer: Sample,
-    /// Million bytes a second of the raw device, without a flush and with. It writes the same data
-    /// whether they are reduced or not, so it is measured beside one of the two rows.
+    /// Million bytes per second of the raw device, without a flush and with. It writes the same
+    /// data whether reduction is on or off, so it is measured together with one of the two rows.
     raw: Option<[f64; 2]>,
 }
 
@@ -222,7 +223,7 @@ impl Figures {
     }
 }
 
-/// The middle of each figure; `None` of nothing.
+/// Returns the median of each figure; `None` without rounds.
 fn middle(rounds: &[Figures]) -> Option<Figures> {
     let of_raw = |at: usize| {
         middle_of(rounds.iter().filter_map(|round| round.raw.map(|raw| raw[at])).collect())

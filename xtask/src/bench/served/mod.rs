@@ -1,9 +1,9 @@
-//! Groups of rows of the served binary over iSCSI, each with a table of its own: what a pool does
-//! that has been full for long, what comes from the device, many sessions, large writes, and what
-//! grows. tgt does the same where it can.
+//! Groups of rows of the served binary over iSCSI, each with its own table: a pool that has been
+//! full for a long time, reads from the device, many sessions, large writes, and growth. tgt does
+//! the same if it can.
 //!
-//! Who has nothing to do meanwhile has ended, or waits for commands. Pools and files are removed
-//! as soon as they are no longer needed: two of a group are there at a time at most.
+//! A target that is not measured has ended, or waits for commands. Pools and files are removed as
+//! soon as they are no longer needed: at most two of a group exist at a time.
 
 mod aged;
 mod cold;
@@ -27,28 +27,28 @@ use super::{Measured, Sample, load};
 
 pub use table::Table;
 
-/// No work in the background but what hosts' commands need.
+/// No background work except what hosts' commands need.
 const QUIET: &str = "scrub = \"off\"\noptimize = \"off\"\n";
 
 /// A group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// A pool that has been full for long.
+    /// A pool that has been full for a long time.
     Aged,
     /// Reads whose metadata or data is not in memory.
     Cold,
-    /// As many commands in flight over one session, some and many.
+    /// The same number of commands in flight over one, several and many sessions.
     Sessions,
     /// Sequential writes.
     Large,
-    /// A start after kill -9, the space of what was eradicated, many volumes.
+    /// A start after kill -9, freeing the space of eradicated volumes, many volumes.
     Growth,
     /// A pool on several devices, of which some are out.
     Failing,
 }
 
 impl Group {
-    /// The group that an option asks for.
+    /// Returns the group of an option.
     pub fn of(only: Only) -> Option<Self> {
         match only {
             Only::Aged => Some(Self::Aged),
@@ -61,17 +61,17 @@ impl Group {
         }
     }
 
-    /// Whether tgt is measured beside it.
+    /// Returns whether tgt is measured for comparison.
     pub fn has_tgt(self) -> bool {
         !matches!(self, Self::Growth | Self::Failing)
     }
 
-    /// Whether the raw device is measured beside it.
+    /// Returns whether the raw device is measured for comparison.
     pub fn has_fio(self) -> bool {
         matches!(self, Self::Cold | Self::Large | Self::Failing)
     }
 
-    /// The names of its rows, for `--rows`.
+    /// Returns the names of its rows, for `--rows`.
     pub fn row_ids(self, options: &Options) -> Vec<String> {
         match self {
             Self::Aged => aged::row_ids(options),
@@ -83,7 +83,7 @@ impl Group {
         }
     }
 
-    /// Measures the rows that the options ask for.
+    /// Measures the rows that the options request.
     pub fn run(self, options: &Options, programs: &Programs) -> Result<Table> {
         match self {
             Self::Aged => aged::run(options, programs),
@@ -96,13 +96,13 @@ impl Group {
     }
 }
 
-/// The table of sessions among all rows; `None` if none of them was measured.
+/// Returns the table of sessions among all rows; `None` if none of them was measured.
 pub fn of_sessions(targets: &[String], rows: &[Measured]) -> Option<Table> {
     let table = sessions::table(targets, rows);
     (!table.lines.is_empty()).then_some(table)
 }
 
-/// Who is loaded: an array or a peer.
+/// The target that is loaded: an array or a peer.
 #[derive(Clone, Copy)]
 struct Unit<'a> {
     lab: &'a Path,
@@ -124,20 +124,20 @@ impl<'a> Unit<'a> {
         load(self.lab, self.url, self.pid, &words(arguments))
     }
 
-    /// Loads it, and returns what every load measures.
+    /// Loads it, and returns the sample that every load measures.
     fn sample(self, arguments: &str) -> Result<Sample> {
         let report = self.load(arguments)?;
         super::sample(&report).with_context(|| format!("{arguments}: no numbers"))
     }
 
-    /// Writes all of it, or of the span that `flags` name, once.
+    /// Writes all of it, or the span in `flags`, once.
     fn fill(self, flags: &str) -> Result<()> {
         let fill = "--prefill --rw read --commands 1 --ramp 0 --seconds 60";
         self.load(format!("{fill} {flags}").trim_end()).map(drop)
     }
 }
 
-/// The plan of an array whose configuration is that of the options, or this.
+/// Returns the plan of an array with the configuration of the options, or this one.
 fn plan(options: &Options, name: &'static str, capacity_bytes: u64, config: &str) -> Result<Plan> {
     let config = match &options.config {
         Some(path) => path.clone(),
@@ -146,7 +146,7 @@ fn plan(options: &Options, name: &'static str, capacity_bytes: u64, config: &str
     Ok(Plan { name, capacity_bytes, devices: 1, config: Some(config), is_conditioned: false })
 }
 
-/// Makes an array with [`plan`].
+/// Starts an array with [`plan`].
 fn start(
     options: &Options,
     programs: &Programs,
@@ -164,12 +164,12 @@ fn write_config(options: &Options, name: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// One number divided by another; `None` if that is 0.
+/// Divides one number by another; `None` if that is 0.
 fn ratio(of: f64, to: f64) -> Option<f64> {
     (to > 0.0).then(|| of / to)
 }
 
-/// CPU seconds for a billion bytes, of a sample.
+/// Returns a sample's CPU seconds per billion bytes.
 fn cpu_s_per_gb(sample: &Sample) -> f64 {
     sample.cpu_s_per_million * sample.iops / 1e3 / sample.mb_per_s.max(1e-9)
 }

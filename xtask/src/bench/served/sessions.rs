@@ -1,5 +1,5 @@
-//! `cargo xtask bench --only sessions`: the ordinary rows of as many commands in flight over one
-//! session, some and many, with their ratios to one session.
+//! `cargo xtask bench --only sessions`: the ordinary rows with the same number of commands in
+//! flight over one, several and many sessions, with their ratios to one session.
 
 use anyhow::Result;
 
@@ -10,9 +10,9 @@ use crate::bench::process::Programs;
 use crate::bench::rows::{ROWS, Row};
 use crate::bench::{Measured, Sample, measure_rows, targets};
 
-/// What the names of these rows contain, before the number of sessions.
+/// The part of the names of these rows before the number of sessions.
 const MARK: &str = "-sessions-";
-/// How much more CPU a command may take than over one session.
+/// The most by which the CPU time per command may grow compared with one session.
 const CPU_RATIO_MAX: f64 = 1.3;
 
 pub const COLUMNS: &[Column] = &[
@@ -30,12 +30,12 @@ fn is_here(row: &&'static Row) -> bool {
     row.id.contains(MARK)
 }
 
-/// The names of all rows.
+/// Returns the names of all rows.
 pub fn row_ids() -> Vec<String> {
     ROWS.iter().filter(is_here).map(|row| row.id.to_owned()).collect()
 }
 
-/// Measures the rows that the options ask for.
+/// Measures the rows that the options request.
 pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     let rows: Vec<&'static Row> =
         ROWS.iter().filter(is_here).filter(|row| options.wants(row.id)).collect();
@@ -43,7 +43,7 @@ pub fn run(options: &Options, programs: &Programs) -> Result<Table> {
     Ok(table(&targets, &measured))
 }
 
-/// The table of these rows among others.
+/// Returns the table of these rows among others.
 pub fn table(targets: &[String], rows: &[Measured]) -> Table {
     let at = |name: &str| targets.iter().position(|target| target == name);
     let own = at(targets::HOLDFAST);
@@ -60,7 +60,7 @@ pub fn table(targets: &[String], rows: &[Measured]) -> Table {
     Table { title, text, columns: COLUMNS, lines: lines.collect() }
 }
 
-/// Whether a row is the other over one session.
+/// Returns whether a row is the other one with one session.
 fn is_one_of(row: &Row, other: &Row) -> bool {
     let kind = other.id.split(MARK).next();
     row.id.split_once(MARK).is_some_and(|(what, count)| count == "1" && Some(what) == kind)

@@ -1,4 +1,4 @@
-//! The table of a group: what was measured, and which goals that meets.
+//! The table of a group: measurements, and which goals they meet.
 
 use std::fmt::{self, Display, Write};
 
@@ -8,37 +8,37 @@ use serde_json::{Map, Value, json};
 /// A column of numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its heading, which no other column of the table has, with the unit.
+    /// Its heading, unique in the table, with the unit.
     pub name: &'static str,
-    /// Digits after the point.
+    /// Digits after the decimal point.
     pub digits: usize,
 }
 
-/// A column of that name.
+/// Returns a column with this name.
 pub const fn column(name: &'static str, digits: usize) -> Column {
     Column { name, digits }
 }
 
-/// What a number should be.
+/// A goal for a number.
 #[derive(Clone, Debug, Serialize)]
 pub struct Goal {
-    /// Which number.
+    /// The name of the number.
     pub of: &'static str,
-    /// The least or the most that is aimed at.
+    /// The lower or upper bound.
     pub bound: f64,
-    /// Whether that is the least.
+    /// Whether it is a lower bound.
     pub is_least: bool,
-    /// Whether what was measured is so.
+    /// Whether the measurement meets it.
     pub is_met: bool,
 }
 
 impl Goal {
-    /// `measured` should be at least that much. What is no number does not meet it.
+    /// `measured` should be at least `bound`. NaN does not meet it.
     pub fn at_least(of: &'static str, measured: f64, bound: f64) -> Self {
         Self { of, bound, is_least: true, is_met: measured >= bound }
     }
 
-    /// `measured` should be at most that much. What is no number does not meet it.
+    /// `measured` should be at most `bound`. NaN does not meet it.
     pub fn at_most(of: &'static str, measured: f64, bound: f64) -> Self {
         Self { of, bound, is_least: false, is_met: measured <= bound }
     }
@@ -57,11 +57,11 @@ impl Display for Goal {
 pub struct Line {
     /// Its name, for `--rows`.
     pub id: String,
-    /// What it is.
+    /// Its title.
     pub title: String,
-    /// As many as there are columns; `None` for what was not measured.
+    /// One for each column; `None` for what was not measured.
     pub figures: Vec<Option<f64>>,
-    /// What is aimed at.
+    /// The goals.
     pub goals: Vec<Goal>,
 }
 
@@ -70,16 +70,16 @@ pub struct Line {
 pub struct Table {
     /// Its heading.
     pub title: &'static str,
-    /// What was done, and what the columns mean.
+    /// A description of the load, and of the columns.
     pub text: String,
-    /// What its columns are.
+    /// The columns.
     pub columns: &'static [Column],
-    /// What was measured.
+    /// The rows.
     pub lines: Vec<Line>,
 }
 
 impl Table {
-    /// The table, in Markdown.
+    /// Returns the table in Markdown.
     pub fn render(&self) -> String {
         let mut text = String::new();
         // Writing to a String does not fail.
@@ -106,7 +106,7 @@ impl Table {
         writeln!(text)
     }
 
-    /// Each row with its figures by the names of the columns.
+    /// Returns each row with its figures by column name.
     fn to_json(&self) -> Value {
         let line = |line: &Line| {
             let figures = self.columns.iter().zip(&line.figures);

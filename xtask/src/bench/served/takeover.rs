@@ -1,4 +1,4 @@
-//! Rows of `cargo xtask bench --only growth`: of two controllers one takes over from the other,
+//! Rows of `cargo xtask bench --only growth`: one of two controllers takes over from the other one,
 //! which has written much log since the last checkpoint.
 
 use std::path::Path;
@@ -16,27 +16,28 @@ use crate::bench::options::Options;
 use crate::bench::process::{self, Programs, words};
 use crate::bench::{middle_of, number_of};
 
-/// How long hosts may be without an answer.
+/// The goal for how long hosts have no answer.
 const KILLED_S_MAX: f64 = 0.5;
 const SWITCHED_S_MAX: f64 = 0.1;
 /// How long both controllers may take to be ready again.
 const READY: Duration = Duration::from_secs(30);
 
-/// How long a host with a session goes on to ask, and how long before the switch it begins.
+/// How long a host with a session continues to send commands, and how long before the switch it
+/// begins.
 const PROBE_S: u32 = 3;
 const PROBE_BEFORE: Duration = Duration::from_millis(700);
 
 /// How the owner ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By `kill -9`.
+    /// Killed by `kill -9`.
     Killed,
-    /// By a planned switch.
+    /// A planned switch.
     Switched,
 }
 
 impl End {
-    /// The name of its row.
+    /// Returns the name of its row.
     pub fn row_id(self) -> &'static str {
         match self {
             Self::Killed => "growth-takeover",
@@ -45,7 +46,7 @@ impl End {
     }
 }
 
-/// A controller, as the array tells of it.
+/// A controller, as reported by the array.
 #[derive(Clone, Debug, Deserialize)]
 struct Controller {
     name: String,
@@ -54,12 +55,12 @@ struct Controller {
     pid: u32,
 }
 
-/// Both, once they are ready: the owner first.
+/// Returns both, once they are ready: the owner first.
 fn both(array: &Array) -> Result<[Controller; 2]> {
     let begin = Instant::now();
     loop {
         ensure!(begin.elapsed() < READY, "the controllers are not ready");
-        // While none has the pool nobody answers.
+        // While none has the pool, nobody answers.
         let told = array.verb("controller list --json").unwrap_or_else(|_| String::from("[]"));
         let mut all: Vec<Controller> = serde_json::from_str(&told)?;
         all.retain(|it| it.status == "ready");
@@ -103,7 +104,7 @@ fn take_over(
     thread::scope(|scope| {
         let load = scope.spawn(move || {
             let load = "--rw randwrite --depth 32 --compressible 0 --ramp 0 --seconds 90";
-            // It ends with an error: its connection is lost.
+            // It ends with an error, because its connection is lost.
             let _ = Unit::of_array(programs, array, own).load(&format!("{load} --seed {round}"));
         });
         let log_bytes = wait_for_log(array)?;
@@ -118,7 +119,7 @@ fn take_over(
                 thread::sleep(PROBE_BEFORE);
                 array.verb("api POST /v1/controllers/switch --data {}")?;
                 let seconds = probe.join().expect("the probe does not panic")?;
-                // The load goes on at the new owner.
+                // The load continues at the new owner.
                 kill(&both(array)?[0])?;
                 seconds
             }
@@ -133,18 +134,18 @@ fn kill(controller: &Controller) -> Result<()> {
     process::output(Path::new("kill"), &pid).map(drop)
 }
 
-/// How long it takes until a host that logs in is answered.
+/// Returns how long it takes until a host that logs in gets an answer.
 fn answered(programs: &Programs, array: &Array, url: &str, start: Instant) -> Result<f64> {
     let one = "--command tur --ramp 0 --commands 1";
-    // One that came at the last moment may be lost with the owner.
+    // A connection at the last moment may be lost with the owner.
     while let Err(error) = Unit::of_array(programs, array, url).load(one) {
         ensure!(start.elapsed() < READY, "nobody has taken over: {error:#}");
     }
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// The longest in which a host with a session has no answer, in seconds: but for the unit attention
-/// that its paths have changed, after which it asks again.
+/// Returns the longest time in which a host with a session has no answer, in seconds; except for
+/// the unit attention that its paths have changed, after which it retries.
 fn longest_answer(programs: &Programs, array: &Array, url: &str) -> Result<f64> {
     let all = format!("--command tur --ramp 0 --seconds {PROBE_S}");
     let report = Unit::of_array(programs, array, url).load(&all)?;
