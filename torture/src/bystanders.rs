@@ -1,6 +1,6 @@
-//! Devices to which nothing is done, and which are out nevertheless: on a busy machine one that is
-//! well can be late. That is a limit of the machine, and is reported separately from faults: with
-//! two that are hurt it is one more than the array promises to do without.
+//! Devices that are out although nothing was done to them: on a busy machine a healthy device can
+//! be late. That is a limit of the machine, and is reported separately from faults: together with
+//! two hurt devices it is one more than the array tolerates.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tests_peer::devices::Listed;
 
 /// How many may be out at once.
 pub const OUT_MAX: usize = 2;
-/// What the array says of a device that was late. With anything else it was not the machine.
+/// The array's reasons for a device that was late. Any other reason is not the machine's fault.
 const REASONS: [&str; 3] = ["longer than elsewhere", "in a row were late", "has not answered for"];
 
 /// A device to which something is done.
@@ -17,11 +17,11 @@ const REASONS: [&str; 3] = ["longer than elsewhere", "in a row were late", "has 
 pub struct Hurt {
     /// Its number.
     pub device: usize,
-    /// Whether it does not do what it should, also while it is in; or is no more than slow.
+    /// Whether it misbehaves, also while it is in; otherwise it is only slow.
     pub fails: bool,
 }
 
-/// Who was seen out in a round, though nothing was done to it, and why, as far as that is known.
+/// The devices seen out in a round although nothing was done to them, and why, as far as known.
 #[derive(Debug, Default)]
 pub struct Bystanders {
     seen: BTreeMap<usize, Option<String>>,
@@ -31,10 +31,10 @@ pub struct Bystanders {
 }
 
 impl Bystanders {
-    /// Notes those that are not in, but for the ones that are `hurt`.
+    /// Notes devices that are not in, except those in `hurt`.
     ///
     /// # Errors
-    /// If one is out for another reason than that it was late.
+    /// If one is out for another reason than being late.
     pub fn note(&mut self, listed: &[Listed], hurt: &[Hurt]) -> Result<()> {
         let is_hurt = |number: usize| hurt.iter().any(|hurt| hurt.device == number);
         let fails = |number: usize| hurt.iter().any(|hurt| hurt.device == number && hurt.fails);
@@ -60,23 +60,23 @@ impl Bystanders {
         Ok(())
     }
 
-    /// Whether more devices are out or fail than the array promises to do without, as one is late.
+    /// Returns whether more devices are out or fail than the array tolerates, because one is late.
     pub fn are_too_many(&self) -> bool {
         self.are_too_many
     }
 
-    /// Whether that was so at any time, and nothing else is known of any of them than that it was
+    /// Returns whether that was the case at any time, and each of them is known only to have been
     /// late.
     pub fn were_too_many(&self) -> bool {
         self.were_too_many && !self.has_other_reason
     }
 
-    /// How many there were.
+    /// Returns how many there were.
     pub fn count(&self) -> usize {
         self.seen.len()
     }
 
-    /// Each with its reason.
+    /// Returns each with its reason.
     pub fn text(&self) -> String {
         let one = |(number, why): (&usize, &Option<String>)| {
             format!("device {number} ({})", why.as_deref().unwrap_or("no reason is known any more"))

@@ -1,9 +1,9 @@
-//! A device that fails as it is told to: a plain file, below a write cache that is volatile.
+//! A device that fails on command: a plain file below a volatile write cache.
 //!
-//! What is written is in the cache until a flush, or a write that is durable by itself (FUA), which
-//! covers itself alone. Reads are of the cache first. Whoever tears the device out and brings it
-//! back finds it without what was not flushed; and, if that is wanted, as it was when it was torn
-//! out the time before.
+//! Written data is in the cache until a flush, or is durable at once if the write requests it
+//! (FUA), which covers only that write. Reads check the cache first. A device that is torn out and
+//! brought back lacks what was not flushed; and, on request, is as it was when it was torn out the
+//! time before.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -17,18 +17,18 @@ use rustix::fs::{FallocateFlags, StatVfs};
 
 use crate::faults::{Counts, Faults};
 
-/// Bytes of a block, which is in the cache or is not.
+/// The size of a cached block.
 pub const BLOCK_BYTES: u64 = 4096;
-/// The largest cache, in blocks (32 MiB): a device writes back what is beyond, and so does this.
+/// The largest cache, in blocks (32 MiB): like a real device, this one writes back the excess.
 const CACHE_BLOCKS: usize = 8192;
 
-/// How much is copied at a time.
+/// The bytes copied at a time.
 const COPY_BYTES: usize = 1 << 17;
 
 /// A block of the cache.
 type Block = Box<[u8]>;
 
-/// Which call is made.
+/// The kind of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     Read,
@@ -36,11 +36,11 @@ enum Call {
     Flush,
 }
 
-/// A device, and what is wrong with it.
+/// A device, and its faults.
 pub struct Device {
     file: File,
     state: Mutex<State>,
-    /// Notified when other things are wrong than before.
+    /// Notified when the faults change.
     changed: Condvar,
 }
 
@@ -49,61 +49,60 @@ struct State {
     faults: Faults,
     counts: Counts,
     cache: BTreeMap<u64, Block>,
-    /// What it had when it was torn out.
+    /// Its content when it was torn out.
     before: Option<File>,
 }
 
 impl Device {
-    /// A device that has what is in this file.
+    /// Creates a device with the content of this file.
     pub fn over(file: File) -> Self {
         Self { file, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// What is wrong from here on.
+    /// Sets its faults from now on.
     pub fn set(&self, faults: Faults) {
         self.lock().faults = faults;
         self.changed.notify_all();
     }
 
-    /// What it has done.
+    /// Returns its counts.
     pub fn counts(&self) -> Counts {
         self.lock().counts
     }
 
-    /// Whether a call would take its time now: somebody else has to wait for it then.
+    /// Returns whether a call would be slow now: then it must not block other calls.
     pub fn is_slow(&self) -> bool {
         let faults = &self.lock().faults;
         faults.hangs || !faults.delay.is_zero()
     }
 
-    /// It is gone, until it is brought back.
+    /// Tears it out until it is brought back.
     pub fn tear_out(&self) {
         self.set(Faults { is_gone: true, ..Faults::default() });
     }
 
-    /// It is back, and well, but for what it had not flushed.
+    /// Brings it back, healthy, but without unflushed data.
     pub fn bring_back(&self) {
         self.lose_unflushed();
         self.set(Faults::default());
     }
 
-    /// Loses what it had not flushed, as it does when its power fails.
+    /// Loses unflushed data, as in a power failure.
     pub fn lose_unflushed(&self) {
         let mut state = self.lock();
         state.counts.lost_blocks += state.cache.len() as u64;
         state.cache.clear();
     }
 
-    /// Whether it could be set back.
+    /// Returns whether it can be set back.
     pub fn remembers(&self) -> bool {
         self.lock().before.is_some()
     }
 
-    /// Remembers what it has without what is not flushed. Only while it is gone: nothing changes
-    /// then.
+    /// Remembers its content without unflushed data. Only while it is gone, when nothing changes.
     ///
     /// # Errors
-    /// What copying the file says.
+    /// Errors of copying the file.
     pub fn remember(&self) -> io::Result<()> {
         let copy = tempfile::tempfile()?;
         copy_all(&self.file, &copy)?;
@@ -111,10 +110,11 @@ impl Device {
         Ok(())
     }
 
-    /// Sets it back to what it has remembered; false if that is nothing. Only while it is gone.
+    /// Sets it back to the remembered content; returns false if there is none. Only while it is
+    /// gone.
     ///
     /// # Errors
-    /// What copying the file says.
+    /// Errors of copying the file.
     pub fn set_back(&self) -> io::Result<bool> {
         self.lose_unflushed();
         let Some(before) = self.lock().before.take() else { return Ok(false) };
@@ -123,10 +123,10 @@ impl Device {
         Ok(true)
     }
 
-    /// Reads; fewer bytes behind the end.
+    /// Reads; fewer bytes beyond the end.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its fault.
     pub fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, Errno> {
         let mut state = self.begin(Call::Read)?;
         let mut bytes = vec![0; len];
@@ -140,7 +140,7 @@ impl Device {
         state.counts.bytes += bytes.len() as u64;
         if state.faults.lies && !bytes.is_empty() {
             state.counts.lies += 1;
-            // Another one each time, all over what was read.
+            // Another bit each time, anywhere in the data.
             let bit = state.counts.lies.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
             let at = bit as usize % (bytes.len() * 8);
             bytes[at / 8] ^= 1 << (at % 8);
@@ -148,10 +148,10 @@ impl Device {
         Ok(bytes)
     }
 
-    /// Writes all of it, durably if that is wanted.
+    /// Writes all of it, durably if requested.
     ///
     /// # Errors
-    /// What is wrong with it; then nothing was written.
+    /// Its fault; then nothing was written.
     pub fn write(&self, offset: u64, bytes: &[u8], durable: bool) -> Result<(), Errno> {
         let mut state = self.begin(Call::Write)?;
         state.counts.bytes += bytes.len() as u64;
@@ -176,10 +176,10 @@ impl Device {
         Ok(())
     }
 
-    /// Has all that was written survive a loss of power.
+    /// Makes all written data survive a loss of power.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its fault.
     pub fn flush(&self) -> Result<(), Errno> {
         let mut state = self.begin(Call::Flush)?;
         for (number, block) in std::mem::take(&mut state.cache) {
@@ -188,10 +188,10 @@ impl Device {
         Ok(())
     }
 
-    /// Reserves space, or gives it back.
+    /// Reserves or releases space.
     ///
     /// # Errors
-    /// What is wrong with it; what the file says.
+    /// Its fault; errors of the file.
     pub fn allocate(&self, mode: i32, offset: u64, len: u64) -> Result<(), Errno> {
         let mut state = self.begin(Call::Write)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
@@ -208,31 +208,33 @@ impl Device {
     /// Makes it longer or shorter.
     ///
     /// # Errors
-    /// What is wrong with it; what the file says.
+    /// Its fault; errors of the file.
     pub fn set_len(&self, len: u64) -> Result<(), Errno> {
         let mut state = self.begin(Call::Write)?;
         state.cache.split_off(&len.div_ceil(BLOCK_BYTES));
         Ok(self.file.set_len(len)?)
     }
 
-    /// What its file is.
+    /// Returns the metadata of its file.
     ///
     /// # Errors
-    /// If it is gone; what the file says.
+    /// If it is gone; errors of the file.
     pub fn metadata(&self) -> Result<Metadata, Errno> {
         self.must_be_there()?;
         Ok(self.file.metadata()?)
     }
 
-    /// What is free where it is.
+    /// Returns the free space of its filesystem.
     ///
     /// # Errors
-    /// If it is gone; what the file says.
+    /// If it is gone; errors of the file.
     pub fn space(&self) -> Result<StatVfs, Errno> {
         self.must_be_there()?;
         Ok(rustix::fs::fstatvfs(&self.file).map_err(io::Error::from)?)
     }
 
+    /// Checks that it is present.
+    ///
     /// # Errors
     /// If it is gone.
     pub fn must_be_there(&self) -> Result<(), Errno> {
@@ -242,7 +244,7 @@ impl Device {
         }
     }
 
-    /// Waits as long as is wrong with it, and fails if that is.
+    /// Waits as its faults demand, and fails if they demand that.
     fn begin(&self, call: Call) -> Result<MutexGuard<'_, State>, Errno> {
         let mut state = self.lock();
         if !state.faults.delay.is_zero() {
@@ -262,7 +264,7 @@ impl Device {
         Ok(state)
     }
 
-    /// A block as the file has it; zeros behind its end.
+    /// Returns a block of the file; zeros beyond its end.
     fn stored(&self, number: u64) -> io::Result<Block> {
         let mut block = vec![0; BLOCK_BYTES as usize];
         read_up_to(&self.file, &mut block, number * BLOCK_BYTES)?;
@@ -274,13 +276,13 @@ impl Device {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked has failed the test already.
+        // A thread that panicked has already failed the test.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Counts a call, and fails it if that is wanted.
+    /// Counts a call, and fails it if its faults demand that.
     fn call(&mut self, call: Call) -> Result<(), Errno> {
         if self.faults.is_gone {
             self.counts.gone += 1;
@@ -308,12 +310,12 @@ impl State {
     }
 }
 
-/// The blocks that a range of bytes touches.
+/// Returns the blocks that a range of bytes touches.
 fn blocks_of(offset: u64, len: usize) -> std::ops::Range<u64> {
     offset / BLOCK_BYTES..(offset + len as u64).div_ceil(BLOCK_BYTES)
 }
 
-/// Which bytes of a block are in this range, of which it has some.
+/// Returns which bytes of a block are in this range, which touches it.
 fn overlap(number: u64, offset: u64, len: usize) -> (usize, usize) {
     let start = number * BLOCK_BYTES;
     let end = (offset + len as u64).saturating_sub(start).min(BLOCK_BYTES);
@@ -332,7 +334,7 @@ fn read_up_to(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     Ok(had)
 }
 
-/// Has a file hold the same as another one, with holes where that is zeros.
+/// Copies the content of a file to another one, with holes for zeros.
 fn copy_all(from: &File, to: &File) -> io::Result<()> {
     let len = from.metadata()?.len();
     to.set_len(0)?;

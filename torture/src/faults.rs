@@ -1,21 +1,21 @@
-//! What can be wrong with a device, and what of it came to pass.
+//! The possible faults of a device, and counts of their effects.
 
 use std::time::Duration;
 
 /// Whether calls of one kind are refused with EIO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Refusal {
-    /// None is.
+    /// None is refused.
     #[default]
     Never,
-    /// So many are, then no more.
+    /// This many are refused, then no more.
     Times(u32),
-    /// All are.
+    /// All are refused.
     Always,
 }
 
 impl Refusal {
-    /// Whether the call that is made now is refused; counts it.
+    /// Returns whether the current call is refused; counts it.
     pub fn refuses(&mut self) -> bool {
         match self {
             Self::Never | Self::Times(0) => false,
@@ -28,10 +28,10 @@ impl Refusal {
     }
 }
 
-/// What is wrong with a device; nothing by default.
+/// The faults of a device; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Each read, write and flush takes so much longer.
+    /// The additional latency of each read, write and flush.
     pub delay: Duration,
     /// No call ends, until this is over or the device is gone.
     pub hangs: bool,
@@ -39,24 +39,24 @@ pub struct Faults {
     pub reads: Refusal,
     /// Writes that end with EIO, and do nothing.
     pub writes: Refusal,
-    /// Flushes that end with EIO, and lose what they should have kept, as those of Linux do.
+    /// Flushes that end with EIO, and lose the data they should have kept, as on Linux.
     pub flushes: Refusal,
     /// Writes end with ENOSPC.
     pub is_full: bool,
-    /// Each read has one bit that is wrong.
+    /// Each read has one wrong bit.
     pub lies: bool,
     /// All calls end with ENODEV.
     pub is_gone: bool,
 }
 
-/// What a device has done, by what it was made to do.
+/// Counts of a device's calls, by fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Reads, writes and flushes that were done.
+    /// Reads, writes and flushes executed.
     pub calls: u64,
-    /// Bytes that were read and written.
+    /// Bytes read and written.
     pub bytes: u64,
-    /// Calls that took longer.
+    /// Delayed calls.
     pub delayed: u64,
     /// Calls that hung for a while.
     pub hung: u64,
@@ -75,7 +75,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds those of another device.
+    /// Adds the counts of another device.
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.bytes += other.bytes;

@@ -1,12 +1,12 @@
-//! Torture: the real `holdfast` on six files, each behind a layer that has it fail as a device
-//! does, under a load from libiscsi that knows what every block must hold.
+//! Torture: the real `holdfast` on six files, each behind a layer that injects device faults, under
+//! a load from libiscsi that knows what every block must contain.
 //!
-//! A round: one or two devices are hurt, the array may be killed meanwhile, and all is well again;
-//! only when all devices are in does the next round begin. In the end every block is compared, and
-//! a scrub must find nothing. `cargo xtask torture --minutes N` builds and runs it.
+//! A round: one or two devices are hurt, the array may be killed meanwhile, and everything
+//! recovers; the next round begins only when all devices are in. At the end every block is
+//! compared, and a scrub must find nothing. `cargo xtask torture --minutes N` builds and runs it.
 //!
-//! * [`schedule`]: what happens, from a seed; [`run`]: having it happen,
-//! * [`faults`], [`device`]: a device that fails; [`mount`]: one in the place of a file, by FUSE.
+//! * [`schedule`]: what happens, from a seed; [`run`]: makes it happen,
+//! * [`faults`], [`device`]: a device that fails; [`mount`]: one in place of a file, by FUSE.
 
 mod bystanders;
 mod controllers;
@@ -36,41 +36,41 @@ use schedule::{BY_DEFAULT, Kind};
 /// Tortures an array on six devices.
 #[derive(Parser)]
 struct Arguments {
-    /// How long, in minutes; the round that has begun is finished.
+    /// The duration in minutes; a round that has begun is finished.
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// What decides what happens; the clock by default.
+    /// The seed that decides what happens; from the clock by default.
     #[arg(long)]
     seed: Option<u64>,
     /// Only these faults.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = BY_DEFAULT)]
     faults: Vec<Kind>,
-    /// Two controllers instead, on one file that is well.
+    /// Two controllers instead, on one healthy file.
     #[arg(long)]
     controllers: bool,
-    /// Of two controllers: it is over once the owner was killed so often.
+    /// With two controllers: ends once the owner was killed this often.
     #[arg(long, requires = "controllers")]
     kills: Option<u64>,
-    /// Of two controllers: without the array's own supervisor, so that one that is stopped goes on.
+    /// With two controllers: without the array's supervisor, so that a stopped one resumes.
     #[arg(long, requires = "controllers")]
     unsupervised: bool,
-    /// Of two controllers: on six devices behind the layer, of which one or two are slow or fail
+    /// With two controllers: on six devices behind the layer, of which one or two are slow or fail
     /// meanwhile.
     #[arg(long, requires = "controllers")]
     devices: bool,
-    /// Of two controllers: a program that judges their histories as well (`tests-linear/run`).
+    /// With two controllers: a program that also judges their histories (`tests-linear/run`).
     #[arg(long, requires = "controllers")]
     judge: Option<PathBuf>,
-    /// Of two controllers: where their histories are written.
+    /// With two controllers: where their histories are written.
     #[arg(long, requires = "controllers")]
     histories: Option<PathBuf>,
-    /// Never kill the array, to tell which of both it is.
+    /// Never kill the array, to find out which of both causes a failure.
     #[arg(long)]
     no_kill: bool,
-    /// Where `holdfast` and `holdfast-lab` are; beside this program by default.
+    /// Where `holdfast` and `holdfast-lab` are; next to this program by default.
     #[arg(long)]
     programs: Option<PathBuf>,
-    /// This process has mounts of its own, which end with it.
+    /// This process already has its own mount namespace.
     #[arg(long, hide = true)]
     apart: bool,
 }
@@ -97,15 +97,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Becomes the same program with mounts that nobody else sees, and that are gone when it is,
-/// however it ends. Returns why that can't be.
+/// Re-executes the program in its own mount namespace, which ends with it, however it ends. Returns
+/// why that failed.
 fn begin_apart() -> std::io::Error {
     let own = match std::env::current_exe() {
         Ok(own) => own,
         Err(error) => return error,
     };
     let arguments = std::env::args_os().skip(1);
-    // Who is not root is root of a namespace of users then, and may mount there.
+    // An unprivileged user becomes root of a user namespace, and may mount there.
     let user: &[&str] =
         if rustix::process::geteuid().is_root() { &[] } else { &["--map-root-user"] };
     Command::new("unshare").args(user).arg("--mount").arg(own).arg("--apart").args(arguments).exec()

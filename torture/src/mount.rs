@@ -1,12 +1,11 @@
-//! A device that stands in the place of a file: a FUSE filesystem that is nothing but this file,
-//! mounted over it.
+//! A device in place of a file: a FUSE filesystem that consists of this file, mounted over it.
 //!
-//! Reads and writes come here as the process makes them, past the page cache, whether it has asked
-//! for that or not (`FOPEN_DIRECT_IO`), and several at once. RWF_DSYNC and O_DSYNC come as a flag
-//! of the write. Locks are the kernel's own. What io_uring is given does not wait for its end
-//! (`FUSE_ASYNC_DIO`); without that, the thread that submits it would, and all devices were as slow
-//! as the slowest. It tells nothing of extents (FS_IOC_FIEMAP), so that Holdfast prepares no space
-//! ahead of its log.
+//! Reads and writes arrive here as the process makes them, bypassing the page cache whether
+//! requested or not (`FOPEN_DIRECT_IO`), and several at once. RWF_DSYNC and O_DSYNC arrive as a
+//! flag of the write. Locks are the kernel's own. io_uring does not block on submission
+//! (`FUSE_ASYNC_DIO`); otherwise the submitting thread would wait, and all devices would be as slow
+//! as the slowest. It reports no extents (FS_IOC_FIEMAP), so Holdfast prepares no space ahead of
+//! its log.
 
 use std::fs::File;
 use std::io;
@@ -28,15 +27,15 @@ use rustix::mount::{UnmountFlags, unmount};
 use crate::device::Device;
 use crate::faults::Faults;
 
-/// The largest read or write that comes in one piece, in bytes.
+/// The largest read or write that arrives in one piece, in bytes.
 const CALL_BYTES_MAX: u32 = 1 << 20;
-/// How many calls of io_uring may be on their way to a device.
+/// The most io_uring requests in progress at a device.
 const CALLS_MAX: u16 = 256;
-/// O_DSYNC, which O_SYNC has as well.
+/// O_DSYNC, which O_SYNC includes.
 const DURABLE: i32 = rustix::fs::OFlags::DSYNC.bits() as i32;
-/// How long somebody may keep what is to be unmounted.
+/// How long unmounting waits for a process that has the file open.
 const UNMOUNT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the kernel may believe what it was told of the file.
+/// How long the kernel may cache attributes of the file.
 const NO_TIME: Duration = Duration::ZERO;
 
 /// A device that is mounted over its file, until this is dropped.
@@ -47,10 +46,10 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts a device over this file, which keeps what it has.
+    /// Mounts a device over this file, which keeps its content.
     ///
     /// # Errors
-    /// If there is no FUSE here, or this process may not mount.
+    /// If FUSE is not available, or this process may not mount.
     pub fn over(path: &Path) -> Result<Self> {
         let file = File::options().read(true).write(true).open(path)?;
         let device = Arc::new(Device::over(file));
@@ -62,7 +61,7 @@ impl Mounted {
         Ok(Self { path: path.to_owned(), device, session: Some(session) })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -70,8 +69,8 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Whoever hangs would hold it; and so does a process that was killed, as long as its rings
-        // are taken down.
+        // A process that hangs would keep it open, as does a killed one while its rings are torn
+        // down.
         self.device.set(Faults::default());
         let begin = Instant::now();
         let unmounted = loop {
@@ -83,7 +82,7 @@ impl Drop for Mounted {
             }
         };
         let Some(session) = self.session.take() else { return };
-        // Who is not root has `fusermount3` do it.
+        // An unprivileged user unmounts with `fusermount3`.
         let ended = if unmounted.is_ok() { session.join() } else { session.umount_and_join() };
         if let Err(error) = ended {
             eprintln!("torture: could not unmount: {error}");
@@ -91,7 +90,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Says whether files can be mounted over here.
+/// Checks whether files can be mounted over here.
 ///
 /// # Errors
 /// Why not, in one line.
@@ -104,7 +103,7 @@ pub fn probe() -> Result<()> {
 struct OneFile(Arc<Device>);
 
 impl OneFile {
-    /// Does what may take its time where nobody else waits for it.
+    /// Executes a call on a separate thread, so that a slow one does not block others.
     fn answer(&self, call: impl FnOnce(&Device) + Send + 'static) {
         if !self.0.is_slow() {
             return call(&self.0);

@@ -1,4 +1,4 @@
-//! The array, its devices and its load, through all that happens.
+//! The array, its devices and its load, throughout a run.
 
 use std::fmt::Display;
 use std::process::Child;
@@ -18,34 +18,35 @@ use crate::mount::Mounted;
 use crate::schedule::{DEVICES, Kill, Kind, Round, Victim};
 use crate::summary::Summary;
 
-/// What the pool holds, the least that it may: 256 MiB of each device.
+/// The capacity of the pool, the least possible: 256 MiB of each device.
 const CAPACITY: &str = "1G";
-/// What the load uses of its volume.
+/// The part of its volume that the load uses.
 const SPAN: &str = "128M";
-/// The least memory, so that not all reads of hosts are of that. With an even seed a device that is
-/// out for a second is taken for lost, and what it had is made again on the others.
+/// The least memory, so that not all reads of hosts are served from it. With an even seed a device
+/// that is out for a second counts as lost, and its columns are rebuilt on the others.
 const SETTINGS: [&str; 2] = ["memory = \"64M\"\nrebuild_after = \"1s\"\n", "memory = \"64M\"\n"];
 /// How long it may take until all devices are in again.
 const RETURN_PATIENCE: Duration = Duration::from_secs(120);
-/// How long the array may take to notice that a device is gone, under load.
+/// How long the array may take to notice, under load, that a device is gone.
 const NOTICE_PATIENCE: Duration = Duration::from_secs(20);
-/// How long a device that is well may take to be in again, while others are hurt.
+/// How long a healthy device may take to be in again while others are hurt.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a load may take to end.
 const LOAD_PATIENCE: Duration = Duration::from_secs(60);
-/// How many devices remember what they had, behind the start: each takes as much as the device.
+/// How many devices remember their content, after the start: each takes as much space as the
+/// device.
 const REMEMBERED_MAX: usize = 2;
-/// How much of the list of what a scrub has found is shown.
+/// How many lines of a scrub's findings are shown.
 const DAMAGE_LINES: usize = 12;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is wanted.
+/// The plan of a run.
 pub struct Plan {
-    /// How long; the round that has begun is finished.
+    /// The duration; a round that has begun is finished.
     pub lasts: Duration,
-    /// What decides what happens.
+    /// The seed that decides what happens.
     pub seed: u64,
-    /// Which faults there are.
+    /// The kinds of faults.
     pub kinds: Vec<Kind>,
     /// Whether the array is killed.
     pub kills: bool,
@@ -61,24 +62,24 @@ impl Display for Ended {
     }
 }
 
-/// What is tortured.
+/// The array under torture.
 pub struct Torture {
     load: Child,
     journal: Load,
-    // Before the devices: it has them open.
+    // Before the devices, because it has them open.
     array: Array,
     devices: Vec<Mounted>,
     begin: Instant,
     plan: Plan,
     random: Random,
     summary: Summary,
-    /// Who is hurt in this round, and who is out besides.
+    /// The devices hurt in this round, and those that are out besides.
     hurt: Vec<Hurt>,
     bystanders: Bystanders,
 }
 
 impl Torture {
-    /// Makes a pool, puts a device in the place of each of its files, and starts the array and its
+    /// Creates a pool, mounts a device in place of each of its files, and starts the array and its
     /// load.
     ///
     /// # Errors
@@ -108,14 +109,14 @@ impl Torture {
         Ok(Self { load, journal, array, devices, begin, plan, random, summary, hurt, bystanders })
     }
 
-    /// Has things happen until the time is over, and compares all in the end.
+    /// Runs rounds until the time is over, and compares everything at the end.
     ///
     /// # Errors
     /// What was wrong.
     pub fn run(mut self) -> Result<Summary> {
         let result = self.rounds().and_then(|()| self.compare());
         if result.is_err() {
-            // What the array said is the first thing to look at.
+            // The array's log is the first thing to look at.
             let log = std::env::temp_dir().join("holdfast-torture.log");
             let kept = std::fs::copy(self.array.scratch().join("serve.log"), &log);
             self.tell(match kept {
@@ -124,15 +125,15 @@ impl Torture {
             });
             self.tell(format!("the devices are {:?}", devices::listed(&self.array)));
         }
-        // Both may have ended; nothing may hang on.
+        // Both may have ended; nothing may remain.
         let _ = self.load.kill();
         let _ = self.load.wait();
         for mounted in &self.devices {
             mounted.device().set(Faults::default());
             self.summary.devices.add(&mounted.device().counts());
         }
-        // The array ends before its devices do, and the directory can be removed behind both. It
-        // may have been stopped.
+        // The array ends before its devices do, and then the directory can be removed. It may have
+        // been stopped.
         let _ = self.array.kill();
         self.devices.clear();
         result.map(|()| self.summary)
@@ -175,13 +176,13 @@ impl Torture {
         self.summary.return_max = self.summary.return_max.max(took);
         self.must_run()?;
         if self.load.try_wait()?.is_some_and(|status| status.success()) {
-            // It was to end about now.
+            // It was due to end about now.
             return Ok(());
         }
         self.journal.must_run(&mut self.load)
     }
 
-    /// The state of each device. Notes who is out though nothing was done to it.
+    /// Returns the state of each device. Notes which are out although nothing was done to them.
     fn look(&mut self) -> Result<Vec<String>> {
         let listed = devices::listed(&self.array)?;
         let before = self.bystanders.count();
@@ -192,8 +193,8 @@ impl Torture {
         Ok(listed.into_iter().map(|device| device.state).collect())
     }
 
-    /// Waits until all devices are in but for those that are hurt: only then may one more be. If it
-    /// takes too long, that is left out.
+    /// Waits until all devices are in except hurt ones: only then may another one be hurt. If it
+    /// takes too long, that is skipped.
     fn are_others_in(&mut self) -> Result<bool> {
         let begin = Instant::now();
         loop {
@@ -214,23 +215,23 @@ impl Torture {
         }
     }
 
-    /// Whether a round has failed because more devices were out than the array promises to do
-    /// without, as one to which nothing was done was late. Wrong data, and an array that ends by
-    /// itself, are failures whoever is out.
+    /// Returns whether a round has failed because more devices were out than the array tolerates,
+    /// including a late one to which nothing was done. Wrong data, and an array that ends by
+    /// itself, are failures whichever devices are out.
     fn are_three_out(&mut self, error: &Error) -> Result<bool> {
-        // Who is out now counts, if the array says so.
+        // Devices that are out now count, if the array reports them.
         let _ = self.look();
         Ok(self.bystanders.were_too_many()
             && !error.is::<Ended>()
             && self.journal.has_found_no_fault(&mut self.load)?)
     }
 
-    /// All is well again, and the array begins anew, as it may have failed its hosts for good. What
-    /// they were told is written has to be there in the end.
+    /// Recovers everything, and restarts the array, which may have failed its hosts permanently.
+    /// Acknowledged writes must be present at the end.
     fn begin_anew(&mut self, error: &Error) -> Result<()> {
         self.summary.three_out += 1;
         self.tell(format!("three are out: besides {}: {error:#}", self.bystanders.text()));
-        // Nothing that was not flushed is lost: one that has to stay in is not missed.
+        // No unflushed data is lost, because a device that can't be spared would not be taken out.
         for hurt in &self.hurt {
             self.devices[hurt.device].device().set(Faults::default());
         }
@@ -247,12 +248,12 @@ impl Torture {
         Ok(())
     }
 
-    /// An error if the array has ended by itself.
+    /// Returns an error if the array has ended by itself.
     fn must_run(&mut self) -> Result<()> {
         self.array.must_run().context(Ended)
     }
 
-    /// The fault begins.
+    /// Begins the fault.
     fn hurt(&mut self, victim: &Victim) -> Result<()> {
         self.tell(format!("device {}: {}", victim.device, victim.faults_text()));
         *self.summary.faults.entry(victim.kind).or_default() += 1;
@@ -263,13 +264,13 @@ impl Torture {
         }
     }
 
-    /// The fault ends.
+    /// Ends the fault.
     fn mend(&mut self, victim: &Victim) -> Result<()> {
         let device = self.devices[victim.device].device().clone();
         for [back, gone] in &victim.flaps {
             device.bring_back();
             self.tell(format!("device {}: back for {} ms", victim.device, back.as_millis()));
-            // It may be refused, as long as the device is out for another reason.
+            // It may be refused as long as the device is out for another reason.
             self.array.try_verb(&["device", "return", &victim.device.to_string()])?;
             sleep(*back);
             if !self.are_others_in()? {
@@ -295,12 +296,13 @@ impl Torture {
         Ok(())
     }
 
-    /// How many devices could be set back.
+    /// Returns how many devices could be set back.
     fn remembered(&self) -> usize {
         self.devices.iter().filter(|mounted| mounted.device().remembers()).count()
     }
 
-    /// A device that loses what was not flushed has to be missed, as one is whose cable was pulled.
+    /// Waits until the array has noticed a device that lost unflushed data, like one whose cable
+    /// was pulled.
     fn wait_until_out(&mut self, device: usize) -> Result<()> {
         let begin = Instant::now();
         loop {
@@ -330,8 +332,8 @@ impl Torture {
             self.devices.iter().for_each(|mounted| mounted.device().lose_unflushed());
             self.summary.power_losses += 1;
         }
-        // A start reads what it needs one after the other, and waits for it: of a slow device that
-        // is minutes. Such a one is well before.
+        // A start reads sequentially, which takes minutes on a slow device; so a slow one is made
+        // healthy first.
         for victim in victims.iter().filter(|victim| victim.kind == Kind::Late) {
             self.devices[victim.device].device().set(Faults::default());
         }
@@ -341,7 +343,7 @@ impl Torture {
         Ok(())
     }
 
-    /// All is well: nothing may be lost.
+    /// With everything recovered, checks that nothing is lost.
     fn compare(&mut self) -> Result<()> {
         let done = self.journal.wait(&mut self.load, LOAD_PATIENCE)?;
         let count = |name: &str| done[name].as_u64().unwrap_or_default();
@@ -354,10 +356,10 @@ impl Torture {
         self.array.inspect().map(drop)
     }
 
-    /// A scrub finds nothing. If devices lied, the first one may: a device that comes back gets
-    /// what the others say, and where as many are out as may be, nothing is left to compare that
-    /// with. It repairs all of it then: the second one mends nothing, and no more than what was
-    /// mended before is still to be listed.
+    /// Checks that a scrub finds nothing. If devices lied, the first scrub may: a returning device
+    /// gets what the others return, and with as many out as allowed, nothing is left to compare
+    /// that with. It then repairs everything: the second one repairs nothing, and no more than what
+    /// was repaired before is still listed.
     fn scrub(&mut self) -> Result<()> {
         let mut scrubbed = devices::scrub(&self.array)?;
         if self.summary.faults.contains_key(&Kind::Lies) && !scrubbed.is_nothing_found() {

@@ -1,4 +1,4 @@
-//! What happens to which devices, and when: from a seed, the same again.
+//! What happens to which devices, and when; reproducible from a seed.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use tests_peer::random::Random;
 
 use crate::faults::{Faults, Refusal};
 
-/// How many devices there are.
+/// The number of devices.
 pub const DEVICES: usize = 6;
 
 /// A fault of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Kind {
-    /// It is gone for a while, and returns without what it had not flushed.
+    /// It is gone for a while, and returns without unflushed data.
     TornOut,
-    /// It is gone for a while, and returns as it was some time before.
+    /// It is gone for a while, and returns in an earlier state.
     OldData,
     /// It is gone and back several times, also while it catches up.
     Flaps,
-    /// It takes longer.
+    /// It is slow.
     Late,
-    /// Reads fail: some, or all.
+    /// Some or all reads fail.
     ReadErrors,
-    /// Writes fail: some, or all.
+    /// Some or all writes fail.
     WriteErrors,
-    /// Flushes fail: some, or all.
+    /// Some or all flushes fail.
     FlushErrors,
     /// Writes find no space.
     Full,
@@ -34,7 +34,7 @@ pub enum Kind {
     Hangs,
 }
 
-/// What happens if nothing else is asked for.
+/// The faults used by default.
 pub const BY_DEFAULT: [Kind; 9] = [
     Kind::TornOut,
     Kind::OldData,
@@ -47,31 +47,31 @@ pub const BY_DEFAULT: [Kind; 9] = [
     Kind::Lies,
 ];
 
-/// A device, and what happens to it in a round.
+/// A device, and its fault in a round.
 #[derive(Clone, Debug)]
 pub struct Victim {
-    /// Its number, from 0 on.
+    /// Its number, from 0.
     pub device: usize,
-    /// What happens.
+    /// The kind of fault.
     pub kind: Kind,
-    /// How long after the last fault it begins.
+    /// The delay after the previous fault.
     pub after: Duration,
-    /// What is wrong meanwhile.
+    /// The faults meanwhile.
     pub faults: Faults,
-    /// How long it is back and gone each time that it flaps.
+    /// How long it is back and gone each time it flaps.
     pub flaps: Vec<[Duration; 2]>,
 }
 
 /// A kill -9 of the array.
 #[derive(Clone, Copy, Debug)]
 pub struct Kill {
-    /// How long after the last fault has begun.
+    /// The delay after the last fault has begun.
     pub after: Duration,
-    /// Whether the power fails for all devices as well.
+    /// Whether all devices also lose power.
     pub loses_power: bool,
 }
 
-/// What happens before all is well again.
+/// What happens before recovery.
 #[derive(Clone, Debug)]
 pub struct Round {
     /// One or two devices.
@@ -83,7 +83,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Draws what happens next, of these kinds.
+    /// Draws the next round, with these kinds of faults.
     pub fn draw(random: &mut Random, kinds: &[Kind]) -> Self {
         let first = random.below(DEVICES as u64) as usize;
         let second = (first + 1 + random.below(DEVICES as u64 - 1) as usize) % DEVICES;
@@ -115,7 +115,7 @@ impl Victim {
 }
 
 impl Victim {
-    /// The fault, in a few words.
+    /// Describes the faults in a few words.
     pub fn faults_text(&self) -> String {
         let some = |refusal: Refusal| format!("{:?}, {refusal:?}", self.kind);
         match self.kind {
@@ -129,12 +129,12 @@ impl Victim {
 }
 
 impl Kind {
-    /// Whether it has a device not do what it should; or be no more than slow.
+    /// Returns whether the fault makes a device misbehave, not just slow.
     pub fn fails(self) -> bool {
         !matches!(self, Self::Late | Self::Hangs)
     }
 
-    /// What is wrong with a device that this happens to.
+    /// Returns the device faults of this kind.
     fn faults(self, random: &mut Random) -> Faults {
         let well = Faults::default();
         match self {

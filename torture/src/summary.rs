@@ -1,4 +1,4 @@
-//! What a run has done.
+//! The results of a run.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -10,27 +10,27 @@ use crate::schedule::Kind;
 /// What was done.
 #[derive(Default)]
 pub struct Summary {
-    /// How often each fault happened.
+    /// The number of each fault.
     pub faults: BTreeMap<Kind, u64>,
     /// Rounds that ended with all devices in.
     pub rounds: u64,
-    /// Faults, kills and flaps that were left out, because a device that was well was not in.
+    /// Faults, kills and flaps that were skipped because a healthy device was not in.
     pub left_out: u64,
     /// How often a device to which nothing was done was out in a round.
     pub bystanders: u64,
-    /// How often that was one more than the array promises to do without.
+    /// How often that was one more than the array tolerates.
     pub three_out: u64,
-    /// How often the array was killed, and how often with the power of all devices.
+    /// How often the array was killed, and how often all devices lost power as well.
     pub kills: u64,
     pub power_losses: u64,
-    /// What the devices did.
+    /// The counts of the devices.
     pub devices: Counts,
     /// The longest time until all devices were in again.
     pub return_max: Duration,
-    /// Operations of hosts that were acknowledged, and reads that were compared meanwhile.
+    /// Acknowledged operations of hosts, and reads compared meanwhile.
     pub acknowledged: u64,
     pub reads: u64,
-    /// Bytes that were compared at the end, and that the last scrub read.
+    /// Bytes compared at the end, and bytes read by the last scrub.
     pub verified_bytes: u64,
     pub scrubbed_bytes: u64,
     /// What the first scrub repaired; 0 unless devices lied.
@@ -61,7 +61,7 @@ impl Summary {
         }
     }
 
-    /// What the machine was too slow for.
+    /// Writes what the machine was too slow for.
     fn write_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bystanders, left_out) = (self.bystanders, self.left_out);
         write!(f, "the machine: {bystanders} times a device was late that was well, ")?;

@@ -1,4 +1,4 @@
-//! Each fault does what it says, through a real mount.
+//! Each fault works as described, through a real mount.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ const BLOCK: usize = 4096;
 
 /// A device over a file, which is open.
 struct World {
-    // Closed before it is unmounted.
+    // Closed before unmounting.
     file: File,
     mounted: Mounted,
     path: PathBuf,
@@ -52,7 +52,7 @@ impl World {
         Ok(bytes)
     }
 
-    /// The byte that all of a block is.
+    /// Returns the byte that fills a block.
     fn byte(&self, number: u64) -> u8 {
         let bytes = self.read(number).unwrap();
         assert!(bytes.iter().all(|byte| *byte == bytes[0]));
@@ -72,7 +72,7 @@ fn frame(byte: u8) -> Frame {
     FrameMut::from_bytes(&[byte; BLOCK]).freeze()
 }
 
-/// Writes and reads by a ring, and says whether that is io_uring's.
+/// Writes and reads by a ring. Returns whether that uses io_uring.
 fn by_ring(disk: &Arc<FileDisk>, number: u64, byte: u8, persist: Persist) -> bool {
     let mut ring = Ring::new(disk.clone(), 8);
     let mut ended = Vec::new();
@@ -300,7 +300,7 @@ impl World {
     }
 }
 
-/// As a front end has them: many at once, of a device that is slow.
+/// As in a front end: many requests at once to a slow device.
 #[test]
 #[ignore = "mounts: cargo test -p torture -- --ignored, where there is /dev/fuse"]
 fn a_ring_does_not_wait_for_what_it_submits() {

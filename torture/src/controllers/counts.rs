@@ -1,4 +1,4 @@
-//! What a run of two controllers has done, and how long hosts were without an answer.
+//! Statistics of a run of two controllers, and how long hosts had no answer.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -9,15 +9,15 @@ use super::hosts::Told;
 use super::schedule::Fault;
 use super::strikes::Done;
 
-/// Where a host's path was, as seen before the fault.
+/// The places of a host's path before the fault.
 pub const PATHS: [&str; 3] = ["at the owner", "at the other one", "with both paths"];
 
-/// What was done.
+/// The statistics.
 #[derive(Default)]
 pub struct Counts {
     faults: BTreeMap<Fault, u64>,
-    /// The longest times without an answer of each host in each round, in nanoseconds, by the
-    /// fault and where the host's path was.
+    /// The longest time without an answer of each host in each round, in nanoseconds, by fault and
+    /// by the place of the host's path.
     gaps: BTreeMap<Fault, [Vec<u64>; 3]>,
     pub rounds: u64,
     pub undecided: u64,
@@ -29,22 +29,21 @@ pub struct Counts {
     repeated_locks: u64,
     logins: u64,
     refused: u64,
-    /// How often each controller was ended by a signal, but for SIGTERM.
+    /// How often each controller was ended by a signal other than SIGTERM.
     ends: [u64; 2],
-    /// How often the one that had the pool was.
+    /// How often that was the owner.
     pub owner_kills: u64,
     missed: u64,
     no_checkpoint: u64,
     cut: u64,
-    /// What was wrong with devices meanwhile.
+    /// The faults of devices at the same time.
     hurt: BTreeMap<Kind, u64>,
-    /// What the load did: operations that were acknowledged, and bytes that were compared at the
-    /// end.
+    /// The results of the load: acknowledged operations, and bytes compared at the end.
     pub load: (u64, u64),
 }
 
 impl Counts {
-    /// A fault has happened.
+    /// Counts a fault.
     pub fn add_done(&mut self, fault: Fault, done: &Done) {
         *self.faults.entry(fault).or_default() += 1;
         for (sum, ends) in self.ends.iter_mut().zip(done.ends) {
@@ -59,12 +58,12 @@ impl Counts {
         }
     }
 
-    /// How long a host was without an answer, by the place of its path in [`PATHS`].
+    /// Adds the time that a host had no answer, by the place of its path in [`PATHS`].
     pub fn add_gap(&mut self, fault: Fault, path: usize, nanoseconds: u64) {
         self.gaps.entry(fault).or_default()[path].push(nanoseconds);
     }
 
-    /// What a host saw.
+    /// Adds the observations of a host.
     pub fn add_told(&mut self, told: &Told) {
         self.commands += told.seen.commands as u64;
         self.locks.0 += told.seen.compared.0 as u64;
@@ -79,13 +78,13 @@ impl Counts {
         self.refused += told.refused;
     }
 
-    /// More bytes were compared.
+    /// Adds compared bytes.
     pub fn add_bytes(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 }
 
-/// The value that `hundredths` of all are no more than, in milliseconds.
+/// Returns the percentile `hundredths`, in milliseconds.
 fn quantile(sorted: &[u64], hundredths: usize) -> u64 {
     let rank = (sorted.len() * hundredths).div_ceil(100).max(1);
     sorted.get(rank - 1).map_or(0, |nanoseconds| nanoseconds.div_ceil(1_000_000))

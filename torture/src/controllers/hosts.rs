@@ -1,10 +1,9 @@
-//! Hosts that do something to a few blocks, log in again at once when a connection is lost, and
-//! send what had no answer again.
+//! Hosts that work on a few blocks, log in again at once when a connection is lost, and repeat
+//! unanswered commands.
 //!
-//! What was sent and not answered may have been done until the same session has begun again at the
-//! same port, as that one takes its place; elsewhere, until all is over. A COMPARE AND WRITE that
-//! is sent again there has to be told the truth (RFC 0007); a host that goes elsewhere sends none
-//! again.
+//! An unanswered command may take effect until the same session has begun again at the same port,
+//! which replaces the old one; elsewhere, until the end. A COMPARE AND WRITE that is repeated at
+//! the same port must get the true result (RFC 0007); a host that changes ports does not repeat it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,31 +17,31 @@ use tests_peer::linear::seen::{Field, Seen, read_end};
 use tests_peer::linear::zone::{Planned, Planner};
 use tests_peer::target::Target;
 
-/// Commands that a host has in flight.
+/// The number of commands that a host has in flight.
 const DEPTH: usize = 2;
-/// How long a host waits between commands at most, in microseconds: with more of them a history
-/// is long to judge.
+/// The longest pause of a host between commands, in microseconds: longer histories take longer to
+/// judge.
 const PAUSE_US_MAX: u64 = 8_000;
-/// How long a host may be without an answer.
+/// How long a host may have no answer.
 const STILL: Duration = Duration::from_secs(60);
-/// How long one waits that was refused.
+/// The pause after a refused connection.
 const REFUSED_PAUSE: Duration = Duration::from_millis(5);
-/// The end of what may still be done: [`Seen`]'s reader knows it.
+/// The open end of a command that may still take effect, known to the reader of [`Seen`].
 pub const OPEN: u64 = u64::MAX;
 
-/// What all hosts share with the one that strikes.
+/// The state that all hosts share with the thread that causes faults.
 pub struct Shared {
     pub field: Field,
-    /// Whether they are to come to an end of this round.
+    /// Whether they must finish this round.
     pub stop: AtomicBool,
     /// Whether one of them has failed.
     pub has_failed: AtomicBool,
-    /// Whether ports may refuse: nobody holds their sockets.
+    /// Whether ports may refuse, because no process holds their sockets.
     pub may_refuse: AtomicBool,
     pub marks: Vec<Mark>,
 }
 
-/// What is seen of a host from outside.
+/// What is observable of a host.
 #[derive(Default)]
 pub struct Mark {
     pub answers: AtomicU64,
@@ -50,19 +49,19 @@ pub struct Mark {
     pub longest: AtomicU64,
 }
 
-/// What a host saw in a round.
+/// The observations of a host in a round.
 #[derive(Default)]
 pub struct Told {
     pub seen: Seen,
-    /// Unit attentions, by their codes.
+    /// Unit attentions, by code.
     pub attentions: BTreeMap<u16, u64>,
-    /// Commands that were sent again after a lost connection.
+    /// Commands repeated after a lost connection.
     pub repeated: u64,
-    /// Those of them that were COMPARE AND WRITE and ended GOOD.
+    /// Those of them that were COMPARE AND WRITE and ended with GOOD.
     pub repeated_locks: u64,
     pub logins: u64,
     pub refused: u64,
-    /// Bytes that were read and compared.
+    /// Bytes read and compared.
     pub bytes: u64,
 }
 
@@ -70,9 +69,9 @@ pub struct Told {
 struct Command {
     planned: Planned,
     token: u64,
-    /// When it was sent the last time; `None` if it is to be sent.
+    /// When it was last sent; `None` if it must be sent.
     sent: Option<u64>,
-    /// When it was sent on connections that were lost since, and until when it may be done.
+    /// When it was sent on connections that were lost since, and until when it may take effect.
     lost: Vec<(u64, u64)>,
 }
 
@@ -80,7 +79,7 @@ struct Command {
 pub struct Host<'a> {
     shared: &'a Shared,
     number: usize,
-    /// Its paths, and which one it uses.
+    /// Its paths, and the current one.
     paths: Vec<Target>,
     path: usize,
     session: Option<Session>,
@@ -92,7 +91,7 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// A host with these paths to a volume.
+    /// Creates a host with these paths to a volume.
     pub fn new(
         shared: &'a Shared,
         number: usize,
@@ -115,17 +114,17 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Does commands until it is to stop, and all that it has begun is answered.
+    /// Sends commands until it must stop, and everything it has begun is answered.
     ///
     /// # Errors
-    /// An answer that no host wants, or none.
+    /// A wrong answer, or none.
     pub fn round(&mut self) -> Result<Told> {
         let done = self.work();
         if done.is_err() {
             self.shared.has_failed.store(true, Ordering::Relaxed);
         }
         done?;
-        // Between rounds the array may be started anew.
+        // Between rounds the array may be restarted.
         self.session = None;
         Ok(std::mem::take(&mut self.told))
     }
@@ -167,7 +166,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Whether it is logged in.
+    /// Logs in. Returns whether that succeeded.
     fn log_in(&mut self) -> Result<bool> {
         let isid = Some(0x4000 + self.number as u32);
         let config = libiscsi::Config { isid, ..self.paths[self.path].config() };
@@ -196,7 +195,7 @@ impl<'a> Host<'a> {
         Ok(true)
     }
 
-    /// The connection is lost, with all that had no answer.
+    /// Handles a lost connection, with all unanswered commands.
     fn lose(&mut self) {
         self.session = None;
         self.path = (self.path + 1) % self.paths.len();
@@ -207,7 +206,7 @@ impl<'a> Host<'a> {
             }
         }
         if self.paths.len() > 1 {
-            // Behind another port it is another one's: nobody knows it again.
+            // At another port it would be another host's command, and not be recognised.
             let is_lock = |command: &mut Command| {
                 let is_lock = matches!(command.planned.action, Action::Compare { .. });
                 is_lock && !command.lost.is_empty()
@@ -217,14 +216,14 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Nobody is there to send it to again.
+    /// No controller is left to which the commands could be repeated.
     fn give_up(&mut self) {
         for command in std::mem::take(&mut self.waiting) {
             self.add_lost(&command);
         }
     }
 
-    /// What was sent on connections that were lost may have been done.
+    /// Records that attempts on lost connections may have taken effect.
     fn add_lost(&mut self, command: &Command) {
         for times in &command.lost {
             self.told.seen.add(command.planned.action.clone(), *times, false);
@@ -247,7 +246,7 @@ impl<'a> Host<'a> {
         match &completion.status {
             // Its connection is lost.
             Status::Cancelled => return Ok(()),
-            // Nothing was done, and the host is to send it again.
+            // It had no effect, and the host must repeat it.
             Status::CheckCondition(sense) if sense.key == 6 => {
                 *self.told.attentions.entry(sense.asc_ascq).or_default() += 1;
                 self.waiting[at].sent = None;
@@ -266,7 +265,7 @@ impl<'a> Host<'a> {
         if matches!(action, Action::Compare { swap: Swap::Done, .. })
             && let Some((first, _)) = command.lost.first()
         {
-            // GOOD may be the answer to any of its attempts.
+            // GOOD may be the result of any of its attempts.
             start = *first;
             self.told.repeated_locks += 1;
         }

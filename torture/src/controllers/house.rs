@@ -1,4 +1,4 @@
-//! The processes of two controllers, and who starts them again.
+//! The processes of two controllers, and restarting them.
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,9 @@ use tests_peer::process::{self, has_ended};
 /// The controllers, in the order of their portals.
 pub const NAMES: [&str; 2] = ["ct0", "ct1"];
 const LOOK: Duration = Duration::from_millis(2);
-/// How long the successor of a process may take to be there.
+/// How long the successor of a process may take to appear.
 const SUCCESSOR: Duration = Duration::from_secs(5);
-/// How long one that was asked to may take to end.
+/// How long a process that was asked to end may take.
 const END: Duration = Duration::from_secs(30);
 
 /// A process that does not outlive the run.
@@ -33,11 +33,11 @@ impl Drop for Running {
 /// An array that two controllers serve.
 pub struct House {
     pub array: Array,
-    /// Without a supervisor of the array's own.
+    /// Used without the array's supervisor.
     own: Option<Own>,
 }
 
-/// The processes, and a thread that starts them again.
+/// The processes, and a thread that restarts them.
 struct Own {
     children: Arc<Mutex<[Child; 2]>>,
     is_over: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ struct Own {
 }
 
 impl House {
-    /// Serves the pool; by a supervisor, or by processes of this one's own.
+    /// Serves the pool; with the array's supervisor, or with processes that this one restarts.
     ///
     /// # Errors
     /// What does not start.
@@ -59,7 +59,7 @@ impl House {
         Ok(house)
     }
 
-    /// Ends both in order, and serves again.
+    /// Shuts both down cleanly, and serves again.
     ///
     /// # Errors
     /// What does not end or start.
@@ -72,10 +72,10 @@ impl House {
         pair::both(&self.array).map(drop)
     }
 
-    /// Ends both in order.
+    /// Shuts both down cleanly.
     ///
     /// # Errors
-    /// One that does not end.
+    /// A process that does not end.
     pub fn stop(&mut self) -> Result<()> {
         match &mut self.own {
             None => self.array.stop(),
@@ -83,17 +83,17 @@ impl House {
         }
     }
 
-    /// Ends both at once, if they run.
+    /// Kills both, if they run.
     pub fn kill(&mut self) {
         self.own = None;
         // It may have ended.
         let _ = self.array.kill();
     }
 
-    /// An error if the log tells of a process that has ended for a reason of its own.
+    /// Checks that no process has ended by itself, according to the log.
     ///
     /// # Errors
-    /// That, or if there is no log.
+    /// If one has, or if there is no log.
     pub fn must_have_run(&self) -> Result<()> {
         let log = self.array.whole_log()?;
         let is_wrong = |line: &&str| {
@@ -106,12 +106,12 @@ impl House {
         }
     }
 
-    /// Whether somebody starts one again that has ended in order.
+    /// Returns whether a controller that has shut down cleanly is restarted.
     pub fn restarts_all(&self) -> bool {
         self.own.is_some()
     }
 
-    /// The process that is this controller, once there is one other than `before`.
+    /// Returns the process of this controller, once there is one other than `before`.
     ///
     /// # Errors
     /// If there is none for too long.
@@ -147,7 +147,7 @@ impl Own {
         let [first, second] = &mut commands;
         let first = first.spawn()?;
         let begin = Instant::now();
-        // The first one has the pool.
+        // The first one gets the pool.
         while pair::ready(array)?.is_empty() {
             if array.try_verb(&["status"])?.code == 0 {
                 break;
@@ -174,11 +174,11 @@ impl Own {
         Ok(Self { children, is_over, thread: Some(thread) })
     }
 
-    /// Nothing is started again any more.
+    /// Stops restarting.
     fn give_up(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // What it has started is ended here all the same.
+            // The processes it has started are ended here anyway.
             let _ = thread.join();
         }
     }
@@ -186,7 +186,7 @@ impl Own {
     fn stop(&mut self) -> Result<()> {
         self.give_up();
         let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-        // The one that forwards first would be as well; the other one would take over else.
+        // First the one that forwards; otherwise it would take over.
         for child in children.iter_mut().rev() {
             super::strikes::signal(child.id(), rustix::process::Signal::TERM)?;
         }
@@ -215,7 +215,7 @@ impl Drop for Own {
 /// Waits until a process has ended.
 ///
 /// # Errors
-/// If it does not for so long.
+/// If it does not end in time.
 pub fn wait_for_end(pid: u32, patience: Duration) -> Result<()> {
     let begin = Instant::now();
     while !has_ended(pid) {
@@ -225,7 +225,7 @@ pub fn wait_for_end(pid: u32, patience: Duration) -> Result<()> {
     Ok(())
 }
 
-/// The child of a process that was started as this controller.
+/// Returns the child of a process that was started as this controller.
 fn child_of(parent: u32, name: &str) -> Option<u32> {
     process::children(parent).into_iter().find(|pid| {
         let words = process::words(*pid);

@@ -1,4 +1,5 @@
-//! Whether what hosts saw can have happened: our checker, and another program if there is one.
+//! Judges whether what hosts saw is possible: by this project's checker, and by another program if
+//! there is one.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,28 +20,28 @@ use tests_peer::target::Target;
 
 use super::hosts::{OPEN, Shared, Told};
 
-/// Turns of the checker for each part of a history until it gives up.
+/// The steps of the checker for each part of a history before it gives up.
 const TURNS: usize = 400_000;
 /// One history of this many may be too wide to search.
 const UNDECIDED: u64 = 20;
-/// How long a look at all cells may take, and the pause between two tries.
+/// The time limit for reading all cells, and the pause between two attempts.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What became of a round.
+/// The result of a round.
 pub struct Judged {
     /// Whether it could be judged.
     pub is_decided: bool,
-    /// Bytes that were read at its end.
+    /// Bytes read at its end.
     pub bytes: u64,
 }
 
-/// Who judges.
+/// The judges.
 pub struct Judges {
-    /// The volumes, and where they are to be had.
+    /// The volumes and their locations.
     targets: [Target; VOLUMES],
     portals: Vec<String>,
-    /// What the cells hold.
+    /// The content of the cells.
     state: Vec<Value>,
     other: Option<(Child, ChildStdin)>,
     histories: Option<File>,
@@ -67,13 +68,13 @@ impl Judges {
         Ok(Self { targets, portals, state: Vec::new(), other, histories })
     }
 
-    /// Looks at what is there before all.
+    /// Reads the initial content.
     pub fn begin(&mut self, shared: &Shared) -> Result<()> {
         self.state = state_of(&look(shared, &self.targets, &self.portals)?);
         Ok(())
     }
 
-    /// Judges a round, while nothing else goes on.
+    /// Judges a round, while nothing else happens.
     pub fn judge(&mut self, name: &str, shared: &Shared, all: Vec<Told>) -> Result<Judged> {
         let mut seen = Seen::default();
         all.into_iter().for_each(|told| seen.join(told.seen));
@@ -104,7 +105,7 @@ impl Judges {
         Ok(Judged { is_decided, bytes })
     }
 
-    /// What all of them say in the end, of so many histories.
+    /// Returns the final verdict of all, for this many histories.
     pub fn end(&mut self, judged: u64, undecided: u64) -> Result<String> {
         let are_few = undecided * UNDECIDED <= judged + UNDECIDED;
         ensure!(are_few, "{undecided} of {judged} histories could not be judged");
@@ -128,7 +129,7 @@ fn look(shared: &Shared, targets: &[Target; VOLUMES], portals: &[String]) -> Res
             let portal = portals.next().context("there is no portal")?.clone();
             look_at(shared, volume, &Target { portal, ..target.clone() }, &mut seen)
         };
-        // The controller behind one of them may have ended.
+        // The controller of one of the portals may have ended.
         while let Err(error) = look() {
             let has_failed = shared.has_failed.load(Ordering::Relaxed);
             if has_failed || begin.elapsed() > PATIENCE {

@@ -1,15 +1,14 @@
-//! Two controllers on one pool, killed, stopped, ended, switched and cut off from each other, while
-//! hosts at both do all kinds of commands on a few blocks.
+//! Two controllers on one pool, killed, stopped, shut down, switched and cut off from each other,
+//! while hosts at both send all kinds of commands to a few blocks.
 //!
-//! A round: hosts begin, a fault of the table happens, all is well again and hosts go on; then they
-//! come to an end, and what they saw is judged for linearizability. `cargo xtask torture
+//! A round: hosts begin, a fault of the table happens, everything recovers and hosts continue; then
+//! they finish, and what they saw is judged for linearizability. `cargo xtask torture
 //! --controllers` builds and runs it.
 //!
-//! * [`schedule`]: the table; [`strikes`]: doing what it says,
-//! * [`house`]: the processes; [`hosts`]: who uses them, and at which [`places`]; [`counts`]: what
-//!   came of it,
-//! * [`shelf`]: devices below, if that is asked for,
-//! * [`judges`]: whether what hosts saw can have happened.
+//! * [`schedule`]: the table; [`strikes`]: causes its faults,
+//! * [`house`]: the processes; [`hosts`]: the hosts, and their [`places`]; [`counts`]: the results,
+//! * [`shelf`]: faulty devices below, if requested,
+//! * [`judges`]: judge whether what hosts saw is possible.
 
 mod counts;
 mod hosts;
@@ -49,31 +48,31 @@ use strikes::{Done, strike};
 
 /// The least log between checkpoints, so that there are many.
 const SETTINGS: &str = "checkpoint_log = \"16M\"\n";
-/// Answers that each host gets once all is well again.
+/// The answers that each host must get after recovery.
 const GO_ON: u64 = 12;
-/// How long it may take until all is well again.
+/// How long recovery may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a controller may be ended within [`OFTEN_WITHIN`] before its supervisor makes a pause
-/// each time. The supervisor is started anew before.
+/// How often a controller may be ended within [`OFTEN_WITHIN`] before its supervisor delays each
+/// restart. The supervisor is restarted before that.
 const OFTEN: usize = 9;
 const OFTEN_WITHIN: Duration = Duration::from_secs(61);
-/// How long the load runs each time, in seconds, and what it uses of its volume.
+/// The duration of the load, in seconds, and the part of its volume that it uses.
 const LOAD_SECONDS: f64 = 5.0;
 const LOAD_SPAN: &str = "64M";
 const LOAD_PATIENCE: Duration = Duration::from_secs(60);
-/// How long it is waited at a time until all devices are in again.
+/// How long to wait at a time until all devices are in again.
 const RETURN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is wanted.
+/// The plan of a run.
 pub struct Plan {
-    /// How long; the round that has begun is finished.
+    /// The duration; a round that has begun is finished.
     pub lasts: Duration,
-    /// What decides what happens.
+    /// The seed that decides what happens.
     pub seed: u64,
-    /// It is over once the owner was killed so often.
+    /// The run ends once the owner was killed this often.
     pub kills: Option<u64>,
-    /// Whether the array's own supervisor starts processes again.
+    /// Whether the array's own supervisor restarts processes.
     pub is_supervised: bool,
     /// Whether the pool is on six devices, of which some are slow or fail.
     pub has_devices: bool,
@@ -83,7 +82,7 @@ pub struct Plan {
     pub histories: Option<PathBuf>,
 }
 
-/// Has things happen until the time is over.
+/// Runs rounds until the time is over.
 ///
 /// # Errors
 /// What was wrong.
@@ -139,7 +138,7 @@ pub fn run(programs: &Programs, plan: Plan) -> Result<Counts> {
     })
 }
 
-/// What is tortured.
+/// The array under torture.
 struct Torture<'a> {
     house: House,
     shelf: Shelf,
@@ -154,9 +153,9 @@ struct Torture<'a> {
     begin: Instant,
     /// When each controller was ended.
     ends: [Vec<Instant>; 2],
-    /// Whether one has ended in order, and nobody starts it again.
+    /// Whether one has shut down cleanly, and is not restarted.
     lacks_one: bool,
-    /// A switch that is under way.
+    /// A switch in progress.
     switching: Option<Running>,
 }
 
@@ -199,7 +198,7 @@ impl<'a> Torture<'a> {
             self.tell(format!("what the array said: {kept:?} bytes in {}", log.display()));
         }
         if self.shelf.is_there() {
-            // Who has the devices open ends before they do.
+            // The processes that have the devices open end before the devices do.
             self.house.kill();
             self.shelf.clear();
         }
@@ -229,7 +228,7 @@ impl<'a> Torture<'a> {
         self.begin.elapsed() >= self.plan.lasts || self.plan.kills.is_some_and(are_enough)
     }
 
-    /// One fault, and what hosts saw of it.
+    /// Runs one fault, and returns what hosts saw of it.
     fn round(&mut self, fault: Fault) -> Result<()> {
         self.have_both()?;
         let owner = pair::owner(&self.house.array)?.number();
@@ -238,7 +237,7 @@ impl<'a> Torture<'a> {
         let done = self.happen(fault, owner);
         self.switching = None;
         self.shared.stop.store(true, Ordering::Relaxed);
-        // What a host says is the cause.
+        // A host's error is the cause.
         let all = self.rounds.end()?;
         let done = done?;
         self.counts.add_done(fault, &done);
@@ -275,12 +274,12 @@ impl<'a> Torture<'a> {
         Ok(())
     }
 
-    /// Both are there, and their supervisor will not make a pause.
+    /// Ensures that both are present, and that their supervisor will not delay restarts.
     fn have_both(&mut self) -> Result<()> {
         for ends in &mut self.ends {
             ends.retain(|end| end.elapsed() < OFTEN_WITHIN);
         }
-        // A fault takes two of a kind at most.
+        // A fault ends a controller twice at most.
         let is_often = self.ends.iter().any(|ends| ends.len() + 2 > OFTEN);
         if self.lacks_one || (is_often && !self.house.restarts_all()) {
             self.house.restart()?;
@@ -309,7 +308,7 @@ impl<'a> Torture<'a> {
         });
         self.shelf.mend();
         let done = Done { hurt, ..done? };
-        // Nobody starts it again, and it is not there for hosts.
+        // It is not restarted, and is absent for hosts.
         let gone = done.ended.filter(|_| !self.house.restarts_all());
         self.lacks_one |= gone.is_some();
         if fault.what == What::Switch {
@@ -319,12 +318,13 @@ impl<'a> Torture<'a> {
         Ok(done)
     }
 
-    /// A switch that nothing else came between has the other one take the pool.
+    /// Waits until the other controller has the pool after a switch, unless something else
+    /// interfered.
     fn wait_for_switch(&mut self, fault: Fault, owner: usize) -> Result<()> {
         let Some(mut switching) = self.switching.take() else { bail!("no switch is under way") };
         let status = switching.0.wait()?;
         if fault.when == When::After {
-            // The other one may not have been there.
+            // The other one may not have been present.
             return Ok(());
         }
         ensure!(status.success(), "the switch ended with {status}");
@@ -333,8 +333,8 @@ impl<'a> Torture<'a> {
         Ok(())
     }
 
-    /// Waits until all controllers are ready but for one that is gone, and each host goes on that
-    /// has a path.
+    /// Waits until all controllers are ready except one that is gone, and each host with a path
+    /// continues.
     fn recover(&self, gone: Option<usize>) -> Result<()> {
         let wanted = if gone.is_some() { 1 } else { 2 };
         let begin = Instant::now();
@@ -349,7 +349,7 @@ impl<'a> Torture<'a> {
         while pair::ready(&self.house.array)?.len() < wanted {
             check("the controllers are not ready")?;
         }
-        // A switch that was asked for may come yet, and nobody answers then.
+        // A requested switch may still happen, and meanwhile nobody answers.
         while self.shelf.is_there() && devices::all_return(&self.house.array, RETURN).is_err() {
             check("not all devices are in")?;
         }
@@ -373,7 +373,8 @@ impl<'a> Torture<'a> {
         Ok(())
     }
 
-    /// All is well: nothing may be lost, and no process has ended for a reason of its own.
+    /// With everything recovered, checks that nothing is lost, and that no process has ended by
+    /// itself.
     fn compare(&mut self, journal: &Load) -> Result<()> {
         let told = self.judges.end(self.counts.rounds, self.counts.undecided)?;
         self.have_both()?;

@@ -1,4 +1,4 @@
-//! Which host is where.
+//! The places of hosts.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ use tests_peer::linear::seen::Field;
 use tests_peer::linear::zone::{VOLUMES, Values};
 use tests_peer::target::{INITIATOR, Target, second};
 
-/// Hosts with a path to the first controller, to the second one, and to both.
+/// The number of hosts with a path to the first controller, to the second one, and to both.
 const HOSTS: [usize; 3] = [3, 3, 2];
 /// All of them.
 pub const HOST_COUNT: usize = HOSTS[0] + HOSTS[1] + HOSTS[2];
 
-/// The class of a host: how many of [`HOSTS`] are before it.
+/// Returns the class of a host: its index in [`HOSTS`].
 pub fn class(number: usize) -> usize {
     let mut end = 0;
     let within = |count: &usize| {
@@ -23,7 +23,7 @@ pub fn class(number: usize) -> usize {
     HOSTS.iter().position(within).unwrap_or(HOSTS.len() - 1)
 }
 
-/// The paths of a host to a volume.
+/// Returns the paths of a host to a volume.
 pub fn paths_of(number: usize, target: &Target, portals: &[String]) -> Vec<Target> {
     let initiators = [INITIATOR.to_owned(), second(INITIATOR)];
     let initiator = initiators[number / VOLUMES % 2].clone();
@@ -38,7 +38,7 @@ pub fn paths_of(number: usize, target: &Target, portals: &[String]) -> Vec<Targe
     }
 }
 
-/// What all hosts share, of these volumes.
+/// Returns what all hosts share of these volumes.
 ///
 /// # Errors
 /// If their names can't be read.

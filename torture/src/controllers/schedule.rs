@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tests_peer::random::Random;
 
-/// Whom it happens to, by what it is before.
+/// The affected controller, by its role before the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whom {
-    /// The one that has the pool.
+    /// The owner.
     Owner,
     /// The one that forwards.
     Other,
@@ -22,56 +22,56 @@ pub enum Whom {
 pub enum Way {
     /// Both.
     Both,
-    /// What the other one says.
+    /// From the other controller to the owner.
     ToOwner,
-    /// What the owner says.
+    /// From the owner.
     FromOwner,
 }
 
-/// What happens.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// SIGKILL.
     Kill,
-    /// SIGSTOP, and SIGCONT after so many milliseconds.
+    /// SIGSTOP, and SIGCONT after this many milliseconds.
     Stop(u64),
-    /// SIGTERM: it ends in order.
+    /// SIGTERM: a clean shutdown.
     End,
     /// `controller switch`.
     Switch,
-    /// All connections of the link are shut down.
+    /// All link connections are shut down.
     Cut(Way),
 }
 
-/// What else goes on.
+/// What happens at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum When {
-    /// Nothing but what hosts do.
+    /// Only the commands of hosts.
     Alone,
     /// The owner writes a checkpoint.
     Checkpoint,
-    /// A switch has just been asked for.
+    /// A switch was just requested.
     Switch,
-    /// One of them has just been killed.
+    /// One of them was just killed.
     After,
 }
 
 /// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// What happens.
+    /// The kind of fault.
     pub what: What,
-    /// To whom.
+    /// The affected controller.
     pub whom: Whom,
-    /// What else goes on.
+    /// What happens at the same time.
     pub when: When,
 }
 
-/// How often the owner is killed for each time of any other cell.
+/// How often the owner is killed for each occurrence of any other cell.
 const OWNER_KILLS: usize = 5;
 const STOPS_MS: [u64; 3] = [200, 2_000, 20_000];
 
-/// All cells, in an order that `random` decides.
+/// Returns all cells, in an order that `random` decides.
 pub fn deck(random: &mut Random) -> Vec<Fault> {
     let mut deck = Vec::new();
     let mut add = |what, whom, when| deck.push(Fault { what, whom, when });
@@ -96,13 +96,13 @@ pub fn deck(random: &mut Random) -> Vec<Fault> {
     deck
 }
 
-/// So long, or a little more.
+/// Returns a random duration between these.
 pub fn millis(random: &mut Random, from: u64, to: u64) -> Duration {
     Duration::from_millis(from + random.below(to - from))
 }
 
 impl Fault {
-    /// The fault without what else goes on.
+    /// Returns the fault without its circumstances.
     pub fn kind(&self) -> String {
         let whom = match self.whom {
             Whom::Owner => "the owner",

@@ -1,4 +1,4 @@
-//! Six devices below both controllers, of which one or two are slow or fail while a fault happens.
+//! Six devices below both controllers, of which one or two are slow or fail during a fault.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use crate::faults::Faults;
 use crate::mount::Mounted;
 use crate::schedule::{Kind, Round};
 
-/// What happens to them. A device that is gone has to be missed before it may come back, and
-/// nobody is there to say so while the owner is killed: that is the other torture's.
+/// The faults. A device that is gone must be detected before it may come back, and nobody can do
+/// that while the owner is killed: the other torture tests this.
 const KINDS: [Kind; 3] = [Kind::Late, Kind::ReadErrors, Kind::WriteErrors];
 
-/// The devices; none if the pool is on a file that is well.
+/// The devices; none if the pool is on a healthy file.
 #[derive(Default)]
 pub struct Shelf(Vec<Mounted>);
 
 impl Shelf {
-    /// Puts one in the place of each file of a pool.
+    /// Mounts one in place of each file of a pool.
     ///
     /// # Errors
     /// What can't be mounted.
@@ -28,12 +28,12 @@ impl Shelf {
         Ok(Self(files.map(|file| Mounted::over(&file)).collect::<Result<_>>()?))
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub fn is_there(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Has one or two of them be slow or fail. Returns what happens.
+    /// Makes one or two of them slow or faulty. Returns the faults.
     pub fn hurt(&self, random: &mut Random) -> Vec<Kind> {
         if !self.is_there() {
             return Vec::new();
@@ -47,12 +47,12 @@ impl Shelf {
         hurt.collect()
     }
 
-    /// All are well. A start reads one thing after the other, and of a slow device that is minutes.
+    /// Makes all healthy. A start reads sequentially, which takes minutes on a slow device.
     pub fn mend(&self) {
         self.0.iter().for_each(|mounted| mounted.device().set(Faults::default()));
     }
 
-    /// They are gone, behind those who have them open.
+    /// Removes them, after the processes that have them open.
     pub fn clear(&mut self) {
         self.0.clear();
     }

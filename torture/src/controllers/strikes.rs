@@ -1,4 +1,4 @@
-//! Doing what the schedule says to real processes.
+//! Causes the scheduled faults in real processes.
 
 use std::collections::BTreeSet;
 use std::net::Shutdown;
@@ -21,40 +21,40 @@ use crate::schedule::Kind;
 
 use super::schedule::{Fault, Way, What, When, Whom, millis};
 
-/// How long one that was killed may take to be gone, and one that was asked to.
+/// How long a process that was killed, or asked to end, may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 const ENDED: Duration = Duration::from_secs(30);
 /// How long it may take until there is a link.
 const LINKED: Duration = Duration::from_secs(10);
-/// How long a checkpoint is waited for.
+/// How long to wait for a checkpoint.
 const CHECKPOINT: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_micros(200);
 const STOPPED_LOOK: Duration = Duration::from_millis(5);
 /// The thread that writes checkpoints.
 const CHECKPOINT_THREAD: &str = "checkpoint";
-/// How the path of the link ends.
+/// The suffix of the link's path.
 const LINK: &str = ".link";
 
 /// What was done.
 #[derive(Default)]
 pub struct Done {
-    /// How often each process was ended by a signal, by its number.
+    /// How often each process was ended by a signal, by controller.
     pub ends: [u32; 2],
-    /// How often the one that had the pool was ended by SIGKILL, or by its supervisor, stopped.
+    /// How often the owner was ended by SIGKILL, or by its supervisor while stopped.
     pub owner_kills: u64,
-    /// Processes that had ended for themselves before a signal came.
+    /// Processes that had already ended by themselves before a signal arrived.
     pub missed: u64,
-    /// Whether no checkpoint came.
+    /// Whether no checkpoint was written in time.
     pub no_checkpoint: bool,
-    /// Which one has ended in order.
+    /// The controller that has shut down cleanly.
     pub ended: Option<usize>,
-    /// What was wrong with devices meanwhile.
+    /// The faults of devices at the same time.
     pub hurt: Vec<Kind>,
-    /// Connections of the link that were shut down.
+    /// Link connections that were shut down.
     pub cut: u64,
 }
 
-/// Has a fault happen. `owner` is who has the pool.
+/// Causes a fault. `owner` is the controller that has the pool.
 ///
 /// # Errors
 /// What could not be done.
@@ -101,7 +101,7 @@ pub fn strike(
     Ok(done)
 }
 
-/// Has something happen to each of these, one after the other.
+/// Applies the fault to each of these, one after the other.
 fn hit(
     house: &House,
     what: What,
@@ -132,8 +132,8 @@ fn hit(
     Ok(())
 }
 
-/// Sends what it takes, and waits for what follows. Returns whether the process was ended by it
-/// otherwise than in order.
+/// Sends the signal, and waits for its effect. Returns whether it ended the process, other than by
+/// a clean shutdown.
 fn by_signal(pid: u32, what: What) -> Result<bool> {
     match what {
         What::Kill => kill(pid),
@@ -145,7 +145,7 @@ fn by_signal(pid: u32, what: What) -> Result<bool> {
 /// Sends a signal to a process, which may have ended.
 ///
 /// # Errors
-/// What else the system says.
+/// Other errors of the system.
 pub fn signal(pid: u32, signal: Signal) -> Result<bool> {
     let Some(process) = opened(pid)? else { return Ok(false) };
     match pidfd_send_signal(process, signal) {
@@ -155,7 +155,7 @@ pub fn signal(pid: u32, signal: Signal) -> Result<bool> {
     }
 }
 
-/// A process, whatever has its number later; `None` if it has ended.
+/// Opens a process, so that a reused process id does no harm; `None` if it has ended.
 fn opened(pid: u32) -> Result<Option<OwnedFd>> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
     match pidfd_open(number, PidfdFlags::empty()) {
@@ -171,7 +171,7 @@ fn kill(pid: u32) -> Result<bool> {
     Ok(was_there)
 }
 
-/// Stops a process for so long, unless its supervisor ends it. Returns whether that was so.
+/// Stops a process for this time, unless its supervisor kills it. Returns whether it did.
 fn stop(pid: u32, time: Duration) -> Result<bool> {
     let Some(process) = opened(pid)? else { return Ok(false) };
     if pidfd_send_signal(&process, Signal::STOP).is_err() {
@@ -184,11 +184,11 @@ fn stop(pid: u32, time: Duration) -> Result<bool> {
         }
         thread::sleep(STOPPED_LOOK.min(time));
     }
-    // The descriptor is of that process, whatever has its number now.
+    // The descriptor refers to that process, even if its id was reused.
     Ok(pidfd_send_signal(&process, Signal::CONT).is_err())
 }
 
-/// Waits until the thread that writes checkpoints is at work. Returns whether it was in time.
+/// Waits until the thread that writes checkpoints works. Returns whether it did in time.
 fn wait_for_checkpoint(pid: u32) -> bool {
     let tasks = Path::new("/proc").join(pid.to_string()).join("task");
     let named = |path: &std::path::PathBuf| {
@@ -207,7 +207,7 @@ fn wait_for_checkpoint(pid: u32) -> bool {
     false
 }
 
-/// Cuts the link, once there is one: at whoever has the pool by then.
+/// Cuts the link, once there is one: at the current owner.
 fn cut_link(house: &House, way: Way) -> Result<u64> {
     let begin = Instant::now();
     loop {
@@ -223,8 +223,8 @@ fn cut_link(house: &House, way: Way) -> Result<u64> {
     }
 }
 
-/// Shuts all connections of the link down, at the end of this process: by copies of its sockets,
-/// so that nothing in it knows of that. Returns how many.
+/// Shuts all link connections down at the end of this process, by copies of its sockets, so that
+/// the process does not know. Returns how many.
 fn cut(pid: u32, way: Way) -> Result<u64> {
     let inodes = link_inodes()?;
     let Some(process) = opened(pid)? else { return Ok(0) };
@@ -254,7 +254,7 @@ fn cut(pid: u32, way: Way) -> Result<u64> {
     Ok(count)
 }
 
-/// The inodes of all sockets that are connected and have the name of a link.
+/// Returns the inodes of all connected sockets with the name of a link.
 fn link_inodes() -> Result<BTreeSet<u64>> {
     let text = std::fs::read_to_string("/proc/net/unix")?;
     // Num RefCount Protocol Flags Type St Inode Path
