@@ -1,9 +1,9 @@
-//! What was aborted takes effect before the abort is answered, or never (invariant 3).
+//! An aborted command takes effect before the abort is answered, or never (invariant 3).
 //!
-//! Each way to end a command (task management by the host itself or by another one, the loss of its
-//! connection, the reinstatement of its session) meets each command that writes, at each step of
-//! it. Every case has blocks of its own: they are read behind the answer, again behind another
-//! commit, and once more when all cases are over.
+//! Each way to abort a command (task management by the host itself or by another one, the loss of
+//! its connection, the reinstatement of its session) is tried with each command that writes, at
+//! each of its steps. Every case has its own blocks: they are read after the answer, again after
+//! another commit, and once more after all cases.
 
 use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{Cdb, CopySegment, Naa, Session, Status, copy_parameters, unmap_parameters};
@@ -14,22 +14,22 @@ use crate::report::Report;
 use crate::target::{self, Target};
 
 const BLOCK: usize = 512;
-/// Blocks of a case: 4 KiB.
+/// The blocks of a case: 4 KiB.
 const BLOCKS: usize = 8;
-/// Where the cases' blocks begin; in front of them is what copies read.
+/// Where the cases' blocks begin; copies read from the blocks before them.
 const FIRST_LBA: u64 = 64;
-/// Where commands write that keep the array busy, 1 MiB each.
+/// Where commands that keep the array busy write, 1 MiB each.
 const BUSY_LBA: u64 = 1 << 20;
-/// Commands in front of the one in question, where it has to queue.
+/// The number of commands before the tested one, if it must queue.
 const BUSY: u64 = 4;
-/// Commands of a session that is to take long to end.
+/// The number of commands of a session that must take long to end.
 const LONG_BUSY: u64 = 12;
-/// Unit attentions that a nexus may have to be told of, in a row.
+/// The most unit attentions that a nexus may have pending.
 const ATTENTIONS: usize = 16;
-/// ISIDs of the host whose commands are aborted, and of one that asks for it.
+/// The ISIDs of the host whose commands are aborted, and of one that requests it.
 const VICTIM: u32 = 0x76_6963;
 const ASKER: u32 = 0x61_736b;
-/// No task of the session that asks.
+/// No task of the requesting session.
 const NOBODY: Sent = Sent { tag: NO_TAG, cmd_sn: 0 };
 
 /// A command that writes.
@@ -42,27 +42,27 @@ enum Kind {
     Unmap,
 }
 
-/// How it is ended.
+/// How it is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Task management on its own session.
+    /// Task management in its own session.
     Own(Function),
-    /// Task management on another session.
+    /// Task management in another session.
     Other(Function),
     /// The connection is closed, and the host logs in again.
     Drop,
-    /// The host logs in again; the old connection is still there.
+    /// The host logs in again while the old connection still exists.
     Reinstate,
 }
 
-/// When.
+/// The state in which it is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     /// The target waits for its data.
     BeforeData,
-    /// Others are in front of it.
+    /// Other commands precede it.
     Queued,
-    /// It is under way.
+    /// It is in progress.
     UnderWay,
     /// It was answered.
     Answered,
@@ -83,7 +83,7 @@ const WAYS: [Way; 9] = [
 const MOMENTS: [Moment; 4] =
     [Moment::BeforeData, Moment::Queued, Moment::UnderWay, Moment::Answered];
 
-/// Ends every command in every way at every moment, `rounds` times, on a volume of its own.
+/// Aborts every command in every way in every state, `rounds` times, on a separate volume.
 pub fn aborts(report: &mut Report, target: &Target, rounds: usize, seed: u64) {
     report.check("aborts, resets and lost sessions race commands that write", || {
         let mut cases = Cases::new(target, seed)?;
@@ -102,8 +102,8 @@ pub fn aborts(report: &mut Report, target: &Target, rounds: usize, seed: u64) {
     });
 }
 
-/// While the commands of an old session end, a host logs in, loses that connection as well and puts
-/// another one in its place: the new session has to begin with whichever connection is there.
+/// While the commands of an old session end, a host logs in, loses that connection too and replaces
+/// it with another one: the new session must begin with whichever connection exists.
 pub fn reinstated(report: &mut Report, target: &Target, rounds: usize) {
     report.check("a connection takes another's place while its session waits", || {
         for round in 0..rounds {
@@ -122,7 +122,7 @@ fn reinstate_both(target: &Target) -> Result<()> {
     attend(&mut second, None, &mut None)
 }
 
-/// The sessions, and what each case has left behind.
+/// The sessions, and the expected content of each finished case.
 struct Cases {
     target: Target,
     name: Naa,
@@ -135,7 +135,7 @@ struct Cases {
     undone: usize,
 }
 
-/// A command, and what its blocks hold without it and with it.
+/// A command, and the content of its blocks without it and with it.
 struct Case {
     cdb: Cdb,
     out: Vec<u8>,
@@ -189,7 +189,7 @@ impl Cases {
         self.judge(case, moment, answered)
     }
 
-    /// The blocks of a new case, and a command on them.
+    /// Prepares the blocks of a new case, and a command on them.
     fn prepare(&mut self, kind: Kind) -> Result<Case> {
         let lba = FIRST_LBA + self.kept.len() as u64 * BLOCKS as u64;
         let bytes = BLOCKS * BLOCK;
@@ -227,8 +227,8 @@ impl Cases {
         Ok(Case { cdb, out, lba, before, after })
     }
 
-    /// Ends it. Returns when the target has said that it has ended, and with `answered` set if it
-    /// was answered first.
+    /// Aborts it. Returns when the target has answered the abort, and sets `answered` if the
+    /// command was answered first.
     fn end(&mut self, way: Way, sent: Sent, answered: &mut Option<u8>) -> Result<()> {
         match way {
             Way::Own(function) => {
@@ -249,15 +249,15 @@ impl Cases {
             Way::Reinstate => self.victim = log_in(&self.target, VICTIM)?,
         }
         if let Way::Own(_) | Way::Other(_) = way {
-            // What was answered before the other host's request comes now at the latest; what was
-            // aborted never does.
+            // A response that precedes the other host's request arrives now at the latest; one of
+            // an aborted command never does.
             attend(&mut self.victim, Some(sent), answered)?;
             attend(&mut self.asker, None, &mut None)?;
         }
         Ok(())
     }
 
-    /// What the blocks hold now is what they hold for good.
+    /// Checks the content of the blocks, which must now be final.
     fn judge(&mut self, case: Case, moment: Moment, answered: Option<u8>) -> Result<()> {
         let now = self.read(case.lba)?;
         ensure!(now == case.before || now == case.after, "the blocks hold something else");
@@ -268,7 +268,7 @@ impl Cases {
             None if moment == Moment::BeforeData => ensure!(!done, "it is there without its data"),
             None => {}
         }
-        // Behind a commit of another.
+        // After another commit.
         self.write(0, vec![0; BLOCK])?;
         ensure!(self.read(case.lba)? == now, "it took effect behind the answer");
         self.done += usize::from(done);
@@ -277,7 +277,7 @@ impl Cases {
         Ok(())
     }
 
-    /// Nothing has changed since.
+    /// Checks that nothing has changed since.
     fn verify(&mut self) -> Result<()> {
         for (index, (lba, bytes)) in std::mem::take(&mut self.kept).into_iter().enumerate() {
             ensure!(self.read(lba)? == bytes, "case {index} took effect later on");
@@ -296,7 +296,7 @@ impl Cases {
         Ok(self.watcher.write(lba, bytes, BLOCK as u32)?)
     }
 
-    /// Resets are told to the watcher as well.
+    /// Takes unit attentions; the watcher gets those of resets too.
     fn settle(&mut self) -> Result<()> {
         for _ in 0..ATTENTIONS {
             match self.watcher.test_unit_ready()? {
@@ -309,7 +309,7 @@ impl Cases {
     }
 }
 
-/// Long writes that nobody waits for, all of whose data is sent.
+/// Sends long writes without waiting for their end; all of their data is sent.
 fn keep_busy(initiator: &mut Initiator, commands: u64) -> Result<()> {
     let data = vec![0x5a; 1 << 20];
     for index in 0..commands {
@@ -327,8 +327,8 @@ fn log_in(target: &Target, isid: u32) -> Result<Initiator> {
     Ok(initiator)
 }
 
-/// TEST UNIT READY until it is. Everything that was answered before it has come then: what was
-/// aborted is `watched`, and its status goes to `answered`.
+/// Sends TEST UNIT READY until it is ready. All earlier responses have then arrived: the aborted
+/// command is `watched`, and its status is stored in `answered`.
 fn attend(
     initiator: &mut Initiator,
     watched: Option<Sent>,
@@ -357,7 +357,7 @@ fn attend(
     bail!("unit attentions without end")
 }
 
-/// Waits for the answer to task management; a task's own status may come in front of it.
+/// Waits for the response to task management; a task's own status may precede it.
 fn ask(initiator: &mut Initiator, asked: u32, task: Sent, answered: &mut Option<u8>) -> Result<u8> {
     loop {
         let pdu = initiator.receive()?;
@@ -370,7 +370,7 @@ fn ask(initiator: &mut Initiator, asked: u32, task: Sent, answered: &mut Option<
     }
 }
 
-/// Waits for a PDU of a command; what comes of others is of no interest.
+/// Waits for a PDU of a command, ignoring those of others.
 fn wait_for(initiator: &mut Initiator, sent: Sent, wanted: u8) -> Result<Pdu> {
     loop {
         let pdu = initiator.receive()?;

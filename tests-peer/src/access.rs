@@ -1,5 +1,4 @@
-//! Who may reach what (invariant 6): nobody reaches a volume that is not connected to it, by any
-//! command.
+//! Access control (invariant 6): no command of a host reaches a volume that is not connected to it.
 
 use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{CopySegment, Session, Status};
@@ -16,8 +15,8 @@ const GUARDED: &str = "iqn.2026-01.com.example:guarded";
 const USER: &str = "guarded-user";
 const SECRET: &str = "a-secret-of-16-b";
 
-/// Makes volumes and hosts of its own on `array`, and tries every way round the connections.
-/// `own` is a volume of the test's first host.
+/// Creates separate volumes and hosts on `array`, and tries every way around the connections. `own`
+/// is a volume of the test's first host.
 pub fn access(report: &mut Report, array: &Array, own: &Target) {
     report.check("a stranger finds no target and no volume", || stranger(own));
     report.check("a host sees only the volumes connected to it", || neighbour(array, own));
@@ -26,7 +25,7 @@ pub fn access(report: &mut Report, array: &Array, own: &Target) {
     report.check("CHAP: only the right secret gets in", || chap(array));
 }
 
-/// The guarded host's volume, for the tests that go on with CHAP.
+/// Returns the guarded host's volume, for the tests that continue with CHAP.
 pub fn guarded(array: &Array, lun: u16) -> Result<Target> {
     let secret = array.scratch().join("chap-secret");
     if !secret.exists() {
@@ -94,10 +93,10 @@ fn copy(array: &Array, own: &Target) -> Result<String> {
         source_lba: 0,
         destination_lba: 0,
     };
-    // Both ways, alone and behind a segment that is allowed.
+    // In both directions, alone and after an allowed segment.
     for segments in [vec![segment(0, 1)], vec![segment(1, 0)], vec![segment(0, 0), segment(1, 0)]] {
         match ours.extended_copy(&names, &segments, 512)? {
-            // COPY ABORTED or ILLEGAL REQUEST, as SPC-4 6.4 has it for a CSCD out of reach.
+            // COPY ABORTED or ILLEGAL REQUEST, as in SPC-4, 6.4, for an unreachable CSCD.
             Status::CheckCondition(sense) if matches!(sense.key, 0x05 | 0x0A) => {}
             status => bail!("a copy past the connections ended with {status}"),
         }

@@ -1,5 +1,5 @@
-//! COMPARE AND WRITE sent again because the answer was lost: by a host that comes back over the
-//! same nexus it is GOOD, and it is a miscompare for whoever else sends it, or knows how it ended.
+//! COMPARE AND WRITE repeated because the response was lost: by the same nexus it ends with GOOD,
+//! and by any other nexus, or one that knows the result, with MISCOMPARE.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::target::{self, Target};
 
 const BLOCK: usize = 512;
 const ISID: u32 = 0x616e_7377;
-/// How long an answer may take.
+/// How long a response may take.
 const HANG: Duration = Duration::from_secs(30);
-/// How often the array is killed at some moment of a command.
+/// How often the array is killed at a random moment of a command.
 const KILLS: u64 = 6;
 
-/// A host takes the lock in a block.
+/// A command by which a host takes the lock in a block.
 #[derive(Clone)]
 struct Take {
     lba: u64,
@@ -27,7 +27,7 @@ struct Take {
 }
 
 impl Take {
-    /// Of a block that holds zeros, or of which nothing is known.
+    /// Creates one for a block that contains zeros, or whose content is unknown.
     fn of(lba: u64) -> Self {
         Self { lba, old: 0, new: lba as u8 | 0x80 }
     }
@@ -40,7 +40,7 @@ impl Take {
         [[self.old; BLOCK], [self.new; BLOCK]].concat()
     }
 
-    /// Sends it, and waits until the answer is there; it is not read.
+    /// Sends it, and waits until the response has arrived, without reading it.
     fn lose(&self, host: &mut Initiator) -> Result<()> {
         self.send(host)?;
         host.receive_peek(HANG)?.context("no answer").map(drop)
@@ -62,7 +62,7 @@ impl Take {
     }
 }
 
-/// Logs in, and has told what has happened before.
+/// Logs in, and takes pending unit attentions.
 fn enter(target: &Target, isid: u32) -> Result<Initiator> {
     let mut host = Initiator::login(target, isid)?;
     for _ in 0..8 {
@@ -73,7 +73,7 @@ fn enter(target: &Target, isid: u32) -> Result<Initiator> {
     bail!("unit attentions without end")
 }
 
-/// Kills and restarts `array`, which has these volumes, of zeros, that nothing else uses.
+/// Kills and restarts `array`, which has these volumes of zeros that nothing else uses.
 pub fn answers(report: &mut Report, array: &mut Array, one: &Target, other: &Target) {
     report.check("repeated in a new session, its answer lost: GOOD", || {
         let take = Take::of(1);
@@ -128,7 +128,7 @@ fn holds(host: &mut Initiator, take: &Take) -> Result<String> {
     Ok(String::new())
 }
 
-/// The second one says that the status of the first has not come.
+/// Returns the second one says that the status of the first was not received.
 fn same_session(target: &Target) -> Result<String> {
     let take = Take::of(5);
     let mut host = enter(target, ISID)?;
@@ -155,7 +155,7 @@ fn same_session(target: &Target) -> Result<String> {
 fn others(array: &Array, one: &Target, other: &Target) -> Result<String> {
     let take = Take::of(6);
     take.lose(&mut enter(one, ISID)?)?;
-    // What it would write is there, too.
+    // The data that it would write is present, too.
     let beside = Take { lba: 16, ..take.clone() };
     ensure!(beside.is_done(&mut enter(one, 77)?)?, "the block beside");
     ensure!(take.is_done(&mut enter(other, 77)?)?, "the other volume");
@@ -192,7 +192,7 @@ fn killed(array: &mut Array, one: &Target) -> Result<String> {
     holds(&mut host, &take)
 }
 
-/// Whether it was done or not: the host that sends it again has the lock.
+/// Returns whether it took effect or not: the host that repeats it has the lock.
 fn killed_amid(array: &mut Array, one: &Target) -> Result<String> {
     let mut answered = 0;
     for round in 0..KILLS {
@@ -201,7 +201,7 @@ fn killed_amid(array: &mut Array, one: &Target) -> Result<String> {
         take.send(&mut old)?;
         std::thread::sleep(Duration::from_micros(150 * round));
         array.kill()?;
-        // What the array has sent before it ended is there to be read.
+        // What the array sent before it ended can still be read.
         answered += u64::from(old.receive().is_ok());
         array.start()?;
         let mut host = enter(one, ISID)?;

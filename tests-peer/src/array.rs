@@ -16,9 +16,9 @@ use crate::process;
 pub use crate::shape::{Controllers, Shape};
 use crate::target::Target;
 
-/// How long an array may take from its start to its first answer.
+/// How long an array may take from its start to its first response.
 const READY: Duration = Duration::from_secs(20);
-/// How long it may take to end when it is asked to.
+/// How long it may take to end when asked to.
 const STOP: Duration = Duration::from_secs(20);
 
 /// Where the programs under test are.
@@ -44,14 +44,14 @@ pub struct Array {
 }
 
 impl Array {
-    /// Makes a pool and serves it.
+    /// Creates a pool and serves it.
     pub fn new(programs: &Programs, shape: Shape) -> Result<Self> {
         let mut array = Self::made(programs, shape)?;
         array.start()?;
         Ok(array)
     }
 
-    /// Makes a pool.
+    /// Creates a pool.
     pub fn made(programs: &Programs, shape: Shape) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("holdfast-peers-").tempdir()?;
         let ports = free_ports(shape.portals + 1)?;
@@ -80,41 +80,41 @@ impl Array {
         Ok(array)
     }
 
-    /// Serves one address more from the next start on.
+    /// Adds an address to serve from the next start on.
     pub fn add_portal(&mut self) -> Result<()> {
         let ports = free_ports(1)?;
         self.portals.extend(ports.iter().map(|port| format!("127.0.0.1:{port}")));
         Ok(())
     }
 
-    /// How many files the pool is on.
+    /// Returns the number of the pool's files.
     pub fn devices(&self) -> u16 {
         self.shape.devices
     }
 
-    /// The pool's directory.
+    /// Returns the pool's directory.
     pub fn pool(&self) -> PathBuf {
         self.directory.path().join("pool")
     }
 
-    /// The directories that the pool's files are in; the first is [`Array::pool`].
+    /// Returns the directories of the pool's files; the first is [`Array::pool`].
     pub fn places(&self) -> Vec<String> {
         let apart = if self.shape.apart { self.shape.devices } else { 1 };
         let others = (2..=apart).map(|number| self.directory.path().join(format!("disk{number}")));
         [self.pool()].into_iter().chain(others).map(|path| path.display().to_string()).collect()
     }
 
-    /// A directory for what a test needs besides.
+    /// Returns a directory for other files of a test.
     pub fn scratch(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The process that serves, or the supervisor of those that do.
+    /// Returns the process that serves, or the supervisor of those that do.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Child::id)
     }
 
-    /// Starts the process and waits until it answers; how long that took.
+    /// Starts the process and waits until it answers. Returns how long that took.
     pub fn start(&mut self) -> Result<Duration> {
         let begin = Instant::now();
         self.starts += 1;
@@ -139,7 +139,7 @@ impl Array {
         Ok(begin.elapsed())
     }
 
-    /// What serves the pool; which of two controllers is still to be said.
+    /// Returns the command that serves the pool; the caller adds which of two controllers.
     pub fn command(&self) -> Result<Command> {
         let log = File::options().create(true).append(true).open(self.file("serve.log"))?;
         let mut command = Command::new(&self.programs.holdfast);
@@ -184,13 +184,13 @@ impl Array {
         }
     }
 
-    /// Ends the process at once (SIGKILL), and those that it has started.
+    /// Kills the process (SIGKILL), and those that it has started.
     pub fn kill(&mut self) -> Result<()> {
         process::end(self.process.take().context("the array does not run")?);
         Ok(())
     }
 
-    /// An error if the process has ended by itself.
+    /// Returns an error if the process has ended by itself.
     pub fn must_run(&mut self) -> Result<()> {
         if let Some(status) = self.child()?.try_wait()? {
             self.process = None;
@@ -199,7 +199,7 @@ impl Array {
         Ok(())
     }
 
-    /// A verb that talks to the running array, with `--json`: what it printed.
+    /// Runs a verb against the running array, with `--json`. Returns its output.
     pub fn verb(&self, arguments: &[&str]) -> Result<Value> {
         let text = self.try_verb(arguments)?.good()?;
         if text.trim().is_empty() {
@@ -208,33 +208,33 @@ impl Array {
         serde_json::from_str(&text).with_context(|| format!("{arguments:?} printed: {text}"))
     }
 
-    /// As [`Array::verb`], for one that may fail.
+    /// The same as [`Array::verb`], for one that may fail.
     pub fn try_verb(&self, arguments: &[&str]) -> Result<command::Finished> {
         let mut all = arguments.to_vec();
         let pool = self.pool().display().to_string();
         all.extend(["--json", "--pool", &pool]);
-        // Longer than verbs wait themselves, which say what they have waited for.
+        // Longer than verbs wait themselves, which then report what they waited for.
         command::run(45, &self.programs.holdfast.display().to_string(), &all)
     }
 
-    /// `holdfast`, without a word; what it prints goes nowhere.
+    /// Returns `holdfast` without arguments; its output is discarded.
     pub fn program(&self) -> Command {
         let mut program = Command::new(&self.programs.holdfast);
         program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         program
     }
 
-    /// `holdfast` with exactly these arguments.
+    /// Runs `holdfast` with exactly these arguments.
     pub fn run(&self, arguments: &[&str]) -> Result<command::Finished> {
         command::run(30, &self.programs.holdfast.display().to_string(), arguments)
     }
 
-    /// A verb that needs no running array: what it printed.
+    /// Runs a verb that needs no running array. Returns its output.
     pub fn offline(&self, arguments: &[&str]) -> Result<String> {
         command::run(120, &self.programs.holdfast.display().to_string(), arguments)?.good()
     }
 
-    /// `inspect` of the stopped pool: an error if it finds anything.
+    /// Runs `inspect` on the stopped pool. Returns an error if it finds anything.
     pub fn inspect(&self) -> Result<String> {
         let places = self.places();
         self.offline(
@@ -242,14 +242,14 @@ impl Array {
         )
     }
 
-    /// A volume and its connection, as this host finds it behind the first portal.
+    /// Creates a volume and its connection. Returns it as this host finds it at the first portal.
     pub fn volume(&self, name: &str, size: &str, host: &str, lun: u16) -> Result<Target> {
         self.verb(&["volume", "create", name, "--size", size])?;
         self.verb(&["connect", name, host, "--lun", &lun.to_string()])?;
         self.target(lun)
     }
 
-    /// A host with these initiators.
+    /// Creates a host with these initiators.
     pub fn host(&self, name: &str, initiators: &[&str]) -> Result<()> {
         let mut arguments = vec!["host", "create", name];
         for initiator in initiators {
@@ -258,33 +258,33 @@ impl Array {
         self.verb(&arguments).map(drop)
     }
 
-    /// An error unless `volume show` knows the volume.
+    /// Returns an error unless `volume show` finds the volume.
     pub fn must_be_listed(&self, name: &str) -> Result<()> {
         self.verb(&["volume", "show", name]).map(drop)
     }
 
-    /// The logical unit `lun` of the one target that the first portal tells of.
+    /// Returns the logical unit `lun` of the only target at the first portal.
     pub fn target(&self, lun: u16) -> Result<Target> {
         let portal = self.portals.first().context("the array has no portal")?.clone();
         Target::discovered(portal, lun)
     }
 
-    /// Connections of initiators that are open now, as the management interface tells.
+    /// Returns the number of open connections of initiators, from the management interface.
     pub fn open_connections(&self) -> Result<u64> {
         self.counters()?["wire"]["connections"].as_u64().context("no count of connections")
     }
 
-    /// The token of the management interface that the array has left for its owner.
+    /// Returns the management token that the array has left for its owner.
     pub fn token(&self) -> Result<String> {
         Ok(self.run_file()?["token"].as_str().context("the run file holds no token")?.to_owned())
     }
 
-    /// What the process that serves has left for verbs.
+    /// Returns the run file that the serving process has left for verbs.
     pub fn run_file(&self) -> Result<Value> {
         Ok(serde_json::from_slice(&std::fs::read(self.pool().join("array.run"))?)?)
     }
 
-    /// What the management interface counts.
+    /// Returns the counters of the management interface.
     pub fn counters(&self) -> Result<Value> {
         let token = self.token()?;
         let mut stream = TcpStream::connect(&self.api)?;
@@ -300,19 +300,19 @@ impl Array {
         serde_json::from_str(body).with_context(|| head.to_owned())
     }
 
-    /// How many sessions have begun, and how many have ended, as the log tells.
+    /// Returns how many sessions have begun, and how many have ended, according to the log.
     pub fn sessions(&self) -> Result<(usize, usize)> {
         let log = self.whole_log()?;
         let count = |what: &str| log.lines().filter(|line| line.contains(what)).count();
         Ok((count(" logged in at portal "), count("the session of ")))
     }
 
-    /// The most memory that the process had at any time.
+    /// Returns the peak memory of the process.
     pub fn peak_kib(&self) -> Result<u64> {
         process::peak_kib(self.pid().context("the array does not run")?).context("no VmHWM")
     }
 
-    /// What the process has written to the device since it was started.
+    /// Returns how many bytes the process has written to the device since its start.
     pub fn written_bytes(&self) -> Result<u64> {
         let child = self.process.as_ref().context("the array does not run")?;
         let text = std::fs::read_to_string(format!("/proc/{}/io", child.id()))?;
@@ -320,28 +320,28 @@ impl Array {
         line.context("no write_bytes")?.parse().context("write_bytes is no number")
     }
 
-    /// A number that `status` shows of the pool.
+    /// Returns a number of the pool from `status`.
     pub fn pool_number(&self, field: &str) -> Result<u64> {
         let status = self.verb(&["status"])?;
         status["pool"][field].as_u64().with_context(|| format!("no pool.{field}"))
     }
 
-    /// The end of what the array said.
+    /// Returns the end of the array's log.
     pub fn log(&self) -> String {
         command::tail(&self.whole_log().unwrap_or_default(), 20)
     }
 
-    /// All that it said; an error if that can't be read.
+    /// Returns the whole log; an error if it can't be read.
     pub fn whole_log(&self) -> std::io::Result<String> {
         std::fs::read_to_string(self.file("serve.log"))
     }
 
-    /// What an interposer has written down.
+    /// Returns the path of an interposer's trace.
     pub fn trace_path(&self) -> PathBuf {
         self.directory.path().join("trace")
     }
 
-    /// A file of its directory.
+    /// Returns a file in its directory.
     fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -357,7 +357,7 @@ impl Array {
         each.collect::<Vec<_>>().join(",")
     }
 
-    /// The portals of the first controller: all, if it is the only one.
+    /// Returns the portals of the first controller: all, if it is the only one.
     fn of_first_controller(&self) -> &[String] {
         match self.shape.controllers {
             Controllers::One => &self.portals,
@@ -369,7 +369,8 @@ impl Array {
         self.process.as_mut().context("the array does not run")
     }
 
-    /// Whether every address takes connections, and verbs find the array: that comes last.
+    /// Returns whether every address accepts connections, and verbs find the array, which happens
+    /// last.
     fn answers(&self) -> bool {
         let portals = match self.shape.controllers {
             Controllers::First => self.of_first_controller(),

@@ -1,22 +1,22 @@
-//! Other programs, each with an end to its patience, and ports for them.
+//! Runs other programs, each with a time limit, and finds ports for them.
 
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
-/// What a program printed, and whether it was content.
+/// A program's output and exit code.
 pub struct Finished {
     /// The command line, for messages.
     pub line: String,
     /// Its exit code; 124 if it had to be stopped.
     pub code: i32,
-    /// What it printed, errors behind the rest.
+    /// Its output, followed by its errors.
     pub text: String,
 }
 
 impl Finished {
-    /// The text, if the program ended with 0.
+    /// Returns the output, if the program ended with 0.
     pub fn good(self) -> Result<String> {
         if self.code != 0 {
             bail!("{} ended with {}:\n{}", self.line, self.code, tail(&self.text, 15));
@@ -36,20 +36,20 @@ pub fn run(seconds: u32, program: &str, arguments: &[&str]) -> Result<Finished> 
     Ok(Finished { line, code: exit_code(&output), text: text_of(&output) })
 }
 
-/// Whether a program is to be had.
+/// Returns whether a program is available.
 pub fn exists(program: &str) -> bool {
     let search = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&search).any(|directory| directory.join(program).is_file())
 }
 
-/// The last `count` lines.
+/// Returns the last `count` lines.
 pub fn tail(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
 fn exit_code(output: &Output) -> i32 {
-    // A program that a signal ended has no code.
+    // A program that a signal ended has no exit code.
     output.status.code().unwrap_or(-1)
 }
 
@@ -59,8 +59,8 @@ fn text_of(output: &Output) -> String {
     text
 }
 
-/// Ports that nothing listens on now. Another process may take one before the array does; the
-/// array then says so when it starts.
+/// Returns ports at which nothing listens now. Another process may take one before the array does;
+/// the array then reports that when it starts.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;

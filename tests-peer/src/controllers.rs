@@ -1,8 +1,8 @@
-//! Two controllers on one pool: each is killed and stopped again and again, they are switched, and
-//! hosts at both go on. What hosts have set holds; what one of them has in its sockets after it was
-//! stopped for long is never done.
+//! Two controllers on one pool: each is repeatedly killed and stopped, they are switched, and hosts
+//! at both continue. State set by hosts persists; commands in the sockets of a controller that was
+//! stopped for long are never executed.
 //!
-//! The longest time without an answer is printed and judges nothing.
+//! The longest time without an answer is printed, but not judged.
 
 use std::process::Child;
 use std::sync::atomic::Ordering;
@@ -27,11 +27,11 @@ use crate::reservations::{HOLDER, REGISTER_AND_IGNORE, RESERVE, out, read};
 use crate::restarts::{Host, go_on};
 use crate::target::{self, Target};
 
-/// Longer than the silence after which nothing more of a controller is taken.
+/// Longer than the silence after which nothing more is accepted from a controller.
 const LONG: Duration = Duration::from_millis(2500);
 const BLOCK: u32 = 512;
 
-/// The group `controllers`.
+/// Returns the group `controllers`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
     failover::run(report, arguments)?;
@@ -96,7 +96,7 @@ fn under_load(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// How many switches are in the audit log that the owner shows.
+/// Returns the number of switches in the audit log of the owner.
 fn switches(array: &Array) -> Result<usize> {
     let log = array.verb(&["audit", "--limit", "1000", "--text", "controllers/switch"])?;
     let entries = log.as_array().context("no list")?;
@@ -130,7 +130,7 @@ fn one_round(report: &mut Report, array: &Array, hosts: &[Host], round: u32, ran
     });
 }
 
-/// A volume each at the portals of both controllers.
+/// Returns one volume at the portals of each controller.
 pub fn at_each(array: &Array) -> Result<Vec<Target>> {
     let first = owner(array)?.name;
     ensure!(first == "CT0", "{first} is the first to have the pool");
@@ -141,7 +141,7 @@ pub fn at_each(array: &Array) -> Result<Vec<Target>> {
     array.portals.iter().zip(1..).map(volume).collect()
 }
 
-/// The same volume at the portal of another target.
+/// Returns the same volume at the portal of another target.
 fn at(target: &Target, portal: &Target) -> Target {
     Target { portal: portal.portal.clone(), ..target.clone() }
 }
@@ -160,7 +160,7 @@ fn across(targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// The access states of groups 1 and 2, at a portal.
+/// Returns the access states of groups 1 and 2, at a portal.
 fn states_at(target: &Target) -> Result<[u8; 2]> {
     let mut session = Session::connect(&target.config())?;
     past_attentions(|| session.read(0, 1, BLOCK))?;
@@ -186,7 +186,7 @@ fn states(array: &Array, targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// Registers at both controllers, has one of them hold, and takes the owner away.
+/// Registers at both controllers, lets one of them hold a reservation, and ends the owner.
 fn registered(array: &Array, targets: &[Target]) -> Result<String> {
     let here = targets[0].clone();
     let there = at(&here, &targets[1]);
@@ -210,7 +210,7 @@ fn registered(array: &Array, targets: &[Target]) -> Result<String> {
     let [_, mut other] = sessions()?;
     let after = [read(&mut other, 3)?, read(&mut other, 1)?];
     ensure!(before == after, "not as before: {before:02x?}, {after:02x?}");
-    // A power on, with nobody to take over, ends them.
+    // A power on, with no takeover, ends them.
     kill_both(array)?;
     both(array)?;
     let [mut holder, _] = sessions()?;
@@ -230,7 +230,7 @@ impl Drop for Second {
     }
 }
 
-/// Without a supervisor, so that a controller that is stopped goes on later.
+/// Without a supervisor, so that a stopped controller resumes later.
 fn stopped_for_long(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -299,8 +299,8 @@ fn late_write(
     Err(anyhow!("the write was never answered, and its connection never lost"))
 }
 
-/// One is asked to end at moments at which it takes over, which takes some 100 ms: it ends,
-/// whatever it is about.
+/// Returns a controller is asked to end during a takeover, which takes about 100 ms: it ends,
+/// whatever it is doing.
 fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -330,7 +330,7 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
             let mut switching = Second(array.program().args(switch).spawn()?);
             thread::sleep(Duration::from_millis(after));
             match array.stop() {
-                // It had given way before.
+                // It had handed over before.
                 Err(error) if error.to_string().contains("exit status: 75") => {}
                 ended => ended?,
             }
@@ -340,7 +340,7 @@ fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
         }
         Ok(String::new())
     });
-    // One whose controller has ended refuses, so that hosts go elsewhere at once.
+    // The portals of an ended controller refuse connections, so that hosts go elsewhere at once.
     array.stop()?;
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let array = crate::array(arguments, shape)?;

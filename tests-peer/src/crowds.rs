@@ -1,5 +1,5 @@
-//! Many sessions over the portals of two controllers, limits of a volume over both, and those who
-//! connect where it is forwarded and say nothing: part of the group `controllers`.
+//! Many sessions over the portals of two controllers, limits of a volume over both, and silent
+//! connections at the forwarding controller: part of the group `controllers`.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
@@ -22,35 +22,36 @@ use crate::report::Report;
 use crate::target::{INITIATOR, Target};
 
 const BLOCK: u32 = 512;
-/// One address may have a quarter of all sessions, and all come from one here.
+/// One address may have a quarter of all sessions, and all of these come from one.
 const SETTINGS: &str = "[iscsi]\nsessions = 4096\n";
 const SESSIONS: usize = 1000;
-/// Names of initiators: each may have 64 sessions.
+/// The number of initiator names: each may have 64 sessions.
 const NAMES: usize = 20;
-/// How long all of them may take to log in, and to do it again when the owner was killed.
+/// How long all of them may take to log in, and to log in again after the owner was killed.
 const LOGINS: Duration = Duration::from_secs(60);
-/// What the memory of a controller may be with all of them, in KiB.
+/// The limit of a controller's memory with all of them, in KiB.
 const MEMORY_KIB: u64 = 1 << 20;
-/// Connections that say nothing: more than one address may have.
+/// The number of silent connections: more than one address may have.
 const STALLED: usize = 1100;
-/// Where they come from: the last part of the address.
+/// The last part of the address that they come from.
 const ELSEWHERE: u8 = 77;
 /// How long another host may wait for its login meanwhile.
 const LOGIN: Duration = Duration::from_secs(2);
-/// Of these there are fewer than connections that come.
+/// Fewer descriptors than connections.
 const DESCRIPTORS: &str = "--nofile=200:200";
 const COMING: u8 = 200;
 const ADDRESSES: u8 = 8;
-/// Longer than a supervisor waits for a sign of life.
+/// Longer than the supervisor's watchdog timeout.
 const ALIVE: Duration = Duration::from_secs(7);
-/// What the forwarding one's memory may grow by for sessions that take nothing, in KiB.
+/// The most that the forwarding controller's memory may grow for sessions that read nothing, in
+/// KiB.
 const GROWTH_KIB: u64 = 64 << 10;
-/// The limit of a volume, and how long hosts try.
+/// The limit of a volume, and how long hosts load it.
 const IOPS: u64 = 500;
 const TRY: Duration = Duration::from_secs(4);
 const DEPTH: u64 = 8;
 
-/// All of it, on an array of its own.
+/// Runs all of it, on a separate array.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, settings: SETTINGS, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -76,13 +77,13 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     few_descriptors(report, arguments)
 }
 
-/// The same volume behind a portal of the array.
+/// Returns the same volume at a portal of the array.
 fn at(array: &Array, target: &Target, portal: usize) -> Result<Target> {
     let portal = array.portals.get(portal).context("no such portal")?.clone();
     Ok(Target { portal, ..target.clone() })
 }
 
-/// Logs in until it has worked, for so long at most.
+/// Logs in, retrying for `patience` at most.
 fn insist(target: &Target, begin: Instant, patience: Duration) -> Result<Session> {
     loop {
         match Session::connect(&target.config()) {
@@ -110,7 +111,7 @@ fn thousand(array: &Array, target: &Target, names: &[String]) -> Result<String> 
     }
     let open = array.open_connections()?;
     ensure!(open >= SESSIONS as u64, "{open} connections are open");
-    // Of libiscsi they don't connect again.
+    // Sessions of libiscsi don't reconnect.
     let begin = Instant::now();
     array.verb(&["controller", "switch"])?;
     let switched = begin.elapsed();
@@ -141,13 +142,13 @@ fn thousand(array: &Array, target: &Target, names: &[String]) -> Result<String> 
     ))
 }
 
-/// The most memory that one of the controllers has had, in KiB.
+/// Returns the peak memory of the controllers, in KiB.
 fn memory(array: &Array) -> Result<u64> {
     let all = both(array)?.map(|it| process::peak_kib(it.pid));
     all.into_iter().try_fold(0, |most, one| Ok(most.max(one.context("no VmHWM")?)))
 }
 
-/// Hosts at both controllers read as much as they may.
+/// Hosts at both controllers read as fast as the limit allows.
 fn limited(array: &Array, target: &Target) -> Result<String> {
     array.verb(&["volume", "limit", "crowded", "--iops", &IOPS.to_string()])?;
     let mut told = Vec::new();
@@ -167,7 +168,8 @@ fn limited(array: &Array, target: &Target) -> Result<String> {
         })?;
         let counts = answers.map(AtomicU64::into_inner);
         let (sum, may) = (counts.iter().sum::<u64>(), IOPS * TRY.as_secs());
-        // It may save some up, and answers what is under way at the end.
+        // The bucket may have accumulated a burst, and commands in progress at the end are
+        // answered.
         ensure!(sum <= may * 13 / 10 && sum >= may * 7 / 10, "{counts:?} commands; {may} may be");
         ensure!(counts.iter().all(|count| count * 5 >= sum), "one is kept out: {counts:?}");
         told.push(format!("{} and {}", counts[0], counts[1]));
@@ -204,7 +206,7 @@ fn read_on(target: &Target, over: &AtomicBool, answers: &AtomicU64) -> Result<()
     Ok(())
 }
 
-/// A connection from an address that hosts do not have.
+/// Opens a connection from an address without hosts.
 fn from_elsewhere(portal: &str, last: u8) -> Result<TcpStream> {
     let own = SocketAddr::from(([127, 0, 0, last], 0));
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -243,7 +245,7 @@ fn deaf(array: &Array, target: &Target) -> Result<String> {
     Ok(format!("{} KiB", grown))
 }
 
-/// A process that may open few files, and more connections at the portal where it forwards.
+/// A process with few descriptors, and more connections at the portal where it forwards.
 fn few_descriptors(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let array = Array::made(&crate::programs(arguments)?, shape)?;
@@ -280,7 +282,7 @@ fn few_descriptors(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// A supervisor that does not outlive the test, nor what it has started.
+/// A supervisor that does not outlive the test, nor do its processes.
 struct Serving(Option<Child>);
 
 impl Drop for Serving {

@@ -1,4 +1,4 @@
-//! iscsi-test-cu: runs libiscsi's conformance tests, a suite at a time, and reads what they print.
+//! Runs libiscsi's conformance tests (iscsi-test-cu), one suite at a time, and parses their output.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,36 +9,36 @@ use crate::command;
 use crate::report::Report;
 use crate::target::{self, Target};
 
-/// Seconds that a suite may take.
+/// The time limit of a suite, in seconds.
 const SUITE_SECONDS: u32 = 120;
 
-/// How one test ended.
+/// The result of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All that it asserts is so.
+    /// All of its assertions hold.
     Passed,
-    /// Something is not: the first thing it said.
+    /// An assertion failed: its first message.
     Failed(String),
     /// It printed that it skips something: what.
     Skipped(String),
 }
 
-/// The heading of the document under which the skips stand.
+/// The heading in the document of the skips.
 const SKIPS: &str = "## Skips of iscsi-test-cu";
-/// The heading under which the tests stand that ask for what the standard forbids.
+/// The heading of tests that require what the standard forbids.
 const WRONG: &str = "## Tests of iscsi-test-cu that contradict the standard";
 
-/// What `docs/conformance.md` accounts for, by `Suite.Test`.
+/// The results that `docs/conformance.md` accounts for, by `Suite.Test`.
 pub struct Known {
     /// Tests that skip.
     skips: BTreeSet<String>,
-    /// Tests that can't pass, as they ask for what the standard forbids.
+    /// Tests that can't pass, because they require what the standard forbids.
     wrong: BTreeSet<String>,
 }
 
 impl Known {
-    /// Reads the rows of the document: the lines below the two headings that start with a test's
-    /// name in a table.
+    /// Parses the document's rows: the lines below the two headings that begin with a test's name
+    /// in a table.
     pub fn read(document: &str) -> Self {
         let mut known = Self { skips: BTreeSet::new(), wrong: BTreeSet::new() };
         let mut heading = "";
@@ -57,7 +57,7 @@ impl Known {
         known
     }
 
-    /// What a verdict counts as: nothing where all is as it should be, else what is not.
+    /// Returns how a verdict counts; an error if it is not accounted for.
     fn judge(&self, test: &str, verdict: &Verdict) -> Result<Counts, String> {
         match verdict {
             Verdict::Passed if self.wrong.contains(test) => Err(format!(
@@ -74,15 +74,15 @@ impl Known {
     }
 }
 
-/// What a test that ended as it should is counted as.
+/// How an expected result counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counts {
     Passed,
     Skipped,
 }
 
-/// Runs every suite against a target, a row for each. A skip that the document does not account
-/// for counts as a failure; a test that the document shows to be wrong counts as skipped.
+/// Runs every suite against a target, with a row for each. A skip that the document does not
+/// account for counts as a failure; a test that the document shows to be wrong counts as skipped.
 pub fn conformance(
     report: &mut Report,
     title: &str,
@@ -92,7 +92,8 @@ pub fn conformance(
 ) -> Result<()> {
     for suite in suites()? {
         let name = format!("iscsi-test-cu {title} {suite}");
-        // Some tests rely on blocks that they do not write: they must not find another suite's.
+        // Some tests rely on blocks that they do not write: these must not contain another suite's
+        // data.
         if let Err(error) = clear(target) {
             report.add(&name, 0, &[format!("not cleared before: {error:#}")], 0);
             continue;
@@ -119,7 +120,7 @@ pub fn conformance(
     Ok(())
 }
 
-/// Makes the logical unit's first GiB zeros: more than any test reaches from the start.
+/// Zeroes the logical unit's first GiB: more than any test reaches from the start.
 fn clear(target: &Target) -> Result<()> {
     let mut session = Session::connect(&target.config())?;
     let capacity = session.capacity()?;
@@ -131,7 +132,7 @@ fn clear(target: &Target) -> Result<()> {
     }
 }
 
-/// The suites that this iscsi-test-cu has.
+/// Returns the suites of this iscsi-test-cu.
 fn suites() -> Result<Vec<String>> {
     let text = command::run(10, "iscsi-test-cu", &["--list"])?.text;
     let mut suites = Vec::new();
@@ -148,7 +149,7 @@ fn suites() -> Result<Vec<String>> {
     Ok(suites)
 }
 
-/// Runs a suite: each of its tests and how it ended.
+/// Runs a suite. Returns its tests with their results.
 fn run_suite(
     suite: &str,
     target: &Target,
@@ -175,7 +176,7 @@ fn run_suite(
     if finished.code == 124 {
         bail!("no end after {SUITE_SECONDS} s:\n{}", command::tail(&finished.text, 5));
     }
-    // What the program counted itself must be what was read.
+    // The program's own count must equal the number of parsed tests.
     let count = counted(&finished.text).with_context(|| {
         format!("no summary (exit code {}):\n{}", finished.code, command::tail(&finished.text, 5))
     })?;
@@ -185,10 +186,10 @@ fn run_suite(
     Ok(verdicts)
 }
 
-/// The verdicts in what iscsi-test-cu printed.
+/// Parses the verdicts in the output of iscsi-test-cu.
 ///
-/// A test starts with `  Test: NAME ...`; what it says follows, then `passed` or `FAILED` at the
-/// start of a line or behind the dots. A test that prints [SKIPPED] is passed for CUnit.
+/// A test starts with ` Test: NAME ...`; its messages follow, then `passed` or `FAILED` at the
+/// start of a line or after the dots. For CUnit, a test that prints [SKIPPED] has passed.
 pub fn read(text: &str) -> BTreeMap<String, Verdict> {
     let mut verdicts = BTreeMap::new();
     let mut open: Option<(String, Vec<String>)> = None;
@@ -200,7 +201,7 @@ pub fn read(text: &str) -> BTreeMap<String, Verdict> {
             open = Some((name.to_owned(), Vec::new()));
             rest = said;
         }
-        // What the program says while it cleans up stands behind the verdict.
+        // Messages of the cleanup follow the verdict.
         if rest.starts_with("passed") {
             close(&mut verdicts, open.take(), Some(true));
         } else if rest.starts_with("FAILED") {
@@ -215,7 +216,7 @@ pub fn read(text: &str) -> BTreeMap<String, Verdict> {
     verdicts
 }
 
-/// Decides how a test ended: `passed` as CUnit says, none where it said nothing.
+/// Determines the result of a test: `passed` as CUnit says, none if it printed nothing.
 fn close(
     verdicts: &mut BTreeMap<String, Verdict>,
     open: Option<(String, Vec<String>)>,
@@ -234,7 +235,7 @@ fn close(
     verdicts.insert(name, verdict);
 }
 
-/// How many tests ran, from the summary of CUnit.
+/// Returns how many tests ran, from the summary of CUnit.
 fn counted(text: &str) -> Option<usize> {
     let line = text.lines().find(|line| line.trim_start().starts_with("tests "))?;
     line.split_whitespace().nth(2)?.parse().ok()

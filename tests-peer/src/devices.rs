@@ -1,4 +1,4 @@
-//! The devices of a pool on several: having all of them in, and what a scrub finds.
+//! The devices of a pool on several: bringing all of them in, and the results of a scrub.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use serde_json::Value;
 
 use crate::array::Array;
 
-/// How long a scrub of such small pools may take, on a machine that others use as well.
+/// How long a scrub of such small pools may take, on a busy machine.
 const SCRUB_PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What `device list` says of a device.
+/// A device in `device list`.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// `in`, `catching_up`, `out` or `missing`.
     pub state: String,
-    /// Why it is out, if it is and that is known.
+    /// Why it is out, if known.
     pub why_out: Option<String>,
 }
 
-/// Each device, by its number.
+/// Returns each device, by number.
 ///
 /// # Errors
-/// If the array does not say.
+/// If the array does not respond.
 pub fn listed(array: &Array) -> Result<Vec<Listed>> {
     let text = |device: &Value, name: &str| device[name].as_str().map(str::to_owned);
     let one = |device: &Value| Listed {
@@ -33,11 +33,11 @@ pub fn listed(array: &Array) -> Result<Vec<Listed>> {
     Ok(list(array)?.iter().map(one).collect())
 }
 
-/// Has all devices return that are out or missing, and waits until they have caught up: how long
-/// that took.
+/// Returns all devices that are out or missing, and waits until they have caught up. Returns how
+/// long that took.
 ///
 /// # Errors
-/// If they have not after `patience`. That the array refuses one for a while is none.
+/// If they have not after `patience`. A temporary refusal by the array is no error.
 pub fn all_return(array: &Array, patience: Duration) -> Result<Duration> {
     let begin = Instant::now();
     let mut refused = String::new();
@@ -65,7 +65,7 @@ pub fn all_return(array: &Array, patience: Duration) -> Result<Duration> {
     }
 }
 
-/// Gives the array the first place that none of its devices is at.
+/// Adds the first place at which the array has no device.
 fn add_missing(array: &Array, devices: &[Value]) -> Result<crate::command::Finished> {
     let places = array.places();
     let is_known = |place: &&String| {
@@ -76,26 +76,26 @@ fn add_missing(array: &Array, devices: &[Value]) -> Result<crate::command::Finis
     array.try_verb(&["device", "add", place])
 }
 
-/// Whether this follows the name of a directory.
+/// Returns whether this follows the name of a directory.
 fn in_directory(rest: &str) -> bool {
     rest.starts_with('/')
 }
 
-/// What a scrub came to.
+/// The result of a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrubbed {
-    /// Bytes that it has read.
+    /// Bytes read.
     pub bytes: u64,
-    /// How often it says that it found something. What it has mended because it read it is among
-    /// that only when the array has looked there, which may be in the next pass.
+    /// The number of findings. What it repaired on reading counts only once the array has checked
+    /// it, possibly in the next pass.
     pub found: u64,
-    /// Places of devices that were written anew meanwhile.
+    /// Locations that were rewritten meanwhile.
     pub mended: u64,
-    /// What is damaged still, as it could not be repaired.
+    /// Damage that could not be repaired.
     pub damaged: u64,
 }
 
-/// Reads all of the pool and recounts its parity.
+/// Reads the whole pool and checks its parity.
 ///
 /// # Errors
 /// If it does not end.
@@ -122,7 +122,7 @@ pub fn scrub(array: &Array) -> Result<Scrubbed> {
     })
 }
 
-/// Reads all of the pool and recounts its parity: how many bytes.
+/// Reads the whole pool and checks its parity. Returns how many bytes were read.
 ///
 /// # Errors
 /// If anything was wrong.
@@ -133,24 +133,24 @@ pub fn scrub_finds_nothing(array: &Array) -> Result<u64> {
 }
 
 impl Scrubbed {
-    /// Whether all was as it should be.
+    /// Returns whether there were no findings.
     pub fn is_nothing_found(&self) -> bool {
         (self.found, self.mended, self.damaged) == (0, 0, 0)
     }
 }
 
-/// Places of all devices that were written anew since the start of the process.
+/// Returns how many locations of all devices were rewritten since the start of the process.
 ///
 /// # Errors
-/// If the array does not say.
+/// If the array does not respond.
 pub fn mended(array: &Array) -> Result<u64> {
     Ok(list(array)?.iter().filter_map(|device| device["mended"].as_u64()).sum())
 }
 
-/// The devices, as `device list` says them.
+/// Returns the devices in `device list`.
 ///
 /// # Errors
-/// If the array does not say.
+/// If the array does not respond.
 pub fn list(array: &Array) -> Result<Vec<Value>> {
     let devices = array.verb(&["device", "list"])?;
     Ok(devices.as_array().context("no list of devices")?.clone())

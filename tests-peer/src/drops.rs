@@ -1,8 +1,7 @@
-//! One host lets go of a volume that was written all over, in a pool that it has filled, while
-//! another writes: each block had nodes of the map to itself, so there is much to free for little
-//! data.
+//! One host drops a volume that was sparsely written all over, in a pool that it has filled, while
+//! another one writes: each block had its own map nodes, so there is much to free for little data.
 //!
-//! Silences are printed and judge nothing: a command that is not answered in 20 s fails.
+//! Pauses are printed, but not judged: a command without a response for 20 s fails.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -21,21 +20,21 @@ use crate::target::Target;
 
 const SECTOR: u32 = 512;
 const BLOCK: usize = 4096;
-/// Sessions that write all over the volume.
+/// The sessions that write all over the volume.
 const WRITERS: u64 = 8;
-/// So far apart are blocks that have two nodes of the map to themselves: 600 MiB.
+/// The distance of blocks that share no leaf and no inner node above it: 600 MiB.
 const STEP_SECTORS: u64 = 600 * 2048;
-/// How long what was let go is freed, at most.
+/// How long freeing may take.
 const FREED: Duration = Duration::from_secs(120);
 
-/// How the wide volume goes.
+/// How the volume is dropped.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Unmapped,
     Eradicated,
 }
 
-/// A quarter of the pool is the wide volume's, or nearly all if a time is given.
+/// The volume takes a quarter of the pool, or nearly all if a time is given.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let (filler_mib, blocks) = match arguments.seconds {
         None => (680, 12_000),
@@ -99,7 +98,7 @@ fn scatter(wide: &Target, blocks: u64, seed: u64) -> Result<()> {
     })
 }
 
-/// Lets it go, and waits until half of what it took is free, beside what others had before.
+/// Drops it, and waits until half of its space is free, in addition to what others used before.
 fn let_go(array: &Array, wide: &Target, without_mib: u64, lun: u16, way: Way) -> Result<String> {
     let (name, before_mib, began) = (format!("wide-{lun}"), used_mib(array)?, Instant::now());
     match way {

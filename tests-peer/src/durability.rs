@@ -1,5 +1,5 @@
-//! What is there after a kill, by the promise that was given: `durability = "flush"`, and the time
-//! that a long log takes to be recovered.
+//! What remains after a kill, according to the configured promise: `durability = "flush"`, and the
+//! recovery time of a long log.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use crate::report::Report;
 use crate::target::Target;
 
 const BLOCK: u32 = 512;
-/// Bytes of a write.
+/// The length of a write in bytes.
 const WRITE_BYTES: usize = 64 << 10;
-/// Logical blocks of a write.
+/// The length of a write in logical blocks.
 const WRITE_BLOCKS: u64 = WRITE_BYTES as u64 / BLOCK as u64;
-/// Data in the log that is recovered: 1 GiB, in MiB.
+/// The data in the recovered log: 1 GiB, in MiB.
 const LOG_MIB: u64 = 1024;
-/// Until when the array must serve again with such a log.
+/// When the array must serve again with such a log.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// The settings of an array that answers from memory.
+/// The settings of an array that acknowledges writes from memory.
 pub const FLUSH_SETTINGS: &str = "durability = \"flush\"\n";
-/// The settings of an array that makes no checkpoint while the log of the test is written.
+/// The settings of an array that writes no checkpoint while the log of the test is written.
 pub const LONG_LOG_SETTINGS: &str = "checkpoint_log = \"8G\"\n";
 
-/// An array with `durability = "flush"`.
+/// Tests an array with `durability = "flush"`.
 pub fn flush(report: &mut Report, array: &mut Array, target: &Target) {
     report.check("flush: WCE is 1", || {
         let mut session = Session::connect(&target.config())?;
         let cdb = Cdb::raw(&[0x1A, 0x08, 0x08, 0, 0xFF, 0], Direction::In);
         let answer = session.execute(cdb, Data::In(vec![0; 255]))?;
         good(answer.status)?;
-        // Behind the header of 4 bytes: page 08h, its length, and WCE in bit 2 of byte 2.
+        // After the header of 4 bytes: page 08h, its length, and WCE in bit 2 of byte 2.
         let page = answer.buffer.get(4..).unwrap_or_default();
         ensure!(page.first().is_some_and(|code| code & 0x3F == 8), "not the caching page");
         ensure!(page.get(2).is_some_and(|flags| flags & 4 != 0), "WCE is 0");
@@ -70,7 +70,7 @@ pub fn flush(report: &mut Report, array: &mut Array, target: &Target) {
     });
 }
 
-/// Writes a log of 1 GiB, kills, and tells how long it takes until the array serves again.
+/// Writes a log of 1 GiB, kills the array, and measures how long it takes until it serves again.
 pub fn recovery(report: &mut Report, array: &mut Array, target: &Target) {
     report.check("a log of 1 GiB is recovered, every byte", || {
         fill(target, LOG_MIB)?;
@@ -84,7 +84,7 @@ pub fn recovery(report: &mut Report, array: &mut Array, target: &Target) {
     });
 }
 
-/// Writes so many MiB from the start of the volume on, all of them different.
+/// Writes this many MiB from the start of the volume, all different.
 pub fn fill(target: &Target, mibs: u64) -> Result<()> {
     let mut session = Session::connect(&target.config())?;
     let mut random = Random::new(9);

@@ -1,4 +1,5 @@
-//! A good session beside bad ones: it writes and reads all the while, and looks at every byte.
+//! A good session at the same time as bad ones: it continuously writes and reads, and checks every
+//! byte.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +13,12 @@ use crate::random::Random;
 use crate::target::Target;
 
 pub const BLOCK: usize = 512;
-/// Blocks of a long command of the good session: 64 KiB. Each second one is of 4 KiB.
+/// The length of the good session's long commands in blocks: 64 KiB. Every second command is 4 KiB.
 pub const BLOCKS: usize = 128;
-/// Its places, one behind the other from the first block on. Attackers may write there, too: but
-/// none of their commands is ever to take effect.
+/// Its locations, consecutive from the first block on. Attackers may write there too, but none of
+/// their commands may ever take effect.
 const PLACES: usize = 128;
-/// How long it may stand still.
+/// How long it may make no progress.
 const STILL: Duration = Duration::from_secs(20);
 
 /// The sense key UNIT ATTENTION.
@@ -37,12 +38,12 @@ pub struct Good {
 }
 
 impl Good {
-    /// One that gets unit attentions, and sends the command again.
+    /// Creates one that gets unit attentions, and repeats the command.
     pub fn resending() -> Self {
         Self { resends: true, ..Self::default() }
     }
 
-    /// Writes and reads, until it is over.
+    /// Writes and reads, until it is stopped.
     pub fn work(&self, target: &Target) -> Result<String> {
         let done = self.work_on(target);
         self.has_ended.store(true, Ordering::Relaxed);
@@ -85,7 +86,7 @@ impl Good {
         if self.resends { past_attentions(command) } else { command() }
     }
 
-    /// Reads all that was written, once it has stopped.
+    /// Reads everything that was written, once it has stopped.
     pub fn verify(&self, session: &mut Session) -> Result<()> {
         let model = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         ensure!(model.len() == PLACES, "the good session did not come to its end");
@@ -96,17 +97,17 @@ impl Good {
         Ok(())
     }
 
-    /// How many commands it has done.
+    /// Returns how many commands it has completed.
     pub fn commands(&self) -> u64 {
         self.commands.load(Ordering::Relaxed)
     }
 
-    /// How long the slowest of its commands took since this was asked last.
+    /// Returns how long the slowest of its commands took since the last call.
     pub fn take_slowest(&self) -> Duration {
         Duration::from_micros(self.slowest_us.swap(0, Ordering::Relaxed))
     }
 
-    /// Something that goes on beside it: it must not stand still.
+    /// Runs an attack at the same time: the session must make progress.
     pub fn beside(&self, attack: impl FnOnce() -> Result<String>) -> Result<String> {
         let before = self.commands();
         let detail = attack()?;
@@ -114,7 +115,7 @@ impl Good {
         Ok(detail)
     }
 
-    /// Waits until it has done another command.
+    /// Waits until it has completed another command.
     pub fn wait_past(&self, before: u64) -> Result<()> {
         let begin = Instant::now();
         while self.commands() == before {
@@ -126,7 +127,7 @@ impl Good {
     }
 }
 
-/// A command that is issued again as long as something else has to be told first.
+/// Repeats a command as long as unit attentions are pending.
 pub fn past_attentions<T>(mut command: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     loop {
         match command() {

@@ -151,7 +151,7 @@ fn turn_blocks(array: &mut Array, data: &[u8]) -> Result<()> {
     array.start().map(drop)
 }
 
-/// An error unless the data and its copy are read as they were written.
+/// Returns an error unless the data and its copy are read as they were written.
 fn is_right(session: &mut Session, data: &[u8]) -> Result<()> {
     for mib in [DATA_MIB, COPY_MIB] {
         for half in 0..2 {
@@ -242,7 +242,7 @@ fn turn_block(array: &Array, content: &[u8]) -> Result<()> {
     bail!("the block is nowhere in the pool")
 }
 
-/// The files of the pool.
+/// Returns the files of the pool.
 fn files(array: &Array) -> impl Iterator<Item = PathBuf> {
     let directory = array.pool();
     (1..=array.devices()).map(move |number| match number {

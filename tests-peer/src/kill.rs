@@ -23,7 +23,7 @@ const KILL_AFTER_MS: std::ops::Range<u64> = 300..3_300;
 /// How long a load may take to end after the array serves again.
 const LOAD_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The group `kill`.
+/// Returns the group `kill`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, Shape::default())?;
     let target = array.volume("survivor", "1G", "peer", 1)?;
@@ -32,7 +32,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The group `devices`.
+/// Returns the group `devices`.
 pub fn run_devices(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, Shape { devices: 6, ..Shape::default() })?;
     let target = array.volume("survivor", "1G", "peer", 1)?;

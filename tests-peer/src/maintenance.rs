@@ -71,7 +71,7 @@ fn status(array: &Array, field: &str, number: usize) -> Result<serde_json::Value
     Ok(array.verb(&["controller", "list"])?[number][field].clone())
 }
 
-/// Whether its status is `stopped`, and its portal refuses hosts at once.
+/// Returns whether its status is `stopped`, and its portal refuses hosts at once.
 fn is_down(array: &Array, targets: &[Target], number: usize) -> Result<String> {
     let told = status(array, "status", number)?;
     ensure!(told == "stopped", "ct{number} is {told}");

@@ -93,7 +93,7 @@ impl World {
         Ok(())
     }
 
-    /// A range of up to `longest` blocks, often aligned to 4 KiB or 1 MiB.
+    /// Returns a range of up to `longest` blocks, often aligned to 4 KiB or 1 MiB.
     fn range(&mut self, longest: u64) -> (u64, u64) {
         let align = [1, 1, 8, 8, 2048][self.random.below(5) as usize].min(longest);
         let length = (1 + self.random.below(longest)).next_multiple_of(align).min(longest);
@@ -242,7 +242,7 @@ pub fn lba_status(target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// A command that makes no sense is refused, and the next one is served.
+/// Returns a command that makes no sense is refused, and the next one is served.
 pub fn nonsense(target: &Target) -> Result<String> {
     let mut session = Session::connect(&target.config())?;
     let mut random = Random::new(7);
@@ -273,13 +273,13 @@ pub fn nonsense(target: &Target) -> Result<String> {
     Ok(format!("{refused} of 400 refused"))
 }
 
-/// An error unless the command ended well.
+/// Returns an error unless the command ended well.
 pub fn good(status: Status) -> Result<()> {
     ensure!(status == Status::Good, "it ended with {status}");
     Ok(())
 }
 
-/// An error unless the command ended with this sense key, and this ASC and ASCQ.
+/// Returns an error unless the command ended with this sense key, and this ASC and ASCQ.
 pub fn refused(status: &Status, wanted: (u8, u16)) -> Result<()> {
     let told = match status {
         Status::CheckCondition(sense) => Some((sense.key, sense.asc_ascq)),

@@ -125,7 +125,7 @@ fn groups(session: &mut Session) -> Result<Vec<(u16, u8, Vec<u16>)>> {
     Ok(found)
 }
 
-/// The target port group in VPD 83h: designator type 5 of the port.
+/// Returns the target port group in VPD 83h: designator type 5 of the port.
 fn own_group(session: &mut Session) -> Result<u8> {
     let page = session.inquiry(Some(0x83))?;
     let mut at = 4;

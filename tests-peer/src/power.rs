@@ -130,7 +130,7 @@ fn registrations(array: &mut Array, one: &Target, other: &Target, end: End) -> R
     Ok(String::new())
 }
 
-/// The unit attentions that are pending, in their order.
+/// Returns the unit attentions that are pending, in their order.
 fn told(session: &mut Initiator) -> Result<Vec<(u8, u8)>> {
     let mut all = Vec::new();
     loop {

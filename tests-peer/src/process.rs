@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Whether nothing is left of a process but that nobody has asked how it ended.
+/// Returns whether nothing is left of a process but that nobody has asked how it ended.
 pub fn has_ended(pid: u32) -> bool {
     state(Path::new("/proc").join(pid.to_string())).is_none_or(|(state, _)| state == 'Z')
 }
 
-/// The state of a process or a thread, whose directory this is, and whose child it is.
+/// Returns the state of a process or a thread, whose directory this is, and whose child it is.
 pub fn state(directory: impl AsRef<Path>) -> Option<(char, u32)> {
     let text = std::fs::read_to_string(directory.as_ref().join("stat")).ok()?;
     // Behind its name, which may hold anything.
@@ -16,7 +16,7 @@ pub fn state(directory: impl AsRef<Path>) -> Option<(char, u32)> {
     Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }
 
-/// The children of a process that run.
+/// Returns the children of a process that run.
 pub fn children(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let child = |entry: std::fs::DirEntry| {
@@ -40,14 +40,14 @@ pub fn end(mut process: Child) {
     }
 }
 
-/// The most memory that a process has had, in KiB.
+/// Returns the most memory that a process has had, in KiB.
 pub fn peak_kib(pid: impl Into<u64>) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.into())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The command line of a process; empty once it has ended.
+/// Returns the command line of a process; empty once it has ended.
 pub fn words(pid: u32) -> Vec<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()

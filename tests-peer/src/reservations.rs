@@ -43,7 +43,7 @@ pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost:
     });
 }
 
-/// The Device Identification page (VPD 83h), which names the target port of the session.
+/// Returns the Device Identification page (VPD 83h), which names the target port of the session.
 fn identification(target: &Target) -> Result<Vec<u8>> {
     Ok(Session::connect(&target.config())?.inquiry(Some(0x83))?)
 }

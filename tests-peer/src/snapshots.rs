@@ -52,7 +52,7 @@ pub fn snapshots(report: &mut Report, array: &mut Array, [alpha, beta]: [&Target
     });
 }
 
-/// A block that says a number.
+/// Returns a block that says a number.
 fn number(n: u64) -> Vec<u8> {
     n.to_le_bytes().repeat(512)
 }
@@ -79,7 +79,7 @@ fn through_clone<T>(
     seen
 }
 
-/// A host counts up on one volume, then on the other: no moment has the other in front.
+/// Returns a host counts up on one volume, then on the other: no moment has the other in front.
 fn under_load(array: &Array, targets: [&Target; 2]) -> Result<String> {
     let done = AtomicBool::new(false);
     let counted = std::thread::scope(|scope| {

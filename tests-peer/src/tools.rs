@@ -105,7 +105,7 @@ fn clean(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The pages that VPD page 00h lists.
+/// Returns the pages that VPD page 00h lists.
 fn vpd_pages(target: &Target) -> Result<Vec<u8>> {
     let page = Session::connect(&target.config())?.inquiry(Some(0))?;
     let pages = page.get(4..).unwrap_or_default().to_vec();

@@ -17,7 +17,7 @@ use crate::report::Report;
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The group `widths`.
+/// Returns the group `widths`.
 ///
 /// # Errors
 /// If the array can't be started.
@@ -91,7 +91,7 @@ fn is_in(devices: &[Value], number: u64) -> bool {
     devices.iter().any(|device| device["number"] == number && device["state"] == "in")
 }
 
-/// How many parts of a device are in use.
+/// Returns how many parts of a device are in use.
 fn parts_of(devices: &[Value], number: u64) -> Option<u64> {
     let its = devices.iter().find(|device| device["number"] == number)?;
     its["parts"]["used"].as_u64()

@@ -1,5 +1,5 @@
-//! The largest form of each command. Those of an opcode stand near each other; those that take
-//! away what a volume was made for stand behind those that read it.
+//! The largest form of each command. Forms of the same opcode are near each other; those that
+//! destroy the content of a volume come after those that read it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::lists::{self, KEY};
 use super::volumes::{BLOCKS, On, repeated_block};
 use crate::random::Random;
 
-/// Commands at once: the window.
+/// The number of concurrent commands: the window.
 pub const DEPTH: usize = 128;
 /// The longest transfer (Block Limits): 32 MiB.
 pub const TRANSFER: u32 = 65_536;
@@ -18,29 +18,28 @@ pub const TRANSFER: u32 = 65_536;
 const ATOMIC: u16 = 8192;
 /// The longest segment of a copy in whole blocks: 4 GiB.
 pub const LONGEST_SEGMENT: u32 = u32::MAX / 512 * 512;
-/// The longest answer that is asked for.
+/// The longest requested response.
 const ANSWER: usize = 1 << 20;
 
-/// A command, and how it ends.
+/// A command, and its expected result.
 pub struct Form {
     pub name: &'static str,
     pub on: On,
     pub cdb: Cdb,
-    /// What each of them brings.
+    /// The data-out of each.
     pub data: Arc<[u8]>,
-    /// Bytes that come in, at most.
+    /// The most bytes of data-in.
     pub bytes: usize,
-    /// Bytes that each moves within the array, at most.
+    /// The most bytes that each moves within the array.
     pub moves: u64,
-    /// Whether no two of them bring the same data.
+    /// Whether no two of them have the same data.
     pub is_stamped: bool,
-    /// What a token stands for that is made before, and that each of them uses: ranges from this
-    /// block on.
+    /// The first block of the data of a token that is created before, and that each of them uses.
     pub token_of: Option<u64>,
-    /// Whether each is to end with GOOD. Else each is to be answered: it stands on what others of
-    /// the same form have changed, or asks for what is not there.
+    /// Whether each must end with GOOD. Otherwise each must be answered: it depends on changes by
+    /// others of the same form, or requests what does not exist.
     pub is_good: bool,
-    /// Whether the CDB has a list identifier in bytes 6 to 9, which each needs for itself.
+    /// Whether the CDB has a list identifier in bytes 6 to 9, unique to each.
     pub has_id: bool,
 }
 
@@ -85,12 +84,12 @@ impl Form {
         Self { has_id: true, ..self }
     }
 
-    /// The opcode, and the service action if it may have one.
+    /// Returns the opcode, and the service action if it may have one.
     pub fn code(&self) -> (u8, u8) {
         (self.cdb.bytes()[0], self.cdb.bytes()[1] & 0x1f)
     }
 
-    /// The command that is the `n`th to be issued.
+    /// Returns the `n`th command to be issued.
     pub fn cdb_of(&self, n: usize) -> Cdb {
         if !self.has_id {
             return self.cdb;
@@ -101,12 +100,12 @@ impl Form {
     }
 }
 
-/// The length of a CDB, by its opcode.
+/// Returns the length of a CDB, by its opcode.
 fn cdb_bytes(code: u8) -> usize {
     [6, 10, 10, 0, 16, 12, 0, 0][usize::from(code >> 5)]
 }
 
-/// A CDB of blocks: `flags` is byte 1.
+/// Returns a CDB that addresses blocks: `flags` is byte 1.
 pub fn blocks(code: u8, flags: u8, lba: u64, count: u32, direction: Direction) -> Cdb {
     let mut cdb = vec![0; cdb_bytes(code)];
     (cdb[0], cdb[1]) = (code, flags);
@@ -127,7 +126,7 @@ pub fn blocks(code: u8, flags: u8, lba: u64, count: u32, direction: Direction) -
     Cdb::raw(&cdb, direction)
 }
 
-/// A CDB with a length at a place, and a service action in byte 1.
+/// Returns a CDB with a length at an offset, and a service action in byte 1.
 pub fn with_length(code: u8, action: u8, at: usize, length: &[u8], direction: Direction) -> Cdb {
     let mut cdb = vec![0; cdb_bytes(code)];
     (cdb[0], cdb[1]) = (code, action);
@@ -135,17 +134,17 @@ pub fn with_length(code: u8, action: u8, at: usize, length: &[u8], direction: Di
     Cdb::raw(&cdb, direction)
 }
 
-/// A CDB with nothing but these first bytes.
+/// Returns a CDB with these first bytes, and zeros.
 fn plain(first: &[u8]) -> Cdb {
     let mut cdb = first.to_vec();
     cdb.resize(cdb_bytes(first[0]), 0);
     Cdb::raw(&cdb, Direction::None)
 }
 
-/// All of them.
+/// Returns all forms.
 pub fn forms(names: &[Naa]) -> Vec<Form> {
     let mut all = Vec::new();
-    // Before there are as many tokens as one initiator may have.
+    // Before an initiator's limit of tokens is reached.
     On::ALL.into_iter().for_each(|on| full::tokens(&mut all, on));
     for on in On::ALL {
         reads(&mut all, on);
@@ -161,7 +160,7 @@ pub fn forms(names: &[Naa]) -> Vec<Form> {
     all
 }
 
-/// What reads.
+/// Adds reads.
 fn reads(all: &mut Vec<Form>, on: On) {
     let (none, within, out) = (Direction::None, Direction::In, Direction::Out);
     let transfer = TRANSFER as usize * 512;
@@ -169,7 +168,7 @@ fn reads(all: &mut Vec<Form>, on: On) {
     all.push(Form::new("READ (16) of 32 MiB", on, cdb).takes(transfer));
     let cdb = blocks(0x8f, 0, 1, TRANSFER, none);
     all.push(Form::new("VERIFY (16) of 32 MiB", on, cdb));
-    // With one block, which all of them are.
+    // With one block, which all blocks equal.
     let block = match on {
         On::Empty => Some(vec![0; 512]),
         On::Same => Some(repeated_block()),
@@ -190,7 +189,7 @@ fn reads(all: &mut Vec<Form>, on: On) {
     }
 }
 
-/// Copies, within the volume.
+/// Adds copies within the volume.
 fn copies(all: &mut Vec<Form>, on: On, names: &[Naa]) {
     for (name, shift) in [
         ("EXTENDED COPY of 256 GiB", 0),
@@ -213,13 +212,13 @@ fn copies(all: &mut Vec<Form>, on: On, names: &[Naa]) {
     ] {
         let length = (list.len() as u32).to_be_bytes();
         let cdb = with_length(0x83, action, 10, &length, Direction::Out);
-        // One initiator may have fewer tokens than all of these rows would make.
+        // One initiator may have fewer tokens than all of these rows would create.
         let form = Form::new(name, on, cdb).brings(&list).with_ids();
         all.push(if action == 0x10 { form.any_end() } else { form });
     }
 }
 
-/// What unmaps and fills. At the end each volume is empty.
+/// Adds unmaps and fills. At the end each volume is empty.
 fn fills(all: &mut Vec<Form>, on: On) {
     let out = Direction::Out;
     if on == On::Cloned {
@@ -238,7 +237,7 @@ fn fills(all: &mut Vec<Form>, on: On) {
     all.push(Form::new("WRITE SAME (16) that unmaps to the end", on, cdb));
 }
 
-/// What moves data, once each: to the empty volume.
+/// Adds single commands that transfer data, to the empty volume.
 fn writes(all: &mut Vec<Form>) {
     let (none, within, out) = (Direction::None, Direction::In, Direction::Out);
     let on = On::Empty;
@@ -288,7 +287,7 @@ fn writes(all: &mut Vec<Form>) {
     all.push(form.brings(&long[..512]));
 }
 
-/// What answers with parameter data, as long as the field for its length can say.
+/// Adds commands that return parameter data, as long as their length field allows.
 fn answers(all: &mut Vec<Form>) {
     for (name, code, action, at, width) in [
         ("INQUIRY", 0x12, 0, 3, 2),
@@ -321,7 +320,7 @@ fn answers(all: &mut Vec<Form>) {
         let cdb = Cdb::raw(&bytes, Direction::In);
         all.push(Form::new(name, On::Empty, cdb).takes(ANSWER));
     }
-    // Of copies with identifiers of which nothing is kept.
+    // For copies whose identifiers have no stored result.
     for (name, action) in [
         ("RECEIVE COPY STATUS (LID1)", 0),
         ("RECEIVE COPY DATA (LID1)", 1),
@@ -337,7 +336,7 @@ fn answers(all: &mut Vec<Form>) {
     all.push(Form::new(name, On::Empty, plain(&[0x83, 0x1c])).any_end());
 }
 
-/// Reservations, by one initiator, and as many registrations as there may be.
+/// Adds reservations by one initiator, and as many registrations as possible.
 fn reservations(all: &mut Vec<Form>) {
     let on = On::Empty;
     for (name, code) in [
@@ -351,12 +350,12 @@ fn reservations(all: &mut Vec<Form>) {
     for (name, ids) in
         [("REGISTER with 32,768 TransportIDs", 32_768), ("REGISTER with 511 TransportIDs", 511)]
     {
-        // Too many are refused; and who is registered can't name others a second time.
+        // Too many are refused; and a registrant can't list others a second time.
         let list = lists::register_list(ids);
         let cdb = with_length(0x5f, 0, 5, &(list.len() as u32).to_be_bytes(), Direction::Out);
         all.push(Form::new(name, on, cdb).brings(&list).any_end());
     }
-    // Exclusive access, for all registrants.
+    // Exclusive access, all registrants.
     for (name, action, key, action_key, is_good) in [
         ("REGISTER AND IGNORE EXISTING KEY", 6, 0, KEY, true),
         ("RESERVE", 1, KEY, 0, true),
@@ -374,7 +373,7 @@ fn reservations(all: &mut Vec<Form>) {
     }
 }
 
-/// What tells or asks for little, or refuses what is too long.
+/// Adds commands with short data, or that refuse longer data.
 fn settings(all: &mut Vec<Form>) {
     let on = On::Empty;
     for (name, first) in [

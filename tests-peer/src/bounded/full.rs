@@ -1,4 +1,4 @@
-//! Forms that need more than a CDB: data over what a volume holds, copies that stage, tokens, and
+//! Forms that need more than a CDB: data over existing content, copies that are staged, tokens, and
 //! lists that are legal at their longest.
 
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use super::lists;
 use super::volumes::{BLOCKS, On};
 use crate::random::Random;
 
-/// The longest segment by a count of blocks: 32 MiB less a block.
+/// The longest segment that counts blocks: 32 MiB less a block.
 const SEGMENT: u32 = 65_535 * 512;
-/// Segments of a copy that moves what it copies block by block, beyond what is staged.
+/// The segments of a copy that moves data block by block, longer than what is staged.
 const MOVED_SEGMENTS: usize = 16;
-/// What is staged: more than is brought along with a commit (4 MiB), and little enough that all of
-/// them together fit the pool.
+/// The length of a staged copy: more than one record contains (4 MiB), and little enough that all
+/// of them together fit the pool.
 const STAGED: u32 = 16 << 20;
 
-/// Copies whose ends are not aligned alike to 4 KiB: data moves.
+/// Adds copies whose ends have different alignment within 4 KiB: data moves.
 pub fn copies(all: &mut Vec<Form>, on: On, names: &[Naa]) {
     for (name, bytes, count) in [
         ("EXTENDED COPY of 16 MiB at 512 bytes", STAGED, 1),
@@ -33,8 +33,8 @@ pub fn copies(all: &mut Vec<Form>, on: On, names: &[Naa]) {
     }
 }
 
-/// The longest writes, over what the volume holds: zeros, one block of 4 KiB again and again, the
-/// same data each time, and other data each time. None begins where a block does.
+/// Adds the longest writes over existing content: zeros, one repeated 4 KiB block, the same data
+/// each time, and different data each time. None begins at a block boundary.
 pub fn writes(all: &mut Vec<Form>, on: On) {
     let bytes = TRANSFER as usize * 512;
     let zeros: Arc<[u8]> = vec![0; bytes].into();
@@ -51,7 +51,7 @@ pub fn writes(all: &mut Vec<Form>, on: On) {
     }
 }
 
-/// WRITE USING TOKEN of what the volume holds.
+/// Adds WRITE USING TOKEN of the volume's content.
 pub fn tokens(all: &mut Vec<Form>, on: On) {
     for (name, shift) in
         [("WRITE USING TOKEN of 16 GiB", 0), ("WRITE USING TOKEN of 16 GiB at 4 KiB", 8)]
@@ -64,15 +64,15 @@ pub fn tokens(all: &mut Vec<Form>, on: On) {
     }
 }
 
-/// Lists of parameters that change nothing, as long as the field for their length can say.
+/// Adds parameter lists that change nothing, as long as their length field allows.
 pub fn settings(all: &mut Vec<Form>) {
     let on = On::Empty;
-    // The control page, over and over.
+    // The control page, repeated.
     let page = [0x0a, 0x0a, 0x22, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0];
     let pages = |header: usize, most: usize| {
         [vec![0; header], page.repeat((most - header) / page.len())].concat()
     };
-    // One descriptor for each port there is: each names the group that both are in.
+    // One descriptor for each port: each refers to the group of both.
     let groups = vec![0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
     for (name, code, action, at, width, list) in [
         ("MODE SELECT (6)", 0x15, 0x10, 4, 1, pages(4, 0xff)),

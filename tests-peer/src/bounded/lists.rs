@@ -1,29 +1,30 @@
-//! Parameter lists at their longest.
+//! Parameter lists of maximum length.
 
 use libiscsi::Naa;
 
 use super::volumes::{BLOCKS, On};
 
-/// Segments of one EXTENDED COPY at most (VPD 8Fh).
+/// The most segments of one EXTENDED COPY (VPD 8Fh).
 pub const SEGMENTS: u64 = 64;
-/// Ranges of one token at most, and what it stands for (VPD 8Fh).
+/// The most ranges and bytes of one token (VPD 8Fh).
 const TOKEN_RANGES: u64 = 32;
 const TOKEN_BYTES: u64 = 16 << 30;
-/// Ranges of one UNMAP at most (Block Limits).
+/// The most ranges of one UNMAP (Block Limits).
 const UNMAP_RANGES: u64 = 512;
-/// The key of this initiator.
+/// The reservation key of this initiator.
 pub const KEY: u64 = 0x626f_756e_6465_6421;
 
 /// A segment of a copy, type 0Ah: by bytes, in blocks of 512 bytes.
 pub struct Segment {
-    /// The volume that is copied from and to.
+    /// The source and destination volume.
     pub on: On,
     pub bytes: u32,
     pub from: u64,
     pub to: u64,
 }
 
-/// The parameter list of EXTENDED COPY (LID1): `names` of the volumes, and no list identifier.
+/// Returns the parameter list of EXTENDED COPY (LID1): `names` of the volumes, without list
+/// identifier.
 pub fn copy_list(names: &[Naa], segments: &[Segment]) -> Vec<u8> {
     let mut list = libiscsi::copy_parameters(names, &[], 512);
     let first = list.len();
@@ -33,7 +34,7 @@ pub fn copy_list(names: &[Naa], segments: &[Segment]) -> Vec<u8> {
     list
 }
 
-/// The same of EXTENDED COPY (LID4).
+/// Returns the same for EXTENDED COPY (LID4).
 pub fn copy_list_lid4(names: &[Naa], segments: &[Segment]) -> Vec<u8> {
     let descriptors = libiscsi::copy_parameters(names, &[], 512).split_off(16);
     let mut list = vec![0; 48];
@@ -65,27 +66,27 @@ fn put_segments(list: &mut Vec<u8>, segments: &[Segment], first_cscd: u16) {
     }
 }
 
-/// As many segments as there may be, one after another, from the volume's first half to its second
-/// one `shift` blocks further on.
+/// Returns as many segments as possible, one after another, from the volume's first half to its
+/// second one, `shift` blocks further on.
 pub fn segments(on: On, bytes: u32, shift: u64) -> Vec<Segment> {
     let step = u64::from(bytes).next_multiple_of(1 << 20) / 512;
     let segment = |n| Segment { on, bytes, from: n * step, to: BLOCKS / 2 + n * step + shift };
     (0..SEGMENTS).map(segment).collect()
 }
 
-/// As many ranges as there may be, as long as they can be, none of them on a boundary of the map.
+/// Returns as many ranges as possible, of maximum length, none at a boundary of the map.
 pub fn unmap_list() -> Vec<u8> {
     let each = BLOCKS / UNMAP_RANGES;
     let range = |n| (n * each + n % 9, (each - 9) as u32);
     libiscsi::unmap_parameters(&(0..UNMAP_RANGES).map(range).collect::<Vec<_>>())
 }
 
-/// The parameter list of POPULATE TOKEN, for as much as a token can stand for.
+/// Returns the parameter list of POPULATE TOKEN, for as much as one token represents.
 pub fn populate_list(shift: u64) -> Vec<u8> {
     with_ranges(vec![0; 16], shift)
 }
 
-/// The parameter list of WRITE USING TOKEN, with the token of zeros.
+/// Returns the parameter list of WRITE USING TOKEN, with the token of zeros.
 pub fn zeros_list(shift: u64) -> Vec<u8> {
     let mut list = vec![0; 536];
     list[16..20].copy_from_slice(&0xffff_0001_u32.to_be_bytes());
@@ -93,7 +94,7 @@ pub fn zeros_list(shift: u64) -> Vec<u8> {
     with_ranges(list, shift)
 }
 
-/// The same with room for a token (see [`put_token`]).
+/// Returns the same with space for a token (see [`put_token`]).
 pub fn token_list(shift: u64) -> Vec<u8> {
     with_ranges(vec![0; 536], shift)
 }
@@ -117,7 +118,7 @@ fn with_ranges(mut list: Vec<u8>, shift: u64) -> Vec<u8> {
     list
 }
 
-/// The basic list of PERSISTENT RESERVE OUT.
+/// Returns the basic list of PERSISTENT RESERVE OUT.
 pub fn reserve_list(key: u64, action_key: u64) -> Vec<u8> {
     let mut list = vec![0; 24];
     list[..8].copy_from_slice(&key.to_be_bytes());
@@ -125,7 +126,7 @@ pub fn reserve_list(key: u64, action_key: u64) -> Vec<u8> {
     list
 }
 
-/// The list of REGISTER with SPEC_I_PT and so many TransportIDs, with names of the longest.
+/// Returns the list of REGISTER with SPEC_I_PT and this many TransportIDs, with the longest names.
 pub fn register_list(ids: u32) -> Vec<u8> {
     let mut list = reserve_list(0, KEY);
     list[20] = 8;

@@ -1,11 +1,10 @@
-//! Bounded work: each command of the command table in its largest legal form, issued by one host as
-//! deep as its window goes, while another host reads and writes 4 KiB and 64 KiB and looks at each
-//! byte.
+//! Bounded work: each command of the command table in its largest legal form, issued by one host
+//! with a full window, while another host reads and writes 4 KiB and 64 KiB and checks each byte.
 //!
-//! A row passes if every command is answered, and as it is to be, or ends when it is aborted after
-//! a while, the other host goes on, and what the commands write to the device is no more than their
-//! data and a bounded part for each. All together the array's memory grows by no more than it may.
-//! Times are printed, and judge nothing, but for a watchdog. In the end the process is killed, and
+//! A row passes if every command gets its expected response, or ends when it is aborted after a
+//! while, the other host continues, and the commands write no more to the device than their data
+//! and a bounded amount for each. In total the array's memory grows by no more than its limit.
+//! Times are printed, but not judged, except by a watchdog. At the end the process is killed, and
 //! the pool opens with the other host's data.
 
 mod forms;
@@ -30,25 +29,25 @@ use crate::initiator::{Function, Initiator, NO_TAG, Pdu, Sent, opcode};
 use crate::report::Report;
 use crate::target::Target;
 
-/// Little memory, so that growth is seen, and is not a cache that fills.
+/// Little memory, so that growth is visible and not a cache that fills.
 pub const SETTINGS: &str = "memory = \"64M\"\nlog_level = \"warn\"\n";
-/// What all rows together may take beyond what was there before.
+/// The most that memory may grow over all rows.
 const GROWTH_KIB: u64 = 256 << 10;
-/// What one command may write to the device beyond its own data, for its record and what it has
-/// changed of maps.
+/// The most that one command may write to the device beyond its data, for its record and changed
+/// maps.
 const WRITTEN_BYTES_EACH: u64 = 4 << 20;
-/// What may be written meanwhile for what was before: checkpoints, and freeing.
+/// The most that may be written meanwhile for earlier work: checkpoints, and freeing.
 const WRITTEN_BYTES_BASE: u64 = 1 << 30;
-/// How long one answer may take: a watchdog.
+/// How long one response may take: a watchdog.
 const ANSWER: Duration = Duration::from_secs(120);
-/// How long a row goes on, at least so long that all commands are under way at once. What is not
-/// answered then is aborted: as many of the longest copies as
-/// a window takes go on for an hour.
+/// How long a row runs, at least so long that all commands are in progress at once. Unanswered
+/// commands are then aborted: a window of the longest copies runs for an hour.
 const ROW: Duration = Duration::from_secs(1);
-/// What the other host does while a long copy is under way, before that is aborted.
+/// The number of the other host's commands while a long copy is in progress, before that is
+/// aborted.
 const COMMANDS_BESIDE: u64 = 50;
 
-/// All of it, or those rows with `rows` in their names. `units` are the volumes in the order of
+/// Runs all rows, or those with `rows` in their names. `units` are the volumes in the order of
 /// [`On`].
 pub fn bounded(
     report: &mut Report,
@@ -105,7 +104,7 @@ pub fn bounded(
     });
 }
 
-/// Checks how much more memory the array has taken since its peak was at `before_kib`.
+/// Checks how much the array's memory has grown since its peak was `before_kib`.
 pub fn check_growth(report: &mut Report, array: &Array, before_kib: Result<u64>) {
     report.check("memory grows by less than 256 MiB over all of them", || {
         let grown = array.peak_kib()?.saturating_sub(before_kib?);
@@ -114,7 +113,7 @@ pub fn check_growth(report: &mut Report, array: &Array, before_kib: Result<u64>)
     });
 }
 
-/// Where another host had to wait longest.
+/// The row in which the other host had to wait longest.
 #[derive(Default)]
 pub struct Slowest {
     time: Duration,
@@ -122,7 +121,7 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    /// Notes what a row has cost the other host, and says it.
+    /// Notes the other host's longest wait in a row, and describes it.
     pub fn note(&mut self, row: &str, time: Duration) -> String {
         if time > self.time {
             *self = Self { time, row: row.to_owned() };
@@ -135,7 +134,7 @@ impl Slowest {
     }
 }
 
-/// A session that has been told all that happened before.
+/// Logs in, and takes pending unit attentions.
 fn login(target: &Target, isid: u32) -> Result<Initiator> {
     let mut initiator = Initiator::login(target, isid)?;
     for _ in 0..8 {
@@ -146,7 +145,7 @@ fn login(target: &Target, isid: u32) -> Result<Initiator> {
     Ok(initiator)
 }
 
-/// REPORT SUPPORTED OPERATION CODES names nothing that no form is of.
+/// REPORT SUPPORTED OPERATION CODES must contain no command without a form.
 fn every_command(target: &Target, forms: &[Form]) -> Result<String> {
     let mut cdb = [0; 12];
     (cdb[0], cdb[1]) = (0xa3, 0x0c);
@@ -169,19 +168,19 @@ fn every_command(target: &Target, forms: &[Form]) -> Result<String> {
     Ok(format!("{} of {} rows", told.len() / 8, forms.len()))
 }
 
-/// Commands of one form under way.
+/// Commands of one form in progress.
 struct Flight<'a> {
     form: &'a Form,
-    /// What each brings, but for what tells them apart.
+    /// The data of each, except what distinguishes them.
     data: Arc<[u8]>,
-    /// By their tags, with how many were issued before.
+    /// Commands by tag, with how many were issued before.
     open: HashMap<u32, usize>,
     good: usize,
     refused: Option<Pdu>,
 }
 
 impl Flight<'_> {
-    /// Takes what came for one of the commands.
+    /// Processes a PDU for one of the commands.
     fn take(&mut self, initiator: &mut Initiator, pdu: Pdu) -> Result<()> {
         if pdu.opcode() == opcode::R2T {
             let n = *self.open.get(&pdu.tag()).context("an R2T of nothing")?;
@@ -200,7 +199,8 @@ impl Flight<'_> {
         Ok(())
     }
 
-    /// What an R2T asks for, with a number in each sector that no other command has there.
+    /// Returns the data that an R2T solicits, with a number in each sector that no other command
+    /// has there.
     fn stamped(&self, n: usize, r2t: &Pdu) -> Result<Vec<u8>> {
         let (start, length) = (r2t.field(40) as usize, r2t.field(44) as usize);
         let wanted = self.data.get(start..start + length);
@@ -213,8 +213,8 @@ impl Flight<'_> {
     }
 }
 
-/// Issues a form as often as the window takes it, until each is answered, or until the time of a
-/// row is over: then the rest is aborted, and that is answered.
+/// Issues a form as often as the window allows, until each is answered, or until the time of a row
+/// is over: then the rest is aborted, and the abort is answered.
 fn run(array: &Array, target: &Target, form: &Form, good: &Good) -> Result<String> {
     let begin = Instant::now();
     let mut initiator = login(target, 0x62_6f00)?;
@@ -254,7 +254,7 @@ fn run(array: &Array, target: &Target, form: &Form, good: &Good) -> Result<Strin
     Ok(format!("{} of {DEPTH} GOOD, {took} ms{cut}", flight.good))
 }
 
-/// What each command brings: with the token that it uses, if it does.
+/// Returns the data of each command: with the token that it uses, if it does.
 fn prepare(initiator: &mut Initiator, form: &Form) -> Result<Arc<[u8]>> {
     let Some(first) = form.token_of else { return Ok(form.data.clone()) };
     let list = lists::populate_list(first);
@@ -271,7 +271,7 @@ fn prepare(initiator: &mut Initiator, form: &Form) -> Result<Arc<[u8]>> {
     Ok(list.into())
 }
 
-/// Ends what is still under way with ABORT TASK SET, which is answered when nothing of it is.
+/// Ends commands in progress with ABORT TASK SET, which is answered when all have ended.
 fn abort_rest(initiator: &mut Initiator, flight: &mut Flight<'_>) -> Result<String> {
     let begin = Instant::now();
     let nothing = Sent { tag: NO_TAG, cmd_sn: 0 };
@@ -283,7 +283,7 @@ fn abort_rest(initiator: &mut Initiator, flight: &mut Flight<'_>) -> Result<Stri
                 ensure!(pdu.tag() == tag && pdu.header[2] == 0, "{:02X?}", pdu.header);
                 break;
             }
-            // Nobody has to bring what is not wanted any more.
+            // Data of aborted commands need not be sent.
             opcode::R2T => {}
             _ => flight.take(initiator, pdu)?,
         }
@@ -292,7 +292,7 @@ fn abort_rest(initiator: &mut Initiator, flight: &mut Flight<'_>) -> Result<Stri
     Ok(format!(", {count} aborted, which took {took} ms"))
 }
 
-/// Whether a PDU is the last of a command.
+/// Returns whether a PDU is the last of a command.
 fn ends(pdu: &Pdu) -> bool {
     match pdu.opcode() {
         opcode::SCSI_RESPONSE => true,
@@ -304,22 +304,22 @@ fn ends(pdu: &Pdu) -> bool {
 /// How a copy is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abort {
-    /// By task management, which is answered alone.
+    /// By task management; only the request is answered.
     Task,
     /// By another command: both are answered, the copy first.
     CopyOperation,
 }
 
-/// The list identifier of the copy that is aborted.
+/// The list identifier of the aborted copy.
 const LIST_ID: u8 = 7;
 
-/// A copy that moves 256 GiB block by block goes on while the other host works, and ends when it is
-/// aborted.
+/// Returns a copy that moves 256 GiB block by block runs while the other host works, and ends when
+/// it is aborted.
 fn abort(target: &Target, names: &[Naa], good: &Good, way: Abort) -> Result<String> {
     let mut initiator = login(target, 0x62_7000)?;
     let segments = lists::segments(On::Empty, forms::LONGEST_SEGMENT, 1);
     let mut list = lists::copy_list(names, &segments);
-    // With a list identifier, by which it can be named.
+    // With a list identifier, by which it can be aborted.
     (list[0], list[1]) = (LIST_ID, 0);
     let sent = initiator.command(&Cdb::extended_copy(list.len() as u32), list.len())?;
     let r2t = initiator.receive()?;

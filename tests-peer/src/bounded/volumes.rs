@@ -1,4 +1,4 @@
-//! The volumes that the commands are sent to: 64 TiB each.
+//! The volumes of the commands: 64 TiB each.
 
 use anyhow::{Context, Result, ensure};
 use libiscsi::{Cdb, Data, Naa, Session, Status};
@@ -10,25 +10,25 @@ use crate::target::{self, Target};
 
 /// Blocks of a volume: 64 TiB.
 pub const BLOCKS: u64 = (64 << 40) / 512;
-/// Where a volume has random data throughout: 2 GiB from the beginning on.
+/// The part of a volume with random data throughout: 2 GiB from the beginning.
 const DENSE_BLOCKS: u64 = (2 << 30) / 512;
 /// The random data itself, which is copied until the region is full: 32 MiB.
 const RANDOM_BLOCKS: u64 = (32 << 20) / 512;
-/// Blocks of a WRITE of the filling: 4 MiB.
+/// The blocks of one WRITE while filling: 4 MiB.
 const WRITE_BLOCKS: u64 = 8192;
-/// Clones and snapshots.
+/// The number of clones and snapshots.
 const IMAGES: usize = 32;
-/// Blocks of 4 KiB written before each: half of them where the volume is dense.
+/// The number of 4 KiB blocks written before each: half of them in the dense region.
 const WRITES: usize = 32;
 
-/// What the commands are sent to.
+/// The volume of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
-    /// A volume on which nothing was written.
+    /// A volume that was never written.
     Empty,
-    /// One that is full of one block.
+    /// One that is full of one repeated block.
     Same,
-    /// One of which many others were cloned, with writes between them.
+    /// One with many clones, and writes between them.
     Cloned,
     /// One with many snapshots, and writes between them.
     Snapshots,
@@ -37,7 +37,7 @@ pub enum On {
 impl On {
     pub const ALL: [Self; 4] = [Self::Empty, Self::Same, Self::Cloned, Self::Snapshots];
 
-    /// How rows name it.
+    /// Returns its name in rows.
     pub fn says(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -47,7 +47,7 @@ impl On {
         }
     }
 
-    /// The volume's name.
+    /// Returns the volume's name.
     pub fn volume(self) -> &'static str {
         match self {
             Self::Empty => "empty",
@@ -58,12 +58,12 @@ impl On {
     }
 }
 
-/// The block of which one volume is full.
+/// Returns the block of which one volume is full.
 pub fn repeated_block() -> Vec<u8> {
     Random::new(3).bytes(512)
 }
 
-/// The volumes in the order of [`On::ALL`], connected to a host of their own.
+/// Returns the volumes in the order of [`On::ALL`], connected to a separate host.
 pub fn units(array: &Array, watched: &Target) -> Result<[Target; 4]> {
     let other = target::second(&watched.initiator).replace("second", "bounded");
     array.host("bounded", &[&other])?;
@@ -75,7 +75,7 @@ pub fn units(array: &Array, watched: &Target) -> Result<[Target; 4]> {
     units?.try_into().ok().context("there are four volumes")
 }
 
-/// The names of all volumes, in the order of [`On::ALL`].
+/// Returns the NAA names of all volumes, in the order of [`On::ALL`].
 pub fn names(units: &[Target; 4]) -> Result<Vec<Naa>> {
     let name = |unit: &Target| Session::connect(&unit.config())?.naa()?.context("it has no name");
     units.iter().map(name).collect()
@@ -91,7 +91,7 @@ pub fn fill_two(units: &[Target; 4]) -> Result<String> {
     Ok("64 TiB each".into())
 }
 
-/// Makes the volumes what their rows say.
+/// Gives the volumes the content that their rows name.
 pub fn fill(array: &Array, units: &[Target; 4], names: &[Naa]) -> Result<String> {
     let mut same = Session::connect(&units[On::Same as usize].config())?;
     same.execute(Cdb::write_same_16(0, 0, false), Data::Out(repeated_block()))?;

@@ -1,4 +1,4 @@
-//! Random commands: mostly such as could be meant, with fields at their extremes.
+//! Random commands: mostly plausible ones, with fields at their extremes.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use crate::initiator::{Initiator, opcode};
 use crate::random::Random;
 use crate::target::Target;
 
-/// Commands of a session.
+/// The number of commands of a session.
 const COMMANDS: usize = 64;
-/// How many of them are sent at once, at most.
+/// The most commands sent at once.
 const DEPTH: u64 = 32;
-/// How long an answer may take. It is a watchdog, and no measure.
+/// How long a response may take: a watchdog, not a measurement.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How long nothing comes before what is open counts as ended by others, if that was told.
+/// The time without input after which open commands count as aborted, if a unit attention said so.
 const QUIET: Duration = Duration::from_secs(5);
-/// Data that a session sends at most; whoever is asked for more ends it.
+/// The most data that a session sends; it ends when asked for more.
 const SEND_BYTES_MAX: u64 = 8 << 20;
 
-/// What takes blocks, and where its CDB has them; the weight says how often it is chosen.
+/// Commands that address blocks; the weight determines how often each is chosen.
 const OPCODES: [(u8, u64); 48] = [
     (0x00, 1),
     (0x03, 1),
@@ -74,17 +74,17 @@ const OPCODES: [(u8, u64); 48] = [
     (0xaf, 1),
 ];
 
-/// A command before it is sent.
+/// A command to be sent.
 struct Wanted {
     cdb: Vec<u8>,
     direction: Direction,
     /// Expected Data Transfer Length.
     bytes: u32,
-    /// What a list of parameters holds, or the beginning of the data; more of it repeats.
+    /// The parameter list, or the beginning of the data, which repeats.
     data: Vec<u8>,
 }
 
-/// One session.
+/// Runs one session.
 pub(super) fn session(
     target: &Target,
     units: &[Unit],
@@ -112,7 +112,7 @@ pub(super) fn session(
         }
         ensure!(heard.elapsed() < ANSWER, "no answer to any of {:02x?}", cdbs(&open));
         if initiator.receive_peek(QUIET).context("waiting for an answer")?.is_none() {
-            // Another session may have ended them: a unit attention tells of that (TAS is 0).
+            // Another session may have aborted them, which a unit attention reports (TAS is 0).
             told |= asks(&mut initiator, units, &mut open).context("asking units")?;
             if told {
                 return Ok(());
@@ -129,7 +129,7 @@ pub(super) fn session(
                 bytes += u64::from(length);
                 count.bytes += u64::from(length);
                 if bytes > SEND_BYTES_MAX {
-                    return Ok(()); // gone, with all that is open
+                    return Ok(()); // gone, with all open commands
                 }
                 let end = pdu.field(40) as usize + length as usize;
                 ensure!(end <= wanted.bytes as usize, "an R2T for more than was announced");
@@ -155,8 +155,8 @@ fn cdbs(open: &HashMap<u32, Wanted>) -> Vec<&[u8]> {
     open.values().map(|wanted| &wanted.cdb[..]).collect()
 }
 
-/// Asks each unit whether it is ready, which has to be answered. Whether one tells that commands
-/// were ended.
+/// Asks each unit whether it is ready, which must be answered. Returns whether one reports that
+/// commands were aborted.
 fn asks(
     initiator: &mut Initiator,
     units: &[Unit],
@@ -178,8 +178,8 @@ fn asks(
     Ok(told)
 }
 
-/// Whether a unit attention says that commands of this session may have ended unanswered: resets,
-/// CLEAR TASK SET, PREEMPT AND ABORT. Behind a length of two bytes, in either format.
+/// Returns whether a unit attention reports that commands of this session may have been aborted:
+/// resets, CLEAR TASK SET, PREEMPT AND ABORT. Either format, after a length of two bytes.
 fn tells_of_an_end(data: &[u8]) -> bool {
     let sense = data.get(2..).unwrap_or_default();
     let at = |index: usize| sense.get(index).copied().unwrap_or(0);
@@ -190,7 +190,7 @@ fn tells_of_an_end(data: &[u8]) -> bool {
     key & 0x0f == 6 && (asc == 0x29 || asc == 0x2f || (asc, ascq) == (0x2a, 0x05))
 }
 
-/// A number of blocks, or of bytes of a list.
+/// Returns a number of blocks, or of bytes of a list.
 fn length(random: &mut Random, most: u64) -> u64 {
     let some =
         [0, 1, 2, 7, 8, 9, 64, 127, 128, 2047, 2048, 2049, 8192, 65_535, 65_536, most, most - 1];
@@ -201,7 +201,7 @@ fn length(random: &mut Random, most: u64) -> u64 {
     }
 }
 
-/// A first block: around what borders on something, or anywhere.
+/// Returns a first block: near a boundary, or anywhere.
 fn place(random: &mut Random, unit: Unit) -> u64 {
     let near = random.below(17).wrapping_sub(8);
     match random.below(8) {
@@ -332,7 +332,7 @@ fn command(random: &mut Random, unit: Unit, units: &[Unit]) -> Wanted {
         direction = Direction::Out;
     }
     if matches!(code, 0x2f | 0x8f | 0xaf) {
-        // Compared with nothing, with all, or with one block.
+        // Compares nothing, everything, or one block.
         cdb[1] = [0, 2, 6][random.below(3) as usize];
         direction = if cdb[1] == 0 { Direction::None } else { Direction::Out };
         bytes = if cdb[1] == 6 { 512 } else { bytes };
@@ -346,11 +346,11 @@ fn command(random: &mut Random, unit: Unit, units: &[Unit]) -> Wanted {
         }
     }
     spoil(random, &mut cdb, &mut bytes, &mut data);
-    // A target asks for 32 MiB of a command at most.
+    // A target solicits at most 32 MiB per command.
     Wanted { cdb, direction, bytes: bytes.min(u64::from(u32::MAX)) as u32, data }
 }
 
-/// One of five has a wrong byte or two, an announced length that is not its own, or a damaged list.
+/// One in five has a wrong byte or two, a wrong announced length, or a damaged list.
 fn spoil(random: &mut Random, cdb: &mut [u8], bytes: &mut u64, data: &mut [u8]) {
     match random.below(15) {
         0 => {
@@ -370,7 +370,7 @@ fn spoil(random: &mut Random, cdb: &mut [u8], bytes: &mut u64, data: &mut [u8]) 
     }
 }
 
-/// Zeros, one block that repeats, or noise.
+/// Returns zeros, one repeated block, or noise.
 fn some_data(random: &mut Random) -> Vec<u8> {
     match random.below(4) {
         0 => vec![0; 4096],
@@ -380,7 +380,7 @@ fn some_data(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// The list of PERSISTENT RESERVE OUT: few keys, so that some fit.
+/// Returns a list of PERSISTENT RESERVE OUT, with few different keys, so that some match.
 fn registration(random: &mut Random) -> Vec<u8> {
     let mut list = vec![0; 24];
     list[7] = random.below(3) as u8;
@@ -404,7 +404,7 @@ fn registration(random: &mut Random) -> Vec<u8> {
     list
 }
 
-/// EXTENDED COPY, POPULATE TOKEN or WRITE USING TOKEN: the service action, and its list.
+/// Returns the service action and list of EXTENDED COPY, POPULATE TOKEN or WRITE USING TOKEN.
 fn third_party(random: &mut Random, unit: Unit, units: &[Unit]) -> (u8, Vec<u8>) {
     if random.below(3) == 0 {
         let writes = random.below(2) == 1;

@@ -1,10 +1,10 @@
-//! Random PDUs and random commands, over real sockets, from several hosts at once, to volumes of
-//! 1 GiB to 64 TiB; beside them a good session of another host, which looks at each of its bytes.
+//! Random PDUs and random commands, over real sockets, from several hosts at once, to volumes of 1
+//! GiB to 64 TiB; at the same time another host's good session checks each of its bytes.
 //!
-//! A round is a number of sessions of each attacker, which a seed decides; then the volumes are
-//! destroyed and made anew, so that neither a full pool nor a reservation ends the test before its
-//! time. It fails if the process ends or stands still, if it takes more memory than it may, if a
-//! command that was sent well is not answered, or if the good session reads something else.
+//! A round is a number of sessions of each attacker, determined by a seed; then the volumes are
+//! destroyed and recreated, so that neither a full pool nor a reservation ends the test early. It
+//! fails if the process ends or hangs, if it exceeds its memory limit, if a valid command is not
+//! answered, or if the good session reads wrong data.
 
 mod commands;
 mod pdus;
@@ -22,23 +22,22 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
 
-/// Little memory, so that growth is seen.
+/// Little memory, so that growth is visible.
 pub const SETTINGS: &str = "memory = \"256M\"\nlog_level = \"warn\"\n";
-/// What the process may take at most: 256 MiB of `memory` and as much of data on its way, and what
-/// a
-/// program takes besides.
+/// The memory limit of the process: 256 MiB of `memory`, the same for data in transit, and the
+/// overhead of a program.
 const RESIDENT_KIB: u64 = 1 << 20;
-/// Rounds where no time is given.
+/// The number of rounds if no time is given.
 const ROUNDS: u64 = 2;
-/// Sessions of each attacker in a round.
+/// The sessions of each attacker in a round.
 const SESSIONS: usize = 12;
-/// The hosts that attack, and the first LUN of each: the volumes have other numbers there.
+/// The attacking hosts, and the first LUN of each: they see the volumes under different numbers.
 const HOSTS: [(&str, u16); 2] = [("fuzz-a", 1), ("fuzz-b", 11)];
 /// Their volumes.
 const VOLUMES: [(&str, &str, u64); 3] =
     [("small", "1G", 1 << 30), ("middle", "3T", 3 << 40), ("huge", "64T", 64 << 40)];
 
-/// A logical unit that is attacked.
+/// An attacked logical unit.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     lun: [u8; 8],
@@ -46,7 +45,7 @@ struct Unit {
     naa: libiscsi::Naa,
 }
 
-/// Goes on for some rounds, or for some time. `watched` is of a host of its own.
+/// Runs some rounds, or for some time. `watched` belongs to another host.
 pub fn fuzz(
     report: &mut Report,
     array: &mut Array,
@@ -98,7 +97,7 @@ fn attack(
         let units = make_volumes(array, watched)?;
         let before = good.commands();
         let done = round(watched, &units, seed.wrapping_add(rounds << 16));
-        // Whatever went wrong, that the process has ended says more.
+        // Whatever failed, the end of the process is more informative.
         array.must_run()?;
         total.add(done?);
         good.wait_past(before)?;
@@ -146,7 +145,7 @@ fn remove_volumes(array: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Two attackers of each host: one with commands, one with PDUs.
+/// Runs two attackers of each host: one with commands, one with PDUs.
 fn round(watched: &Target, units: &[Vec<Unit>], seed: u64) -> Result<Count> {
     thread::scope(|scope| {
         let mut attackers = Vec::new();
@@ -176,7 +175,7 @@ fn round(watched: &Target, units: &[Vec<Unit>], seed: u64) -> Result<Count> {
     })
 }
 
-/// What was done.
+/// Statistics.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     sessions: u64,

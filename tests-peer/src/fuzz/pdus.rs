@@ -1,5 +1,5 @@
-//! Random PDUs: whole sessions of them, of which some come as far as commands, and some say nothing
-//! that anybody could understand.
+//! Random PDUs: whole sessions of them, some of which get as far as commands, and some of which are
+//! meaningless.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::initiator::{Initiator, NO_TAG, Pdu, login_request};
 use crate::random::Random;
 use crate::target::Target;
 
-/// PDUs of a session.
+/// The number of PDUs of a session.
 const PDUS: usize = 200;
-/// Initiator opcodes (RFC 7143, 11.2.1.2), and some that are none.
+/// Initiator opcodes (RFC 7143, 11.2.1.2), and some invalid ones.
 const CODES: [u8; 12] = [0, 1, 1, 1, 2, 2, 4, 5, 5, 6, 0x10, 0x1c];
 
-/// One session. What the target does with it is the target's business, so nothing here fails but
-/// that nobody can log in any more.
+/// Runs one session. Any reaction of the target is accepted, except that nobody can log in any
+/// more.
 pub(super) fn session(
     target: &Target,
     units: &[Unit],
@@ -37,7 +37,7 @@ pub(super) fn session(
         return Ok(());
     }
     let mut initiator = Initiator::login(target, isid).context("a login before PDUs")?;
-    // Who does not read is slowed down; this one does not wait for that.
+    // A connection that does not read is slowed down; this one does not wait for that.
     initiator.stream().set_write_timeout(Some(Duration::from_millis(500)))?;
     let reads = random.below(4) != 0;
     let mut ttt = 0;
@@ -59,7 +59,7 @@ pub(super) fn session(
     Ok(())
 }
 
-/// A PDU that could be meant, for the most part.
+/// Returns a mostly plausible PDU.
 fn any(random: &mut Random, units: &[Unit], initiator: &mut Initiator, ttt: u32) -> Pdu {
     let code = CODES[random.below(CODES.len() as u64) as usize];
     let immediate = if random.below(3) == 0 { 0x40 } else { 0 };
@@ -103,7 +103,7 @@ fn any(random: &mut Random, units: &[Unit], initiator: &mut Initiator, ttt: u32)
             pdu = pdu.with(40, 512 * random.below(20) as u32).with_data(&random.bytes(bytes));
         }
         6 => {
-            // Most sessions are to last.
+            // Most sessions should last.
             pdu.header[1] = 0x80 | [1, 2, 3, 1, 2, 0][random.below(6) as usize];
             pdu = pdu.with(20, random.bits() as u32);
         }
@@ -130,7 +130,7 @@ fn cdb(random: &mut Random) -> [u8; 16] {
     cdb
 }
 
-/// Some bytes of the header are otherwise; what is announced of data, too.
+/// Changes some bytes of the header, possibly the announced length of data.
 fn damage(random: &mut Random, pdu: &mut Pdu) {
     for _ in 0..=random.below(3) {
         let at = random.below(48) as usize;
@@ -138,7 +138,7 @@ fn damage(random: &mut Random, pdu: &mut Pdu) {
     }
 }
 
-/// Sends it, some with additional headers, some in pieces, some with a length that is not theirs.
+/// Sends it, sometimes with additional headers, in pieces, or with a wrong length.
 fn send(initiator: &mut Initiator, random: &mut Random, pdu: &Pdu) -> Result<()> {
     let mut bytes = pdu.bytes();
     match random.below(24) {

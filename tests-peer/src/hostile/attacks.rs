@@ -1,4 +1,4 @@
-//! What bad initiators do.
+//! The attacks of bad initiators.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,22 +11,22 @@ use libiscsi::Cdb;
 use crate::initiator::{Function, Initiator, NO_TAG, Pdu, Sent, login_request, opcode};
 use crate::target::Target;
 
-/// Blocks of 1 MiB.
+/// The blocks of 1 MiB.
 const LONG: u32 = 2048;
-/// Sessions that don't take what they asked for.
+/// The number of sessions that don't read what they requested.
 const DEAF: usize = 4;
-/// Commands of a session that is deaf or does not answer R2Ts.
+/// The commands of a session that does not read, or does not answer R2Ts.
 const COMMANDS: u64 = 32;
 /// How long those stay.
 const STAY: Duration = Duration::from_secs(2);
 /// How long a flood lasts.
 const FLOOD: Duration = Duration::from_secs(3);
-/// Sessions that vanish.
+/// The number of sessions that vanish.
 pub const VANISHING: u32 = 500;
 /// How often each header is sent.
 const HEADERS: usize = 10;
 
-/// Whom to attack.
+/// The attacked target.
 pub struct Field {
     target: Target,
     isids: AtomicU32,
@@ -41,20 +41,20 @@ impl Field {
         &self.target
     }
 
-    /// One that no other attacker has.
+    /// Returns an ISID that no other attacker has.
     pub fn isid(&self) -> u32 {
         self.isids.fetch_add(1, Ordering::Relaxed)
     }
 
     fn log_in(&self) -> Result<Initiator> {
         let mut initiator = Initiator::login(&self.target, self.isid())?;
-        // The first command tells of the power on.
+        // The first command reports the power on.
         initiator.execute(&Cdb::test_unit_ready(), &[], 0)?;
         Ok(initiator)
     }
 }
 
-/// Asks for much, and never reads its socket.
+/// Requests much data, and never reads its socket.
 pub fn deaf(field: &Field) -> Result<String> {
     let mut all = Vec::new();
     for _ in 0..DEAF {
@@ -65,11 +65,11 @@ pub fn deaf(field: &Field) -> Result<String> {
         all.push(initiator);
     }
     thread::sleep(STAY);
-    // They go with data on the way to them.
+    // They end with data in transit to them.
     Ok(format!("{} sessions", all.len()))
 }
 
-/// Writes to the good session's blocks, but for the data.
+/// Announces writes to the good session's blocks, without their data.
 pub fn r2ts(field: &Field) -> Result<String> {
     let mut all = Vec::new();
     let mut asked = 0;
@@ -90,7 +90,7 @@ pub fn r2ts(field: &Field) -> Result<String> {
     Ok(format!("{asked} R2Ts of {} sessions", all.len()))
 }
 
-/// Requests without end: two initiators read what is answered, two never do.
+/// Sends requests endlessly: two initiators read the responses, two never do.
 pub fn floods(field: &Field) -> Result<String> {
     let total = |results: Vec<Result<(usize, usize)>>| -> Result<(usize, usize)> {
         let mut all = (0, 0);
@@ -110,8 +110,8 @@ pub fn floods(field: &Field) -> Result<String> {
     Ok(format!("{sent} requests, {answered} answers"))
 }
 
-/// One flood: how many were sent, and answered. Where the target takes no more, or has closed the
-/// connection, the initiator comes again.
+/// Runs one flood. Returns how many requests were sent, and answered. If the target accepts no
+/// more, or has closed the connection, the initiator reconnects.
 fn flood(field: &Field, reads: bool) -> Result<(usize, usize)> {
     let begin = Instant::now();
     let (mut sent, mut answered) = (0, 0);
@@ -137,13 +137,13 @@ fn flood(field: &Field, reads: bool) -> Result<(usize, usize)> {
     Ok((sent, answered))
 }
 
-/// Requests that are sent at once.
+/// The number of requests sent at once.
 const BATCH: usize = 64;
 
 fn batch(initiator: &mut Initiator) -> Result<()> {
     let data = [0x70; 4096];
     for index in 0..BATCH {
-        // Some take a place in the window, and soon find none.
+        // Some take a place in the window, which is soon full.
         let immediate = if index % 16 == 0 { 0 } else { opcode::IMMEDIATE };
         let pdu = match index % 3 {
             0 => initiator.request(opcode::NOP_OUT | immediate, 0x80).with_data(&data),
@@ -159,8 +159,8 @@ fn batch(initiator: &mut Initiator) -> Result<()> {
     Ok(())
 }
 
-/// Headers that claim more than anybody may send, in login and behind it: each is answered, or
-/// ends the connection, and nobody waits for the rest.
+/// Sends headers that claim more than the limits, during login and after it: each is answered, or
+/// ends the connection, and the target does not wait for the rest.
 pub fn headers(field: &Field) -> Result<String> {
     let mut ended = 0;
     for _ in 0..HEADERS {
@@ -184,13 +184,14 @@ pub fn headers(field: &Field) -> Result<String> {
 enum Claim {
     /// A data segment of 16 MiB less one byte.
     Data,
-    /// 1,020 bytes of additional headers, of which each says that it is longer than that.
+    /// 1,020 bytes of additional headers, each of which claims to be longer than that.
     Additional,
     Both,
 }
 
 impl Claim {
-    /// Sends the header and some of what it claims; whether the target ended the connection.
+    /// Sends the header and part of what it claims. Returns whether the target ended the
+    /// connection.
     fn try_on(self, initiator: &mut Initiator, pdu: &Pdu) -> Result<bool> {
         let mut bytes = pdu.header.to_vec();
         if let Self::Additional | Self::Both = self {
@@ -201,10 +202,10 @@ impl Claim {
             bytes[5..8].fill(0xff);
             bytes.resize(bytes.len() + (256 << 10), 0);
         }
-        // It may close before it took all.
+        // The target may close before it has received everything.
         let _ = initiator.stream().write_all(&bytes);
         if let Self::Additional = self {
-            // What is behind it is found again, or the connection is closed.
+            // The stream stays in sync after it, or the connection is closed.
             let ping = initiator.request(opcode::NOP_OUT | opcode::IMMEDIATE, 0x80);
             let _ = initiator.send(&ping.with(20, NO_TAG));
         }
@@ -216,11 +217,11 @@ impl Claim {
     }
 }
 
-/// Logs in, sends a command, and is gone with its answer unread: so the kernel resets the
+/// Logs in, sends a command, and closes with the response unread, so that the kernel resets the
 /// connection (RFC 1122, 4.2.2.13).
 pub fn vanish(field: &Field) -> Result<String> {
     for index in 0..VANISHING {
-        // Each second one takes the place of one that is gone, known or not.
+        // Every second one replaces one that is gone, whether that is known or not.
         let isid = 0x76_0000 + index / 2;
         let mut initiator = Initiator::login(field.target(), isid)?;
         initiator.command(&Cdb::read_16(0, 64), 64 * 512)?;

@@ -1,7 +1,8 @@
-//! Invariant 7 from outside: initiators that take and give nothing back, beside a good one.
+//! Invariant 7 from outside: initiators that take resources and return none, together with a good
+//! one.
 //!
-//! The good one writes and reads all the while, and looks at every byte. It may get slower; each of
-//! its commands ends, and what the others took is given back when they are gone.
+//! The good one continuously writes and reads, and checks every byte. It may become slower, but
+//! each of its commands ends, and everything the others took is returned when they are gone.
 
 pub mod attacks;
 mod slow;
@@ -20,13 +21,13 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::target::{self, Target};
 
-/// What the array's memory may grow by. All limits of a connection together are some 50 MiB, and
-/// the most that are open at once and take that much are eight.
+/// The most that the array's memory may grow. All limits of a connection together are about 50 MiB,
+/// and at most eight that take that much are open at once.
 const GROWTH_KIB: u64 = 512 << 10;
-/// How long connections may take to go away once nobody wants them.
+/// How long unused connections may take to be closed.
 const GONE: Duration = Duration::from_secs(20);
 
-/// An attack: its row's name, and what it does; it tells what it did.
+/// An attack: its row's name, and its function, which returns a description.
 type Attack = (&'static str, fn(&Field) -> Result<String>);
 
 const ATTACKS: [Attack; 5] = [
@@ -68,10 +69,10 @@ pub fn hostile(report: &mut Report, array: &mut Array, target: &Target) {
     });
 }
 
-/// What the array has given to initiators.
+/// The resources that initiators have taken.
 struct Taken {
     connections: u64,
-    /// Sessions that have begun.
+    /// Sessions begun.
     begun: usize,
     peak_kib: u64,
 }
@@ -82,14 +83,14 @@ impl Taken {
         Ok(Self { connections, begun, peak_kib: array.peak_kib()? })
     }
 
-    /// An error if more stays than there was before, when no session was open.
+    /// Returns an error if more is in use than before, when no session was open.
     fn compare(&self, array: &Array) -> Result<()> {
         let grown = array.peak_kib()? - self.peak_kib;
         ensure!(grown < GROWTH_KIB, "the array's memory grew by {} MiB", grown >> 10);
         let wait = Instant::now();
         loop {
             let (connections, (begun, ended)) = (array.open_connections()?, array.sessions()?);
-            // The log is what is looked at, so it has to tell of all that came.
+            // The check relies on the log, so it must contain all sessions.
             let told = begun - self.begun;
             ensure!(told > attacks::VANISHING as usize, "the log tells of {told} sessions");
             if connections <= self.connections && ended == begun {

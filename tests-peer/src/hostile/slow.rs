@@ -1,4 +1,4 @@
-//! Connections that send a login request a byte a second.
+//! Connections that send a login request at one byte per second.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use anyhow::{Context, Result, ensure};
 use super::attacks::Field;
 use crate::initiator::{Initiator, login_request};
 
-/// How many.
+/// The number of connections.
 const CONNECTIONS: usize = 20;
 /// When the target must have closed all: a login takes 15 s at most.
 const ENDED: Duration = Duration::from_secs(40);
 
-/// Goes on until the target has closed all of them.
+/// Continues until the target has closed all of them.
 pub fn drip(field: &Field) -> Result<String> {
     let target = field.target();
     let mut open = Vec::new();
@@ -37,7 +37,7 @@ pub fn drip(field: &Field) -> Result<String> {
     None.context("the whole request was taken")
 }
 
-/// Sends one byte. Whether the target has neither said anything nor closed.
+/// Sends one byte. Returns whether the target has neither sent anything nor closed.
 fn is_open(stream: &mut TcpStream, byte: u8) -> bool {
     let taken = stream.write(&[byte]).is_ok();
     let quiet = stream.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);

@@ -1,4 +1,4 @@
-//! What a host counts is what the array counts.
+//! A host's counters equal the array's.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::engine::Engine;
@@ -9,7 +9,7 @@ use super::{GIB, KIB, LOOK, LOOKS, MIB, claim, connect, good_ones, wait};
 use crate::array::Array;
 use crate::target::Target;
 
-/// The classes that the host and the array both know, by the array's names.
+/// The classes that both the host and the array count, by the array's names.
 const CLASSES: [(Class, &str); 6] = [
     (Class::Read, "read"),
     (Class::Write, "write"),
@@ -19,7 +19,7 @@ const CLASSES: [(Class, &str); 6] = [
     (Class::Delete, "delete"),
 ];
 
-/// What both sides have counted of one class of one device.
+/// The counters of both sides, of one class and one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     good: u64,
@@ -37,7 +37,7 @@ impl Count {
     }
 }
 
-/// What the host has counted.
+/// Returns the host's counters.
 fn of_host(totals: &Totals) -> Vec<Count> {
     let count = |class: Class| {
         let ended = totals.of(class);
@@ -46,7 +46,7 @@ fn of_host(totals: &Totals) -> Vec<Count> {
     CLASSES.iter().map(|(class, _)| count(*class)).collect()
 }
 
-/// What the array has counted of an initiator and a volume.
+/// Returns the array's counters of an initiator and a volume.
 fn of_array(counters: &Value, initiator: &str, volume: &str) -> Result<Vec<Count>> {
     let paths = counters["paths"].as_array().context("no counters of paths")?;
     let path = paths
@@ -61,7 +61,7 @@ fn of_array(counters: &Value, initiator: &str, volume: &str) -> Result<Vec<Count
     Ok(CLASSES.iter().map(|(_, name)| count(name)).collect())
 }
 
-/// Both sides at one moment, in which nothing is under way.
+/// Both sides at one moment without commands in progress.
 struct Moment {
     host: [Vec<Count>; 2],
     array: [Vec<Count>; 2],
@@ -81,15 +81,16 @@ fn moment(array: &Array, target: &Target, devices: &[Device; 2]) -> Result<Momen
     })
 }
 
-/// What the array has received and sent. It counts bytes when the socket has taken them, and so an
-/// instant after an initiator may have them: commands it counts before it answers.
+/// Returns the bytes that the array has received and sent. It counts bytes after the socket has
+/// accepted them, slightly after an initiator may have received them; it counts commands before it
+/// answers.
 fn wire(array: &Array) -> Result<[u64; 2]> {
     let counters = array.counters()?;
     let wire = |field: &str| counters["wire"][field].as_u64().context("no bytes of the wire");
     Ok([wire("received_bytes")?, wire("sent_bytes")?])
 }
 
-/// The same while nobody is connected, when all is counted.
+/// Returns the same while nobody is connected, when everything is counted.
 fn wire_at_rest(array: &Array) -> Result<[u64; 2]> {
     for _ in 0..LOOKS {
         if array.open_connections()? == 0 {
@@ -100,7 +101,7 @@ fn wire_at_rest(array: &Array) -> Result<[u64; 2]> {
     bail!("somebody stays connected")
 }
 
-/// The bytes on the wire that a host has counted since it is there, once the array has as many.
+/// Returns the bytes on the wire that a host has counted, once the array has counted as many.
 fn agreed_wire_bytes(array: &Array, before: [u64; 2], host: &Host) -> Result<u64> {
     let mut seen = None;
     for _ in 0..LOOKS {
@@ -116,7 +117,7 @@ fn agreed_wire_bytes(array: &Array, before: [u64; 2], host: &Host) -> Result<u64
     bail!("bytes of the wire, of the host and of the array: {seen:?}")
 }
 
-/// A known number of commands of every class, good and bad.
+/// Sends a known number of commands of every class, successful and failing.
 pub fn agreement(array: &Array, target: &Target) -> Result<String> {
     let wire_before = wire_at_rest(array)?;
     let mut engine = Engine::new();
@@ -140,7 +141,7 @@ pub fn agreement(array: &Array, target: &Target) -> Result<String> {
             good(2, 2 * 3 * MIB),
             good(2, 5 * MIB),
         ],
-        // Copies are commands to their destination.
+        // Copies count as commands to their destination.
         {
             let mut of_two = [Count::default(); CLASSES.len()];
             of_two[2] = good(4, 4 * (2 * MIB + 512 * KIB));
@@ -164,7 +165,7 @@ pub fn agreement(array: &Array, target: &Target) -> Result<String> {
     Ok(format!("and {} KiB on the wire", bytes / KIB))
 }
 
-/// One of each class that fails: all but the miscompare lead out of the volume.
+/// Sends one failing command of each class: all but the miscompare exceed the volume.
 async fn bad_ones(one: &Device, two: &Device) -> Result<()> {
     ensure!(one.bytes() == GIB, "the volume has another size");
     let miscompare = one.compare_and_write(0, &[7; 512], &[9; 512]).await?;

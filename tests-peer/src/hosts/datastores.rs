@@ -1,4 +1,4 @@
-//! Two hosts at work on one datastore, which meet on the array only.
+//! Two hosts that work on one datastore, and coordinate only through the array.
 
 use anyhow::{Result, ensure};
 use lab::datastore::{BLOCK_BYTES, DatastoreError, Mode};
@@ -13,12 +13,12 @@ use super::{THREE, wait};
 use crate::array::Array;
 use crate::target::Target;
 
-/// Disks that each host makes, and keeps one of.
+/// The disks that each host creates, and keeps one of.
 const DISKS: u64 = 6;
-/// Blocks of each.
+/// The blocks of each.
 const BLOCKS: u64 = 3;
 
-/// Makes, writes and deletes disks on both hosts at once; each then wants what the other has.
+/// Creates, writes and deletes disks on both hosts at once; each host then wants the other's disk.
 pub fn shared(array: &Array, target: &Target, by_ats: bool) -> Result<String> {
     let mut engine = Engine::new();
     let hosts = two_hosts(&engine, array, target)?;
@@ -77,7 +77,7 @@ fn blocks() -> Vec<u64> {
     (0..BLOCKS).collect()
 }
 
-/// Makes disks and deletes them; the last one stays open.
+/// Creates disks and deletes them; the last one stays open.
 async fn work(place: &Place, prefix: &str, seed: u64) -> Result<VirtualDisk> {
     for number in 1.. {
         let name = format!("{prefix}{number}");

@@ -1,5 +1,5 @@
-//! Disks of every kind over a volume that holds other data: what a guest has not written reads as
-//! zeros, and what it has is there.
+//! Disks of every kind on a volume with other data: what a guest has not written reads as zeros,
+//! and what it has written is present.
 
 use anyhow::{Context, Result, ensure};
 use lab::datastore::{BLOCK_BYTES, BlockState, Mode};
@@ -13,15 +13,15 @@ use super::{KIB, SMALL, THREE, connect, wait};
 use crate::array::Array;
 use crate::target::Target;
 
-/// What the volume is full of.
+/// The byte that fills the volume.
 const OTHER: u8 = 0xA5;
-/// Of each disk.
+/// The blocks of each disk.
 const BLOCKS: u64 = 6;
-/// Requests of the guest, of up to [`LENGTH_MAX`] pieces of 4 KiB.
+/// The guest's requests, of up to [`LENGTH_MAX`] pieces of 4 KiB.
 const WRITES: usize = 12;
 const LENGTH_MAX: u64 = 80;
 
-/// All kinds, zeroed by the array and by the host.
+/// Returns all kinds, zeroed by the array and by the host.
 pub fn kinds(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;

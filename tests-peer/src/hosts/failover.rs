@@ -1,5 +1,5 @@
-//! A host of the lab with paths to two controllers: it uses those of the one that has the pool, and
-//! goes on over the others, without an error, when that one is killed.
+//! A host of the lab with paths to two controllers: it uses those of the owner, and continues over
+//! the others, without an error, when the owner is killed.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,12 +17,12 @@ use crate::pair::{both, owner};
 use crate::report::Report;
 
 const WRITERS: u64 = 16;
-/// A path that has come back is asked for its group, and perhaps for the states of all.
+/// A returning path is asked for its group, and possibly for all states.
 const QUESTIONS: u64 = 3;
 const USED: Access = Access::Optimized;
 const SPARE: Access = Access::NonOptimized;
 
-/// On an array of its own.
+/// Runs it on a separate array.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -64,7 +64,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     array.stop()
 }
 
-/// Waits until the host knows again that path `best` is the one to use, and the other one is there.
+/// Waits until the host again uses path `best`, and the other one is available.
 fn settle(
     engine: &mut Engine,
     array: &Array,
@@ -90,7 +90,7 @@ fn settle(
     Ok(())
 }
 
-/// Reads that go over one path alone.
+/// Reads over one path only.
 fn over(engine: &mut Engine, host: &Host, device: &Device, path: usize) -> Result<()> {
     let before: Vec<u64> = host.paths().iter().map(|path| path.commands()).collect();
     let (device, reactor) = (device.clone(), engine.reactor());
@@ -108,7 +108,7 @@ fn over(engine: &mut Engine, host: &Host, device: &Device, path: usize) -> Resul
     Ok(())
 }
 
-/// Writes and reads until it is to stop. Returns how often.
+/// Writes and reads until it must stop. Returns how often.
 async fn keep_writing(device: Device, writer: u64, stop: Rc<Cell<bool>>) -> Result<u64> {
     let (offset, bytes) = (MIB + writer * MIB, 16 * KIB);
     let mut round = 0;
@@ -133,7 +133,7 @@ fn told(host: &Host, device: &Device, written: u64) -> Result<String> {
     ensure!(failed == 0, "{failed} commands have ended with an error");
     ensure!(totals.retries > 0, "no command was under way when a path was lost");
     let losses: Vec<u64> = host.paths().iter().map(|path| path.losses()).collect();
-    // Twice with the owner, and one once more when it alone was killed; the switch leaves all.
+    // Twice with the owner, and one once more when only it was killed; the switch keeps all.
     ensure!(losses == [2, 3], "paths were lost {losses:?} times");
     Ok(format!("{written} rounds, {} commands were sent again", totals.retries))
 }

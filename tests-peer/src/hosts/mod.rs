@@ -1,5 +1,5 @@
-//! The lab's hosts on a real array: what they count is what the array counts, paths and refusals
-//! are as hosts have them, and their datastores, disks and copies hold what was written.
+//! The lab's hosts on a real array: their counters equal the array's, paths and refusals behave as
+//! for real hosts, and their datastores, disks and copies contain what was written.
 
 mod counters;
 mod datastores;
@@ -26,17 +26,17 @@ use crate::target::Target;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// Of each volume.
+/// The size of each volume.
 const GIB: u64 = 1 << 30;
-/// Of those that have datastores, by their numbers.
+/// The size of volumes with datastores, and their numbers.
 const SMALL: u64 = 128 * MIB;
 const THREE: u16 = 3;
 const FOUR: u16 = 4;
-/// How often the test looks for what must come, and how long it waits in between.
+/// How often the test checks for what must happen, and the pause in between.
 const LOOKS: usize = 3000;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// All of it, on an array of its own.
+/// Runs all of it, on a separate array.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let array = crate::array(arguments, Shape::default())?;
     let programs = crate::programs(arguments)?;
@@ -67,7 +67,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What hosts keep on the array's volumes.
+/// Tests what hosts store on the array's volumes.
 fn stored(report: &mut Report, array: &Array, target: &Target) {
     report
         .check("two hosts share a datastore, with ATS", || datastores::shared(array, target, true));
@@ -95,7 +95,7 @@ fn stored(report: &mut Report, array: &Array, target: &Target) {
     report.check("a guest unmaps while its disk moves", || unmap_race::while_moving(array, target));
 }
 
-/// A host with a path through every portal.
+/// Connects a host with a path through every portal.
 fn connect(engine: &Engine, array: &Array, target: &Target) -> Result<Host> {
     connect_as(engine, array, target, "esx-1")
 }
@@ -110,7 +110,7 @@ fn connect_as(engine: &Engine, array: &Array, target: &Target, name: &str) -> Re
     Ok(Host::connect(&engine.reactor(), &plan)?)
 }
 
-/// The host's two devices, which have been told by then, on every path, that they are new.
+/// Returns the host's two devices, after every path has reported its initial unit attentions.
 fn claim(engine: &mut Engine, host: &Host) -> Result<[Device; 2]> {
     let host = host.clone();
     let claimed = engine.run(async move {
@@ -125,7 +125,7 @@ fn claim(engine: &mut Engine, host: &Host) -> Result<[Device; 2]> {
     Ok(claimed.map_err(anyhow::Error::msg)??)
 }
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 fn wait<T: 'static>(
     engine: &mut Engine,
     future: impl Future<Output = Result<T>> + 'static,
@@ -133,7 +133,7 @@ fn wait<T: 'static>(
     engine.run(future).map_err(anyhow::Error::msg)?
 }
 
-/// A known number of commands of every class.
+/// Sends a known number of commands of every class.
 async fn good_ones(one: &Device, two: &Device) -> Result<()> {
     for index in 0..7 {
         one.read(index * MIB, 64 * KIB).await?;
@@ -161,7 +161,7 @@ async fn good_ones(one: &Device, two: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Offloads of volume `one`: as the command line calls them, and as the host does.
+/// The offloads of volume `one`: their names on the command line, and the host's.
 const OFFLOADS: [(&str, Primitive); 4] = [
     ("ats", Primitive::Locking),
     ("full-copy", Primitive::Move),
@@ -179,11 +179,11 @@ fn refusals(array: &Array, target: &Target) -> Result<String> {
         };
         ensure!(one.supports(primitive).is_none(), "{name} is known before it was tried");
         switch("off")?;
-        // As ESXi: once refused, it is not tried for a while.
+        // As in ESXi: once refused, it is not retried for a while.
         host.set(|settings| settings.retry_offload = Duration::from_secs(3600));
         refused(&mut engine, &one, name, primitive)?;
         ensure!(!one.may_offload(primitive), "{name} would be tried again at once");
-        // And again when the while is over, to the same end as long as it is off.
+        // And retried after that time, with the same result as long as it is off.
         host.set(|settings| settings.retry_offload = Duration::ZERO);
         refused(&mut engine, &one, name, primitive)?;
         ensure!(one.may_offload(primitive), "{name} is given up for good");

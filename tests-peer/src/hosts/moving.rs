@@ -1,4 +1,4 @@
-//! The data mover: copies by the array, by the host, and from one to the other on the way.
+//! The data mover: copies by the array, by the host, and switching between both during a copy.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::array::Array;
 use crate::target::Target;
 
 const SEED: u64 = 7;
-/// Blocks of the source, and those of them that are written.
+/// The blocks of the source, and those of them that are written.
 const BLOCKS: u64 = 48;
 const WRITTEN: u64 = 40;
-/// What the array has copied when it stops doing that.
+/// How much the array has copied when it stops.
 const COPIED: u64 = 8 * MIB;
-/// How long the host then does it by itself.
+/// How long the host then copies by itself.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// A source that another disk fragments, and where it is copied to.
+/// Creates a source that another disk fragments, and a destination.
 async fn places(host: &Host) -> Result<(VirtualDisk, Place)> {
     let from = fresh(host, THREE).await?;
     let make = |name| VirtualDisk::create(&from, name, BLOCKS * BLOCK_BYTES, Provisioning::Thin);
@@ -75,7 +75,7 @@ pub fn copies(array: &Array, target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// The array stops copying in mid-copy, and begins again.
+/// Returns the array stops copying in the middle of a copy, and begins again.
 pub fn switched(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;
@@ -98,7 +98,7 @@ pub fn switched(array: &Array, target: &Target) -> Result<String> {
         }
         Ok(())
     })?;
-    // Nothing goes on here meanwhile.
+    // Nothing else happens here meanwhile.
     let switch = |to: &str| array.verb(&["volume", "set", "four", "--offload", to]).map(drop);
     switch("full-copy=off")?;
     wait(&mut engine, task)?;

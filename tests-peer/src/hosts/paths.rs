@@ -1,4 +1,4 @@
-//! Paths in turn, and paths that are lost.
+//! Round-robin over paths, and lost paths.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::engine::Engine;
@@ -8,11 +8,11 @@ use super::{KIB, LOOK, LOOKS, MIB, claim, connect, wait};
 use crate::array::Array;
 use crate::target::Target;
 
-/// Tasks that write and read at once while paths are cut, and how often each does.
+/// The number of tasks that write and read while paths are cut, and of rounds of each.
 const WRITERS: u64 = 64;
 const ROUNDS: u64 = 12;
 
-/// How many commands went over each path while one after the other was sent.
+/// Counts the commands over each path while they were sent sequentially.
 pub fn turns(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;
@@ -32,7 +32,7 @@ pub fn turns(array: &Array, target: &Target) -> Result<String> {
             }
             Ok(order)
         })?;
-        // The run that was under way when the limit changed is not one of them.
+        // The run in progress when the limit changed does not count.
         let runs = runs(&order);
         let whole = runs.get(1..runs.len() - 1).unwrap_or_default();
         ensure!(whole.len() > 4, "the path does not change: {order:?}");
@@ -42,7 +42,7 @@ pub fn turns(array: &Array, target: &Target) -> Result<String> {
     Ok(told.join(", "))
 }
 
-/// The lengths of runs of equal numbers.
+/// Returns the lengths of runs of equal numbers.
 fn runs(order: &[usize]) -> Vec<usize> {
     order.chunk_by(|a, b| a == b).map(<[usize]>::len).collect()
 }
@@ -59,7 +59,7 @@ pub fn cuts(array: &Array, target: &Target) -> Result<String> {
             .map(|writer| reactor.spawn(write_and_read(device.clone(), writer)))
             .collect();
         for path in own.paths() {
-            // All writers have a command under way when the first is cut.
+            // All writers have a command in progress when the first path is cut.
             reactor.step_back().await;
             path.cut();
             ensure!(!path.is_up(), "a path that was cut is up");

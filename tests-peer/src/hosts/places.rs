@@ -12,13 +12,13 @@ use super::{SMALL, connect_as};
 use crate::array::Array;
 use crate::target::{Target, second};
 
-/// Two hosts, each with a name of its own and paths through every portal.
+/// Returns two hosts, each with its own name and paths through every portal.
 pub fn two_hosts(engine: &Engine, array: &Array, target: &Target) -> Result<[Host; 2]> {
     let other = target.as_initiator(&second(&target.initiator));
     Ok([connect_as(engine, array, target, "esx-1")?, connect_as(engine, array, &other, "esx-2")?])
 }
 
-/// A new datastore on one of the small volumes, of which nothing is mapped before.
+/// Creates a datastore on one of the small volumes, after unmapping it.
 pub async fn fresh(host: &Host, lun: u16) -> Result<Place> {
     let device = host.claim(lun).await?;
     ensure!(device.bytes() == SMALL, "the volume has another size");
@@ -26,13 +26,14 @@ pub async fn fresh(host: &Host, lun: u16) -> Result<Place> {
     format(device).await
 }
 
-/// A new datastore over whatever a device holds.
+/// Creates a datastore over whatever a device contains.
 pub async fn format(device: Device) -> Result<Place> {
     Datastore::format(&device, "small").await?;
     join(device).await
 }
 
-/// Mounts a datastore that is there. It beats often, so that others learn soon that it lives.
+/// Mounts an existing datastore, with frequent heartbeats, so that others soon learn that it is
+/// alive.
 pub async fn join(device: Device) -> Result<Place> {
     let options = MountOptions::of_host(device.host().name());
     let options = MountOptions { heartbeat_interval: Duration::from_millis(200), ..options };
@@ -40,7 +41,7 @@ pub async fn join(device: Device) -> Result<Place> {
     Ok(Place { device, datastore })
 }
 
-/// Unmounts all, and checks what is left.
+/// Unmounts all, and checks what remains.
 pub async fn leave(places: &[Place]) -> Result<()> {
     for place in places {
         place.datastore.unmount().await?;
@@ -52,13 +53,13 @@ pub async fn leave(places: &[Place]) -> Result<()> {
     Ok(())
 }
 
-/// What a volume has mapped, as the array says.
+/// Returns how much of a volume is mapped, according to the array.
 pub fn mapped(array: &Array, volume: &str) -> Result<u64> {
     let shown = array.verb(&["volume", "show", volume])?;
     shown["mapped_bytes"].as_u64().context("no mapped_bytes")
 }
 
-/// An error unless a disk holds this.
+/// Returns an error unless a disk contains this.
 pub async fn must_hold(disk: &VirtualDisk, expected: &[u8]) -> Result<()> {
     let held = disk.read(0, disk.bytes()).await?;
     let wrong = held.iter().zip(expected).position(|(held, expected)| held != expected);

@@ -1,4 +1,4 @@
-//! What guests and hosts unmap: the array has less, guests read zeros, and nobody loses a byte.
+//! Unmaps by guests and hosts: the array stores less, guests read zeros, and no other data is lost.
 
 use anyhow::{Context, Result, ensure};
 use lab::datastore::{BLOCK_BYTES, NoAutoReclaim};
@@ -14,10 +14,10 @@ use crate::array::Array;
 use crate::target::Target;
 
 const SEED: u64 = 3;
-/// Blocks of each disk.
+/// The blocks of each disk.
 const BLOCKS: u64 = 24;
 
-/// A disk that is written from its beginning to its end, and what it holds.
+/// Creates a disk that is written from beginning to end. Returns it and its content.
 async fn full(place: &Place, name: &str, kind: Provisioning) -> Result<(GuestDisk, Vec<u8>)> {
     let disk = VirtualDisk::create(place, name, BLOCKS * BLOCK_BYTES, kind).await?;
     disk.fill(0..BLOCKS, 4, |block| datastore_block(SEED, block)).await?;
@@ -47,7 +47,7 @@ impl<'a> World<'a> {
         wait(&mut self.engine, async move { full(&place, name, kind).await })
     }
 
-    /// A guest unmaps, and finds what it must; what the disk and the array have lost.
+    /// Unmaps in a guest, and checks its content. Returns what the disk and the array have freed.
     fn unmap(&mut self, disk: &GuestDisk, held: &[u8], range: (u64, u64)) -> Result<(u64, u64)> {
         let before = mapped(self.array, "three")?;
         let (own, held) = (disk.clone(), held.to_vec());
@@ -97,7 +97,7 @@ pub fn in_guest(array: &Array, target: &Target) -> Result<String> {
     let plan = ReclaimPlan::BlocksUnchecked(16);
     wait(&mut world.engine, async move { Ok(reclaim(&place, plan).await?) })?;
     let lost = before - mapped(array, "three")?;
-    // The file that reclaims has had a new block of pointers.
+    // The file used for reclaim has got a new pointer block.
     ensure!((5 * MIB - 64 * KIB..=5 * MIB).contains(&lost), "by hand {lost} are reclaimed");
 
     by_percent(&mut world)?;
@@ -115,8 +115,8 @@ pub fn in_guest(array: &Array, target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// 5.0 reclaims a percentage in one balloon, which is gone then; it knows no blocks, and others
-/// know no percentage.
+/// 5.0 reclaims a percentage in one balloon, which is then removed; it knows no blocks, and other
+/// versions no percentage.
 fn by_percent(world: &mut World<'_>) -> Result<()> {
     for (version, plan, is_known) in [
         (EsxVersion::V5_0, ReclaimPlan::Percent(50), true),
@@ -143,7 +143,7 @@ fn by_percent(world: &mut World<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The array refuses UNMAP: a guest's disk shrinks all the same.
+/// Returns the array refuses UNMAP: a guest's disk shrinks nevertheless.
 pub fn refused(array: &Array, target: &Target) -> Result<String> {
     let mut world = World::new(array, target)?;
     let (thin, mut held) = world.full("thin", Provisioning::Thin)?;
@@ -158,7 +158,7 @@ pub fn refused(array: &Array, target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// Automatic reclaim of what a guest unmaps, and of a disk that is deleted.
+/// Automatic reclaim of what a guest unmaps, and of a deleted disk.
 pub fn automatic(array: &Array, target: &Target) -> Result<String> {
     let mut world = World::new(array, target)?;
     let datastore = world.place.datastore.clone();
@@ -187,7 +187,7 @@ pub fn automatic(array: &Array, target: &Target) -> Result<String> {
             let done = place.datastore.auto_reclaimed();
             ensure!(done.skipped_blocks + done.leaked_blocks == 0, "{done:?}");
             if done.unmapped_blocks == 8 + BLOCKS {
-                // All were held back until they were unmapped.
+                // All were kept until they were unmapped.
                 let has = kept.base().file().allocated_blocks().await?;
                 let free = place.datastore.free_blocks().await?;
                 ensure!(free + has == place.datastore.capacity_blocks(), "{free} are free");

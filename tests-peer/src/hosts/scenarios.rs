@@ -1,4 +1,4 @@
-//! `holdfast-lab run` as a user runs it.
+//! `holdfast-lab run` as users run it.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::array::{Array, Programs};
 use crate::command;
 use crate::target::{INITIATOR, Target};
 
-/// Two scenarios, and what must be in their rows.
+/// Two scenarios, and what their rows must contain.
 const SCENARIOS: [&str; 2] = ["P-9", "I-lock"];
 
-/// Two scenarios as small as can be; then again, when nothing is left to be done; then one of them
-/// where the array does not copy.
+/// Two scenarios of minimum size; then again, when nothing is left to do; then one of them when the
+/// array does not copy.
 pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String> {
-    // The lab's hosts have the initiator's name with their number behind it.
+    // The lab's hosts use the initiator's name with their number appended.
     let initiators = [1, 2].map(|number| format!("{INITIATOR}-{number}"));
     array.host("lab", &initiators.each_ref().map(String::as_str))?;
     for (index, volume) in ["scene-1", "scene-2"].into_iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String
     Ok(format!("{} portals", first.about.portals.len()))
 }
 
-/// What was to be copied by the array, and was not, says so.
+/// Returns a copy that the array should have done, and did not, says so.
 fn refused(array: &Array, target: &Target, programs: &Programs) -> Result<()> {
     let results = array.scratch().join("refused");
     let report = run_in(&results, &SCENARIOS[..1], 0, array, target, programs)?;
@@ -68,7 +68,7 @@ fn run_once(array: &Array, target: &Target, programs: &Programs) -> Result<Repor
     run_in(&results, &SCENARIOS, known, array, target, programs)
 }
 
-/// Runs scenarios, of which so many are in the results already.
+/// Runs scenarios, of which this many are already in the results.
 fn run_in(
     results: &Path,
     scenarios: &[&str],

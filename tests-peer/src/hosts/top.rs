@@ -1,4 +1,4 @@
-//! `holdfast-lab top` beside a lab.
+//! `holdfast-lab top` together with a lab.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{LOOK, claim, connect, good_ones, wait};
 use crate::array::{Array, Programs};
 use crate::target::Target;
 
-/// `holdfast-lab top` beside a lab whose hosts have done what is known.
+/// `holdfast-lab top` together with a lab whose hosts have known activity.
 pub fn top(array: &Array, target: &Target, programs: &Programs) -> Result<String> {
     let file = array.scratch().join("counters.json");
     let mut engine = Engine::new();
@@ -28,7 +28,7 @@ pub fn top(array: &Array, target: &Target, programs: &Programs) -> Result<String
     let mut child = start_top(programs, &file, &["-d", "1", "-n", "1"])?;
     let reactor = engine.reactor();
     let mut child = wait(&mut engine, async move {
-        // The lab goes on meanwhile, and so publishes.
+        // The lab keeps running meanwhile, and so keeps publishing.
         while child.try_wait()?.is_none() {
             reactor.sleep(LOOK).await;
         }
@@ -41,7 +41,7 @@ pub fn top(array: &Array, target: &Target, programs: &Programs) -> Result<String
 
     let mut follower = start_top(programs, &file, &["-d", "3600"])?;
     let mut header = String::new();
-    // It looks at the lab by then.
+    // It is connected to the lab by then.
     let mut out = BufReader::new(follower.stdout.take().context("no standard output")?);
     out.read_line(&mut header)?;
     drop((publisher, engine));
@@ -66,7 +66,7 @@ fn start_top(programs: &Programs, file: &Path, arguments: &[&str]) -> Result<Chi
         .with_context(|| format!("could not start {}", programs.lab.display()))
 }
 
-/// What a program printed and what it said, when it has ended as it should.
+/// Returns a program's output and errors, once it has ended as expected.
 fn finished(child: &mut Child, code: i32) -> Result<(String, String)> {
     let (mut printed, mut said) = (String::new(), String::new());
     if let Some(mut out) = child.stdout.take() {
@@ -80,7 +80,7 @@ fn finished(child: &mut Child, code: i32) -> Result<(String, String)> {
     Ok((printed, said))
 }
 
-/// An error unless the last line of a device holds what the host has counted of it.
+/// Returns an error unless the last line of a device shows the host's counters.
 fn shows(text: &str, device: &Device) -> Result<()> {
     let (names, lines) = text.split_once('\n').context("no header")?;
     let line = lines.lines().rfind(|line| line.contains(&device.name())).context("no line")?;
@@ -95,7 +95,7 @@ fn shows(text: &str, device: &Device) -> Result<()> {
         ("ATSF", ats.failed.count.to_string()),
         ("ZERO", totals.of(Class::Zero).good.count.to_string()),
         ("DELETE", totals.of(Class::Delete).good.count.to_string()),
-        // Nothing was done while it looked.
+        // There was no activity while it ran.
         ("READS/s", "0.00".into()),
         ("MBC_WR/s", "0.00".into()),
     ];

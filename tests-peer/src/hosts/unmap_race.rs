@@ -1,5 +1,5 @@
-//! Guests that unmap while they write, beside a disk that gets what they give back, and while
-//! their disk moves.
+//! Guests that unmap while they write, next to a disk that gets the blocks they free, and while
+//! their disk is moved.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,17 +18,17 @@ use super::{FOUR, KIB, LOOKS, MIB, THREE, connect, wait};
 use crate::array::Array;
 use crate::target::Target;
 
-/// Blocks of the guest's disk.
+/// The blocks of the guest's disk.
 const BLOCKS: u64 = 6;
-/// Tasks of the guest that write, and those that unmap.
+/// The guest's tasks that write, and those that unmap.
 const WRITERS: u64 = 4;
 const UNMAPPERS: u64 = 3;
-/// Blocks that are left for both: what one gives back the other gets at once.
+/// The free blocks for both disks: what one frees the other gets at once.
 const FREE: u64 = BLOCKS + 2;
-/// How often the other disk gets a block and gives it back.
+/// How often the other disk gets a block and frees it.
 const ROUNDS: u64 = 100;
 
-/// A block is not released before the requests have ended that have looked up where it stands.
+/// Returns a block is not freed before requests that have looked up its location have ended.
 pub fn in_order(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;
@@ -40,7 +40,7 @@ pub fn in_order(array: &Array, target: &Target) -> Result<String> {
         let has_ended = Rc::new(Cell::new(false));
         let (own, ended) = (disk.clone(), has_ended.clone());
         let writing = host.reactor().spawn(async move {
-            // All blocks but the last are to be made: its turn is long after it was looked up.
+            // All blocks but the last are allocated on demand: its turn is long after its look-up.
             let end = own.write(0, &letters(0, BLOCKS * MIB)).await;
             ended.set(true);
             end
@@ -63,7 +63,7 @@ pub fn in_order(array: &Array, target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// What a disk gives back is another's at once: neither may find the other's data in its own.
+/// Another disk gets a freed block at once: neither may find the other's data in its own.
 pub fn beside_another(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;
@@ -98,13 +98,13 @@ pub fn beside_another(array: &Array, target: &Target) -> Result<String> {
     Ok(format!("{released} blocks given back"))
 }
 
-/// What the guest writes: in each block a letter of its own.
+/// Returns what the guest writes: a different letter in each block.
 fn letters(offset: u64, bytes: u64) -> Vec<u8> {
     (offset..offset + bytes).map(|at| b'A' + (at / MIB) as u8).collect()
 }
 
-/// Writes, and reads what is its own or zeros. Over several blocks, of which the first ones may
-/// have to be made: much can happen to the last ones until it is their turn.
+/// Writes, and reads its own data or zeros. A range covers several blocks, of which the first may
+/// have to be allocated: much can happen to the last ones until their turn.
 async fn write_and_read(disk: GuestDisk, is_over: Rc<Cell<bool>>, seed: u64) -> Result<()> {
     let mut random = Random::new(seed + 1);
     while !is_over.get() {
@@ -131,13 +131,13 @@ async fn unmap(
         let offset = random.below(BLOCKS - count + 1) * MIB;
         let bytes = disk.unmap(offset, count * MIB).await?;
         released.set(released.get() + bytes);
-        // What has nothing to release does not wait for the array.
+        // A task with nothing to free does not wait for the array.
         disk.base().place().device.host().reactor().step_back().await;
     }
     Ok(())
 }
 
-/// Writes, as soon as there is room for it.
+/// Writes as soon as there is space.
 async fn write(disk: &VirtualDisk, offset: u64, data: &[u8]) -> Result<()> {
     for _ in 0..LOOKS {
         match disk.write(offset, data).await {
@@ -149,7 +149,7 @@ async fn write(disk: &VirtualDisk, offset: u64, data: &[u8]) -> Result<()> {
     bail!("nothing becomes free")
 }
 
-/// Fills blocks, finds in them what it has written, and gives them back.
+/// Fills blocks, checks that they contain what it has written, and frees them.
 async fn use_again(disk: &VirtualDisk) -> Result<()> {
     for round in 0..ROUNDS {
         let block = round % BLOCKS;
@@ -166,19 +166,20 @@ async fn use_again(disk: &VirtualDisk) -> Result<()> {
     Ok(())
 }
 
-/// Blocks of a disk that moves: three windows of it. Each of the areas has a task of the guest's.
+/// The blocks of a disk that is moved: three windows. Each of the areas has one of the guest's
+/// tasks.
 const MOVED_BLOCKS: u64 = 192;
 const AREA_BLOCKS: u64 = 48;
-/// Every so many blocks one is used.
+/// One of this many blocks is used.
 const STRIDE: u64 = 4;
-/// How often it moves.
+/// How often it is moved.
 const MOVES: usize = 4;
 
-/// A guest writes, unmaps and reads while its disk moves: it finds what it must, all the time.
+/// Returns a guest writes, unmaps and reads while its disk is moved: it always finds what it must.
 pub fn while_moving(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;
-    // By hand, and one after the other: so that the guest has its time.
+    // By the host, and sequentially, so that the guest has enough time.
     host.set(|settings| (settings.accelerated_move, settings.copies_in_flight) = (false, 1));
     let requests = wait(&mut engine, async move { move_about(&host).await })?;
     ensure!(requests > 100, "only {requests} requests while the disk moved");
@@ -223,7 +224,7 @@ async fn move_about(host: &Host) -> Result<u64> {
     Ok(requests)
 }
 
-/// A part of the disk, and what it must hold.
+/// A part of the disk, and its expected content.
 struct Area {
     disk: GuestDisk,
     first: u64,

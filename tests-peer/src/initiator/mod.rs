@@ -1,8 +1,8 @@
-//! A small initiator that does what a good one never would: it keeps data back that was asked for,
-//! stops reading, says half of a thing. Everything else is libiscsi's.
+//! A small initiator that misbehaves as no real one would: it withholds solicited data, stops
+//! reading, or sends partial PDUs. libiscsi does everything else.
 //!
-//! No digests, InitialR2T=Yes and ImmediateData=No: the target has to ask for all data of a
-//! command, so that a command can be held wherever a test wants it.
+//! No digests, InitialR2T=Yes and ImmediateData=No: the target must solicit all data of a command,
+//! so that a test can hold a command at any step.
 
 mod pdu;
 
@@ -17,9 +17,9 @@ use crate::target::Target;
 
 pub use pdu::{NO_TAG, Pdu, opcode};
 
-/// How long an answer may take before something hangs.
+/// How long a response may take before something hangs.
 const HANG: Duration = Duration::from_secs(30);
-/// How long a write may be blocked before this side looks whether something has come.
+/// How long a write may block before this side checks for input.
 const BLOCKED: Duration = Duration::from_millis(100);
 
 /// Task management functions (RFC 7143, 11.5.1).
@@ -58,7 +58,7 @@ pub struct Initiator {
 }
 
 impl Initiator {
-    /// Connects, and says nothing yet.
+    /// Connects, without sending anything yet.
     pub fn connect(target: &Target) -> Result<Self> {
         let stream = TcpStream::connect(&target.portal)?;
         stream.set_nodelay(true)?;
@@ -73,14 +73,14 @@ impl Initiator {
         Ok(Self { stream, received, lun, cmd_sn: 1, exp_stat_sn: 0, next_tag: 1, tsih: 0 })
     }
 
-    /// Connects and logs in. The ISID and the initiator's name are the SCSI initiator port: who
-    /// comes again with the same ones takes the place of the session that was there (6.3.5).
+    /// Connects and logs in. The ISID and the initiator's name are the SCSI initiator port: a login
+    /// with the same ones replaces the existing session (6.3.5).
     pub fn login(target: &Target, isid: u32) -> Result<Self> {
         Self::enter(target, login_request(target, isid))
     }
 
-    /// Connects and becomes one more connection of a session, with this CID; who comes with one
-    /// that is there takes its place (6.3.4).
+    /// Connects and adds a connection with this CID to a session; it replaces an existing one with
+    /// the same CID (6.3.4).
     pub fn join(target: &Target, isid: u32, tsih: u16, cid: u16) -> Result<Self> {
         Self::enter(target, join_request(target, isid, tsih, cid))
     }
@@ -97,12 +97,12 @@ impl Initiator {
         Ok(this)
     }
 
-    /// The session's handle (TSIH).
+    /// Returns the session's handle (TSIH).
     pub fn tsih(&self) -> u16 {
         self.tsih
     }
 
-    /// The socket, for what has no name here.
+    /// Returns the socket, for other uses.
     pub fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
     }
@@ -112,17 +112,17 @@ impl Initiator {
         Ok(self.stream.write_all(&pdu.bytes())?)
     }
 
-    /// The next PDU. Questions whether this side is alive are answered on the way.
+    /// Receives the next PDU. Pings are answered on the way.
     pub fn receive(&mut self) -> Result<Pdu> {
         self.receive_until(Instant::now() + HANG)?.context("no answer")
     }
 
-    /// The same; nothing if nothing came in time.
+    /// The same; returns `None` if nothing arrived in time.
     pub fn receive_within(&mut self, time: Duration) -> Result<Option<Pdu>> {
         self.receive_until(Instant::now() + time)
     }
 
-    /// Whether something has come, or does in this time; it stays to be received.
+    /// Returns whether something has arrived, or does in this time, without receiving it.
     pub fn receive_peek(&mut self, time: Duration) -> Result<Option<()>> {
         if !self.received.is_empty() {
             return Ok(Some(()));
@@ -156,7 +156,7 @@ impl Initiator {
         }
     }
 
-    /// Takes what comes; `false`: nothing came in time.
+    /// Reads available input; returns `false` if nothing arrived in time.
     fn take_in(&mut self, time: Duration) -> Result<bool> {
         self.stream.set_read_timeout(Some(time))?;
         let mut buffer = [0; 65_536];
@@ -169,7 +169,7 @@ impl Initiator {
         Ok(true)
     }
 
-    /// Every status that comes is acknowledged with what is sent next (ExpStatSN).
+    /// Notes a PDU, so that its status is acknowledged with the next one sent (ExpStatSN).
     fn note(&mut self, pdu: &Pdu) {
         let status = match pdu.opcode() {
             opcode::R2T => false,
@@ -191,7 +191,8 @@ impl Initiator {
         self.send(&pdu)
     }
 
-    /// A request of this opcode with the next tag and CmdSN; immediate ones use up none.
+    /// Returns a request with this opcode and the next tag and CmdSN; immediate ones use up no
+    /// CmdSN.
     pub fn request(&mut self, opcode: u8, flags: u8) -> Pdu {
         let pdu = Pdu::new(opcode, flags)
             .with_bytes(8, &self.lun)
@@ -205,14 +206,14 @@ impl Initiator {
         pdu
     }
 
-    /// Sends a command that moves so many bytes; none of its data.
+    /// Sends a command that transfers this many bytes, without its data.
     pub fn command(&mut self, cdb: &Cdb, bytes: usize) -> Result<Sent> {
         let (pdu, sent) = self.command_pdu(cdb, bytes);
         self.send(&pdu)?;
         Ok(sent)
     }
 
-    /// A command, not yet sent.
+    /// Returns a command without sending it.
     pub fn command_pdu(&mut self, cdb: &Cdb, bytes: usize) -> (Pdu, Sent) {
         let way = match cdb.direction() {
             Direction::None => 0,
@@ -226,7 +227,7 @@ impl Initiator {
         (pdu, sent)
     }
 
-    /// Sends what an R2T asks for, of all the data that its command brings.
+    /// Sends what an R2T solicits from all the data of its command.
     pub fn answer(&mut self, r2t: &Pdu, data: &[u8]) -> Result<()> {
         ensure!(r2t.opcode() == opcode::R2T, "no R2T: {:02X?}", r2t.header);
         let (start, length) = (r2t.field(40) as usize, r2t.field(44) as usize);
@@ -234,11 +235,11 @@ impl Initiator {
         self.answer_with(r2t, wanted)
     }
 
-    /// Sends what an R2T asks for: just that.
+    /// Sends exactly this data for an R2T.
     pub fn answer_with(&mut self, r2t: &Pdu, wanted: &[u8]) -> Result<()> {
         let start = r2t.field(40) as usize;
         let mut bytes = Vec::with_capacity(wanted.len() + wanted.len() / 64);
-        // 8 KiB go into every target's data segment (MaxRecvDataSegmentLength, 13.12).
+        // Every target accepts data segments of 8 KiB (MaxRecvDataSegmentLength, 13.12).
         let last = wanted.len().div_ceil(8192).saturating_sub(1);
         for (index, piece) in wanted.chunks(8192).enumerate() {
             let pdu = Pdu::new(opcode::DATA_OUT, if index == last { 0x80 } else { 0 })
@@ -254,9 +255,8 @@ impl Initiator {
         self.write_taking(&bytes)
     }
 
-    /// Sends bytes, and takes what comes where the target takes none of them meanwhile: it reads
-    /// nothing from a host that does not take what it has asked for, and any other host reads while
-    /// it writes.
+    /// Sends bytes, and reads input if the target accepts none meanwhile: the target stops reading
+    /// from a host that does not read its responses, and any real host reads while it writes.
     fn write_taking(&mut self, mut bytes: &[u8]) -> Result<()> {
         let deadline = Instant::now() + HANG;
         self.stream.set_write_timeout(Some(BLOCKED))?;
@@ -274,7 +274,7 @@ impl Initiator {
         Ok(self.stream.set_write_timeout(Some(HANG))?)
     }
 
-    /// Asks for a task management function, immediately; its tag.
+    /// Requests a task management function, immediately. Returns its tag.
     pub fn manage(&mut self, function: Function, task: Sent) -> Result<u32> {
         let flags = 0x80 | function as u8;
         let mut pdu = self.request(opcode::TASK_MANAGEMENT | opcode::IMMEDIATE, flags);
@@ -286,8 +286,8 @@ impl Initiator {
         Ok(pdu.tag())
     }
 
-    /// Does a command and waits for its end: the status, and what came or with CHECK CONDITION the
-    /// sense data behind its length.
+    /// Executes a command and waits for its end. Returns the status, and the data or, with CHECK
+    /// CONDITION, the sense data after its length.
     pub fn execute(&mut self, cdb: &Cdb, out: &[u8], in_bytes: usize) -> Result<(u8, Vec<u8>)> {
         let sent = self.command(cdb, out.len().max(in_bytes))?;
         let mut data = vec![0; in_bytes];
@@ -312,7 +312,8 @@ impl Initiator {
     }
 }
 
-/// Straight to operational negotiation (CSG 1), and from there to full feature phase (NSG 3).
+/// Returns a login request directly for operational negotiation (CSG 1), and from there to
+/// full-feature phase (NSG 3).
 pub fn login_request(target: &Target, isid: u32) -> Pdu {
     let leading = "SessionType=Normal\0InitialR2T=Yes\0ImmediateData=No\0MaxOutstandingR2T=1\0\
                    MaxConnections=2\0MaxBurstLength=1048576\0FirstBurstLength=65536\0\
@@ -320,7 +321,7 @@ pub fn login_request(target: &Target, isid: u32) -> Pdu {
     request(target, isid, leading)
 }
 
-/// The same for a further connection; what is of the session is not talked about again.
+/// Returns the same for another connection, without session-wide parameters.
 fn join_request(target: &Target, isid: u32, tsih: u16, cid: u16) -> Pdu {
     let cid = cid.to_be_bytes();
     request(target, isid, "").with_bytes(14, &tsih.to_be_bytes()).with_bytes(20, &cid)
@@ -332,7 +333,7 @@ fn request(target: &Target, isid: u32, leading: &str) -> Pdu {
          MaxRecvDataSegmentLength=262144\0{leading}",
         target.initiator, target.name
     );
-    // An ISID of the random format (11.12.5): 80h, 24 bits at random, 16 bits of a qualifier.
+    // An ISID of the random format (11.12.5): 80h, 24 random bits, 16 bits of a qualifier.
     let [high, low @ ..] = isid.to_be_bytes();
     let isid = [0x80, 0x52, high, low[0], low[1], low[2]];
     Pdu::new(opcode::LOGIN | opcode::IMMEDIATE, 0x87)

@@ -1,12 +1,12 @@
-//! PDUs of RFC 7143 as an initiator needs them, and no more.
+//! PDUs of RFC 7143, as far as an initiator needs them.
 //!
 //! Basic header segment: 0 opcode (40h: immediate), 1 flags, 4 length of additional headers in
-//! words, 5..8 length of the data segment, 8..16 LUN, 16..20 Initiator Task Tag; the rest is of
-//! each opcode.
+//! words, 5..8 length of the data segment, 8..16 LUN, 16..20 Initiator Task Tag; the rest depends
+//! on the opcode.
 
 /// Bytes in a basic header segment.
 pub const HEADER: usize = 48;
-/// A tag that names nothing.
+/// The reserved tag.
 pub const NO_TAG: u32 = 0xffff_ffff;
 
 /// Opcodes (11.2.1.2).
@@ -23,21 +23,21 @@ pub mod opcode {
     pub const LOGIN_RESPONSE: u8 = 0x23;
     pub const DATA_IN: u8 = 0x25;
     pub const R2T: u8 = 0x31;
-    /// Or-ed to requests that need no place in the window.
+    /// The flag of requests that need no place in the window.
     pub const IMMEDIATE: u8 = 0x40;
 }
 
 /// A PDU without digests or additional headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pdu {
-    /// The basic header segment; the length of the data segment is put in when it is sent.
+    /// The basic header segment; the length of the data segment is set when it is sent.
     pub header: [u8; HEADER],
     /// The data segment, without padding.
     pub data: Vec<u8>,
 }
 
 impl Pdu {
-    /// With an opcode and flags, and all else 0.
+    /// Creates one with an opcode and flags, and all else 0.
     pub fn new(opcode: u8, flags: u8) -> Self {
         let mut header = [0; HEADER];
         header[0] = opcode;
@@ -45,19 +45,19 @@ impl Pdu {
         Self { header, data: Vec::new() }
     }
 
-    /// The same with a field of 32 bits.
+    /// Sets a 32-bit field.
     pub fn with(mut self, at: usize, value: u32) -> Self {
         self.header[at..at + 4].copy_from_slice(&value.to_be_bytes());
         self
     }
 
-    /// The same with some bytes of the header.
+    /// Sets some bytes of the header.
     pub fn with_bytes(mut self, at: usize, bytes: &[u8]) -> Self {
         self.header[at..at + bytes.len()].copy_from_slice(bytes);
         self
     }
 
-    /// The same with a data segment.
+    /// Sets the data segment.
     pub fn with_data(mut self, data: &[u8]) -> Self {
         self.data = data.to_vec();
         self
@@ -68,7 +68,7 @@ impl Pdu {
         self.header[0] & 0x3f
     }
 
-    /// A field of 32 bits.
+    /// Returns a 32-bit field.
     pub fn field(&self, at: usize) -> u32 {
         u32::from_be_bytes([0, 1, 2, 3].map(|offset| self.header[at + offset]))
     }
@@ -78,7 +78,7 @@ impl Pdu {
         self.field(16)
     }
 
-    /// As it goes over the wire.
+    /// Returns it as sent over the wire.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.header.to_vec();
         bytes[5..8].copy_from_slice(&(self.data.len() as u32).to_be_bytes()[1..]);
@@ -87,7 +87,7 @@ impl Pdu {
         bytes
     }
 
-    /// Takes one from what was received, if it is there wholly; else how many bytes it needs.
+    /// Takes one from received bytes, if it is complete; otherwise returns how many bytes it needs.
     pub fn take(received: &mut Vec<u8>) -> Result<Self, usize> {
         let Some(header) = received.first_chunk::<HEADER>().copied() else { return Err(HEADER) };
         let additional = usize::from(header[4]) * 4;

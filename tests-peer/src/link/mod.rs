@@ -43,12 +43,12 @@ const FEW: u64 = 10;
 /// How long the cable is cut.
 const CUT: Duration = Duration::from_secs(5);
 
-/// The group `link`.
+/// Returns the group `link`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     in_networks(report, arguments, false, with_site)
 }
 
-/// The group `addresses`.
+/// Returns the group `addresses`.
 pub fn run_addresses(report: &mut Report, arguments: &Arguments) -> Result<()> {
     in_networks(report, arguments, true, moving::run)
 }
@@ -160,7 +160,7 @@ fn cuts(report: &mut Report, site: &Site, hosts: &[Host]) {
     }
 }
 
-/// The cable takes time, for hosts that work and for a controller that is killed.
+/// Returns the cable takes time, for hosts that work and for a controller that is killed.
 fn slowed(site: &Site, hosts: &[Host]) -> Result<String> {
     let before = site.both()?;
     let cable = site.nets.slow_down(100, 10, 1)?;
@@ -214,7 +214,8 @@ fn switched(site: &Site, hosts: &[Host]) -> Result<String> {
     Ok(told)
 }
 
-/// The cable is cut for long. The host at the owner goes on meanwhile, the other one afterwards.
+/// Returns the cable is cut for long. The host at the owner goes on meanwhile, the other one
+/// afterwards.
 fn cut(site: &Site, hosts: &[Host], at: &[usize]) -> Result<String> {
     let before = site.both()?;
     let number = before[0].number();
@@ -299,8 +300,8 @@ fn registered(site: &Site, targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// A write of a host at the other one's portal is held up by the cut cable, and the host repeats
-/// elsewhere: what is there then stays.
+/// Returns a write of a host at the other one's portal is held up by the cut cable, and the host
+/// repeats elsewhere: what is there then stays.
 fn late_write(site: &Site, targets: &[Target]) -> Result<String> {
     let [owner, other] = site.both()?;
     let [here, there] = [&owner, &other].map(|it| at(&targets[0], &targets[it.number()]));

@@ -60,7 +60,8 @@ pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Resul
     Ok(())
 }
 
-/// The machines that have an address of a controller, of IPv4 and of IPv6: each is at one, or both.
+/// Returns the machines that have an address of a controller, of IPv4 and of IPv6: each is at one,
+/// or both.
 fn holders(site: &Site, of: usize) -> Result<Vec<usize>> {
     let [four, six] = moving(of);
     let mut all = Vec::new();
@@ -96,7 +97,7 @@ fn wait(site: &Site, places: [usize; 2]) -> Result<Duration> {
     }
 }
 
-/// A new session at the address of IPv6 of a controller reads.
+/// Returns a new session at the address of IPv6 of a controller reads.
 fn reads_at_6(targets: &[Target], of: usize) -> Result<()> {
     let [_, six] = moving(of);
     let there = Target { portal: format!("[{six}]:3260"), ..targets[0].clone() };

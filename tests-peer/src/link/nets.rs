@@ -81,7 +81,7 @@ impl Nets {
         Ok(())
     }
 
-    /// A program in a namespace.
+    /// Returns a program in a namespace.
     pub fn command(&self, part: &str, program: &Path) -> Result<Command> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name(part)?]).arg(program);
@@ -158,7 +158,7 @@ impl Nets {
         self.inside(part(number), &["nft", "delete", "table", "inet", "alone"]).map(drop)
     }
 
-    /// Whether a controller's machine has an address.
+    /// Returns whether a controller's machine has an address.
     pub fn has(&self, number: usize, address: &str) -> Result<bool> {
         let listed = self.inside(part(number), &["ip", "-o", "addr", "show", "dev", "eth1"])?;
         Ok(listed.split_whitespace().any(|word| word.split('/').next() == Some(address)))
@@ -189,7 +189,7 @@ impl Nets {
         Ok(cable)
     }
 
-    /// The cable is the quick one again.
+    /// Returns the cable is the quick one again.
     pub fn hurry(&self, cable: SlowCable) -> Result<()> {
         // Its devices go with it.
         drop(cable);
@@ -229,7 +229,7 @@ impl Drop for Nets {
     }
 }
 
-/// The namespace of a controller.
+/// Returns the namespace of a controller.
 pub fn part(number: usize) -> &'static str {
     if number == 0 { "ct0" } else { "ct1" }
 }

@@ -94,7 +94,7 @@ impl Site {
         (0..2).flat_map(of).collect()
     }
 
-    /// The words that say which addresses move.
+    /// Returns the words that say which addresses move.
     fn moving(&self) -> Vec<String> {
         if !self.moves {
             return Vec::new();
@@ -130,7 +130,7 @@ impl Site {
         Err(anyhow!("{} does not end:\n{}", part(number), self.log(number)))
     }
 
-    /// A file of its directory.
+    /// Returns a file of its directory.
     fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -139,7 +139,7 @@ impl Site {
         self.path(name).display().to_string()
     }
 
-    /// A secret that the other controller does not have.
+    /// Returns a secret that the other controller does not have.
     pub fn make_secret(&self, name: &str) -> Result<()> {
         self.holdfast(&["controller", "secret", &self.text(name)])?.good()?;
         let mode = std::fs::metadata(self.path(name))?.permissions().mode();
@@ -152,7 +152,7 @@ impl Site {
         command::run(60, &self.program.display().to_string(), words)
     }
 
-    /// A verb, which the controller that has the pool answers.
+    /// Returns a verb, which the controller that has the pool answers.
     pub fn verb(&self, words: &[&str]) -> Result<Value> {
         let begin = Instant::now();
         loop {
@@ -170,7 +170,7 @@ impl Site {
         }
     }
 
-    /// A verb on the machine of a controller.
+    /// Returns a verb on the machine of a controller.
     pub fn at(&self, number: usize, words: &[&str]) -> Result<Finished> {
         let program = self.program.display().to_string();
         let pool = self.text("pool");
@@ -186,8 +186,8 @@ impl Site {
         Ok(command.spawn()?)
     }
 
-    /// The controllers that are ready, as the one tells that has the pool, and which that is;
-    /// `None` while nobody has it.
+    /// Returns the controllers that are ready, as the one tells that has the pool, and which that
+    /// is; `None` while nobody has it.
     pub fn listed(&self) -> Result<Option<(usize, Vec<Found>)>> {
         for number in 0..2 {
             let listed = self.at(number, &["controller", "list"])?;
@@ -216,7 +216,7 @@ impl Site {
         }
     }
 
-    /// A volume at a portal.
+    /// Returns a volume at a portal.
     pub fn volume(&self, lun: u16, portal: usize) -> Result<Target> {
         let name = format!("volume-{lun}");
         self.verb(&["volume", "create", &name, "--size", "1G"])?;
@@ -230,12 +230,12 @@ impl Site {
         std::fs::read_to_string(self.path(&format!("{}.log", part(number)))).unwrap_or_default()
     }
 
-    /// The end of it.
+    /// Returns the end of it.
     pub fn log(&self, number: usize) -> String {
         command::tail(&self.whole_log(number), 20)
     }
 
-    /// `inspect` of the pool that nobody serves.
+    /// Returns `inspect` of the pool that nobody serves.
     pub fn inspect(&self) -> Result<()> {
         self.holdfast(&["inspect", &self.text("pool")])?.good().map(drop)
     }

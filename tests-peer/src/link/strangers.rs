@@ -124,7 +124,8 @@ fn without_key(site: &Site) -> Result<String> {
         .into())
 }
 
-/// The controller that does not have the pool is started with another secret, then with its own.
+/// Returns the controller that does not have the pool is started with another secret, then with its
+/// own.
 fn other_secret(site: &mut Site, targets: &[Target; 2]) -> Result<String> {
     let [owner, other] = site.both()?;
     site.make_secret("another")?;
