@@ -128,7 +128,7 @@ fn holds(host: &mut Initiator, take: &Take) -> Result<String> {
     Ok(String::new())
 }
 
-/// Returns the second one says that the status of the first was not received.
+/// The second one says that the status of the first was not received.
 fn same_session(target: &Target) -> Result<String> {
     let take = Take::of(5);
     let mut host = enter(target, ISID)?;
@@ -192,7 +192,7 @@ fn killed(array: &mut Array, one: &Target) -> Result<String> {
     holds(&mut host, &take)
 }
 
-/// Returns whether it took effect or not: the host that repeats it has the lock.
+/// Whether it took effect or not: the host that repeats it has the lock.
 fn killed_amid(array: &mut Array, one: &Target) -> Result<String> {
     let mut answered = 0;
     for round in 0..KILLS {

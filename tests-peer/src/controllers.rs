@@ -31,7 +31,7 @@ use crate::target::{self, Target};
 const LONG: Duration = Duration::from_millis(2500);
 const BLOCK: u32 = 512;
 
-/// Returns the group `controllers`.
+/// Runs the group `controllers`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     under_load(report, arguments)?;
     failover::run(report, arguments)?;
@@ -299,7 +299,7 @@ fn late_write(
     Err(anyhow!("the write was never answered, and its connection never lost"))
 }
 
-/// Returns a controller is asked to end during a takeover, which takes about 100 ms: it ends,
+/// A controller is asked to end during a takeover, which takes about 100 ms: it ends,
 /// whatever it is doing.
 fn asked_to_end(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::First, ..Shape::default() };

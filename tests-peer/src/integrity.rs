@@ -1,5 +1,5 @@
-//! Bytes of the pool that turn: scrub finds and names them, hosts get MEDIUM ERROR with the right
-//! block and never anything wrong, and an overwrite heals. On several devices scrub repairs them.
+//! Corrupted bytes of the pool: scrub finds and reports them, hosts get MEDIUM ERROR with the right
+//! block and never wrong data, and an overwrite heals. On several devices scrub repairs them.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -20,17 +20,17 @@ use crate::target::Target;
 const BLOCK: u32 = 512;
 const MIB: usize = 1 << 20;
 const MIB_BLOCKS: u64 = 2048;
-/// Logical blocks in a block of the pool.
+/// The logical blocks of a block of the pool.
 const POOL_BLOCK: u64 = 8;
 /// The data, and its copy.
 const DATA_MIB: u64 = 3;
 const COPY_MIB: u64 = 40;
-/// Blocks of the pool, from the start of the data, that are damaged: the second is in another leaf.
+/// The damaged blocks, from the start of the data: the second one is in another leaf.
 const DAMAGED: [u64; 2] = [5, 300];
 /// How long a pass over a few MiB may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Damages the pool of `array`, whose volume `name` is behind `target`.
+/// Damages the pool of `array`, whose volume `name` is at `target`.
 pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: &str) {
     let data = Random::new(21).bytes(2 * MIB);
     report.check("a pass over a sound pool lists nothing", || {
@@ -57,8 +57,8 @@ pub fn integrity(report: &mut Report, array: &mut Array, target: &Target, name: 
     });
 }
 
-/// Of several devices each has its own, of which the newest counts; the next checkpoint writes them
-/// anew, and a pass does not look.
+/// Each device has its own superblocks, of which the newest counts; the next checkpoint rewrites
+/// them, and a pass does not check them.
 fn superblocks(report: &mut Report, array: &Array) {
     report.check("superblocks that turn under a running array are written anew", || {
         for offset in [0, 8 << 20] {
@@ -74,7 +74,7 @@ fn superblocks(report: &mut Report, array: &Array) {
     });
 }
 
-/// On one device nothing has the bytes that turned.
+/// With one device there is no other copy of the corrupted bytes.
 fn lost_for_good(report: &mut Report, array: &mut Array, target: &Target, name: &str, data: &[u8]) {
     report.check("blocks that turned are listed by volume and LBA", || {
         turn_blocks(array, data)?;
@@ -108,7 +108,7 @@ fn lost_for_good(report: &mut Report, array: &mut Array, target: &Target, name: 
     });
 }
 
-/// On several, others have what it takes to make them.
+/// With several devices, the others can reconstruct it.
 fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[u8]) {
     report.check("blocks that turned are written anew by a pass", || {
         turn_blocks(array, data)?;
@@ -121,7 +121,7 @@ fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[
         Ok(format!("{mended} blocks"))
     });
     report.check("no host's block was lost, and the next passes list nothing", || {
-        // What was written anew because it was read is listed by the pass that follows.
+        // What was rewritten on reading is listed by the pass that follows.
         scrub(array)?;
         for entry in damage(array)? {
             ensure!(entry["kind"] == "data" && entry["repaired"] == true, "{entry}");
@@ -134,7 +134,7 @@ fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[
     report.check("blocks that turned are right for hosts before a pass has seen them", || {
         turn_blocks(array, data)?;
         is_right(&mut Session::connect(&target.config())?, data)?;
-        // What reads have written anew is listed until the next pass has ended.
+        // What reads have rewritten is listed until the next pass has ended.
         scrub(array)?;
         scrub(array)?;
         ensure!(damage(array)?.is_empty(), "{:?}", damage(array)?);
@@ -142,7 +142,7 @@ fn lost_on_one(report: &mut Report, array: &mut Array, target: &Target, data: &[
     });
 }
 
-/// Turns a bit of each block that is to be damaged, while the array is stopped.
+/// Flips a bit of each block to damage, while the array is stopped.
 fn turn_blocks(array: &mut Array, data: &[u8]) -> Result<()> {
     array.stop()?;
     for block in DAMAGED {
@@ -151,7 +151,7 @@ fn turn_blocks(array: &mut Array, data: &[u8]) -> Result<()> {
     array.start().map(drop)
 }
 
-/// Returns an error unless the data and its copy are read as they were written.
+/// Returns an error unless the data and its copy are read as written.
 fn is_right(session: &mut Session, data: &[u8]) -> Result<()> {
     for mib in [DATA_MIB, COPY_MIB] {
         for half in 0..2 {
@@ -163,7 +163,7 @@ fn is_right(session: &mut Session, data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Of a damaged pool: what is read is right or refused, with the block that can't be read.
+/// Checks that a damaged pool returns right data, or an error with the unreadable block.
 fn lost(target: &Target, data: &[u8]) -> Result<String> {
     let mut session = Session::connect(&target.config())?;
     let first = lba(DATA_MIB, DAMAGED[0]);
@@ -172,7 +172,7 @@ fn lost(target: &Target, data: &[u8]) -> Result<String> {
     is_lost(&mut session, Cdb::read_16(first + 3, 64), Data::In(vec![0; 64 * 512]), first + 3)?;
     let second = lba(COPY_MIB, DAMAGED[1]);
     is_lost(&mut session, Cdb::read_16(second - 1, 4), Data::In(vec![0; 2048]), second)?;
-    // The rest of the block is needed, and not made up.
+    // The rest of the block is needed, and must not be invented.
     is_lost(&mut session, Cdb::write_16(second + 2, 1), Data::Out(vec![1; 512]), second + 2)?;
     let compare = Cdb::compare_and_write(first, 1);
     is_lost(&mut session, compare, Data::Out(vec![0; 1024]), first)?;
@@ -191,7 +191,7 @@ fn lba(mib: u64, block: u64) -> u64 {
     mib * MIB_BLOCKS + block * POOL_BLOCK
 }
 
-/// Does a command that must end with 03/11/00 and this LBA in INFORMATION (SPC-4, 4.5.3).
+/// Executes a command that must end with 03/11/00 and this LBA in INFORMATION (SPC-4, 4.5.3).
 fn is_lost(session: &mut Session, cdb: Cdb, data: Data, lba: u64) -> Result<()> {
     let name = format!("{:02x?}", cdb.bytes());
     match session.execute(cdb, data)?.status {
@@ -206,7 +206,7 @@ fn is_lost(session: &mut Session, cdb: Cdb, data: Data, lba: u64) -> Result<()> 
     }
 }
 
-/// Does a whole pass; how it stood at its end.
+/// Runs a whole pass. Returns its final status.
 fn scrub(array: &Array) -> Result<Value> {
     let begun = array.verb(&["pool", "scrub", "start"])?;
     ensure!(begun["running"] == true, "{begun}");
@@ -227,7 +227,7 @@ fn damage(array: &Array) -> Result<Vec<Value>> {
     list["damage"].as_array().cloned().context("no list")
 }
 
-/// Turns a bit of the block with this content, wherever it stands in the pool.
+/// Flips a bit of the block with this content, wherever it is in the pool.
 fn turn_block(array: &Array, content: &[u8]) -> Result<()> {
     for path in files(array) {
         let mut file = File::open(&path)?;
@@ -251,7 +251,7 @@ fn files(array: &Array) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Turns a bit of a file of the pool.
+/// Flips a bit of a file of the pool.
 fn turn(path: &Path, offset: u64) -> Result<()> {
     let mut file = File::options().read(true).write(true).open(path)?;
     let mut byte = [0];

@@ -1,9 +1,10 @@
-//! kill -9, again and again, under a load that knows what every block must hold.
+//! kill -9, repeatedly, under a load that knows what every block must contain.
 //!
 //! A round: `holdfast-lab verify-load` loads a volume over several sessions with writes, compares
-//! and offloads; at a moment that the seed decides the array is killed; `inspect` of the stopped
-//! pool must find nothing; the array starts again, and the load, which waited, settles what was
-//! not answered (wholly there or wholly not) and goes on. After the rounds every block is compared.
+//! and offloads; at a moment that the seed determines the array is killed; `inspect` of the stopped
+//! pool must find nothing; the array restarts, and the load, which waited, determines the result of
+//! unanswered commands (completely present or not at all) and continues. After the rounds every
+//! block is compared.
 
 use std::process::Child;
 use std::time::Duration;
@@ -18,12 +19,12 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
 
-/// When the array is killed after the load began, in milliseconds.
+/// The delay of the kill after the start of the load, in milliseconds.
 const KILL_AFTER_MS: std::ops::Range<u64> = 300..3_300;
 /// How long a load may take to end after the array serves again.
 const LOAD_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the group `kill`.
+/// Runs the group `kill`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, Shape::default())?;
     let target = array.volume("survivor", "1G", "peer", 1)?;
@@ -32,7 +33,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Returns the group `devices`.
+/// Runs the group `devices`.
 pub fn run_devices(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let mut array = crate::array(arguments, Shape { devices: 6, ..Shape::default() })?;
     let target = array.volume("survivor", "1G", "peer", 1)?;
@@ -63,7 +64,7 @@ fn kill(
             Ok(detail)
         });
         if !good {
-            // What follows would only repeat it. The seed makes it again.
+            // Later rounds would only repeat the failure. The seed reproduces it.
             return;
         }
     }
@@ -114,7 +115,7 @@ fn round_without(
     lost: [u64; 2],
     after: Duration,
 ) -> Result<String> {
-    // On a machine that is busy devices may be out already, as they were late.
+    // On a busy machine devices may already be out because they were late.
     devices::all_return(array, LOAD_PATIENCE)?;
     let process = Loading(load.start()?);
     for device in lost {
@@ -146,7 +147,7 @@ impl Drop for Loading {
     }
 }
 
-/// Kills the array under a load, looks at the pool, and serves it again.
+/// Kills the array under a load, inspects the pool, and serves it again.
 fn killed_and_served(array: &mut Array, load: &Load, mut process: Loading) -> Result<String> {
     load.must_run(&mut process.0)?;
     array.must_run()?;

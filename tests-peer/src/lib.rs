@@ -1,5 +1,5 @@
-//! What the tests of the real binary have in common: an array that is started, killed and asked by
-//! its verbs, hosts' loads that know what every block must hold, and rows of a report.
+//! Common parts of the tests of the real binary: an array that is started, killed and queried by
+//! its verbs, loads of hosts that know what every block must contain, and rows of a report.
 
 pub mod array;
 pub mod command;

@@ -1,4 +1,4 @@
-//! A load of a volume, which knows what every block must hold: `holdfast-lab verify-load`.
+//! A load of a volume that knows what every block must contain: `holdfast-lab verify-load`.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::array::{Array, Programs};
 use crate::command;
 use crate::target::Target;
 
-/// A load with its record of what must be where.
+/// A load with its journal of the expected content.
 pub struct Load {
     lab: PathBuf,
     url: String,
@@ -21,13 +21,13 @@ pub struct Load {
     log: PathBuf,
     /// How long it runs each time, in seconds.
     pub seconds: f64,
-    /// How much of the volume it uses, as the command line takes it.
+    /// How much of the volume it uses, in the format of the command line.
     pub span: &'static str,
     seed: u64,
 }
 
 impl Load {
-    /// A load of this volume; a seed gives the same operations again.
+    /// Creates a load of this volume; a seed reproduces its operations.
     pub fn of(array: &Array, programs: &Programs, target: &Target, seed: u64) -> Self {
         Self {
             lab: programs.lab.clone(),
@@ -41,7 +41,7 @@ impl Load {
         }
     }
 
-    /// Starts a load, which takes up the journal if there is one.
+    /// Starts a load, which continues the journal if there is one.
     pub fn start(&self) -> Result<Child> {
         let log = File::create(&self.log)?;
         Command::new(&self.lab)
@@ -57,7 +57,7 @@ impl Load {
             .with_context(|| format!("could not start {}", self.lab.display()))
     }
 
-    /// An error if a load has ended before it was to.
+    /// Returns an error if a load has ended prematurely.
     pub fn must_run(&self, process: &mut Child) -> Result<()> {
         match process.try_wait()? {
             Some(status) => bail!("the load ended early ({status}):\n{}", self.said()),
@@ -65,17 +65,18 @@ impl Load {
         }
     }
 
-    /// Whether a load goes on, has ended well, or has ended because it was refused something, and
-    /// not because anything was wrong. What it was doing then is settled by the next one.
+    /// Returns whether a load is running, has ended successfully, or has ended because a command
+    /// was refused, and not because anything was wrong. The next load determines the result of its
+    /// open commands.
     ///
     /// # Errors
-    /// If the system does not say how it ended.
+    /// If the system does not report how it ended.
     pub fn has_found_no_fault(&self, process: &mut Child) -> Result<bool> {
         let has_failed = process.try_wait()?.is_some_and(|status| !status.success());
         Ok(!has_failed || was_refused(&self.said()))
     }
 
-    /// Waits until a load has ended; it must have found nothing wrong. What it did.
+    /// Waits until a load has ended; it must have found nothing wrong. Returns its report.
     pub fn wait(&self, process: &mut Child, patience: Duration) -> Result<Value> {
         let begin = Instant::now();
         loop {
@@ -92,7 +93,7 @@ impl Load {
         }
     }
 
-    /// Compares all that the journal knows: how many blocks of 4 KiB.
+    /// Compares everything in the journal. Returns the number of 4 KiB blocks.
     pub fn verify(&self) -> Result<u64> {
         let lab = self.lab.display().to_string();
         let journal = self.journal.display().to_string();
@@ -116,14 +117,14 @@ impl Load {
         Ok(blocks)
     }
 
-    /// The end of what a load said.
+    /// Returns the end of a load's output.
     pub fn said(&self) -> String {
         command::tail(&std::fs::read_to_string(&self.log).unwrap_or_default(), 10)
     }
 }
 
-/// Whether a load says that a command of it ended with an error, or did not end. A COMPARE AND
-/// WRITE that finds something else than was written is none (MISCOMPARE).
+/// Returns whether a load reports that one of its commands ended with an error, or did not end. A
+/// COMPARE AND WRITE that finds unexpected content does not count (MISCOMPARE).
 fn was_refused(said: &str) -> bool {
     let command = said.lines().last().and_then(|line| line.strip_prefix("holdfast-lab: "));
     command.is_some_and(|line| {

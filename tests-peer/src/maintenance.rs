@@ -16,10 +16,10 @@ use crate::pair::{both, owner};
 use crate::report::Report;
 use crate::target::Target;
 
-/// How long a controller may take to be there again.
+/// How long a controller may take to be ready again.
 const READY: Duration = Duration::from_secs(20);
 
-/// On an array of its own.
+/// Runs it on a separate array.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let shape = Shape { controllers: Controllers::Two, ..Shape::default() };
     let mut array = crate::array(arguments, shape)?;
@@ -71,7 +71,7 @@ fn status(array: &Array, field: &str, number: usize) -> Result<serde_json::Value
     Ok(array.verb(&["controller", "list"])?[number][field].clone())
 }
 
-/// Returns whether its status is `stopped`, and its portal refuses hosts at once.
+/// Checks that its status is `stopped`, and that its portal refuses hosts at once.
 fn is_down(array: &Array, targets: &[Target], number: usize) -> Result<String> {
     let told = status(array, "status", number)?;
     ensure!(told == "stopped", "ct{number} is {told}");

@@ -1,8 +1,8 @@
-//! Writes, copies, fills, unmaps and compares at random over real iSCSI, beside a model.
+//! Random writes, copies, fills, unmaps and compares over real iSCSI, compared with a model.
 //!
-//! Two volumes and a copy of their bytes in memory. Every operation is done to both; at the end,
-//! and after a restart of the array, every byte must agree. Ranges are of single 512-byte blocks
-//! up to megabytes, aligned to nothing, to 4 KiB or to 1 MiB.
+//! Two volumes and a copy of their bytes in memory. Every operation is applied to both; at the end,
+//! and after a restart of the array, every byte must agree. Ranges are from single 512-byte blocks
+//! up to megabytes, unaligned, or aligned to 4 KiB or to 1 MiB.
 
 use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{Cdb, CopySegment, Data, Naa, Session, Status};
@@ -11,14 +11,14 @@ use crate::linear::seen::information;
 use crate::random::Random;
 use crate::target::Target;
 
-/// Bytes in a logical block.
+/// The bytes of a logical block.
 const BLOCK: usize = 512;
-/// Logical blocks of each volume that are used: 8 MiB.
+/// The used logical blocks of each volume: 8 MiB.
 pub const BLOCKS: u64 = 16_384;
 /// The longest write, in blocks.
 const WRITE_BLOCKS_MAX: u64 = 512;
 
-/// Two volumes behind sessions, and what they must hold.
+/// Two volumes with sessions, and their expected content.
 pub struct World {
     sessions: Vec<Session>,
     names: Vec<Naa>,
@@ -43,7 +43,7 @@ impl World {
         }
         ensure!(world.names[0] != world.names[1], "two volumes have one name");
         for volume in 0..2 {
-            // Whatever an earlier test left is gone.
+            // Removes whatever an earlier test left.
             let status = world.sessions[volume].unmap(&[(0, BLOCKS as u32)])?;
             ensure!(status == Status::Good, "UNMAP of all ended with {status}");
             for start in (0..BLOCKS / 2).step_by(WRITE_BLOCKS_MAX as usize) {
@@ -54,7 +54,7 @@ impl World {
         Ok(world)
     }
 
-    /// Does `count` operations at random.
+    /// Executes `count` random operations.
     pub fn run(&mut self, count: usize) -> Result<()> {
         for index in 0..count {
             let volume = self.random.below(2) as usize;
@@ -82,7 +82,7 @@ impl World {
         Ok(())
     }
 
-    /// Connects anew, after the array was restarted.
+    /// Reconnects after the array was restarted.
     pub fn reconnect(&mut self, targets: [&Target; 2]) -> Result<()> {
         for (index, target) in targets.iter().enumerate() {
             let mut session = Session::connect(&target.config())?;
@@ -119,7 +119,7 @@ impl World {
         self.write(volume, start, bytes)
     }
 
-    /// WRITE SAME (16): zeros, one byte repeated, or a block of anything; with UNMAP sometimes.
+    /// WRITE SAME (16): zeros, one repeated byte, or a random block; sometimes with UNMAP.
     fn random_fill(&mut self, volume: usize) -> Result<()> {
         let (start, blocks) = self.range(4096);
         let block = match self.random.below(3) {
@@ -147,14 +147,14 @@ impl World {
         good(self.sessions[volume].unmap(&ranges)?)
     }
 
-    /// EXTENDED COPY of one segment or a few, among the volumes, without overlap in one volume.
+    /// EXTENDED COPY of one or a few segments, among the volumes, without overlap in one volume.
     fn random_copy(&mut self) -> Result<()> {
         let mut segments = Vec::new();
         for _ in 0..1 + self.random.below(3) {
             let (from, to) = (self.random.below(2) as usize, self.random.below(2) as usize);
             let (source, length) = self.range(4096);
             let destination = self.random.below(BLOCKS - length + 1);
-            // Often as misaligned as the source, so that whole leaves can be shared.
+            // Often with the alignment of the source, so that whole leaves can be shared.
             let destination = if self.random.below(2) == 0 {
                 (destination / 2048 * 2048 + source % 2048).min(BLOCKS - length)
             } else {
@@ -181,7 +181,7 @@ impl World {
         good(self.sessions[0].extended_copy(&names, &segments, BLOCK as u32)?)
     }
 
-    /// COMPARE AND WRITE that fits, or one that must not change anything.
+    /// COMPARE AND WRITE that matches, or one that must not change anything.
     fn random_compare_and_write(&mut self, volume: usize) -> Result<()> {
         let (start, blocks) = self.range(8);
         let range = self.bytes(volume, start, blocks);
@@ -242,14 +242,14 @@ pub fn lba_status(target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// Returns a command that makes no sense is refused, and the next one is served.
+/// An invalid command is refused, and the next one is served.
 pub fn nonsense(target: &Target) -> Result<String> {
     let mut session = Session::connect(&target.config())?;
     let mut random = Random::new(7);
     let mut refused = 0;
     for _ in 0..400 {
         let mut bytes = random.bytes(16);
-        // Any operation code but those that write or wait: this volume holds other tests' data.
+        // Any operation code except those that write or wait: this volume has other tests' data.
         bytes[0] = [0x12, 0x1A, 0x25, 0x28, 0x4D, 0x5A, 0x5E, 0x84, 0x88, 0x9E, 0xA0, 0xA3]
             [random.below(12) as usize];
         let length = match bytes[0] >> 5 {
@@ -273,7 +273,7 @@ pub fn nonsense(target: &Target) -> Result<String> {
     Ok(format!("{refused} of 400 refused"))
 }
 
-/// Returns an error unless the command ended well.
+/// Returns an error unless the command ended with GOOD.
 pub fn good(status: Status) -> Result<()> {
     ensure!(status == Status::Good, "it ended with {status}");
     Ok(())

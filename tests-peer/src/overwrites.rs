@@ -1,8 +1,8 @@
-//! A pool in ordinary use: filled beyond half with data that reduces, overwritten at random in
-//! 4 KiB, stopped in order, started, overwritten again, killed. No command may end but with GOOD,
+//! A pool in ordinary use: filled beyond half with data that reduces, randomly overwritten in 4
+//! KiB, shut down cleanly, started, overwritten again, killed. Every command must end with GOOD,
 //! the pool opens each time, and every byte is what was written last.
 //!
-//! Rates and silences are printed and judge nothing.
+//! Rates and pauses are printed, but not judged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -20,19 +20,19 @@ use crate::target::Target;
 const SECTOR: u32 = 512;
 const BLOCK: usize = 4096;
 const SECTORS: u64 = BLOCK as u64 / SECTOR as u64;
-/// Blocks of a command that fills or reads again: 1 MiB.
+/// The blocks of a command that fills or reads back: 1 MiB.
 const MANY: u64 = 256;
-/// How many sessions there are, one command at a time each.
+/// The number of sessions, each with one command at a time.
 const HOSTS: u64 = 8;
-/// How often the rate is looked at.
+/// The interval at which the rate is measured.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// How long it is overwritten each time.
 #[derive(Clone, Copy)]
 enum Span {
-    /// So many writes of each host.
+    /// This many writes of each host.
     Writes(u64),
-    /// As long as this.
+    /// This long.
     Time(Duration),
 }
 
@@ -53,7 +53,7 @@ struct Host {
 }
 
 impl Host {
-    /// What a block holds: half of it is noise, so that it takes half of its size.
+    /// Returns the content of a block: half of it is noise, so that it takes half of its size.
     fn content(&self, index: usize) -> Vec<u8> {
         let block = self.first_block + index as u64;
         let seed = block << 32 | u64::from(self.written[index]);
@@ -62,7 +62,7 @@ impl Host {
         bytes
     }
 
-    /// The places of the commands that go through all of it.
+    /// Returns the locations of the commands that cover all of it.
     fn commands(&self) -> impl Iterator<Item = usize> + use<> {
         (0..self.written.len()).step_by(MANY as usize)
     }
@@ -110,7 +110,7 @@ impl Host {
     }
 }
 
-/// How fast all of them are.
+/// The rate of all of them.
 #[derive(Default)]
 struct Pace {
     writes: AtomicU64,
@@ -118,7 +118,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Looks on until all writers have ended, and says what was seen.
+    /// Measures until all writers have ended. Returns a description.
     fn watch(&self, is_over: impl Fn() -> bool) -> String {
         let began = Instant::now();
         let (mut looked, mut before, mut least) = (began, 0, None::<u64>);
@@ -139,7 +139,7 @@ impl Pace {
     }
 }
 
-/// Each host does something at the same time; what the pace was says.
+/// Runs something on each host at the same time. Returns a description of the rate.
 fn all(
     hosts: &mut [Host],
     target: &Target,
@@ -160,7 +160,7 @@ fn all(
     })
 }
 
-/// In a pool of 1 GiB, or as long as is asked for in one of 10 GiB.
+/// Runs it in a pool of 1 GiB, or for the requested time in one of 10 GiB.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let (capacity, bytes, span) = match arguments.seconds {
         None => ("1G", 900 << 20, Span::Writes(2_000)),
@@ -216,7 +216,7 @@ fn overwrites(
     });
 }
 
-/// How much of the pool is in use, for the reader.
+/// Describes how much of the pool is in use.
 fn in_use(array: &Array) -> Result<String> {
     let (used, capacity) = (array.pool_number("used_bytes")?, array.pool_number("capacity_bytes")?);
     let percent = used * 100 / capacity.max(1);

@@ -1,4 +1,4 @@
-//! The two controllers of an array, as it tells of them.
+//! The two controllers of an array, as it reports them.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,23 +11,23 @@ use crate::array::Array;
 /// How long both controllers may take to be ready again.
 pub const READY: Duration = Duration::from_secs(20);
 
-/// A controller as the owner tells of it.
+/// A controller as reported by the owner.
 pub struct Found {
     /// CT0 or CT1.
     pub name: String,
     /// Its process.
     pub pid: u64,
-    /// Whether it has the pool.
+    /// Whether it is the owner.
     pub is_owner: bool,
 }
 
 impl Found {
-    /// Its number, and that of its portal: 0 or 1.
+    /// Returns its number, which is that of its portal: 0 or 1.
     pub fn number(&self) -> usize {
         usize::from(self.name != "CT0")
     }
 
-    /// One that is ready, as `controller list` tells of it.
+    /// Parses one that is ready from `controller list`.
     #[must_use]
     pub fn of(told: &Value) -> Option<Self> {
         Some(Self {
@@ -38,7 +38,8 @@ impl Found {
     }
 }
 
-/// The controllers that are ready; none while nobody has the pool, as nobody answers then.
+/// Returns the controllers that are ready; none while there is no owner, because nobody answers
+/// then.
 ///
 /// # Errors
 /// If the verb can't be run.
@@ -51,10 +52,10 @@ pub fn ready(array: &Array) -> Result<Vec<Found>> {
     Ok(told.as_array().into_iter().flatten().filter_map(Found::of).collect())
 }
 
-/// Both controllers, once they are ready.
+/// Returns both controllers, once they are ready.
 ///
 /// # Errors
-/// If they are not for too long.
+/// If they are not in time.
 pub fn both(array: &Array) -> Result<[Found; 2]> {
     let begin = Instant::now();
     loop {
@@ -66,18 +67,18 @@ pub fn both(array: &Array) -> Result<[Found; 2]> {
     }
 }
 
-/// The one that has the pool, once both are ready.
+/// Returns the owner, once both are ready.
 ///
 /// # Errors
-/// If they are not for too long.
+/// If they are not in time.
 pub fn owner(array: &Array) -> Result<Found> {
     both(array)?.into_iter().find(|it| it.is_owner).context("nobody has the pool")
 }
 
-/// The one that forwards, once both are ready.
+/// Returns the one that forwards, once both are ready.
 ///
 /// # Errors
-/// If they are not for too long.
+/// If they are not in time.
 pub fn other(array: &Array) -> Result<Found> {
     both(array)?.into_iter().find(|it| !it.is_owner).context("nobody forwards")
 }

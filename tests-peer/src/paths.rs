@@ -17,7 +17,7 @@ const UNAVAILABLE: u8 = 3;
 /// ASYMMETRIC ACCESS STATE CHANGED.
 const CHANGED: (u8, u16) = (6, 0x2A06);
 
-/// `target` is behind the first portal of two, which are in groups of their own.
+/// `target` is at the first of two portals, which are in separate groups.
 pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> {
     let portal = array.portals.get(1).context("the array has no second portal")?.clone();
     let other = Target { portal, ..target.clone() };
@@ -39,14 +39,14 @@ pub fn paths(report: &mut Report, array: &Array, target: &Target) -> Result<()> 
         first.write(0, vec![5; 4096], BLOCK)?;
         for (state, qualifier) in [(STANDBY, 0x040B), (UNAVAILABLE, 0x040C)] {
             set(&mut first, &[(state, 2)])?;
-            // Told once, then refused.
+            // Notified once, then refused.
             refused(&second.test_unit_ready()?, CHANGED)?;
             refused(&second.test_unit_ready()?, (2, qualifier))?;
             let read = second.execute(Cdb::read_16(0, 8), Data::In(vec![0; 4096]))?;
             refused(&read.status, (2, qualifier))?;
             ensure!(second.inquiry(None).is_ok(), "INQUIRY is refused, too");
             ensure!(groups(&mut second)?[1].1 == state, "REPORT TARGET PORT GROUPS differs");
-            // Who set it is not told, and is served.
+            // The nexus that has set it is not notified, and is served.
             ensure!(first.read(0, 8, BLOCK)? == [5; 4096], "the other path reads something else");
             first.write(0, vec![5; 4096], BLOCK)?;
         }

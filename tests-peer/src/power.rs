@@ -1,5 +1,5 @@
-//! A start of the array is a power on, after kill -9 as after SIGTERM: what hosts find then, kind
-//! by kind, and what they are told of starts, resets and lost sessions (29h; SAM-5, 5.14).
+//! A start of the array is a power on, after kill -9 as after SIGTERM: which state hosts find then,
+//! by kind, and the unit attentions for starts, resets and lost sessions (29h; SAM-5, 5.14).
 
 use anyhow::{Result, ensure};
 use libiscsi::{Cdb, Data, Direction, Session, Status};
@@ -70,7 +70,7 @@ fn reserve(array: &mut Array, one: &Target, end: End) -> Result<String> {
     let mut other = Session::connect(&second.config())?;
     good(other.execute(Cdb::reserve_6(), Data::None)?.status)?;
     good(other.execute(Cdb::release_6(), Data::None)?.status)?;
-    // Whose session ends holds it no more; neither does it after the next start.
+    // A RESERVE ends with its session, and is not restored by the next start.
     let mut holder = Session::connect(&one.config())?;
     good(holder.execute(Cdb::reserve_6(), Data::None)?.status)?;
     drop(holder);
@@ -87,7 +87,7 @@ fn reserve(array: &mut Array, one: &Target, end: End) -> Result<String> {
     anyhow::bail!("a lost session holds the unit for ever")
 }
 
-/// State and status code of the first target port group.
+/// Returns state and status code of the first target port group.
 fn state_of(session: &mut Session) -> Result<(u8, u8)> {
     let cdb = Cdb::raw(&[0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0], Direction::In);
     let answer = session.execute(cdb, Data::In(vec![0; 255]))?;
@@ -120,7 +120,7 @@ fn registrations(array: &mut Array, one: &Target, other: &Target, end: End) -> R
         ensure!(keys.len() == 8 + 8 * count, "keys of {}: {keys:02x?}", target.lun);
         ensure!(keys[..4] == [0; 4], "PRGENERATION is {:02x?}", &keys[..4]);
     }
-    // Without APTPL it is kept no longer, and the one before is not kept instead.
+    // Without APTPL it is no longer preserved, and neither is the previous one.
     let mut session = Session::connect(&one.config())?;
     good(out(&mut session, REGISTER_AND_IGNORE, 0, 0, HOLDER)?)?;
     again(array, end)?;
@@ -130,7 +130,7 @@ fn registrations(array: &mut Array, one: &Target, other: &Target, end: End) -> R
     Ok(String::new())
 }
 
-/// Returns the unit attentions that are pending, in their order.
+/// Returns the pending unit attentions, in order.
 fn told(session: &mut Initiator) -> Result<Vec<(u8, u8)>> {
     let mut all = Vec::new();
     loop {

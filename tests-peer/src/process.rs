@@ -1,22 +1,22 @@
-//! Processes of this machine, as `/proc` tells of them.
+//! Processes of this machine, from `/proc`.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Returns whether nothing is left of a process but that nobody has asked how it ended.
+/// Returns whether a process has ended, even if it is still a zombie.
 pub fn has_ended(pid: u32) -> bool {
     state(Path::new("/proc").join(pid.to_string())).is_none_or(|(state, _)| state == 'Z')
 }
 
-/// Returns the state of a process or a thread, whose directory this is, and whose child it is.
+/// Returns the state and the parent of the process or thread with this directory.
 pub fn state(directory: impl AsRef<Path>) -> Option<(char, u32)> {
     let text = std::fs::read_to_string(directory.as_ref().join("stat")).ok()?;
-    // Behind its name, which may hold anything.
+    // After its name, which may contain anything.
     let mut words = text.get(text.rfind(')')? + 1..)?.split_whitespace();
     Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
 }
 
-/// Returns the children of a process that run.
+/// Returns the running children of a process.
 pub fn children(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let child = |entry: std::fs::DirEntry| {
@@ -27,11 +27,10 @@ pub fn children(parent: u32) -> Vec<u32> {
     entries.filter_map(child).collect()
 }
 
-/// Ends a process at once, with those that it has started: a supervisor that is killed leaves
-/// them.
+/// Kills a process and those that it has started: a killed supervisor leaves them.
 pub fn end(mut process: Child) {
     let children = children(process.id());
-    // Any of them may have ended meanwhile; there is nothing more to do about it then.
+    // Any of them may have ended meanwhile; there is nothing more to do about it.
     let _ = process.kill();
     let _ = process.wait();
     if !children.is_empty() {
@@ -40,7 +39,7 @@ pub fn end(mut process: Child) {
     }
 }
 
-/// Returns the most memory that a process has had, in KiB.
+/// Returns the peak memory of a process, in KiB.
 pub fn peak_kib(pid: impl Into<u64>) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.into())).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -61,7 +60,7 @@ mod tests {
     fn a_child_is_found_until_it_ends() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         assert!(children(std::process::id()).contains(&child.id()));
-        // The kernel lets the parent go on before the new program has its arguments.
+        // The kernel lets the parent continue before the new program has its arguments.
         while words(child.id()).len() < 2 {
             assert!(!has_ended(child.id()));
             std::thread::yield_now();

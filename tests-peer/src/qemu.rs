@@ -8,10 +8,10 @@ use crate::command::{exists, run};
 use crate::report::Report;
 use crate::target::Target;
 
-/// Bytes of the image that is copied in and out.
+/// The size of the image that is copied in and out, in bytes.
 const IMAGE_BYTES: usize = 64 << 20;
 
-/// All that qemu does with a volume. The volume holds at least 64 MiB.
+/// Runs qemu's operations on a volume, which must have at least 64 MiB.
 pub fn qemu(report: &mut Report, title: &str, target: &Target, scratch: &Path) {
     if !exists("qemu-io") {
         report.skip("qemu's iscsi driver", "qemu-utils is not installed");
@@ -93,7 +93,7 @@ fn io(image: &str, commands: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Data, holes and repeated patterns in turn, the same at every call.
+/// Returns data, holes and repeated patterns in turn, the same at every call.
 fn sample() -> Vec<u8> {
     let mut bytes = vec![0; IMAGE_BYTES];
     let mut state = 0x9E37_79B9_7F4A_7C15u64;

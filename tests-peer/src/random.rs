@@ -1,15 +1,15 @@
-//! Numbers that a seed decides.
+//! Random numbers from a seed.
 
 /// A small generator (splitmix64): the same seed gives the same numbers.
 pub struct Random(u64);
 
 impl Random {
-    /// Starts from a seed; any will do.
+    /// Creates a generator from any seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
@@ -18,12 +18,12 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// A number under `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.bits() % end
     }
 
-    /// Bytes that do not compress.
+    /// Returns bytes that do not compress.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {

@@ -1,5 +1,5 @@
-//! Reduction: what a volume's switches do to what hosts write, and what the background pass makes
-//! of it afterwards.
+//! Reduction: how a volume's switches affect what hosts write, and what the background pass does
+//! with it later.
 
 use std::time::{Duration, Instant};
 
@@ -17,21 +17,21 @@ use crate::target::Target;
 const BLOCK: u32 = 512;
 const POOL_BLOCK: usize = 4096;
 const MIB: u64 = 1 << 20;
-/// Logical blocks in a MiB.
+/// The logical blocks of a MiB.
 const MIB_BLOCKS: u64 = MIB / BLOCK as u64;
-/// MiB of each kind of data.
+/// The MiB of each kind of data.
 const SOME: u64 = 4;
-/// Writes of the same data that are under way at once.
+/// Concurrent writes of the same data.
 const AT_ONCE: u64 = 16;
 /// How long a pass, or two that begin by themselves, may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What `--deduplication` and `--compression` are set to.
+/// The values of `--deduplication` and `--compression`.
 const SWITCHES: [(&str, &str); 4] = [("off", "off"), ("off", "on"), ("on", "off"), ("on", "on")];
-/// What the volumes are called, in this order.
+/// The names of the volumes, in this order.
 const NAMES: [&str; 4] = ["left", "packed", "shared", "reduced"];
 
-/// Makes volumes with all switches of reduction, and writes the same to each.
+/// Creates volumes with all combinations of switches, and writes the same to each.
 pub fn switches(report: &mut Report, array: &mut Array) {
     let texts: Vec<Vec<u8>> = (0..NAMES.len() as u64).map(|seed| text(SOME, seed)).collect();
     let mut targets = Vec::new();
@@ -87,7 +87,7 @@ pub fn switches(report: &mut Report, array: &mut Array) {
     });
 }
 
-/// Changes switches, and writes after a kill what they shall hold for.
+/// Changes switches, and after a kill writes data to which they must apply.
 fn hold(array: &mut Array, targets: &[Target], texts: &[Vec<u8>]) -> Result<String> {
     array.verb(&["volume", "set", "left", "--deduplication", "on", "--compression", "on"])?;
     array.verb(&["volume", "set", "reduced", "--compression", "off"])?;
@@ -100,7 +100,7 @@ fn hold(array: &mut Array, targets: &[Target], texts: &[Vec<u8>]) -> Result<Stri
         let fits = shown["deduplication"] == dedup && shown["compression"] == compress;
         ensure!(fits, "{shown}");
     }
-    // What is stored as not to be shared stays so, and is not found.
+    // Data stored without sharing stays that way, and is not found as a duplicate.
     let mut session = Session::connect(&targets[0].config())?;
     let new = grown(array, || write(&mut session, 20 * SOME, &texts[0]))?;
     ensure!(new > 0 && new * 2 < SOME * MIB, "{new} bytes");
@@ -112,8 +112,8 @@ fn hold(array: &mut Array, targets: &[Target], texts: &[Vec<u8>]) -> Result<Stri
     Ok(String::new())
 }
 
-/// The background pass over what hosts wrote to `target`, a volume of a fresh array that begins no
-/// pass by itself.
+/// Tests the background pass over what hosts wrote to `target`, a volume of a fresh array that
+/// begins no pass by itself.
 pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
     let noise = Random::new(31).bytes(MIB as usize);
     let mut before = 0;
@@ -142,7 +142,7 @@ pub fn pass(report: &mut Report, array: &mut Array, target: &Target) {
             }
             Ok(())
         })?;
-        // So that it does not stand where the log is.
+        // So that it is not stored where the log is.
         let mut random = Random::new(32);
         let more = grown(array, || write(&mut session, 200, &random.bytes(40 << 20)))?;
         let before = data_bytes(array)?;
@@ -200,17 +200,18 @@ pub fn schedule(report: &mut Report, array: &Array, target: &Target) {
     });
 }
 
-/// A pass follows another after a second.
+/// A pass follows the previous one after a second.
 pub const OFTEN_SETTINGS: &str = "optimize = \"1s\"\n";
-/// A pass only when one is asked for.
+/// A pass only on request.
 pub const NEVER_SETTINGS: &str = "optimize = \"off\"\n";
 
-/// Where the prose of [`pass`] stands.
+/// Returns the location of the text of [`pass`].
 fn lba(block: u64) -> u64 {
     100 * MIB_BLOCKS + block * (POOL_BLOCK as u64 / u64::from(BLOCK))
 }
 
-/// So many MiB that compress to less than a half, and in which no block of the pool comes twice.
+/// Returns this many MiB that compress to less than a half, and in which no block of the pool
+/// occurs twice.
 fn text(mib: u64, seed: u64) -> Vec<u8> {
     let words = ["the volume ", "a segment ", "one log ", "of chunks ", "in maps, ", "and so on. "];
     let mut random = Random::new(seed);
@@ -224,7 +225,7 @@ fn text(mib: u64, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// By how much the stored data grows.
+/// Returns by how much the stored data grows.
 fn grown(array: &Array, act: impl FnOnce() -> Result<()>) -> Result<u64> {
     let before = data_bytes(array)?;
     act()?;
@@ -246,7 +247,7 @@ fn verify(session: &mut Session, mib: u64, data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Writes that are all under way before the first is answered.
+/// Issues writes that are all in progress before the first is answered.
 fn write_at_once<'a>(
     session: &mut Session,
     writes: impl Iterator<Item = (u64, &'a [u8])>,

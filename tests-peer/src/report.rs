@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-/// What a test has to say when it passed: shown behind its name.
+/// A passed test's description, shown after its name.
 pub type Detail = String;
 
 /// Collects and prints the rows.
@@ -36,7 +36,7 @@ impl Report {
         }
     }
 
-    /// Counts what a program with rows of its own found.
+    /// Adds the counts of a program with its own rows.
     pub fn add(&mut self, name: &str, passed: usize, failed: &[String], skipped: usize) {
         let word = if failed.is_empty() { "ok    " } else { "FAILED" };
         println!("{word}  {name:<66} {passed} passed, {} failed, {skipped} skipped", failed.len());
@@ -48,13 +48,13 @@ impl Report {
         self.failed.extend(failed.iter().map(|line| format!("{name}: {line}")));
     }
 
-    /// Says that a test can't be run here, and why.
+    /// Reports that a test can't be run here, and why.
     pub fn skip(&mut self, name: &str, why: &str) {
         self.skipped += 1;
         println!("skipped {name:<66} {why}");
     }
 
-    /// Prints the counts; true where nothing failed.
+    /// Prints the counts. Returns true if nothing failed.
     pub fn finish(&self) -> bool {
         if !self.failed.is_empty() {
             println!("\nfailed:");

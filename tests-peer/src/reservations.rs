@@ -1,5 +1,5 @@
-//! Persistent reservations through kill -9: what was registered with APTPL is there again, and
-//! what was not is gone (SPC-4, 5.13.5).
+//! Persistent reservations through kill -9: registrations with APTPL are preserved, others are gone
+//! (SPC-4, 5.13.5).
 
 use anyhow::{Context, Result, ensure};
 use libiscsi::{Cdb, Data, Direction, Session, Status};
@@ -43,13 +43,13 @@ pub fn reservations(report: &mut Report, array: &mut Array, kept: &Target, lost:
     });
 }
 
-/// Returns the Device Identification page (VPD 83h), which names the target port of the session.
+/// Returns the Device Identification page (VPD 83h), which contains the target port of the session.
 fn identification(target: &Target) -> Result<Vec<u8>> {
     Ok(Session::connect(&target.config())?.inquiry(Some(0x83))?)
 }
 
-/// Restarts `array` with its addresses in the reverse order. Each must be the same target port as
-/// before, because registrations name the port.
+/// Restarts `array` with its addresses in reverse order. Each must be the same target port as
+/// before, because registrations refer to the port.
 fn reorder(array: &mut Array, kept: &Target) -> Result<String> {
     let at = |portal: &String| Target { portal: portal.clone(), ..kept.clone() };
     let paths: Vec<Target> = array.portals.iter().map(at).collect();
@@ -66,7 +66,7 @@ fn reorder(array: &mut Array, kept: &Target) -> Result<String> {
     let mut session = Session::connect(&kept.config())?;
     let kept_status = read(&mut session, 3)?;
     ensure!(kept_status[4..] == registered[4..], "{registered:02x?}, {kept_status:02x?}");
-    // A second registration over the same address must name the same target port.
+    // A second registration over the same address must refer to the same target port.
     good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, OTHER)?)?;
     let both = read(&mut session, 3)?;
     let port = |at: usize| both.get(8 + at + 18..8 + at + 20).map(<[u8]>::to_vec);
@@ -105,7 +105,7 @@ fn restart(array: &mut Array, kept: &Target, lost: &Target) -> Result<String> {
     let write = session.execute(Cdb::write_16(0, 1), Data::Out(vec![1; BLOCK as usize]))?;
     ensure!(write.status == Status::Other(0x18), "a write ended with {}", write.status);
     session.read(0, 1, BLOCK)?;
-    // Who registers now is admitted, and can put an end to it.
+    // A nexus that registers now is admitted, and can end it.
     good(out(&mut session, REGISTER_AND_IGNORE, APTPL, 0, 7)?)?;
     session.write(0, vec![2; BLOCK as usize], BLOCK)?;
     good(out(&mut session, CLEAR, 0, 7, 0)?)?;

@@ -1,41 +1,41 @@
-//! How an array is made.
+//! The parameters of an array.
 
 use std::path::PathBuf;
 
-/// How an array is made.
+/// The parameters of an array.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// The pool's capacity, as the command line takes it.
+    /// The pool's capacity, in the format of the command line.
     pub capacity: &'static str,
-    /// How many files the pool is on.
+    /// The number of the pool's files.
     pub devices: u16,
-    /// Whether each of them is in a directory of its own; else all are in the pool's.
+    /// Whether each of them is in a separate directory; otherwise all are in the pool's.
     pub apart: bool,
-    /// How many portals.
+    /// The number of portals.
     pub portals: usize,
-    /// Whether each portal has a target port group of its own, from 1 on; else all are in group 1.
+    /// Whether each portal has its own target port group, from 1 on; otherwise all are in group 1.
     pub grouped: bool,
-    /// The settings of `--config`, in TOML; none for no file.
+    /// The settings of `--config`, in TOML; empty for no file.
     pub settings: &'static str,
-    /// What is loaded into the process to write down what it does to the pool.
+    /// A library that is loaded into the process to trace its operations on the pool.
     pub interposer: Option<PathBuf>,
     /// Whether that refuses io_uring.
     pub refuse_uring: bool,
-    /// Whether it is started again when it is killed (`--supervised`).
+    /// Whether it is restarted when it is killed (`--supervised`).
     pub supervised: bool,
-    /// Who serves it.
+    /// The controllers that serve it.
     pub controllers: Controllers,
 }
 
-/// Who serves an array.
+/// The controllers that serve an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Controllers {
     /// One controller.
     #[default]
     One,
-    /// Two, each with half of the portals, which a supervisor starts.
+    /// Two, each with half of the portals, started by a supervisor.
     Two,
-    /// The first of two, without a supervisor. Who wants the second one starts it.
+    /// The first of two, without a supervisor. The test starts the second one if needed.
     First,
 }
 

@@ -1,5 +1,5 @@
-//! Snapshots and clones as hosts see them: what they hold when they are made under load, what a
-//! volume is that was restored, and what comes back of what was destroyed.
+//! Snapshots and clones as seen by hosts: their content when taken under load, volumes after a
+//! restore, and recovery of destroyed objects.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,21 +13,21 @@ use crate::report::Report;
 use crate::target::Target;
 
 const BLOCK: u32 = 512;
-/// Logical blocks of a write of 64 KiB.
+/// The logical blocks of a write of 64 KiB.
 const SOME_BLOCKS: u64 = 128;
-/// Snapshots of the group that are made under load.
+/// The number of snapshots of the group taken under load.
 const MOMENTS: usize = 25;
-/// The LUN of a clone that is looked at.
+/// The LUN of a clone that is read.
 const CLONE_LUN: u16 = 9;
-/// How long the background may take to eradicate what is due.
+/// How long background eradication may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What does not change for so long has settled.
+/// A value that does not change for this long has settled.
 const SETTLES: Duration = Duration::from_millis(500);
-/// How often that is looked at.
+/// How often that is checked.
 const LOOKS: usize = 40;
 
-/// Everything about them. The targets are the volumes `alpha` and `beta`, of 1 GiB each.
+/// Tests everything about them. The targets are the volumes `alpha` and `beta`, of 1 GiB each.
 pub fn snapshots(report: &mut Report, array: &mut Array, [alpha, beta]: [&Target; 2]) {
     report.check("snapshots of a group under load are of one moment", || {
         array.verb(&["group", "create", "both", "alpha", "beta"])?;
@@ -52,7 +52,7 @@ pub fn snapshots(report: &mut Report, array: &mut Array, [alpha, beta]: [&Target
     });
 }
 
-/// Returns a block that says a number.
+/// Returns a block that contains a number.
 fn number(n: u64) -> Vec<u8> {
     n.to_le_bytes().repeat(512)
 }
@@ -65,7 +65,7 @@ fn read_number(target: &Target) -> Result<u64> {
     Ok(said)
 }
 
-/// What a snapshot holds, by a clone of it that is connected for a while.
+/// Reads the content of a snapshot through a clone that is connected for a while.
 fn through_clone<T>(
     array: &Array,
     snapshot: &str,
@@ -79,7 +79,7 @@ fn through_clone<T>(
     seen
 }
 
-/// Returns a host counts up on one volume, then on the other: no moment has the other in front.
+/// A host counts up on one volume, then on the other: in no moment is the second one ahead.
 fn under_load(array: &Array, targets: [&Target; 2]) -> Result<String> {
     let done = AtomicBool::new(false);
     let counted = std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ fn clones(array: &Array, alpha: &Target) -> Result<String> {
         ensure!(clone.naa()? != session.naa()?, "two volumes have one name");
         Ok(())
     })?;
-    // A clone came and went: its list of LUNs has changed (06/3F/0E), which it is told once.
+    // A clone came and went: REPORTED LUNS DATA HAS CHANGED (06/3F/0E) is reported once.
     while !matches!(session.test_unit_ready()?, Status::Good) {}
     ensure!(session.read(SOME_BLOCKS, SOME_BLOCKS as u32, BLOCK)? == new, "the volume changed");
     through_clone(array, "alpha.before", |clone| {
@@ -154,7 +154,7 @@ fn restores(array: &Array, alpha: &Target) -> Result<String> {
     array.verb(&["volume", "resize", "alpha", "--size", "2G"])?;
     while !matches!(session.test_unit_ready()?, Status::Good) {}
     array.verb(&["volume", "restore", "alpha", "alpha.before"])?;
-    // Capacity data has changed (06/2A/09, SBC-3 4.7).
+    // CAPACITY DATA HAS CHANGED (06/2A/09, SBC-3, 4.7).
     let told = (0..4).any(|_| {
         matches!(session.test_unit_ready(), Ok(Status::CheckCondition(sense))
             if sense.key == 6 && sense.asc_ascq == 0x2A09)
@@ -174,7 +174,7 @@ fn pool_number(array: &Array, name: &str) -> Result<u64> {
     status["pool"][name].as_u64().with_context(|| format!("no pool.{name}"))
 }
 
-/// Bytes of data when the background has freed what earlier checks wrote over.
+/// Returns the bytes of data after background work has freed what earlier checks overwrote.
 fn settled_data(array: &Array) -> Result<u64> {
     let mut last = pool_number(array, "data_bytes")?;
     for _ in 0..LOOKS {

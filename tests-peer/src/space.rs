@@ -1,5 +1,5 @@
-//! Space: what costs none, what is shared, what comes back, and what a full pool says. And the cost
-//! of an offload: one commit, whatever its length.
+//! Space: what takes none, what is shared, what is freed, and the responses of a full pool. And the
+//! cost of an offload: one commit, whatever its length.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,11 @@ use crate::target::Target;
 
 const BLOCK: u32 = 512;
 const MIB: u64 = 1 << 20;
-/// Logical blocks in a MiB.
+/// The logical blocks of a MiB.
 const MIB_BLOCKS: u64 = MIB / BLOCK as u64;
-/// MiB of each kind of data.
+/// The MiB of each kind of data.
 const SOME: u64 = 32;
-/// How long freed space may take to be accounted.
+/// How long accounting for freed space may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Numbers of `holdfast status`.
@@ -30,7 +30,7 @@ struct Numbers {
     checkpoints: u64,
 }
 
-/// What writes and offloads cost in space and commits. `target` is an empty volume of 64 TiB.
+/// The cost of writes and offloads in space and commits. `target` is an empty volume of 64 TiB.
 pub fn accounting(report: &mut Report, array: &Array, target: &Target, name: &str) {
     report.check("zeros and patterns take no space", || {
         let before = numbers(array)?;
@@ -115,7 +115,7 @@ fn one_commit(array: &Array, target: &Target) -> Result<String> {
     Ok(format!("the slowest took {:.1} ms", longest.as_secs_f64() * 1000.0))
 }
 
-/// A pool that is full says so in the words that make a host wait, and goes on reading.
+/// A full pool returns the sense data that makes a host wait, and still serves reads.
 pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
     report.check("a full pool says 07/27/07, reads and unmaps", || {
         let mut session = Session::connect(&target.config())?;
@@ -136,7 +136,7 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
     report.check("a full pool that grows goes on in the same session", || {
         let mut session = Session::connect(&target.config())?;
         let mut random = Random::new(6);
-        // What the tests before have unmapped is taken first.
+        // Space that earlier tests have unmapped is used first.
         let mut filled = 2048;
         while write_mib(&mut session, &mut random, filled)? == Status::Good {
             filled += 1;
@@ -148,7 +148,8 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
         let grown = array.verb(&["pool", "grow", "--capacity", "2G"])?["capacity_bytes"].as_u64();
         ensure!(grown > before.map(|before| before + (1000 << 20)), "{before:?} became {grown:?}");
         for mib in filled..filled + 512 {
-            // The host is told that the mode page of thresholds counts in another pool (2A/01).
+            // The host is notified that the mode page of thresholds is based on another pool size
+            // (2A/01).
             let status = match write_mib(&mut session, &mut random, mib)? {
                 Status::CheckCondition(sense) if sense.key == 6 => {
                     write_mib(&mut session, &mut random, mib)?
@@ -185,19 +186,19 @@ pub fn full(report: &mut Report, array: &mut Array, target: &Target) {
     });
 }
 
-/// Writes data of its own to a MiB of the volume.
+/// Writes unique data to a MiB of the volume.
 fn write_mib(session: &mut Session, random: &mut Random, mib: u64) -> Result<Status> {
     let cdb = libiscsi::Cdb::write_16(mib * MIB_BLOCKS, MIB_BLOCKS as u32);
     let data = libiscsi::Data::Out(random.bytes(MIB as usize));
     Ok(session.execute(cdb, data)?.status)
 }
 
-/// Writes from `mib` on until the pool is full: the first MiB that did not fit.
+/// Writes from `mib` on until the pool is full. Returns the first MiB that did not fit.
 fn fill(session: &mut Session, random: &mut Random, mut mib: u64) -> Result<u64> {
     loop {
         match write_mib(session, random, mib)? {
             Status::Good => mib += 1,
-            // On the way the pool passes its threshold, which is told once.
+            // On the way the pool crosses its threshold, which is reported once.
             status if is_told(&status) => {}
             status if is_full(&status) => return Ok(mib),
             status => bail!("WRITE ended with {status} at {mib} MiB"),
@@ -210,8 +211,9 @@ fn is_full(status: &Status) -> bool {
     matches!(status, Status::CheckCondition(sense) if sense.key == 7 && sense.asc_ascq == 0x2707)
 }
 
-/// On a full pool: reads, zeros, patterns, UNMAP, COMPARE AND WRITE and copies of what is there go
-/// on; what needs space is refused as 07/27/07 until there is some, and with nothing else.
+/// On a full pool, reads, zeros, patterns, UNMAP, COMPARE AND WRITE and copies of existing data
+/// succeed; commands that need space are refused with 07/27/07, and nothing else, until there is
+/// some.
 fn no_space(target: &Target) -> Result<String> {
     let mut session = Session::connect(&target.config())?;
     let mut random = Random::new(9);
@@ -236,11 +238,11 @@ fn no_space(target: &Target) -> Result<String> {
     Ok(format!("{refused} of 64 writes refused"))
 }
 
-/// Hosts are told once when a threshold is crossed, and again after it was armed again. `target`
-/// is a volume of a pool of 1 GiB with a threshold at 30%.
+/// Hosts are notified once when a threshold is crossed, and again after it was armed again.
+/// `target` is a volume of a pool of 1 GiB with a threshold at 30%.
 pub fn thresholds(report: &mut Report, target: &Target) {
     report.check("crossing a threshold is told once on each session", || {
-        // Until the array has looked at the new setting, which it tells of as well.
+        // Until the array has read the new setting, which it reports too.
         std::thread::sleep(Duration::from_secs(1));
         let other = target.as_initiator(&crate::target::second(&target.initiator));
         let mut first = Session::connect(&target.config())?;
@@ -263,7 +265,7 @@ pub fn thresholds(report: &mut Report, target: &Target) {
             let told = told_within(&mut second, PATIENCE)?;
             ensure!(told == 1, "round {round}: the other was told {told} times");
             good(first.unmap(&[(0, (400 * MIB_BLOCKS) as u32)])?)?;
-            // Freed in the background, and then seen: below the threshold nothing is told.
+            // Freed in the background, and then noticed: below the threshold nothing is reported.
             std::thread::sleep(Duration::from_secs(3));
             for session in [&mut first, &mut second] {
                 good(session.test_unit_ready()?).context("below the threshold")?;
@@ -300,12 +302,13 @@ fn session_status(
     Ok(session.execute(cdb, data)?.status)
 }
 
-/// Whether a command is answered by 06/38/07.
+/// Returns whether a command ended with 06/38/07.
 fn is_told(status: &Status) -> bool {
     matches!(status, Status::CheckCondition(sense) if (sense.key, sense.asc_ascq) == (6, 0x3807))
 }
 
-/// How often 06/38/07 is told, within a while; a little longer than until the first time.
+/// Returns how often 06/38/07 is reported within a while; slightly longer than until the first
+/// time.
 fn told_within(session: &mut Session, patience: Duration) -> Result<usize> {
     let (begin, mut told) = (Instant::now(), 0);
     while begin.elapsed() < patience && told == 0 || begin.elapsed() < PATIENCE / 8 {
@@ -337,7 +340,7 @@ pub fn copy(session: &mut Session, from: u64, to: u64, mib: u64) -> Result<()> {
     good(session.extended_copy(&[name], &segments, BLOCK)?)
 }
 
-/// Bytes of stored volume data, after reduction.
+/// Returns the bytes of stored volume data, after reduction.
 pub fn data_bytes(array: &Array) -> Result<u64> {
     Ok(numbers(array)?.data)
 }

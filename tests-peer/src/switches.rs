@@ -1,5 +1,5 @@
-//! Offloads that are switched off and on while a host uses them: every answer is GOOD or that the
-//! command is unknown, which is what makes ESXi do the work itself, and try again later.
+//! Offloads that are switched off and on while a host uses them: every response is GOOD or that the
+//! command is not supported, which makes ESXi do the work itself, and retry later.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +13,15 @@ use crate::report::Report;
 use crate::target::Target;
 
 const BLOCK: u32 = 512;
-/// The offloads that are under load: as the command line calls them, and an operation code.
+/// The offloads under load: their names on the command line, and an operation code.
 const LOADS: [(&str, u8); 4] =
     [("ats", 0x89), ("full-copy", 0x83), ("block-zero", 0x93), ("reclaim", 0x42)];
-/// Rounds of the load that are looked at after a switch.
+/// The rounds of the load that are checked after a switch.
 const ROUNDS: u64 = 20;
 /// How long those may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the load has been answered.
+/// The responses to the load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     good: [u64; LOADS.len()],
@@ -31,7 +31,7 @@ struct Seen {
     told: u64,
 }
 
-/// A loop of all four offloads, and what it has seen.
+/// A loop of all four offloads, and the responses.
 #[derive(Default)]
 struct Load {
     seen: Mutex<Seen>,
@@ -64,7 +64,7 @@ pub fn switches(report: &mut Report, array: &Array, target: &Target, name: &str)
     });
 }
 
-/// Switches one off and on, and looks at what the others do meanwhile.
+/// Switches one off and on, and checks the others meanwhile.
 fn one_by_one(array: &Array, load: &Load, name: &str, index: usize, offload: &str) -> Result<()> {
     let told = load.seen()?.told;
     array.verb(&["volume", "set", name, "--offload", &format!("{offload}=off")])?;
@@ -89,8 +89,8 @@ impl Load {
         self.seen.lock().map(|seen| *seen).map_err(|_| anyhow::anyhow!("the load panicked"))
     }
 
-    /// What was seen before and after some rounds, from the next whole one on: a command that was
-    /// under way is neither.
+    /// Returns the responses before and after some rounds, beginning with the next whole one: a
+    /// command in progress counts for neither.
     fn look(&self) -> Result<(Seen, Seen)> {
         self.wait(2)?;
         let before = self.seen()?;
@@ -132,7 +132,7 @@ impl Load {
     }
 }
 
-/// One command of an offload.
+/// Sends one command of an offload.
 fn offload(session: &mut Session, own: Naa, index: usize) -> Result<Status> {
     let zeros = vec![0; BLOCK as usize];
     Ok(match index {
@@ -152,7 +152,7 @@ fn offload(session: &mut Session, own: Naa, index: usize) -> Result<Status> {
     })
 }
 
-/// Runs `act` while a session of its own loops through all offloads.
+/// Runs `act` while a separate session loops through all offloads.
 fn under_load(target: &Target, act: impl FnOnce(&Load) -> Result<()>) -> Result<String> {
     let load = Load::default();
     let (acted, ran) = std::thread::scope(|scope| {
@@ -165,7 +165,7 @@ fn under_load(target: &Target, act: impl FnOnce(&Load) -> Result<()>) -> Result<
         load.stop.store(true, Ordering::Release);
         (acted, running.join())
     });
-    // What the load was answered says more than that it ended.
+    // An error of the load is more informative than its end.
     ran.map_err(|_| anyhow::anyhow!("the load panicked"))??;
     acted?;
     let seen = load.seen()?;
@@ -173,7 +173,7 @@ fn under_load(target: &Target, act: impl FnOnce(&Load) -> Result<()>) -> Result<
     Ok(format!("{good} done, {refused} refused"))
 }
 
-/// REPORT SUPPORTED OPERATION CODES says which are there.
+/// Checks the commands in REPORT SUPPORTED OPERATION CODES.
 fn must_be_listed(target: &Target, wanted: [bool; LOADS.len()]) -> Result<()> {
     let mut session = Session::connect(&target.config())?;
     for ((offload, code), wanted) in LOADS.iter().zip(wanted) {

@@ -1,7 +1,7 @@
-//! That the product really syncs: what it gives to the kernel, by system calls and by io_uring, is
-//! written down by a library that is loaded into it. An answer that promises durability must come
-//! behind the end of a write that was durable by itself, or of a flush that began when the write
-//! had ended. A kill can't tell: what was never synced outlives it in the kernel.
+//! Checks that the product really syncs: a library loaded into the process traces what it submits
+//! to the kernel, by system calls and by io_uring. A response that promises durability must follow
+//! the completion of a durable write, or of a flush that began after the write had completed. A
+//! kill can't show this: data that was never synced survives it in the kernel.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ const BLOCK: u32 = 512;
 const WRITE_BYTES: usize = 64 << 10;
 const WRITE_BLOCKS: u64 = WRITE_BYTES as u64 / BLOCK as u64;
 const WRITES: u64 = 24;
-/// How often SYNCHRONIZE CACHE is sent among the writes: behind each so many.
+/// One SYNCHRONIZE CACHE is sent after this many writes.
 const SYNC_EVERY: u64 = 6;
-/// Where the superblocks are.
+/// The locations of the superblocks.
 const SUPERBLOCKS: [u64; 2] = [0, 8 << 20];
-/// The filesystem takes no write that carries its flush (errno(3)).
+/// The filesystem does not support durable writes (errno(3)).
 const EOPNOTSUPP: i32 = 95;
 /// The opcode of a SCSI response (RFC 7143 section 11.4).
 const SCSI_RESPONSE: u8 = 0x21;
 
-/// Makes the library.
+/// Builds the library.
 pub fn build(scratch: &Path) -> Result<PathBuf> {
     let (source, library) = (scratch.join("interposer.c"), scratch.join("interposer.so"));
     std::fs::write(&source, SOURCE)?;
@@ -47,7 +47,7 @@ struct Write {
     /// The first 8 bytes of each 4 KiB.
     heads: Vec<u64>,
     begun: usize,
-    /// When it ended, and how many of its blocks are there then.
+    /// When it completed, and how many of its blocks were written.
     ended: Option<(usize, usize)>,
 }
 
@@ -56,17 +56,17 @@ struct Flush {
     ended: Option<usize>,
 }
 
-/// What was written down.
+/// The parsed trace.
 #[derive(Default)]
 struct Trace {
     writes: Vec<Write>,
     flushes: Vec<Flush>,
-    /// When SCSI responses went out.
+    /// When SCSI responses were sent.
     responses: Vec<usize>,
     rings: usize,
-    /// Of the first write or flush: whether it was a flush.
+    /// Whether the first write or flush was a flush.
     begins_with_flush: Option<bool>,
-    /// Whether the filesystem has refused a write that carries its flush (EOPNOTSUPP).
+    /// Whether the filesystem has refused a durable write (EOPNOTSUPP).
     refuses_durable: bool,
 }
 
@@ -113,7 +113,7 @@ impl Trace {
                     }
                 }
                 ["R", _] => trace.rings += 1,
-                // The last line may be on its way.
+                // The last line may be incomplete.
                 _ if !text.ends_with('\n') && at + 1 == text.lines().count() => {}
                 _ => anyhow::bail!("the trace says {line:?}"),
             }
@@ -121,7 +121,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Whether a flush that covers a write was over before a time.
+    /// Returns whether a flush that covers a write had completed before a time.
     fn is_flushed(&self, write: &Write, before: usize) -> bool {
         let Some((ended, _)) = write.ended else { return false };
         let covers =
@@ -129,7 +129,7 @@ impl Trace {
         self.flushes.iter().any(|flush| covers(&flush))
     }
 
-    /// The writes that had brought a block which begins with `head` before a time.
+    /// Returns the writes completed before a time that contain a block which begins with `head`.
     fn holding(&self, head: u64, before: usize) -> impl Iterator<Item = &Write> {
         self.writes.iter().filter(move |write| {
             let there = write.ended.filter(|(ended, _)| *ended < before);
@@ -139,12 +139,12 @@ impl Trace {
         })
     }
 
-    /// Whether a block that begins with `head` was durable before a time.
+    /// Returns whether a block that begins with `head` was durable before a time.
     fn is_durable(&self, head: u64, before: usize) -> bool {
         self.holding(head, before).any(|write| write.durable || self.is_flushed(write, before))
     }
 
-    /// Whether a write that was durable by itself had brought it.
+    /// Returns whether a durable write had written it.
     fn carries_its_flush(&self, head: u64, before: usize) -> bool {
         self.holding(head, before).any(|write| write.durable)
     }
@@ -155,7 +155,7 @@ fn heads(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks(4096).map(head).collect()
 }
 
-/// Sends a command, and looks at what was durable when its answer went out.
+/// Sends a command. Returns the trace, and the time at which its response was sent.
 fn answered(array: &Array, command: impl FnOnce() -> Result<()>) -> Result<(Trace, usize)> {
     let before = Trace::read(array)?.responses.len();
     command()?;
@@ -174,8 +174,8 @@ fn write(session: &mut Session, index: u64, bytes: &[u8], fua: bool) -> Result<(
     good(answer.status)
 }
 
-/// Writes and syncs, and compares what was answered with what was durable. `commit`: all that is
-/// answered must be.
+/// Writes and syncs, and compares what was acknowledged with what was durable. `commit`: everything
+/// acknowledged must be durable.
 pub fn run(
     report: &mut Report,
     array: &mut Array,
@@ -224,7 +224,7 @@ fn promises(array: &Array, target: &Target, commit: bool) -> Result<usize> {
                 trace.is_durable(head, at),
                 "write {index} of {WRITES}: block {head:016x} was answered and not durable"
             );
-            // A flush of the whole device would do, and cost every other write of it.
+            // A flush of the whole device would suffice, but delay every other write to it.
             ensure!(
                 !commit || trace.refuses_durable || trace.carries_its_flush(head, at),
                 "write {index} of {WRITES}: its record did not carry its own flush"
@@ -235,8 +235,8 @@ fn promises(array: &Array, target: &Target, commit: bool) -> Result<usize> {
     Ok(checked)
 }
 
-/// What a checkpoint writes is flushed before the superblock that names it, and that is flushed
-/// too. With `durability = "flush"` records of the log are written meanwhile, unflushed.
+/// A checkpoint's writes are flushed before the superblock that refers to it, which is
+/// flushed too. With `durability = "flush"` log records are written meanwhile without a flush.
 fn superblocks(trace: &Trace, commit: bool) -> Result<usize> {
     let is_superblock = |write: &&Write| SUPERBLOCKS.contains(&write.offset_bytes);
     let mut count = 0;
@@ -245,7 +245,7 @@ fn superblocks(trace: &Trace, commit: bool) -> Result<usize> {
         let flushed = superblock.durable || trace.is_flushed(superblock, usize::MAX);
         ensure!(flushed, "a superblock was never flushed");
         let earlier = trace.writes.iter().filter(|write| write.begun < superblock.begun);
-        // Zeros are written ahead of the log, by a thread of its own.
+        // A separate thread writes zeros ahead of the log.
         let named = earlier.filter(|write| write.heads.iter().any(|head| *head != 0));
         for write in named.filter(|_| commit) {
             let there = write.durable && write.ended.is_some();

@@ -1,19 +1,19 @@
-//! One logical unit as a host is told of it, in the words of each peer.
+//! A logical unit, in the form of each peer.
 
 use anyhow::{Context, Result, bail};
 use libiscsi::{Config, Digest};
 
 /// The initiator that the tests use.
 pub const INITIATOR: &str = "iqn.2026-01.com.example:peer-1";
-/// An initiator that no host has.
+/// An initiator that belongs to no host.
 pub const STRANGER: &str = "iqn.2026-01.com.example:stranger";
 
-/// A second initiator of the same host, for tests that need two.
+/// Returns a second initiator of the same host, for tests that need two.
 pub fn second(initiator: &str) -> String {
     format!("{initiator}-second")
 }
 
-/// A logical unit behind a portal.
+/// A logical unit at a portal.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// `address:port`.
@@ -26,12 +26,12 @@ pub struct Target {
     pub initiator: String,
     /// CHAP: user and secret.
     pub chap: Option<(String, String)>,
-    /// Whether a header digest is asked for.
+    /// Whether a header digest is requested.
     pub digest: bool,
 }
 
 impl Target {
-    /// The logical unit `lun` of the one target that a portal tells of.
+    /// Returns the logical unit `lun` of the only target at a portal.
     pub fn discovered(portal: String, lun: u16) -> Result<Self> {
         let (name, initiator) = (String::new(), INITIATOR.to_owned());
         let mut target = Self { portal, name, lun, initiator, chap: None, digest: false };
@@ -40,7 +40,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Reads `iscsi://address:port/target/lun`.
+    /// Parses `iscsi://address:port/target/lun`.
     pub fn from_url(url: &str) -> Result<Self> {
         let parts: Vec<&str> =
             url.strip_prefix("iscsi://").context("not an iscsi:// URL")?.split('/').collect();
@@ -57,13 +57,13 @@ impl Target {
         })
     }
 
-    /// The URL that libiscsi's tools take.
+    /// Returns the URL for libiscsi's tools.
     pub fn url(&self) -> String {
         let digest = if self.digest { "?header_digest=crc32c" } else { "" };
         format!("{}/{}/{}{digest}", self.portal_url(), self.name, self.lun)
     }
 
-    /// The URL without the target: for discovery.
+    /// Returns the URL without the target, for discovery.
     pub fn portal_url(&self) -> String {
         match &self.chap {
             Some((user, secret)) => format!("iscsi://{user}%{secret}@{}", self.portal),
@@ -71,7 +71,7 @@ impl Target {
         }
     }
 
-    /// The image name that qemu's tools take.
+    /// Returns the image name for qemu's tools.
     pub fn qemu(&self) -> String {
         let mut file = serde_json::json!({
             "driver": "iscsi",
@@ -87,13 +87,13 @@ impl Target {
         format!("json:{}", serde_json::json!({ "driver": "raw", "file": file }))
     }
 
-    /// Whether nobody listens at its portal. libiscsi says no more than that it can't connect.
+    /// Returns whether nobody listens at its portal. libiscsi only reports that it can't connect.
     pub fn refuses(&self) -> bool {
         let connected = std::net::TcpStream::connect(&self.portal);
         connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     }
 
-    /// What our binding of libiscsi takes.
+    /// Returns the configuration for the libiscsi wrapper.
     pub fn config(&self) -> Config {
         Config {
             portal: self.portal.clone(),
@@ -107,12 +107,12 @@ impl Target {
         }
     }
 
-    /// The same logical unit, reached by another initiator.
+    /// Returns the same logical unit, for another initiator.
     pub fn as_initiator(&self, initiator: &str) -> Self {
         Self { initiator: initiator.to_owned(), ..self.clone() }
     }
 
-    /// Another logical unit of the same target.
+    /// Returns another logical unit of the same target.
     pub fn with_lun(&self, lun: u16) -> Self {
         Self { lun, ..self.clone() }
     }

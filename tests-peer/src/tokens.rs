@@ -1,4 +1,4 @@
-//! ROD tokens (ODX) over the wire: what they stand for, what they cost, and when they end.
+//! ROD tokens (ODX) over the wire: their data, their cost, and when they end.
 
 use anyhow::{Context, Result, bail, ensure};
 use libiscsi::{Cdb, Completion, Data, Direction, Session, Status};
@@ -12,11 +12,11 @@ use crate::target::Target;
 const BLOCK: u32 = 512;
 /// Blocks in a MiB.
 const MIB_BLOCKS: u64 = 2048;
-/// MiB that a token stands for here.
+/// The MiB that a token represents here.
 const SOME: u64 = 64;
 const TOKEN_BYTES: usize = 512;
 
-/// Two volumes of the array's first host.
+/// `source` and `destination` are two volumes of the array's first host.
 pub fn tokens(report: &mut Report, array: &mut Array, source: &Target, destination: &Target) {
     let mut kept = None;
     report.check("a token carries data to another volume, and moves none", || {
@@ -56,7 +56,7 @@ fn carry(array: &Array, source: &Target, destination: &Target) -> Result<Vec<u8>
     }
     let before = data_bytes(array)?;
     let token = populate(&mut from, &[(0, (SOME * MIB_BLOCKS) as u32)])?;
-    // What the token stands for is of that moment.
+    // The token represents the data of that moment.
     from.write(0, vec![0x55; MIB_BLOCKS as usize * BLOCK as usize], BLOCK)?;
     let status = write_using(&mut to, &token, 0, 0, &[(0, (SOME * MIB_BLOCKS) as u32)])?;
     ensure!(status == Status::Good, "WRITE USING TOKEN: {status}");
@@ -66,7 +66,7 @@ fn carry(array: &Array, source: &Target, destination: &Target) -> Result<Vec<u8>
         let held = to.read(mib as u64 * MIB_BLOCKS, MIB_BLOCKS as u32, BLOCK)?;
         ensure!(held == *want, "MiB {mib} differs");
     }
-    // A part of it, from its middle, to where blocks of 4 KiB are not aligned alike.
+    // A part of it, from its middle, to a destination with different alignment within 4 KiB.
     let status = write_using(&mut to, &token, 0, 1001, &[(200_003, 77)])?;
     ensure!(status == Status::Good, "a part of the token: {status}");
     let held = to.read(200_003, 77, BLOCK)?;
@@ -127,7 +127,7 @@ fn third_party_out(session: &mut Session, action: u8, list: Vec<u8>) -> Result<C
     Ok(session.execute(Cdb::raw(&cdb, Direction::Out), Data::Out(list))?)
 }
 
-/// POPULATE TOKEN, and the token (SBC-4, 5.18; SPC-4, 6.25).
+/// POPULATE TOKEN. Returns the token (SBC-4, 5.18; SPC-4, 6.25).
 fn populate(session: &mut Session, ranges: &[(u64, u32)]) -> Result<Vec<u8>> {
     let completion = third_party_out(session, 0x10, with_ranges(vec![0; 16], ranges))?;
     ensure!(completion.status == Status::Good, "POPULATE TOKEN: {}", completion.status);

@@ -1,4 +1,4 @@
-//! libiscsi's small tools, and sg3_utils as the reader of our pages.
+//! libiscsi's small tools, and sg3_utils as an independent decoder of the array's pages.
 
 use anyhow::{Context, Result, bail, ensure};
 use libiscsi::Session;
@@ -7,10 +7,10 @@ use crate::command::{self, run};
 use crate::report::Report;
 use crate::target::Target;
 
-/// The pages that libiscsi 1.19 can read.
+/// The pages that libiscsi 1.19 can decode.
 const DECODED: [u8; 6] = [0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2];
 
-/// Lists, asks and reads as an administrator does by hand.
+/// Lists, queries and reads as an administrator does by hand.
 pub fn tools(report: &mut Report, target: &Target, size_bytes: u64) {
     report.check("iscsi-ls finds target and logical unit", || {
         let portal = target.portal_url();
@@ -25,7 +25,7 @@ pub fn tools(report: &mut Report, target: &Target, size_bytes: u64) {
         let text = inquire(target, &[])?;
         ensure!(text.contains("DIRECT_ACCESS"), "not a disk:\n{text}");
         let pages = vpd_pages(target)?;
-        // The others are sg_vpd's, below.
+        // The others are decoded by sg_vpd, below.
         let known: Vec<&u8> = pages.iter().filter(|page| DECODED.contains(page)).collect();
         ensure!(known.len() == DECODED.len(), "only {known:02X?} of {DECODED:02X?} are there");
         for page in &known {
@@ -65,7 +65,7 @@ pub fn tools(report: &mut Report, target: &Target, size_bytes: u64) {
     }
 }
 
-/// What we emit is what another decoder understands.
+/// Another decoder understands the array's pages.
 pub fn pages(report: &mut Report, target: &Target) {
     if !command::exists("sg_vpd") {
         report.skip("sg_vpd decodes every VPD page", "sg3-utils is not installed");
@@ -95,7 +95,7 @@ pub fn pages(report: &mut Report, target: &Target) {
     });
 }
 
-/// Refuses the words that sg3_utils has for what it can't make sense of.
+/// Rejects the messages of sg3_utils for data that it can't decode.
 fn clean(text: &str) -> Result<()> {
     for word in ["malformed", "truncated", "badly", "unexpected", "too short", "short for"] {
         if text.to_lowercase().contains(word) {

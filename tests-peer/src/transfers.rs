@@ -1,4 +1,4 @@
-//! Transfers of every length, and what ends them early.
+//! Transfers of all lengths, and events that end them early.
 
 use anyhow::{Context, Result, ensure};
 use libiscsi::{Cdb, Data, Direction, Poller, Session, Status};
@@ -11,20 +11,20 @@ use crate::target::{self, Target};
 const BLOCK: u32 = 512;
 /// The longest command: MAXIMUM TRANSFER LENGTH, in blocks.
 const LONGEST: u32 = 65_536;
-/// Long writes that are under way when they are aborted.
+/// The number of long writes in progress when they are aborted.
 const WRITES: u8 = 6;
 /// Turns of waiting until the last of them has ended.
 const TURNS: usize = 100_000;
-/// What the command behind the writes is called.
+/// The token of the command after the writes.
 const FENCE: u64 = 99;
 /// INVALID FIELD IN CDB.
 const INVALID_FIELD: (u8, u16) = (5, 0x2400);
-/// The key of the nexus that preempts.
+/// The key of the preempting nexus.
 const KEEPER: u64 = 0x4b45;
-/// The key of the nexus that is preempted.
+/// The key of the preempted nexus.
 const LOSER: u64 = 0x4c4f;
 
-/// Moves data of many lengths to and from `target`, a volume of 1 GiB that nothing else uses.
+/// Transfers data of many lengths to and from `target`, a volume of 1 GiB that nothing else uses.
 pub fn transfers(report: &mut Report, target: &Target) {
     report.check("READ and WRITE in all sizes, aligned or not", || sizes(target));
     report.check("nothing is written behind the answer to PREEMPT AND ABORT", || preempt(target));
@@ -64,7 +64,7 @@ const REGISTER_AND_IGNORE: u8 = 6;
 
 /// PERSISTENT RESERVE OUT.
 fn reserve_out(session: &mut Session, action: u8, key: u64, action_key: u64) -> Result<Status> {
-    // Where the action has a type: write exclusive.
+    // For actions with a type: write exclusive.
     let kind = u8::from(matches!(action, RESERVE | PREEMPT_AND_ABORT));
     let cdb = Cdb::raw(&[0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0], Direction::Out);
     let mut list = key.to_be_bytes().to_vec();
@@ -73,9 +73,8 @@ fn reserve_out(session: &mut Session, action: u8, key: u64, action_key: u64) -> 
     Ok(session.execute(cdb, Data::Out(list))?.status)
 }
 
-/// One nexus holds the reservation and writes the same blocks again and again, in long commands;
-/// another preempts it. What the blocks hold then, they hold for good, whatever becomes of the
-/// writes.
+/// One nexus holds the reservation and repeatedly writes the same blocks, in long commands; another
+/// one preempts it. The content of the blocks is then final, whatever happens to the writes.
 fn preempt(target: &Target) -> Result<String> {
     let mut keeper = Session::connect(&target.config())?;
     let other = target.as_initiator(&target::second(&target.initiator));
@@ -87,7 +86,7 @@ fn preempt(target: &Target) -> Result<String> {
         let data = vec![number + 1; LONGEST as usize * BLOCK as usize];
         loser.submit(Cdb::write_16(0, LONGEST), Data::Out(data), number.into())?;
     }
-    // The first has ended: the others are in all stages.
+    // The first has ended: the others are at different steps.
     let mut ended = Vec::new();
     let mut poller = Poller::new();
     for _ in 0..TURNS {
@@ -99,7 +98,8 @@ fn preempt(target: &Target) -> Result<String> {
     }
     good(reserve_out(&mut keeper, PREEMPT_AND_ABORT, KEEPER, LOSER)?)?;
     let before = keeper.read(0, LONGEST, BLOCK)?;
-    // What was aborted is not answered, as TAS is 0; all else is by the time that this one is.
+    // Aborted commands are not answered, because TAS is 0; all others are, by the time of this
+    // response.
     loser.submit(Cdb::test_unit_ready(), Data::None, FENCE)?;
     let mut is_fenced = false;
     for _ in 0..TURNS {

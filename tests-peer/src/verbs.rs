@@ -44,7 +44,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
                 finished.code,
                 finished.text
             );
-            // The parser of the command line has its own, longer way to explain.
+            // The parser of the command line has its own, longer messages.
             let lines = finished.text.trim().lines().count();
             ensure!(lines == 1 || *code == 2, "{line} said {lines} lines: {}", finished.text);
         }
@@ -67,7 +67,7 @@ pub fn verbs(report: &mut Report, array: &mut Array, target: &Target) {
         let mut session = Session::connect(&target.config())?;
         session.write(0, vec![7; 4096], 512)?;
         array.verb(&["volume", "resize", "verbs", "--size", "3G"])?;
-        // The host is told once: capacity data has changed (06/2A/09, SBC-3 4.7).
+        // The host is notified once: CAPACITY DATA HAS CHANGED (06/2A/09, SBC-3, 4.7).
         let told = (0..4).any(|_| {
             matches!(session.test_unit_ready(), Ok(Status::CheckCondition(sense))
                 if sense.key == 6 && sense.asc_ascq == 0x2A09)
@@ -115,8 +115,8 @@ fn restart(array: &mut Array) -> Result<String> {
     Ok(String::new())
 }
 
-/// What a restart must keep of volumes and hosts. How their space is shared is counted anew, in
-/// the background, so it is left out.
+/// Returns what a restart must preserve of volumes and hosts, except how their space is shared,
+/// which is counted again in the background.
 fn kept(array: &Array) -> Result<[Value; 2]> {
     let mut volumes = array.verb(&["volume", "list"])?;
     for volume in volumes.as_array_mut().context("the list of volumes is none")? {

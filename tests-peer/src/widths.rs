@@ -1,6 +1,6 @@
-//! A device that is lost for good, without room that was kept for it: what it had is made again on
-//! the others while a host goes on, and then any two may fail once more. Another one takes its
-//! place, and one is removed.
+//! A device is lost for good, without spare space: its columns are rebuilt on the others while a
+//! host continues, and then any two may fail once more. Another device replaces it, and one is
+//! removed.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use crate::devices;
 use crate::load::Load;
 use crate::report::Report;
 
-/// How long it may take until a lost device has nothing any more, or a new one is in.
+/// How long it may take until a lost device has no parts any more, or a new one is in.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Returns the group `widths`.
+/// Runs the group `widths`.
 ///
 /// # Errors
 /// If the array can't be started.
@@ -97,7 +97,7 @@ fn parts_of(devices: &[Value], number: u64) -> Option<u64> {
     its["parts"]["used"].as_u64()
 }
 
-/// Waits until the devices are so.
+/// Waits until the devices are in this state.
 fn until(array: &Array, are_so: impl Fn(&[Value]) -> bool) -> Result<Duration> {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {

@@ -214,13 +214,13 @@ pub trait Transport {
     /// Returns the name of the host, once known.
     fn host_name(&self) -> Option<&str>;
 
-    /// Returns where to receive the next bytes; nothing while it does not receive.
+    /// Appends where to receive the next bytes to `out`; nothing while it does not receive.
     fn receive_slices<'a>(&'a mut self, out: &mut SlicesMut<'a>);
 
     /// Processes `bytes` received bytes.
     fn received(&mut self, bytes: usize, now: Duration);
 
-    /// Returns what to send next, up to `bytes_max`.
+    /// Appends what to send next to `out`, up to `bytes_max`.
     fn transmit_slices<'a>(&'a self, out: &mut Slices<'a>, bytes_max: usize);
 
     /// Notes that `bytes` of them were sent.

@@ -73,7 +73,7 @@ impl Grant {
         self.share = self.share.take().or(other.share.take());
     }
 
-    /// Returns all but this many bytes.
+    /// Returns all but this many bytes to the budget.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let given = self.bytes.saturating_sub(bytes);
         self.bytes -= given;

@@ -95,7 +95,7 @@ impl<T> Receive<T> {
         }
     }
 
-    /// Returns where the next bytes go.
+    /// Appends where the next bytes go to `out`.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut impl Extend<IoSliceMut<'a>>) {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);

@@ -104,7 +104,7 @@ impl TaskSet {
         is_free
     }
 
-    /// Returns the connections with waiting tasks that may now be delivered.
+    /// Adds to `wake` the connections with waiting tasks that may now be delivered.
     pub(crate) fn take_ready(&mut self, wake: &mut Vec<ConnectionId>) {
         let waiting = std::mem::take(&mut self.waiting);
         for (turn, connection) in waiting {

@@ -99,7 +99,7 @@ impl Transmit {
         self.bytes = 0;
     }
 
-    /// Returns what to send next.
+    /// Appends what to send next to `out`.
     pub(crate) fn slices<'a>(&'a self, out: &mut impl Extend<IoSlice<'a>>, bytes_max: usize) {
         let mut gather =
             Gather { out, skip: self.sent, slices_left: SLICES_MAX, bytes_left: bytes_max };

@@ -276,7 +276,7 @@ impl<'a> Resumed<'a> {
     }
 }
 
-/// Returns GOOD, with the data if there is any.
+/// Completes with GOOD, and the data if there is any.
 #[derive(Debug)]
 pub(crate) struct Answer;
 

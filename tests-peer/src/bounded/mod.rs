@@ -313,7 +313,7 @@ enum Abort {
 /// The list identifier of the aborted copy.
 const LIST_ID: u8 = 7;
 
-/// Returns a copy that moves 256 GiB block by block runs while the other host works, and ends when
+/// A copy that moves 256 GiB block by block runs while the other host works, and ends when
 /// it is aborted.
 fn abort(target: &Target, names: &[Naa], good: &Good, way: Abort) -> Result<String> {
     let mut initiator = login(target, 0x62_7000)?;

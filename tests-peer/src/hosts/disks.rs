@@ -21,7 +21,7 @@ const BLOCKS: u64 = 6;
 const WRITES: usize = 12;
 const LENGTH_MAX: u64 = 80;
 
-/// Returns all kinds, zeroed by the array and by the host.
+/// Tests all kinds, zeroed by the array and by the host.
 pub fn kinds(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;

@@ -75,7 +75,7 @@ pub fn copies(array: &Array, target: &Target) -> Result<String> {
     Ok(String::new())
 }
 
-/// Returns the array stops copying in the middle of a copy, and begins again.
+/// The array stops copying in the middle of a copy, and begins again.
 pub fn switched(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;

@@ -143,7 +143,7 @@ fn by_percent(world: &mut World<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the array refuses UNMAP: a guest's disk shrinks nevertheless.
+/// The array refuses UNMAP: a guest's disk shrinks nevertheless.
 pub fn refused(array: &Array, target: &Target) -> Result<String> {
     let mut world = World::new(array, target)?;
     let (thin, mut held) = world.full("thin", Provisioning::Thin)?;

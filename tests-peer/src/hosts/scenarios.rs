@@ -48,7 +48,7 @@ pub fn run(array: &Array, target: &Target, programs: &Programs) -> Result<String
     Ok(format!("{} portals", first.about.portals.len()))
 }
 
-/// Returns a copy that the array should have done, and did not, says so.
+/// A copy that the array should have done, and did not, says so.
 fn refused(array: &Array, target: &Target, programs: &Programs) -> Result<()> {
     let results = array.scratch().join("refused");
     let report = run_in(&results, &SCENARIOS[..1], 0, array, target, programs)?;

@@ -28,7 +28,7 @@ const FREE: u64 = BLOCKS + 2;
 /// How often the other disk gets a block and frees it.
 const ROUNDS: u64 = 100;
 
-/// Returns a block is not freed before requests that have looked up its location have ended.
+/// A block is not freed before requests that have looked up its location have ended.
 pub fn in_order(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;
@@ -175,7 +175,7 @@ const STRIDE: u64 = 4;
 /// How often it is moved.
 const MOVES: usize = 4;
 
-/// Returns a guest writes, unmaps and reads while its disk is moved: it always finds what it must.
+/// A guest writes, unmaps and reads while its disk is moved: it always finds what it must.
 pub fn while_moving(array: &Array, target: &Target) -> Result<String> {
     let mut engine = Engine::new();
     let host = connect(&engine, array, target)?;

@@ -63,7 +63,7 @@ impl Pdu {
         self
     }
 
-    /// The opcode, without the immediate bit.
+    /// Returns the opcode, without the immediate bit.
     pub fn opcode(&self) -> u8 {
         self.header[0] & 0x3f
     }
@@ -73,7 +73,7 @@ impl Pdu {
         u32::from_be_bytes([0, 1, 2, 3].map(|offset| self.header[at + offset]))
     }
 
-    /// The Initiator Task Tag.
+    /// Returns the Initiator Task Tag.
     pub fn tag(&self) -> u32 {
         self.field(16)
     }

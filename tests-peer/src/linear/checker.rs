@@ -1,13 +1,13 @@
-//! Whether a history is linearizable: whether there is an order of its steps, each at one moment
-//! between its start and its end, in which every answer is the right one.
+//! Checks whether a history is linearizable: whether its steps have an order, each at one moment
+//! between its start and its end, in which every response is right.
 //!
-//! The search is that of Wing and Gong with Lowe's memory of what was tried: take any step that no
-//! other one has to precede, and go on; where nothing fits go back. Four things keep it short:
-//! - what only looks is taken as soon as it fits, and never taken back for another order: putting
-//!   it earlier changes nothing for the others;
-//! - a value that somebody has yet to see is not overwritten, unless it can come again;
-//! - the same steps taken, and the same state: it was tried;
-//! - what has no cell in common, not even by way of others, is judged by itself ([`parts`]).
+//! The search is that of Wing and Gong with Lowe's memoization: take any step that no other one
+//! must precede, and continue; if nothing fits, backtrack. Four things keep it short:
+//! - a step that only reads is taken as soon as it fits, and never moved: taking it earlier changes
+//!   nothing for the others;
+//! - a value that a step still has to see is not overwritten, unless it can be written again;
+//! - the same set of taken steps with the same state is not tried twice;
+//! - groups without a common cell, even indirectly, are judged separately ([`parts`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,37 +15,37 @@ use super::history::{Action, Step, Swap, Value, first_difference, list};
 use super::parts::parts;
 use super::tighten::tighten;
 
-/// How many copies in a row are looked at, where a value may come from; more may bring anything.
+/// How many consecutive copies are followed to a value's origin; longer chains may bring anything.
 const COPY_DEPTH: usize = 4;
 
-/// What came out.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is an order.
+    /// There is such an order.
     Linearizable,
-    /// There is none. What stood in the way when most of the steps were in order.
+    /// There is none. What blocked the longest order found.
     Wrong(String),
     /// The search became too long.
     Undecided,
 }
 
-/// How a step goes with the state.
+/// Whether a step fits the state.
 enum Fit {
-    /// Its answer would be another one.
+    /// Its response would be different.
     No,
-    /// It fits, and changes these cells.
+    /// It fits, and makes these changes to cells.
     Yes(Vec<(usize, Value)>),
 }
 
 /// A choice that was made, and how to undo it.
 struct Turn {
-    /// What could be taken here, the last one next.
+    /// The possible choices, the last one next.
     choices: Vec<usize>,
-    /// What was taken: the one that was chosen, and then those that only look.
+    /// The steps taken: the chosen one, and then those that only read.
     taken: Vec<usize>,
-    /// What the cells held.
+    /// The previous content of the cells.
     undo: Vec<(usize, Value)>,
-    /// How late it was.
+    /// The previous time.
     time: u64,
 }
 
@@ -55,24 +55,24 @@ pub struct Checker<'a> {
     state: Vec<Value>,
     taken: Vec<bool>,
     taken_count: usize,
-    /// The latest start of a step that was taken.
+    /// The latest start of a taken step.
     time: u64,
-    /// Certain steps in the order of their starts, and the first of them that was not taken.
+    /// Certain steps by start, and the first of them that was not taken.
     certain: Vec<usize>,
     /// All others.
     uncertain: Vec<usize>,
-    /// How many that were not taken have yet to see a value in a cell.
+    /// How many steps that were not taken still have to see a value in a cell.
     awaited: HashMap<(usize, Value), u32>,
-    /// How many that were not taken bring a value to a cell.
+    /// How many steps that were not taken write a value to a cell.
     brings: HashMap<(usize, Value), u32>,
-    /// The copies to each cell: the step and the cell that it reads for it.
+    /// The copies to each cell: the step and the source cell.
     copies: Vec<Vec<(usize, usize)>>,
     hash: u128,
     tried: HashSet<u128>,
     furthest: (usize, String),
 }
 
-/// Judges the steps from a state on, with so many turns at most for each of their parts.
+/// Judges the steps from an initial state, with at most this many turns for each part.
 pub fn check(initial: &[Value], steps: &[Step], turns: usize) -> Verdict {
     let mut shrunk = steps.to_vec();
     if let Err(wrong) = tighten(initial, &mut shrunk) {
@@ -82,7 +82,7 @@ pub fn check(initial: &[Value], steps: &[Step], turns: usize) -> Verdict {
             steps[wrong].command
         ));
     }
-    // The worst of all: what is wrong in one part is wrong.
+    // The worst result of all: an error in one part is an error.
     let mut verdict = Verdict::Linearizable;
     for part in parts(&shrunk, initial.len()) {
         match Checker::new(initial, &part).run(turns) {
@@ -163,8 +163,8 @@ impl<'a> Checker<'a> {
         self.certain.iter().all(|index| self.taken[*index])
     }
 
-    /// Takes a step, and all behind it that only look. Nothing where it does not fit, or leads to
-    /// what was tried.
+    /// Takes a step, and all steps after it that only read. Returns `None` if it does not fit, or
+    /// leads to a state that was tried.
     fn try_turn(&mut self, choice: usize) -> Option<Turn> {
         let time = self.time;
         let Fit::Yes(changes) = self.fit(choice) else { return None };
@@ -206,7 +206,7 @@ impl<'a> Checker<'a> {
         self.count(index, -1);
     }
 
-    /// Changes cells, and tells what they held.
+    /// Changes cells. Returns their previous content.
     fn put(&mut self, changes: &[(usize, Value)]) -> Vec<(usize, Value)> {
         let mut before = Vec::with_capacity(changes.len());
         for (cell, value) in changes {
@@ -217,8 +217,8 @@ impl<'a> Checker<'a> {
         before
     }
 
-    /// Takes everything that fits and only looks. Not in front of a step that may have happened
-    /// and would have to be earlier: whether that one is taken is a choice.
+    /// Takes all steps that fit and only read; but none before a possible step that would have to
+    /// precede it, because taking that one is a choice.
     fn look(&mut self, taken: &mut Vec<usize>) {
         loop {
             let earliest_maybe = self.maybes().map(|index| self.steps[index].end).min();
@@ -234,13 +234,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Steps that may have happened, and still may happen now.
+    /// Returns possible steps that can still happen now.
     fn maybes(&self) -> impl Iterator<Item = usize> + '_ {
         let open = |index: &usize| !self.taken[*index] && self.steps[*index].end >= self.time;
         self.uncertain.iter().copied().filter(open)
     }
 
-    /// Certain steps that no other one has to precede.
+    /// Returns certain steps that no other one must precede.
     fn ready(&self) -> Vec<usize> {
         let mut ready = Vec::new();
         let mut first_end = u64::MAX;
@@ -256,18 +256,18 @@ impl<'a> Checker<'a> {
         ready
     }
 
-    /// What can be taken next; the last one is tried first: what was answered first.
+    /// Returns what can be taken next; the last one is tried first: the one answered first.
     ///
-    /// Something has to be taken before all others: what ends first. Whatever is taken in front of
-    /// it and has nothing to do with it, not even by way of others, could as well come behind it;
-    /// so only the rest has to be tried.
+    /// One step must precede all others: the one that ends first. Any step taken before it that has
+    /// no relation to it, even indirectly, could as well follow it; so only the others must be
+    /// tried.
     fn choices(&self) -> Vec<usize> {
         let mut open = self.ready();
         open.sort_by_key(|index| self.steps[*index].end);
         let Some(first) = open.first().copied() else { return Vec::new() };
         let first_end = self.steps[first].end;
         open.extend(self.maybes().filter(|index| self.steps[*index].start <= first_end));
-        // What may have happened and ends even earlier could not come behind it.
+        // A possible step that ends even earlier could not follow it.
         let early = |index: &usize| *index == first || self.steps[*index].end < first_end;
         let (mut related, mut open): (Vec<usize>, Vec<usize>) = open.into_iter().partition(early);
         let mut place = 0;
@@ -300,8 +300,8 @@ impl<'a> Checker<'a> {
                 let difference = first_difference(held(*at, expected.len()), expected);
                 match (difference, swap) {
                     (None, Swap::Done | Swap::Unknown) => Fit::Yes(all(*at, values)),
-                    // What holds what it brings was changed by itself, in an attempt whose answer
-                    // was lost: that is GOOD (RFC 0007). No other command brings the same.
+                    // Only its own earlier attempt, whose response was lost, can have written the
+                    // new values: then the result is GOOD (RFC 0007).
                     (Some(found), Swap::Miscompare(told))
                         if found == *told && held(*at, values.len()) != values =>
                     {
@@ -313,7 +313,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether changes hide a value for good that somebody else has yet to see.
+    /// Returns whether changes permanently hide a value that another step still has to see.
     fn hides(&self, choice: usize, changes: &[(usize, Value)]) -> bool {
         changes.iter().any(|(cell, new)| {
             let old = self.state[*cell];
@@ -326,8 +326,8 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Whether a value can come to a cell once more behind a step and its changes, as far as that
-    /// can be told easily.
+    /// Returns whether a value can easily be shown to come to a cell again after a step and its
+    /// changes.
     fn comes_again(
         &self,
         step: (usize, &[(usize, Value)]),
@@ -348,7 +348,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Counts what a step has yet to see, and what it can bring.
+    /// Counts what a step still has to see, and what it can write.
     fn count(&mut self, index: usize, by: i32) {
         let step = &self.steps[index];
         let add = |map: &mut HashMap<(usize, Value), u32>, at: usize, values: &[Value]| {
@@ -387,7 +387,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// 128 bits for a pair, far from those of all others.
+/// Returns 128 bits for a pair, unlike those of all others.
 fn spread(one: u64, other: u64) -> u128 {
     let mix = |seed: u64| {
         let mut bits = one.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ seed;

@@ -5,7 +5,7 @@ const TURNS: usize = 100_000;
 /// Two volumes of 16 cells.
 const EMPTY: [Value; 32] = [0; 32];
 
-/// A history in the making: each command with its times.
+/// A history under construction: each command with its times.
 #[derive(Default)]
 struct History(Vec<Step>);
 
@@ -16,7 +16,7 @@ impl History {
         self
     }
 
-    /// One that was aborted: the abort was answered at `end`.
+    /// Adds a command that was aborted: the abort was answered at `end`.
     fn perhaps(mut self, action: Action, start: u64, end: u64) -> Self {
         let command = self.0.len();
         self.0.extend(steps(action, (start, end), false, command));
@@ -78,14 +78,14 @@ fn what_overlaps_may_have_either_order_but_one() {
 
 #[test]
 fn a_lost_update_is_found() {
-    // Two take the same lock.
+    // Two hosts take the same lock.
     let history = History::default().add(swap(0, &[0], &[1], Swap::Done), 0, 10).add(
         swap(0, &[0], &[2], Swap::Done),
         5,
         15,
     );
     assert!(!history.is_right());
-    // A write is there for nobody.
+    // A write that no read sees.
     let history = History::default().add(write(0, &[1]), 0, 1).add(read(0, &[0]), 2, 3);
     assert!(!history.is_right());
 }
@@ -126,7 +126,7 @@ fn a_write_may_be_seen_in_parts_of_4_kib_and_in_no_others() {
     assert!(half(&[1, 2, 3, 4, 0, 0, 0, 0]).is_right());
     assert!(half(&[0, 0, 0, 0, 5, 6, 7, 8]).is_right());
     assert!(!half(&[1, 2, 0, 0, 0, 0, 0, 0]).is_right());
-    // Once it is answered all of it is there.
+    // Once it is answered all of it is visible.
     let history = History::default().add(write(4, &[1, 2, 3, 4, 5, 6, 7, 8]), 0, 10).add(
         read(4, &[1, 2, 3, 4, 0, 0, 0, 0]),
         11,
@@ -146,7 +146,7 @@ fn a_miscompare_tells_the_first_byte() {
     assert!(told(513).is_right());
     assert!(!told(512).is_right());
     assert!(!told(1024).is_right());
-    // It can't be one where all was equal.
+    // There is no miscompare if everything was equal.
     let history = History::default().add(swap(0, &[0], &[1], Swap::Miscompare(0)), 0, 1);
     assert!(!history.is_right());
 }
@@ -164,14 +164,14 @@ fn an_aborted_command_is_there_before_the_answer_or_never() {
     assert!(seen(0, 1).is_right());
     assert!(seen(1, 1).is_right());
     assert!(!seen(1, 0).is_right());
-    // Not there behind the answer to its abort, and then there.
+    // Invisible after the response to its abort, and then visible.
     let late = History::default().perhaps(write(0, &[1]), 0, 10).add(read(0, &[0]), 11, 12).add(
         read(0, &[1]),
         13,
         14,
     );
     assert!(!late.is_right());
-    // The same for a lock, and for one that never was open.
+    // The same for a lock, and for one that was never free.
     let locked = History::default().perhaps(swap(0, &[0], &[1], Swap::Unknown), 0, 10).add(
         swap(0, &[1], &[2], Swap::Done),
         20,
@@ -186,7 +186,7 @@ fn an_aborted_command_is_there_before_the_answer_or_never() {
     assert!(!never.is_right());
 }
 
-/// What else goes on, in cells that have nothing to do with it, does not take its time from it.
+/// Activity in unrelated cells does not use up its search.
 #[test]
 fn an_aborted_command_is_not_forgotten_over_others() {
     let history = History::default()
@@ -212,7 +212,7 @@ fn a_copy_is_of_one_moment() {
     assert!(copied(&[2]).is_right());
     assert!(copied(&[3]).is_right());
     assert!(!copied(&[0]).is_right());
-    // It does not bring back what was gone before it was sent.
+    // It does not restore a value that was overwritten before it was sent.
     let stale = History::default()
         .add(write(0, &[1]), 0, 1)
         .add(write(0, &[2]), 2, 3)
@@ -221,7 +221,8 @@ fn a_copy_is_of_one_moment() {
     assert!(!stale.is_right());
 }
 
-/// What a copy hides comes again by another one, of what the first one brought.
+/// A value that a copy overwrites is written again by another copy, from the target of an earlier
+/// one.
 #[test]
 fn a_copy_of_a_copy_brings_a_value_again() {
     let history = History::default()
@@ -235,14 +236,14 @@ fn a_copy_of_a_copy_brings_a_value_again() {
     assert!(history.is_right());
 }
 
-/// A value that a later step overwrites must be seen before: what is taken first matters.
+/// A value that a later step overwrites must be seen before: the order of taking matters.
 #[test]
 fn the_search_goes_back_where_it_has_to() {
     let mut history = History::default();
     for number in 0..12 {
         history = history.add(write(0, &[number + 1]), 0, 100);
     }
-    // They are seen in an order that has nothing to do with how they were sent.
+    // They are seen in an order unrelated to the order of sending.
     for (index, number) in [3, 9, 1, 12, 7, 5].into_iter().enumerate() {
         let start = index as u64 * 10 + 1;
         history = history.add(read(0, &[number]), start, start + 1);
@@ -277,13 +278,13 @@ fn blocks_hold_their_values() {
 
 #[test]
 fn a_lock_that_is_sent_again_is_told_the_truth() {
-    // Its first answer was lost with the connection, at 5; it is sent again at 6.
+    // Its first response was lost with the connection, at 5; it is sent again at 6.
     let lost = || History::default().perhaps(swap(0, &[0], &[7], Swap::Unknown), 0, 5);
     let again = |answer| lost().add(swap(0, &[0], &[7], answer), 6, 9);
     assert!(!again(Swap::Miscompare(0)).is_right(), "it holds what it wrote itself");
     let other = |answer| lost().add(swap(0, &[7], &[8], Swap::Done), 3, 4).add(answer, 6, 9);
     assert!(other(swap(0, &[0], &[7], Swap::Miscompare(0))).is_right(), "another one was there");
-    // GOOD is the answer to the first one, or to the second.
+    // GOOD is the response to the first attempt, or to the second.
     let told = || lost().add(swap(0, &[0], &[7], Swap::Done), 0, 9);
     assert!(told().add(read(0, &[7]), 10, 11).is_right());
     assert!(!told().add(read(0, &[0]), 10, 11).is_right());

@@ -1,4 +1,4 @@
-//! Histories as long as those of the race, with a fault in the middle: each is refused.
+//! Histories as long as those of the race, with a fault in the middle: each is rejected.
 
 use super::checker::{Verdict, check};
 use super::history::{Action, Step, Swap, Value, first_difference, steps};
@@ -10,29 +10,29 @@ const CELLS: usize = 384;
 const SPOTS: [usize; 8] = [0, 16, 32, 48, 192, 208, 224, 240];
 const LOCKS: [usize; 2] = [64, 256];
 const LOCK: usize = 128;
-/// Commands of a history, and where its fault is.
+/// The number of commands of a history, and the position of its fault.
 const COMMANDS: usize = 100;
 const MIDDLE: usize = 50;
-/// Seeds of each fault.
+/// The number of seeds of each fault.
 const SEEDS: u64 = 12;
 
-/// What an array does wrong.
+/// A fault of an array.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     None,
     /// Two hosts take the same lock.
     LostUpdate,
-    /// One half of a lock is seen taken, and the other one not.
+    /// One half of a lock is seen taken, the other one free.
     Torn,
-    /// What was overwritten is seen once more.
+    /// An overwritten value is seen again.
     Stale,
-    /// What was aborted is not there behind the answer, and then it is.
+    /// An aborted command is invisible after the response, and then visible.
     Late,
-    /// The first difference is told from two moments.
+    /// The first difference is that of two different moments.
     TwoMoments,
 }
 
-/// An array that does one thing at a time, what hosts saw of it, and when.
+/// An array that executes one command at a time, and what hosts saw of it, and when.
 struct Race {
     random: Random,
     state: Vec<Value>,
@@ -65,7 +65,7 @@ impl Race {
         (self.fresh - count as Value..self.fresh).collect()
     }
 
-    /// Notes a command that happens now, and began and ended up to `spread` away.
+    /// Adds a command that happens now, and began and ended up to `spread` away.
     fn add(&mut self, action: Action, spread: u64) {
         self.time += 10;
         let start = self.time - self.random.below(spread + 1);
@@ -73,7 +73,7 @@ impl Race {
         self.steps.extend(steps(action, (start, end), true, self.steps.len()));
     }
 
-    /// A right command, in the midst of some ten others.
+    /// Adds a correct command, concurrent with about ten others.
     fn any(&mut self) {
         let spot = SPOTS[self.random.below(8) as usize];
         let count = 1 + self.random.below(12) as usize;
@@ -111,7 +111,7 @@ impl Race {
         }
     }
 
-    /// Takes a lock, rightly.
+    /// Takes a lock correctly.
     fn lock(&mut self, at: usize, swap: Swap) -> Action {
         let expected = self.state[at..at + LOCK].to_vec();
         let values = self.values(LOCK);

@@ -1,59 +1,59 @@
 //! What was done to the blocks of two volumes, and when: the history that the checker judges.
 //!
-//! All blocks that take part stand in one row of cells, those of the first volume in front. A cell
-//! is a logical block, and its value a number: the block holds it as 32 bits, again and again. So
-//! zeros are the value 0, equal values in the eight blocks of 4 KiB make a pattern, and blocks that
-//! hold parts of two values are found at once.
+//! All tested blocks form one row of cells, those of the first volume first. A cell is a logical
+//! block, and its value a number: the block contains it as 32 bits, repeated. So zeros are the
+//! value 0, equal values in the eight blocks of 4 KiB make a pattern, and blocks with parts of two
+//! values are detected at once.
 
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
-/// Bytes in a logical block.
+/// The bytes of a logical block.
 pub const BLOCK: usize = 512;
-/// Logical blocks in 4 KiB: what every command does at once, at least.
+/// The logical blocks of 4 KiB: every command is atomic at least for these.
 pub const ATOMIC_BLOCKS: usize = 8;
 
-/// What a cell holds; 0 is what was never written, or unmapped.
+/// The content of a cell; 0 is never written, or unmapped.
 pub type Value = u32;
 
-/// How a COMPARE AND WRITE ended.
+/// The result of a COMPARE AND WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Swap {
     /// GOOD.
     Done,
-    /// MISCOMPARE, with the place of the first byte that differs.
+    /// MISCOMPARE, with the offset of the first byte that differs.
     Miscompare(usize),
     /// It was not answered.
     Unknown,
 }
 
-/// What was done.
+/// The effect of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Values were read.
     Read {
         /// The first cell.
         at: usize,
-        /// What came.
+        /// The values read.
         values: Vec<Value>,
     },
     /// Values were written: by WRITE, WRITE SAME or UNMAP.
     Write {
         /// The first cell.
         at: usize,
-        /// What they hold then.
+        /// Their new content.
         values: Vec<Value>,
     },
     /// COMPARE AND WRITE.
     Compare {
         /// The first cell.
         at: usize,
-        /// What they must hold.
+        /// The expected content.
         expected: Vec<Value>,
-        /// What they hold then.
+        /// Their new content.
         values: Vec<Value>,
-        /// How it ended.
+        /// The result.
         swap: Swap,
     },
     /// One segment of EXTENDED COPY.
@@ -62,13 +62,13 @@ pub enum Action {
         from: usize,
         /// The first cell that is written.
         to: usize,
-        /// How many.
+        /// The number of cells.
         count: usize,
     },
 }
 
 impl Action {
-    /// The cells that it reads, and those that it writes.
+    /// Returns the cells that it reads, and those that it writes.
     pub fn cells(&self) -> (Range<usize>, Range<usize>) {
         match self {
             Self::Read { at, values } => (*at..at + values.len(), 0..0),
@@ -81,19 +81,19 @@ impl Action {
         }
     }
 
-    /// Whether its order with another one matters.
+    /// Returns whether its order with another one matters.
     pub fn is_related(&self, other: &Self) -> bool {
         let meet = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         let (one, other) = (self.cells(), other.cells());
         meet(&one.1, &other.1) || meet(&one.0, &other.1) || meet(&one.1, &other.0)
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether it changes nothing.
     pub fn only_looks(&self) -> bool {
         matches!(self, Self::Read { .. } | Self::Compare { swap: Swap::Miscompare(_), .. })
     }
 
-    /// Whether it sees this value in this cell.
+    /// Returns whether it sees this value in this cell.
     pub fn sees(&self, cell: usize, value: Value) -> bool {
         let (at, values) = match self {
             Self::Read { at, values } => (at, values),
@@ -103,7 +103,7 @@ impl Action {
         cell.checked_sub(*at).and_then(|offset| values.get(offset)) == Some(&value)
     }
 
-    /// For people: what it is, and what of this state it can't have seen.
+    /// Describes it for people, with what it can't have seen of this state.
     pub fn describe(&self, state: &[Value]) -> String {
         let differ = |at: usize, values: &[Value]| {
             let found = values.iter().zip(&state[at..]).position(|(one, other)| one != other);
@@ -128,7 +128,7 @@ impl Action {
     }
 }
 
-/// Which cells hold something else than a state says: runs of them, with the first value of each.
+/// Lists the cells that differ from a state: runs of them, with the first value of each.
 fn runs(at: usize, values: &[Value], state: &[Value]) -> String {
     let mut text = String::new();
     let mut before = false;
@@ -144,26 +144,26 @@ fn runs(at: usize, values: &[Value], state: &[Value]) -> String {
     text
 }
 
-/// Something that happens at one moment between `start` and `end`, as far as anybody can see.
+/// Something that happens at one moment between `start` and `end`, as far as anybody can observe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What happens.
+    /// The effect.
     pub action: Action,
     /// When the command was sent.
     pub start: u64,
     /// When it was answered, or the last moment at which it may take effect.
     pub end: u64,
-    /// Whether it happened for certain. What was aborted may not have happened at all.
+    /// Whether it certainly happened. An aborted command may not have happened at all.
     pub certain: bool,
-    /// Which command it is of: for people.
+    /// The number of its command, for people.
     pub command: usize,
 }
 
-/// The steps of a command: COMPARE AND WRITE and READ are one (SBC-3, 5.2: an uninterrupted
-/// series of actions; one request of the store), all else is one for each 4 KiB of what it writes.
+/// Returns the steps of a command: one for COMPARE AND WRITE and READ (SBC-3, 5.2: an uninterrupted
+/// series of actions; one request of the store), otherwise one for each 4 KiB that it writes.
 ///
-/// `first` is the logical block of cell 0 of the volume that is written, modulo 4 KiB: 0 here, as
-/// all zones of the race begin at a multiple of it.
+/// `first` is the logical block of cell 0 of the written volume, modulo 4 KiB: 0 here, because all
+/// zones of the race begin at a multiple of it.
 pub fn steps(action: Action, (start, end): (u64, u64), certain: bool, command: usize) -> Vec<Step> {
     let step = |action| Step { action, start, end, certain, command };
     match action {
@@ -182,7 +182,7 @@ pub fn steps(action: Action, (start, end): (u64, u64), certain: bool, command: u
     }
 }
 
-/// A READ while nothing else goes on: in pieces it says the same, and connects nothing.
+/// Splits a READ without concurrent activity: its pieces say the same, and connect nothing.
 pub fn alone(step: &Step) -> Vec<Step> {
     let Action::Read { at, values } = &step.action else { return vec![step.clone()] };
     let piece = |(offset, count): (usize, usize)| {
@@ -192,7 +192,7 @@ pub fn alone(step: &Step) -> Vec<Step> {
     pieces(*at, values.len()).map(piece).collect()
 }
 
-/// Cuts cells at multiples of 4 KiB: offset and length of each piece.
+/// Splits cells at multiples of 4 KiB: offset and length of each piece.
 fn pieces(at: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut offset = 0;
     std::iter::from_fn(move || {
@@ -204,7 +204,7 @@ fn pieces(at: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// For people: steps in the order of their starts, and what the state before all says of them.
+/// Lists steps for people, by start, with the relevant part of the initial state.
 pub fn list(steps: &[Step], initial: &[Value]) -> String {
     let mut steps: Vec<&Step> = steps.iter().collect();
     steps.sort_by_key(|step| (step.start, step.end));
@@ -216,13 +216,13 @@ pub fn list(steps: &[Step], initial: &[Value]) -> String {
     steps.into_iter().map(line).collect()
 }
 
-/// The bytes of some cells.
+/// Returns the bytes of some cells.
 pub fn bytes_of(values: &[Value]) -> Vec<u8> {
     let words = values.iter().flat_map(|value| [*value; BLOCK / 4]);
     words.flat_map(Value::to_le_bytes).collect()
 }
 
-/// What some bytes hold; an error where a logical block holds parts of two values.
+/// Returns the values in some bytes; an error if a logical block contains parts of two values.
 pub fn values_of(bytes: &[u8]) -> Result<Vec<Value>> {
     let mut values = Vec::with_capacity(bytes.len() / BLOCK);
     for block in bytes.chunks_exact(BLOCK) {
@@ -233,7 +233,7 @@ pub fn values_of(bytes: &[u8]) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// The first byte in which the blocks of two lists of values differ.
+/// Returns the first byte in which the blocks of two lists of values differ.
 pub fn first_difference(held: &[Value], expected: &[Value]) -> Option<usize> {
     let block = held.iter().zip(expected).position(|(one, other)| one != other)?;
     let (one, other) = (held[block].to_le_bytes(), expected[block].to_le_bytes());

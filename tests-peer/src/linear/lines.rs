@@ -1,4 +1,4 @@
-//! Histories for other programs: one a line, in JSON.
+//! Histories for other programs: one per line, in JSON.
 //!
 //! ```text
 //! {"name": …, "initial": [value of each cell], "steps": [step, …]}
@@ -6,13 +6,13 @@
 //!
 //! A step has `start` and `end` in nanoseconds, `certain`, the number of its `command`, and one of
 //! `read`, `write` (`at`, `values`), `compare` (`at`, `expected`, `values`, `swap`: `"done"`,
-//! `"unknown"` or the place of the first byte that differs) and `copy` (`from`, `to`, `count`).
+//! `"unknown"` or the offset of the first byte that differs) and `copy` (`from`, `to`, `count`).
 
 use serde_json::{Value as Json, json};
 
 use super::history::{Action, Step, Swap, Value};
 
-/// The line of a history, without its end.
+/// Returns the line of a history, without line end.
 pub fn line(name: &str, initial: &[Value], steps: &[Step]) -> String {
     let steps: Vec<Json> = steps.iter().map(one).collect();
     json!({ "name": name, "initial": initial, "steps": steps }).to_string()

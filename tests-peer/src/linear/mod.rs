@@ -1,8 +1,8 @@
-//! Histories of what hosts did to a few blocks of two volumes, and a checker that says whether what
-//! they saw can have happened in any order.
+//! Histories of commands to a few blocks of two volumes, and a checker that decides whether any
+//! order of them explains what hosts saw.
 //!
-//! - [`history`]: what was done and when; [`checker`]: whether it is right; [`lines`]: for others
-//!   who judge it.
+//! - [`history`]: what was done and when; [`checker`]: whether it is right; [`lines`]: for other
+//!   checkers.
 //! - [`zone`]: the blocks and the commands on them; [`seen`]: what hosts saw of them; [`rounds`]:
 //!   threads that begin and end together.
 

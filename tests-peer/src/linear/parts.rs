@@ -1,12 +1,12 @@
-//! Steps that have nothing to do with each other.
+//! Splits a history into unrelated parts.
 //!
 //! Linearizability is local (Herlihy and Wing): a history is linearizable if and only if that of
 //! each object is. An object is here a set of cells that no step connects with any others; so each
-//! is judged by itself, and a search never goes back through the choices of another one.
+//! is judged separately, and a search never backtracks through the choices of another one.
 
 use super::history::Step;
 
-/// The steps of each object, in their order.
+/// Returns the steps of each object, in order.
 pub fn parts(steps: &[Step], cells: usize) -> Vec<Vec<Step>> {
     let mut groups = Groups((0..cells).collect());
     for step in steps {
@@ -27,7 +27,7 @@ pub fn parts(steps: &[Step], cells: usize) -> Vec<Vec<Step>> {
     parts
 }
 
-/// Of each cell another one of its group, or itself: one of a group stands for all.
+/// A union-find structure: for each cell another one of its group, or itself.
 struct Groups(Vec<usize>);
 
 impl Groups {

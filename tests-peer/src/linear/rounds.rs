@@ -1,11 +1,12 @@
-//! Threads that do something in rounds.
+//! Threads that work in rounds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
 
-/// What threads do in a round: all begin together, and the next begins when all have ended.
+/// Synchronizes threads in rounds: all begin together, and the next round begins when all have
+/// ended.
 pub struct Rounds<T> {
     barrier: Barrier,
     is_over: AtomicBool,
@@ -13,13 +14,13 @@ pub struct Rounds<T> {
 }
 
 impl<T> Rounds<T> {
-    /// Of so many threads.
+    /// Creates it for this many threads.
     pub fn new(threads: usize) -> Self {
         let (is_over, seen) = Default::default();
         Self { barrier: Barrier::new(threads + 1), is_over, seen }
     }
 
-    /// One thread, until it is over.
+    /// Runs one thread until there are no more rounds.
     pub fn work(&self, mut worker: Result<impl FnMut() -> Result<T>>) {
         loop {
             self.barrier.wait();
@@ -40,16 +41,16 @@ impl<T> Rounds<T> {
         self.barrier.wait();
     }
 
-    /// Waits until all threads have ended it: what they saw.
+    /// Waits until all threads have ended it. Returns their results.
     ///
     /// # Errors
-    /// The first that one of them had.
+    /// The first error of a thread.
     pub fn end(&self) -> Result<Vec<T>> {
         self.barrier.wait();
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
-    /// There is no round any more.
+    /// Ends the rounds.
     pub fn be_over(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.barrier.wait();

@@ -8,9 +8,9 @@ use libiscsi::{Naa, Status};
 use super::history::{Action, Step, Swap, steps};
 use super::zone::{Planned, VOLUMES, Values};
 
-/// What all hosts share.
+/// The state that all hosts share.
 pub struct Field {
-    /// The one clock.
+    /// The only clock.
     pub clock: Instant,
     /// Values that nobody else writes.
     pub values: Values,
@@ -19,27 +19,27 @@ pub struct Field {
 }
 
 impl Field {
-    /// The time of it, in nanoseconds.
+    /// Returns its time, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.clock.elapsed().as_nanos() as u64
     }
 }
 
-/// What one thread saw in a round.
+/// The observations of one thread in a round.
 #[derive(Default)]
 pub struct Seen {
-    /// The steps of all its commands; the numbers of the commands are of this thread.
+    /// The steps of all its commands; the numbers of the commands are per thread.
     pub steps: Vec<Step>,
-    /// How many commands.
+    /// The number of commands.
     pub commands: usize,
-    /// COMPARE AND WRITE that ended GOOD, and with MISCOMPARE.
+    /// The number of COMPARE AND WRITEs with GOOD, and with MISCOMPARE.
     pub compared: (usize, usize),
-    /// Commands that were aborted before they were answered.
+    /// The number of commands aborted before they were answered.
     pub aborted: usize,
 }
 
 impl Seen {
-    /// Adds what a command did between two times, or may have done.
+    /// Adds what a command did, or may have done, between two times.
     pub fn add(&mut self, action: Action, times: (u64, u64), certain: bool) {
         match &action {
             Action::Compare { swap: Swap::Done, .. } => self.compared.0 += 1,
@@ -52,7 +52,7 @@ impl Seen {
         self.commands += 1;
     }
 
-    /// Adds what another thread saw.
+    /// Adds the observations of another thread.
     pub fn join(&mut self, other: Seen) {
         for mut step in other.steps {
             step.command += self.commands;
@@ -65,7 +65,7 @@ impl Seen {
     }
 }
 
-/// What a command did that was answered.
+/// Returns what an answered command did.
 pub fn read_end(planned: &Planned, status: &Status, bytes: &[u8]) -> Result<Action> {
     match (status, &planned.action) {
         (Status::Good, _) => planned.done(bytes),
@@ -79,8 +79,8 @@ pub fn read_end(planned: &Planned, status: &Status, bytes: &[u8]) -> Result<Acti
     }
 }
 
-/// The INFORMATION field of fixed format sense data (SPC-4, 4.5.3). libiscsi leaves the two bytes
-/// of iSCSI's sense length before it.
+/// Returns the INFORMATION field of fixed format sense data (SPC-4, 4.5.3). libiscsi leaves the two
+/// bytes of iSCSI's sense length before it.
 pub fn information(raw: &[u8]) -> Option<u32> {
     let sense = if raw.first() == Some(&0) { raw.get(2..)? } else { raw };
     let valid = sense.first()? & 0x80 != 0;

@@ -1,31 +1,31 @@
-//! What follows from values that come to a cell in one way only: when steps must have happened.
+//! Conclusions about the times of steps, from values that can come to a cell in only one way.
 //!
-//! Let a value come to a cell by one step P alone (or be there from the beginning), and be seen
-//! there by steps R. Then P is before every R, and what else writes the cell is before P or behind
-//! every R. So a step's time shrinks to what the others leave of it, until the order of nearly all
-//! is told by their times, and little is left to search. A time that shrinks to less than nothing
-//! is a contradiction; nothing here rules out an order that is right.
+//! Let a value come to a cell by one step P only (or be there from the beginning), and be seen
+//! there by steps R. Then P is before every R, and any other step that writes the cell is before P
+//! or after every R. So a step's interval shrinks to what the others allow, until the times
+//! determine the order of nearly all steps, and little is left to search. An interval that becomes
+//! empty is a contradiction; nothing here excludes a valid order.
 
 use std::collections::{HashMap, HashSet};
 
 use super::history::{Action, Step, Swap, Value};
 
-/// Rounds of conclusions; each carries them one step further.
+/// The rounds of conclusions; each propagates them one step further.
 const ROUNDS: usize = 12;
-/// How many copies in a row are followed to where a value may come from.
+/// How many consecutive copies are followed to the origin of a value.
 const COPY_DEPTH: usize = 4;
 
-/// A value that has one way into its cell.
+/// A value that can come to its cell in only one way.
 struct Stay {
     cell: usize,
-    /// Who brings it; nobody where it was there from the beginning.
+    /// The step that writes it; `None` if it was there from the beginning.
     by: Option<usize>,
-    /// Who sees it there.
+    /// The steps that see it there.
     seen_by: Vec<usize>,
 }
 
-/// Shrinks the times of steps; the number of one that can't have happened is the error. What may
-/// have happened, and was seen, is certain from then on.
+/// Shrinks the intervals of steps; the error is the number of one that can't have happened. A
+/// possible step that was seen becomes certain.
 pub fn tighten(initial: &[Value], steps: &mut [Step]) -> Result<(), usize> {
     let cells = Cells::new(initial, steps);
     let stays = cells.stays(steps);
@@ -44,14 +44,14 @@ pub fn tighten(initial: &[Value], steps: &mut [Step]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Who does what to each cell.
+/// The steps that concern each cell.
 struct Cells<'a> {
     initial: &'a [Value],
-    /// All that write a cell, copies too.
+    /// All that write a cell, including copies.
     writers: Vec<Vec<usize>>,
-    /// Who writes this value there, without copies.
+    /// The steps that write this value there, without copies.
     brings: HashMap<(usize, Value), Vec<usize>>,
-    /// Copies to a cell: the step, and the cell that it reads.
+    /// Copies to a cell: the step, and the source cell.
     copies: Vec<Vec<(usize, usize)>>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Cells<'a> {
         this
     }
 
-    /// Whether a cell may hold a value at any time.
+    /// Returns whether a cell may contain a value at any time.
     fn may_hold(&self, cell: usize, value: Value, depth: usize) -> bool {
         depth == 0
             || self.initial[cell] == value
@@ -93,7 +93,7 @@ impl<'a> Cells<'a> {
             || self.copies[cell].iter().any(|(_, from)| self.may_hold(*from, value, depth - 1))
     }
 
-    /// All values that are seen and have one way into their cell.
+    /// Returns all values that are seen and can come to their cell in only one way.
     fn stays(&self, steps: &[Step]) -> Vec<Stay> {
         let mut seen_by: HashMap<(usize, Value), Vec<usize>> = HashMap::new();
         for (index, step) in steps.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// One value's conclusions; whether a time has changed.
+/// Draws the conclusions from one value. Returns whether an interval has changed.
 fn conclude(stay: &Stay, writers: &[usize], steps: &mut [Step]) -> bool {
     let mut changed = false;
     if let Some(by) = stay.by {
@@ -153,8 +153,7 @@ fn conclude(stay: &Stay, writers: &[usize], steps: &mut [Step]) -> bool {
     changed
 }
 
-/// The one is before the other, if both happen: the time of each shrinks, if the other one is
-/// certain.
+/// Orders two steps, if both happen: the interval of each shrinks if the other one is certain.
 fn order(steps: &mut [Step], one: usize, other: usize) -> bool {
     let mut changed = false;
     if steps[other].certain && steps[one].end > steps[other].end {

@@ -1,10 +1,10 @@
-//! Which blocks take part, and the commands on them.
+//! The blocks of the race, and the commands on them.
 //!
-//! Each volume has a zone. Its first 64 blocks are hot: everything happens there, in one of four
-//! spots; copies stay in a spot, or go to that of the other volume. The other 128 are what one
-//! COMPARE AND WRITE of 64 KiB takes, and mostly taken as a whole; they lie on both sides of a
-//! multiple of 1 MiB, where the array's maps have a seam. Only a READ of the whole zone, now and
-//! then, looks at more than one of these: so a history falls apart into some that are short.
+//! Each volume has a zone. Its first 64 blocks are hot: all commands use them, in one of four
+//! spots; copies stay in a spot, or go to that of the other volume. The other 128 blocks are one
+//! COMPARE AND WRITE of 64 KiB, and mostly used as a whole; they are on both sides of a multiple of
+//! 1 MiB, where two leaves of the array's maps meet. Only an occasional READ of the whole zone
+//! covers more than one of these: so a history splits into short ones.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,29 +14,29 @@ use libiscsi::{Cdb, CopySegment, Data, Naa, copy_parameters, unmap_parameters};
 use super::history::{Action, BLOCK, Swap, Value, bytes_of, values_of};
 use crate::random::Random;
 
-/// How many volumes.
+/// The number of volumes.
 pub const VOLUMES: usize = 2;
-/// Blocks of a spot: two of the array's.
+/// The blocks of a spot: two of the array's.
 const SPOT: usize = 16;
-/// Blocks where everything happens.
+/// The hot blocks.
 const HOT: usize = 4 * SPOT;
-/// Blocks of one long COMPARE AND WRITE.
+/// The blocks of one long COMPARE AND WRITE.
 const LOCK: usize = 128;
-/// Cells of a volume.
+/// The cells of a volume.
 pub const CELLS: usize = HOT + LOCK;
-/// The logical block of a volume's first cell: the seam is in the middle of the lock.
+/// The logical block of a volume's first cell: the leaf boundary is in the middle of the lock.
 const FIRST_LBA: usize = 2048 - LOCK / 2 - HOT;
-/// The longest of most ranges.
+/// The length of most ranges, at most.
 const SHORT: u64 = 12;
 
 const _: () = assert!(FIRST_LBA.is_multiple_of(8) && CELLS.is_multiple_of(8));
 
-/// Where values come from that no other command writes.
+/// Generates values that no other command writes.
 #[derive(Default)]
 pub struct Values(AtomicU32);
 
 impl Values {
-    /// So many, one after the other.
+    /// Returns this many consecutive values.
     fn next(&self, count: usize) -> std::ops::Range<Value> {
         let first = self.0.fetch_add(count as u32, Ordering::Relaxed) + 1;
         first..first + count as u32
@@ -47,21 +47,21 @@ impl Values {
     }
 }
 
-/// A command, and what it does if it ends well.
+/// A command, and its effect if it succeeds.
 pub struct Planned {
-    /// What it does. Of READ the values are those that are known, and of COMPARE AND WRITE the end
-    /// is unknown, until it has ended.
+    /// The effect. Until it has ended, the values of READ are the expected ones, and the result of
+    /// COMPARE AND WRITE is unknown.
     pub action: Action,
     /// The CDB.
     pub cdb: Cdb,
-    /// What it sends.
+    /// The data-out.
     pub out: Vec<u8>,
-    /// How much it reads.
+    /// The length of data-in.
     pub in_bytes: usize,
 }
 
 impl Planned {
-    /// Its data, as libiscsi takes it.
+    /// Returns its data in libiscsi's form.
     pub fn data(&self) -> Data {
         if self.in_bytes > 0 {
             Data::In(vec![0; self.in_bytes])
@@ -70,7 +70,7 @@ impl Planned {
         }
     }
 
-    /// What it has done, given the bytes that it read.
+    /// Returns its effect, given the bytes read.
     pub fn done(&self, bytes: &[u8]) -> Result<Action> {
         Ok(match &self.action {
             Action::Read { at, .. } => Action::Read { at: *at, values: values_of(bytes)? },
@@ -79,7 +79,7 @@ impl Planned {
         })
     }
 
-    /// What a COMPARE AND WRITE has done that ended so.
+    /// Returns the effect of a COMPARE AND WRITE with this result.
     pub fn ended(&self, end: Swap) -> Action {
         let mut action = self.action.clone();
         if let Action::Compare { swap, .. } = &mut action {
@@ -89,29 +89,29 @@ impl Planned {
     }
 }
 
-/// Makes up commands of one host, which goes by what it saw last.
+/// Generates the commands of one host, based on what it saw last.
 pub struct Planner<'a> {
     volume: usize,
     names: [Naa; VOLUMES],
     values: &'a Values,
     random: Random,
-    /// What it believes that the cells hold.
+    /// The assumed content of the cells.
     seen: Vec<Value>,
 }
 
 impl<'a> Planner<'a> {
-    /// For a host with a session of this volume.
+    /// Creates it for a host with a session of this volume.
     pub fn new(volume: usize, names: [Naa; VOLUMES], values: &'a Values, seed: u64) -> Self {
         let seen = vec![0; VOLUMES * CELLS];
         Self { volume, names, values, random: Random::new(seed), seen }
     }
 
-    /// A number under `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.random.below(end)
     }
 
-    /// The host learns what a command did.
+    /// Updates the assumed content by the effect of a command.
     pub fn learn(&mut self, action: &Action) {
         let (at, values) = match action {
             Action::Read { at, values } | Action::Write { at, values } => (*at, values),
@@ -121,7 +121,7 @@ impl<'a> Planner<'a> {
         self.seen[at..at + values.len()].copy_from_slice(values);
     }
 
-    /// Any command.
+    /// Returns any command.
     pub fn any(&mut self) -> Planned {
         match self.random.below(800) {
             0 => read(self.volume * CELLS, CELLS),
@@ -129,7 +129,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Any command but a READ of the whole zone: a history of many falls apart still.
+    /// Returns any command except a READ of the whole zone, so that a history of many still splits.
     pub fn some(&mut self) -> Planned {
         match self.random.below(100) {
             0..33 => self.read_short(),
@@ -138,10 +138,10 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Any command that changes something.
+    /// Returns any command that changes something.
     pub fn change(&mut self) -> Planned {
-        // Zeros, and values that come by copies, are many ways to one state: with more of them the
-        // checker finds no end.
+        // Zeros and copied values allow many ways to one state: with more of them the checker does
+        // not finish.
         match self.random.below(100) {
             0..32 => self.write(),
             32..40 => self.fill(),
@@ -152,7 +152,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Reads a few hot blocks.
+    /// Returns a READ of a few hot blocks.
     pub fn read_short(&mut self) -> Planned {
         let (at, count) = self.range();
         read(at, count)
@@ -162,7 +162,7 @@ impl<'a> Planner<'a> {
         read(self.volume * CELLS + HOT, LOCK)
     }
 
-    /// A few blocks of one of the volume's spots, aligned to nothing or to 4 KiB.
+    /// Returns a few blocks of one of the volume's spots, unaligned or aligned to 4 KiB.
     fn range(&mut self) -> (usize, usize) {
         let count = [1, 8, 1 + self.random.below(SHORT)][self.random.below(3) as usize] as usize;
         let mut offset = self.random.below((SPOT - count) as u64 + 1) as usize;
@@ -173,8 +173,8 @@ impl<'a> Planner<'a> {
         (self.volume * CELLS + spot + offset, count)
     }
 
-    /// New values: each another one, or of each 4 KiB the same (a pattern), or zeros here and
-    /// there. What is stored is of another kind each time.
+    /// Returns new values: all different, or equal in each 4 KiB (a pattern), or with zeros. Each
+    /// kind is stored differently.
     fn fresh(&mut self, at: usize, count: usize) -> Vec<Value> {
         let mut values: Vec<Value> = self.values.next(count).collect();
         let mut kind = 0;
@@ -218,7 +218,7 @@ impl<'a> Planner<'a> {
         Planned { action, cdb, out, in_bytes: 0 }
     }
 
-    /// A segment within a spot or from one volume to the other, often aligned alike.
+    /// Returns a segment within a spot or from one volume to the other, often equally aligned.
     fn copy(&mut self) -> Planned {
         let (mut from, count) = self.range();
         from = from % CELLS + self.random.below(VOLUMES as u64) as usize * CELLS;
@@ -229,7 +229,7 @@ impl<'a> Planner<'a> {
         to += from % CELLS / SPOT * SPOT;
         let mut volume = self.random.below(VOLUMES as u64) as usize;
         if volume == from / CELLS && to < from % CELLS + count && from % CELLS < to + count {
-            // What overlaps goes to the other volume.
+            // An overlapping copy goes to the other volume.
             volume = VOLUMES - 1 - volume;
         }
         to += volume * CELLS;
@@ -273,7 +273,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// READ of some cells of one volume.
+/// Returns a READ of some cells of one volume.
 pub fn read(at: usize, count: usize) -> Planned {
     let cdb = Cdb::read_16(lba(at), count as u32);
     let action = Action::Read { at, values: Vec::new() };

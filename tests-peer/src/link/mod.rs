@@ -1,9 +1,9 @@
-//! Two controllers on two machines, with a link over the network: hosts at both go on while one is
-//! killed, while they are switched, and while the cable between them is cut or loses what it
-//! carries. Who has no secret gets nothing, and disturbs nobody.
+//! Two controllers on two machines, with a link over the network: hosts at both continue while one
+//! is killed, while they are switched, and while the cable between them is cut or loses packets. A
+//! peer without the secret gets nothing, and disturbs nobody.
 //!
-//! The machines are network namespaces of this one (which takes root, `ip` and `nft`), so a lock
-//! says which controller has the pool. The devices say it in `tests-guest/run --only fence`.
+//! The machines are network namespaces (which requires root, `ip` and `nft`), so a lock decides
+//! which controller has the pool. `tests-guest/run --only fence` tests the devices as the arbiter.
 
 mod moving;
 mod nets;
@@ -34,21 +34,21 @@ use nets::Nets;
 use site::Site;
 
 const BLOCK: u32 = 512;
-/// Longer than the silence after which nothing more is taken from the link.
+/// Longer than the silence after which nothing more is accepted from the link.
 const LONG: Duration = Duration::from_millis(2500);
 /// How long it is slow.
 const SLOW: Duration = Duration::from_secs(4);
-/// Answers that show that a host goes on while each takes 200 ms.
+/// The number of responses that show that a host continues while each takes 200 ms.
 const FEW: u64 = 10;
 /// How long the cable is cut.
 const CUT: Duration = Duration::from_secs(5);
 
-/// Returns the group `link`.
+/// Runs the group `link`.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     in_networks(report, arguments, false, with_site)
 }
 
-/// Returns the group `addresses`.
+/// Runs the group `addresses`.
 pub fn run_addresses(report: &mut Report, arguments: &Arguments) -> Result<()> {
     in_networks(report, arguments, true, moving::run)
 }
@@ -70,7 +70,7 @@ fn in_networks(
         }
     };
     let programs = crate::programs(arguments)?;
-    // What this thread starts is where the hosts are.
+    // Programs started by this thread run where the hosts are.
     thread::scope(|scope| {
         let running = scope.spawn(|| {
             nets.enter("hosts")?;
@@ -137,7 +137,7 @@ fn under_load(
     Ok(())
 }
 
-/// The cable is cut and loses what it carries, and is slow.
+/// The cable is cut, loses packets, and is slow.
 fn cuts(report: &mut Report, site: &Site, hosts: &[Host]) {
     for (what, at) in [("to ct0", &[0][..]), ("to ct1", &[1]), ("in both directions", &[0, 1])] {
         report.check(&format!("the cable cut {what}: the owner stays, hosts go on"), || {
@@ -160,7 +160,7 @@ fn cuts(report: &mut Report, site: &Site, hosts: &[Host]) {
     }
 }
 
-/// Returns the cable takes time, for hosts that work and for a controller that is killed.
+/// The cable is slow, for working hosts and for a killed controller.
 fn slowed(site: &Site, hosts: &[Host]) -> Result<String> {
     let before = site.both()?;
     let cable = site.nets.slow_down(100, 10, 1)?;
@@ -178,7 +178,7 @@ fn slowed(site: &Site, hosts: &[Host]) -> Result<String> {
     Ok(told)
 }
 
-/// The same process still has the pool.
+/// Checks that the same process still has the pool.
 fn stays(site: &Site, before: &[crate::pair::Found; 2]) -> Result<()> {
     let after = site.both()?;
     let [before, after] = [before, &after].map(|both| (both[0].name.clone(), both[0].pid));
@@ -214,7 +214,7 @@ fn switched(site: &Site, hosts: &[Host]) -> Result<String> {
     Ok(told)
 }
 
-/// Returns the cable is cut for long. The host at the owner goes on meanwhile, the other one
+/// The cable is cut for long. The host at the owner continues meanwhile, the other one
 /// afterwards.
 fn cut(site: &Site, hosts: &[Host], at: &[usize]) -> Result<String> {
     let before = site.both()?;
@@ -235,7 +235,7 @@ fn cut(site: &Site, hosts: &[Host], at: &[usize]) -> Result<String> {
     Ok(format!("{lost} lost, at the owner {meanwhile}, then {afterwards}"))
 }
 
-/// The same volume at the portal of another target.
+/// Returns the same volume at the portal of another target.
 fn at(target: &Target, portal: &Target) -> Target {
     Target { portal: portal.portal.clone(), ..target.clone() }
 }
@@ -258,8 +258,8 @@ fn across(targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// Registers at both, has one of them hold, and takes the owner away: also while the cable is cut.
-/// When both are gone it is a power on.
+/// Registers at both, lets one of them hold a reservation, and ends the owner, also while the cable
+/// is cut. If both are gone it is a power on.
 fn registered(site: &Site, targets: &[Target]) -> Result<String> {
     let here = targets[0].clone();
     let there = at(&here, &targets[1]);
@@ -300,8 +300,8 @@ fn registered(site: &Site, targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// Returns a write of a host at the other one's portal is held up by the cut cable, and the host
-/// repeats elsewhere: what is there then stays.
+/// A write of a host at the other controller's portal is delayed by the cut cable, and the
+/// host writes elsewhere: that write must persist.
 fn late_write(site: &Site, targets: &[Target]) -> Result<String> {
     let [owner, other] = site.both()?;
     let [here, there] = [&owner, &other].map(|it| at(&targets[0], &targets[it.number()]));
@@ -318,7 +318,7 @@ fn late_write(site: &Site, targets: &[Target]) -> Result<String> {
         written?;
         let status = end_of(&mut late)?;
         site.both()?;
-        // Whether it was done at once or never, it has not taken the place of what came later.
+        // Whether it was executed at once or never, it has not replaced the later write.
         let found = connect(&here)?.read(0, 1, BLOCK)?;
         ensure!(
             found == [0xee; BLOCK as usize],
@@ -329,13 +329,13 @@ fn late_write(site: &Site, targets: &[Target]) -> Result<String> {
     Ok(String::new())
 }
 
-/// How the command that is under way ends; `None` if its connection is lost.
+/// Returns the status of the command in progress; `None` if its connection is lost.
 fn end_of(session: &mut Session) -> Result<Option<Status>> {
     let begin = Instant::now();
     while begin.elapsed() < READY {
         Poller::new().poll(&mut [session], 100);
         if let Some(done) = session.next_completion() {
-            // What libiscsi says of commands whose connection is lost.
+            // libiscsi's status of commands whose connection is lost.
             return Ok(Some(done.status).filter(|status| *status != Status::Cancelled));
         }
         if session.is_lost() {

@@ -1,5 +1,5 @@
-//! Addresses that two machines have in turn: a host that knows one of them only goes on when its
-//! machine is gone, at the other one, and comes back to it.
+//! Addresses that move between two machines: a host that knows only one of them continues at the
+//! other machine when its own is gone, and comes back to it.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -15,7 +15,8 @@ use crate::report::Report;
 use crate::restarts::{Host, go_on};
 use crate::target::Target;
 
-/// How long it may take until all addresses are where they are to be: 9 s, and a busy machine.
+/// How long it may take until all addresses are where they belong: 9 s, plus a margin for a busy
+/// machine.
 const MOVED: Duration = Duration::from_secs(20);
 
 pub fn run(report: &mut Report, arguments: &Arguments, site: &mut Site) -> Result<()> {
@@ -74,13 +75,13 @@ fn holders(site: &Site, of: usize) -> Result<Vec<usize>> {
 }
 
 /// Waits until the addresses of each controller are at these machines. Returns how long that took.
-/// An address is never at both meanwhile.
+/// An address must never be at both meanwhile.
 fn wait(site: &Site, places: [usize; 2]) -> Result<Duration> {
     let begin = Instant::now();
     loop {
         let mut are_there = true;
         for (of, place) in places.into_iter().enumerate() {
-            // One after the other is asked: an address may have moved between.
+            // The machines are queried one after the other: an address may have moved in between.
             let found = holders(site, of)?;
             let again = if found.len() > 1 { holders(site, of)? } else { found };
             ensure!(again.len() < 2, "the addresses of ct{of} are at both");
@@ -97,7 +98,7 @@ fn wait(site: &Site, places: [usize; 2]) -> Result<Duration> {
     }
 }
 
-/// Returns a new session at the address of IPv6 of a controller reads.
+/// Checks that a new session at the IPv6 address of a controller can read.
 fn reads_at_6(targets: &[Target], of: usize) -> Result<()> {
     let [_, six] = moving(of);
     let there = Target { portal: format!("[{six}]:3260"), ..targets[0].clone() };
@@ -150,7 +151,7 @@ fn died(site: &mut Site, hosts: &[Host], targets: &[Target]) -> Result<String> {
     Ok(format!("moved after {} ms, {told}", took.as_millis()))
 }
 
-/// What takes less than the kernel keeps an address moves none.
+/// An outage shorter than the kernel's lifetime of an address moves none.
 fn keep(site: &Site, hosts: &[Host]) -> Result<String> {
     let switched = super::switched(site, hosts).context("a switch")?;
     wait(site, [0, 1])?;

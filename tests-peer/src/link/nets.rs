@@ -1,5 +1,5 @@
-//! Three machines as the kernel has them: network namespaces, joined by a network of hosts and a
-//! cable between the two controllers, which can be cut, and lose what it carries.
+//! Three machines as network namespaces, joined by a network of hosts and a cable between the two
+//! controllers that can be cut and can lose packets.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,11 +12,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::command;
 
-/// Where hosts are, in the network of hosts.
+/// The hosts' address in the network of hosts.
 pub const HOSTS: &str = "10.77.0.254";
 const HOSTS_6: &str = "fd77::fe";
 
-/// What makes the devices of a slow cable.
+/// Creates the devices of a slow cable.
 pub const TAPS: &str = "/dev/net/tun";
 
 /// The namespaces, until this is dropped.
@@ -25,7 +25,7 @@ pub struct Nets {
 }
 
 impl Nets {
-    /// Makes them; an error says what this machine can't do.
+    /// Creates them; an error says what this machine does not support.
     pub fn new() -> Result<Self> {
         let name = |part| format!("holdfast-{}-{part}", std::process::id());
         let mut nets = Self { names: Vec::new() };
@@ -55,11 +55,11 @@ impl Nets {
                 nets.inside(part(number), &["ip", "link", "set", device, "up"])?;
             }
             nets.add_6(part(number), &format!("fd77::{}", number + 1), "eth1")?;
-            // Whoever is in the network of hosts reaches the port of the link as well.
+            // Hosts in the network of hosts can reach the port of the link as well.
             let route = [&link(number), "via", &host_side(number)];
             nets.inside("hosts", &[&["ip", "route", "add"][..], &route].concat())?;
         }
-        // What cuts the cable has to be there.
+        // The tool that cuts the cable must work.
         nets.inside("ct0", &["nft", "list", "ruleset"])?;
         Ok(nets)
     }
@@ -74,34 +74,34 @@ impl Nets {
         named.map(String::as_str).with_context(|| format!("no namespace {part}"))
     }
 
-    /// Has the calling thread, and what it starts, be in a namespace.
+    /// Moves the calling thread, and programs that it starts, to a namespace.
     pub fn enter(&self, part: &str) -> Result<()> {
         let file = File::open(Path::new("/run/netns").join(self.name(part)?))?;
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
         Ok(())
     }
 
-    /// Returns a program in a namespace.
+    /// Returns a program to run in a namespace.
     pub fn command(&self, part: &str, program: &Path) -> Result<Command> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.name(part)?]).arg(program);
         Ok(command)
     }
 
-    /// Runs words in a namespace.
+    /// Runs a command in a namespace.
     pub fn try_inside(&self, part: &str, words: &[&str]) -> Result<command::Finished> {
         command::run(45, "ip", &[&["netns", "exec", self.name(part)?], words].concat())
     }
 
-    /// The same, which must go well.
+    /// The same; it must succeed.
     pub fn inside(&self, part: &str, words: &[&str]) -> Result<String> {
         self.try_inside(part, words)?.good()
     }
 
-    /// What comes over the cable to these controllers is lost: all of it, or so many of a hundred.
+    /// Drops packets from the cable to these controllers: all, or this percentage.
     pub fn lose(&self, at: &[usize], percent: u32) -> Result<()> {
         for number in at {
-            // Of 100 of a hundred nothing is drawn.
+            // For 100% nothing is random.
             let drawn = match percent {
                 100 => String::new(),
                 some => format!("numgen random mod 100 < {some}"),
@@ -116,7 +116,7 @@ impl Nets {
         Ok(())
     }
 
-    /// The cable is whole again. Returns how many packets were lost.
+    /// Restores the cable. Returns how many packets were lost.
     pub fn heal(&self) -> Result<u64> {
         let mut lost = 0;
         for number in 0..2 {
@@ -134,7 +134,7 @@ impl Nets {
         Ok(lost)
     }
 
-    /// Nothing comes to a controller any more, and nothing goes out.
+    /// Disconnects a controller from all networks.
     pub fn isolate(&self, number: usize) -> Result<()> {
         let chain = |hook: &str, side: &str| {
             format!(
@@ -143,14 +143,14 @@ impl Nets {
             )
         };
         let rules = [chain("input", "iifname"), chain("output", "oifname")].concat();
-        // Neighbours are not asked for by IPv4.
+        // IPv4 does not probe neighbours.
         for device in ["eth0", "eth1"] {
             self.inside(part(number), &["ip", "link", "set", device, "arp", "off"])?;
         }
         self.inside(part(number), &["nft", &format!("add table inet alone; {rules}")]).map(drop)
     }
 
-    /// It is in the network again.
+    /// Reconnects it.
     pub fn rejoin(&self, number: usize) -> Result<()> {
         for device in ["eth0", "eth1"] {
             self.inside(part(number), &["ip", "link", "set", device, "arp", "on"])?;
@@ -164,8 +164,8 @@ impl Nets {
         Ok(listed.split_whitespace().any(|word| word.split('/').next() == Some(address)))
     }
 
-    /// Both ends of the cable are at one that takes time, until what is returned is given back:
-    /// the delay of each direction, by how much it varies, and how many of a hundred are lost.
+    /// Replaces the cable by a slow one, until the result is returned: the delay of each direction,
+    /// its variation, and the percentage of lost packets.
     pub fn slow_down(&self, delay_ms: u32, varies_ms: u32, percent: u32) -> Result<SlowCable> {
         let ends = [0, 1].map(|number| format!("slow{}{number}", std::process::id()));
         let [delay, varies, lost] = [delay_ms, varies_ms, percent].map(|it| it.to_string());
@@ -189,9 +189,9 @@ impl Nets {
         Ok(cable)
     }
 
-    /// Returns the cable is the quick one again.
+    /// Restores the fast cable.
     pub fn hurry(&self, cable: SlowCable) -> Result<()> {
-        // Its devices go with it.
+        // Its devices are removed with it.
         drop(cable);
         (0..2).try_for_each(|number| {
             let of = format!("{}/24", link(number));
@@ -206,7 +206,7 @@ impl Nets {
     }
 }
 
-/// A cable that takes time: the program that carries its frames.
+/// A slow cable: the program that forwards its frames.
 pub struct SlowCable {
     program: Child,
 }
@@ -215,7 +215,7 @@ impl Drop for SlowCable {
     fn drop(&mut self) {
         // It ends with its input.
         drop(self.program.stdin.take());
-        // There is nobody to tell.
+        // There is nobody to report to.
         let _ = self.program.wait();
     }
 }
@@ -223,7 +223,7 @@ impl Drop for SlowCable {
 impl Drop for Nets {
     fn drop(&mut self) {
         for name in &self.names {
-            // There is nobody to tell.
+            // There is nobody to report to.
             let _ = ip(&["netns", "del", name]);
         }
     }
@@ -234,17 +234,17 @@ pub fn part(number: usize) -> &'static str {
     if number == 0 { "ct0" } else { "ct1" }
 }
 
-/// Its address in the network of hosts.
+/// Returns its address in the network of hosts.
 pub fn host_side(number: usize) -> String {
     format!("10.77.0.{}", number + 1)
 }
 
-/// Its addresses that move.
+/// Returns its moving addresses.
 pub fn moving(number: usize) -> [String; 2] {
     [format!("10.77.0.{}", number + 11), format!("fd77::{}", number + 11)]
 }
 
-/// Its address on the cable.
+/// Returns its address on the cable.
 pub fn link(number: usize) -> String {
     format!("10.78.0.{}", number + 1)
 }

@@ -1,6 +1,6 @@
-//! Two controllers that are started by themselves, each on a machine of its own, which has a link
-//! to the other one over the network. The pool is in files that both reach; so a lock of this
-//! machine says which one has it, and not the devices.
+//! Two separately started controllers, each on its own machine, with a link over the network. The
+//! pool is in files that both reach; so a lock of this machine decides which one has it, and not
+//! the devices.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -30,12 +30,12 @@ pub struct Site {
     directory: TempDir,
     pub nets: Nets,
     running: [Option<Child>; 2],
-    /// Whether hosts reach it by addresses that move.
+    /// Whether hosts reach it by moving addresses.
     moves: bool,
 }
 
 impl Site {
-    /// Makes a pool, and serves it by both.
+    /// Creates a pool, and serves it by both.
     pub fn new(program: PathBuf, nets: Nets, moves: bool) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("holdfast-link-").tempdir()?;
         let mut site = Self { program, directory, nets, running: [None, None], moves };
@@ -77,7 +77,7 @@ impl Site {
         Ok(())
     }
 
-    /// Where both listen for hosts.
+    /// Returns the portals of both.
     fn portals(&self) -> Vec<String> {
         let of = |number: usize| {
             let name = part(number);
@@ -94,7 +94,7 @@ impl Site {
         (0..2).flat_map(of).collect()
     }
 
-    /// Returns the words that say which addresses move.
+    /// Returns the arguments for moving addresses.
     fn moving(&self) -> Vec<String> {
         if !self.moves {
             return Vec::new();
@@ -104,7 +104,7 @@ impl Site {
         vec!["--link-addresses".to_owned(), all.join(",")]
     }
 
-    /// Kills a controller and its supervisor, as a machine that dies.
+    /// Kills a controller and its supervisor, like a machine that dies.
     pub fn kill(&mut self, found: &Found) -> Result<()> {
         let child = self.running[found.number()].take().context("it does not run")?;
         crate::controllers::signal(child.id().into(), "KILL")?;
@@ -139,7 +139,7 @@ impl Site {
         self.path(name).display().to_string()
     }
 
-    /// Returns a secret that the other controller does not have.
+    /// Creates a secret that the other controller does not have.
     pub fn make_secret(&self, name: &str) -> Result<()> {
         self.holdfast(&["controller", "secret", &self.text(name)])?.good()?;
         let mode = std::fs::metadata(self.path(name))?.permissions().mode();
@@ -147,12 +147,12 @@ impl Site {
         Ok(())
     }
 
-    /// `holdfast` without an array.
+    /// Runs `holdfast` without an array.
     pub fn holdfast(&self, words: &[&str]) -> Result<Finished> {
         command::run(60, &self.program.display().to_string(), words)
     }
 
-    /// Returns a verb, which the controller that has the pool answers.
+    /// Runs a verb, which the owner answers.
     pub fn verb(&self, words: &[&str]) -> Result<Value> {
         let begin = Instant::now();
         loop {
@@ -170,7 +170,7 @@ impl Site {
         }
     }
 
-    /// Returns a verb on the machine of a controller.
+    /// Runs a verb on the machine of a controller.
     pub fn at(&self, number: usize, words: &[&str]) -> Result<Finished> {
         let program = self.program.display().to_string();
         let pool = self.text("pool");
@@ -178,7 +178,7 @@ impl Site {
         self.nets.try_inside(part(number), &words)
     }
 
-    /// Begins to ask a controller to leave the pool to the other one.
+    /// Starts asking a controller to hand the pool over to the other one.
     pub fn switch(&self, number: usize) -> Result<Child> {
         let mut command = self.nets.command(part(number), &self.program)?;
         command.args(["controller", "switch", "--pool", &self.text("pool")]);
@@ -186,8 +186,8 @@ impl Site {
         Ok(command.spawn()?)
     }
 
-    /// Returns the controllers that are ready, as the one tells that has the pool, and which that
-    /// is; `None` while nobody has it.
+    /// Returns the controllers that are ready, as reported by the owner, and which that is; `None`
+    /// while there is no owner.
     pub fn listed(&self) -> Result<Option<(usize, Vec<Found>)>> {
         for number in 0..2 {
             let listed = self.at(number, &["controller", "list"])?;
@@ -200,7 +200,7 @@ impl Site {
         Ok(None)
     }
 
-    /// Both controllers, once they are ready, the one that has the pool first.
+    /// Returns both controllers, once they are ready, the owner first.
     pub fn both(&self) -> Result<[Found; 2]> {
         let begin = Instant::now();
         loop {
@@ -225,7 +225,7 @@ impl Site {
         Target::discovered(format!("{place}:{PORTAL_PORT}"), lun)
     }
 
-    /// What a controller has said.
+    /// Returns the log of a controller.
     pub fn whole_log(&self, number: usize) -> String {
         std::fs::read_to_string(self.path(&format!("{}.log", part(number)))).unwrap_or_default()
     }
@@ -235,7 +235,7 @@ impl Site {
         command::tail(&self.whole_log(number), 20)
     }
 
-    /// Returns `inspect` of the pool that nobody serves.
+    /// Runs `inspect` on the pool while nobody serves it.
     pub fn inspect(&self) -> Result<()> {
         self.holdfast(&["inspect", &self.text("pool")])?.good().map(drop)
     }

@@ -1,5 +1,5 @@
-//! Who has no secret: another controller, noise, a client of TLS without a key, and a thousand
-//! connections that say nothing. Nobody is let in, and hosts at both controllers go on.
+//! Peers without the secret: another controller, noise, a TLS client without a key, and a thousand
+//! silent connections. None is accepted, and hosts at both controllers continue.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,9 +18,9 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
 
-/// Connections that say nothing.
+/// The number of silent connections.
 const IDLE: usize = 1000;
-/// Longer than anybody may take to prove who it is.
+/// Longer than authentication may take.
 const LATE: Duration = Duration::from_secs(6);
 /// How long a host may wait for its login meanwhile.
 const LOGIN: Duration = Duration::from_secs(5);
@@ -47,13 +47,13 @@ pub fn run(report: &mut Report, site: &mut Site, targets: &[Target; 2]) -> Resul
     Ok(())
 }
 
-/// Where the owner listens.
+/// Returns the address at which the owner listens.
 fn door(site: &Site) -> Result<String> {
     let [owner, _] = site.both()?;
     Ok(format!("{}:{LINK_PORT}", link(owner.number())))
 }
 
-/// Hosts log in at both portals, and read.
+/// Checks that hosts can log in at both portals, and read.
 fn serves(targets: &[Target]) -> Result<()> {
     for target in targets {
         let begin = Instant::now();
@@ -91,20 +91,20 @@ fn is_reset(read: &std::io::Result<usize>) -> bool {
 fn noise(site: &Site, targets: &[Target]) -> Result<String> {
     let address = door(site)?;
     let mut random = Random::new(11);
-    // The beginning of a ClientHello of TLS, and of what follows.
+    // The beginning of a TLS ClientHello, and of what follows.
     let half = [&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3][..], &[7; 300]].concat();
     let line = b"holdfast-link 1 control ct1 1 0.1.0\n".to_vec();
     let mut all = vec![half, line, b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![0; 1 << 20]];
     all.extend((0..50).map(|_| random.bytes(1000)));
     for bytes in &all {
         let mut stream = TcpStream::connect(&address)?;
-        // It may be closed before all of it is there.
+        // It may be closed before everything was sent.
         let _ = stream.write_all(bytes);
         stream.set_read_timeout(Some(LATE))?;
         let mut told = Vec::new();
         let read = stream.read_to_end(&mut told);
         ensure!(read.is_ok() || is_reset(&read), "not closed: {read:?}");
-        // An alert of TLS, at most.
+        // A TLS alert, at most.
         ensure!(told.len() <= 64, "it was told {} bytes", told.len());
     }
     serves(targets)?;
@@ -124,8 +124,7 @@ fn without_key(site: &Site) -> Result<String> {
         .into())
 }
 
-/// Returns the controller that does not have the pool is started with another secret, then with its
-/// own.
+/// The controller without the pool is started with another secret, then with its own.
 fn other_secret(site: &mut Site, targets: &[Target; 2]) -> Result<String> {
     let [owner, other] = site.both()?;
     site.make_secret("another")?;

@@ -9,9 +9,9 @@ use super::names::{BATCH, batch, listed, name};
 use super::volumes::BATCHES;
 use crate::report::Report;
 
-/// Of a group of 500 hosts there are so many in a response.
+/// The number of connections in a response for a group of 500 hosts.
 const SHOWN: usize = 5000;
-/// Hosts that leave the first group before lists are read: these take 200,000 connections at most.
+/// Hosts that leave the first group before lists are read: a list has at most 200,000 connections.
 const LEAVING: usize = 150;
 /// Volumes whose connections with a group stay.
 const STAYING: usize = 4;
@@ -20,38 +20,38 @@ fn rest(method: &'static str, parameters: &str) -> Request {
     Request::new(method, format!("/api/2.26/connections?{parameters}"))
 }
 
-/// One host and the volumes of a batch.
+/// Returns one host and the volumes of a batch.
 fn of_host(n: usize) -> String {
     format!("host_names={}&volume_names={}", name("one", n), listed("v", n % BATCHES))
 }
 
-/// One host and one volume, at a LUN of its own.
+/// Returns one host and one volume, at a unique LUN.
 fn of_two(n: usize) -> String {
     format!("host_names={}&volume_names={}", name("one", n), name("x", 0))
 }
 
-/// One volume and the hosts of a batch.
+/// Returns one volume and the hosts of a batch.
 fn of_volume(n: usize) -> String {
     format!("host_names={}&volume_names={}", listed("host", n), name("w", n))
 }
 
-/// A host group of 500 hosts and the volumes of a batch.
+/// Returns a host group of 500 hosts and the volumes of a batch.
 fn of_group(n: usize) -> String {
     format!("host_group_names={}&volume_names={}", name("hg", n), listed("v", n))
 }
 
-/// A host group of 500 hosts and some volumes.
+/// Returns a host group of 500 hosts and some volumes.
 fn of_some() -> String {
     let volumes: Vec<String> = (0..STAYING).map(|n| name("x", n + 2)).collect();
     format!("host_group_names={}&volume_names={}", name("hg", 3), volumes.join(","))
 }
 
-/// As many host groups and one volume.
+/// Returns as many host groups as possible and one volume.
 fn of_groups() -> String {
     format!("host_group_names={}&volume_names={}", listed("hg", 0), name("x", 1))
 }
 
-/// The host that works beside, and the volumes of a batch.
+/// Returns the working host, and the volumes of a batch.
 fn of_worker() -> String {
     format!("host_names=peer&volume_names={}", listed("v", 0))
 }
@@ -81,7 +81,7 @@ pub fn made(report: &mut Report, world: &World) {
     world.row(report, "POST connections of two", &(0..SINGLE).map(make).collect::<Vec<_>>());
 }
 
-/// All but the first of each.
+/// Ends all but the first of each.
 pub fn ended(report: &mut Report, world: &World) {
     let requests: Vec<_> = (1..SINGLE).map(|n| rest("DELETE", &of_two(n))).collect();
     world.row(report, "DELETE connections of two", &requests);

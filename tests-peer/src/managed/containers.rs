@@ -1,4 +1,4 @@
-//! Volume groups and pods: as many as there may be, and one with as many volumes as it may have.
+//! Volume groups and pods: as many as possible, and one with as many volumes as possible.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use super::http::Request;
 use super::names::{BATCH, listed, name};
 use crate::report::Report;
 
-/// Batches of them.
+/// The number of batches of them.
 const BATCHES: usize = 2;
-/// The most volumes of one, so many in each request: names of two parts are long.
+/// The most volumes of one, and how many are in each request: names of two parts are long.
 const VOLUMES: usize = 500;
 const VOLUMES_AT_ONCE: usize = 100;
 
@@ -21,18 +21,18 @@ fn each(make: impl Fn(usize) -> Request) -> Vec<Request> {
     (0..BATCHES).map(make).collect()
 }
 
-/// What there is of one kind.
+/// The properties of a kind.
 struct Kind {
     /// The resource of REST 2.x.
     resource: &'static str,
-    /// What it is called in the name of a row.
+    /// Its name in rows.
     title: &'static str,
-    /// How its names begin, and that of one that was renamed.
+    /// The beginning of names, and of a renamed one.
     names: &'static str,
     renamed: &'static str,
-    /// What stands between its name and that of a volume.
+    /// The separator between its name and that of a volume.
     separator: &'static str,
-    /// What a request says that is to end one with its volumes.
+    /// The parameter that ends one together with its volumes.
     destroys: &'static str,
     eradicates: &'static str,
 }
@@ -56,12 +56,12 @@ const PODS: Kind = Kind {
     eradicates: "&eradicate_contents=true",
 };
 
-/// Those of volume groups.
+/// Rows of volume groups.
 pub fn volume_groups(report: &mut Report, world: &World) {
     all(report, world, &VOLUME_GROUPS);
 }
 
-/// Those of pods.
+/// Rows of pods.
 pub fn pods(report: &mut Report, world: &World) {
     all(report, world, &PODS);
 }

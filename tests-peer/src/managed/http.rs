@@ -12,17 +12,17 @@ const ANSWER: Duration = Duration::from_secs(120);
 /// The longest response: the command line accepts no longer one.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// A request, and how it must end.
+/// A request, and its expected result.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: &'static str,
-    /// With the query.
+    /// The path with the query.
     pub path: String,
     pub body: String,
     /// Header fields besides those of every request.
     pub headers: Vec<(&'static str, String)>,
     pub status: u16,
-    /// How many items there must be in the response.
+    /// The expected number of items in the response.
     pub items: Option<usize>,
 }
 
@@ -45,28 +45,28 @@ impl Request {
         self
     }
 
-    /// The status with which it must end.
+    /// Sets the expected status.
     pub fn ends(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// How many items there must be in the response.
+    /// Sets the expected number of items in the response.
     pub fn gives(self, items: usize) -> Self {
         Self { items: Some(items), ..self }
     }
 
-    /// The path without the query.
+    /// Returns the path without the query.
     pub fn place(&self) -> &str {
         self.path.split('?').next().unwrap_or_default()
     }
 
-    /// How messages name it.
+    /// Describes it for messages.
     pub fn says(&self) -> String {
         let path: String = self.path.chars().take(100).collect();
         format!("{} {path}", self.method)
     }
 
-    /// An error unless the response is what this request must give.
+    /// Returns an error unless the response is as expected.
     pub fn check(&self, answer: &Answer) -> Result<()> {
         let start: String = String::from_utf8_lossy(&answer.body).chars().take(300).collect();
         ensure!(answer.status == self.status, "{}: {}: {start}", self.says(), answer.status);
@@ -93,10 +93,10 @@ impl Answer {
     }
 }
 
-/// A connection, for one request after another.
+/// A connection for consecutive requests.
 pub struct Connection {
     stream: BufReader<TcpStream>,
-    /// What stands in the head of every request.
+    /// The part of the head common to all requests.
     common: String,
 }
 

@@ -1,4 +1,4 @@
-//! What was answered, compared with what is there after the process was killed.
+//! Compares acknowledged changes with the state after the process was killed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::World;
 use super::http::Request;
 
-/// Lists, and the fields of their items that say what was asked for.
+/// Lists, and the fields of their items that were set by requests.
 const LISTS: &[(&str, &[&str])] = &[
     ("volumes", &["name", "id", "provisioned", "destroyed", "source", "qos", "created"]),
     ("volume-snapshots", &["name", "id", "provisioned", "destroyed", "source", "created"]),
@@ -41,13 +41,13 @@ impl Kept {
         Ok(Self(LISTS.iter().map(one).collect::<Result<_>>()?))
     }
 
-    /// How much it is.
+    /// Describes how much it is.
     pub fn says(&self) -> String {
         let all = self.0.iter().filter(|(_, items)| items.len() > 1);
         all.map(|(list, items)| format!("{} {list}", items.len())).collect::<Vec<_>>().join(", ")
     }
 
-    /// An error unless all of it is there, and nothing else.
+    /// Returns an error unless all of it is present, and nothing else.
     pub fn check(&self, world: &World) -> Result<String> {
         let found = Self::read(world)?;
         for (list, items) in &self.0 {

@@ -1,11 +1,11 @@
 //! Bounded work of management: each request in its largest legal form, several at once, on volumes
-//! of 64 TiB, while another host reads and writes 4 KiB and 64 KiB and looks at each byte.
+//! of 64 TiB, while another host reads and writes 4 KiB and 64 KiB and checks each byte.
 //!
-//! A row passes if every request ends as it must, the other host goes on, and what is written to
-//! the device is no more than a bounded part for each request. All together the array's memory
-//! grows by no more than it may. The description that the array serves says which requests there
-//! are: each of them has a row. Times are printed, and judge nothing, but for a watchdog. In the
-//! end the process is killed, the pool opens, and what was answered is there.
+//! A row passes if every request ends as expected, the other host continues, and no more than a
+//! bounded amount for each request is written to the device. In total the array's memory grows by
+//! no more than its limit. The API description that the array serves lists all requests: each of
+//! them has a row. Times are printed, but not judged, except by a watchdog. At the end the process
+//! is killed, the pool opens, and all acknowledged changes are present.
 
 mod connections;
 mod containers;
@@ -40,14 +40,14 @@ use crate::good::Good;
 use crate::report::Report;
 use crate::{Arguments, array};
 
-/// How many requests are in flight in each row; less where a row has less.
+/// How many requests are in flight in each row; fewer if a row has fewer.
 const IN_FLIGHT: usize = 32;
-/// What one request may write to the device: the changes of one commit, and of maps.
+/// The most that one request may write to the device: the changes of one commit, and of maps.
 const WRITTEN_BYTES_EACH: u64 = 4 << 20;
-/// What may be written meanwhile for the other host and for what was before.
+/// The most that may be written meanwhile for the other host and for earlier work.
 const WRITTEN_BYTES_BASE: u64 = 1 << 30;
 
-/// What all rows work with.
+/// The context of all rows.
 pub struct World<'a> {
     pub array: &'a Array,
     good: &'a Good,
@@ -58,7 +58,7 @@ pub struct World<'a> {
     slowest: Mutex<Slowest>,
 }
 
-/// All of it.
+/// Runs all of it.
 pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     let settings = system::settings();
     let shape = Shape { capacity: "6G", settings: settings.leak(), ..Shape::default() };
@@ -99,7 +99,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Objects are made, listed, changed and ended again, but for the first of each kind.
+/// Objects are created, listed, changed and ended again, except the first of each kind.
 fn rows(report: &mut Report, world: &World) -> Option<kept::Kept> {
     system::settled(report, world);
     volumes::made(report, world);
@@ -143,19 +143,19 @@ impl<'a> World<'a> {
         Ok(Self { array, good, token, operations, used, slowest })
     }
 
-    /// One request, whose response must be as it says.
+    /// Sends one request, whose response must be as expected.
     pub fn ask(&self, request: &Request) -> Result<Value> {
         let answer = Connection::open(&self.array.api, &self.token)?.ask(request)?;
         request.check(&answer)?;
         answer.json()
     }
 
-    /// A row: requests, many of them at once.
+    /// Runs a row: many requests at once.
     pub fn row(&self, report: &mut Report, name: &str, requests: &[Request]) -> Vec<Answer> {
         self.row_of(report, name, requests, IN_FLIGHT)
     }
 
-    /// A row with so many requests in flight.
+    /// Runs a row with this many requests in flight.
     pub fn row_of(
         &self,
         report: &mut Report,
@@ -186,7 +186,7 @@ impl<'a> World<'a> {
         all
     }
 
-    /// Issues requests over connections of which each has one in flight. All begin at once.
+    /// Sends requests over connections that each have one in flight. All begin at once.
     fn issue(&self, requests: &[Request], in_flight: usize) -> Result<Vec<Answer>> {
         let workers = in_flight.min(requests.len());
         let (next, start) = (AtomicUsize::new(0), Barrier::new(workers));
@@ -216,7 +216,7 @@ impl<'a> World<'a> {
     fn note(&self, requests: &[Request]) -> Result<()> {
         for request in requests {
             let operation = routes::of(&self.operations, request)?;
-            // What can succeed must have done so.
+            // An operation that can succeed must have done so.
             if operation.is_served && request.status >= 300 {
                 continue;
             }

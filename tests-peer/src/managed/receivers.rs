@@ -1,5 +1,5 @@
-//! Receivers of alerts by mail and syslog, name servers, time servers and a directory service: as
-//! many as there may be. Nobody listens there.
+//! Receivers of alerts by mail and syslog, DNS servers, time servers and a directory service: as
+//! many as possible. Nobody listens there.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::report::Report;
 const WATCHERS: usize = 20;
 const SERVERS: usize = 8;
 const MANAGERS: usize = 8;
-/// The most name servers, and the most time servers.
+/// The most DNS servers, and the most time servers.
 const NAME_SERVERS: usize = 3;
 const TIME_SERVERS: usize = 4;
 /// The most servers of a directory service, and nearly the longest certificate.
@@ -76,7 +76,7 @@ fn snmp_managers(report: &mut Report, world: &World) {
     world.row(report, "DELETE snmp-managers", &[end]);
 }
 
-/// Those that the array asks.
+/// Servers that the array asks.
 fn servers(report: &mut Report, world: &World) {
     let of = |method, port: usize| {
         let servers = (0..NAME_SERVERS).map(|n| format!("127.0.0.1:{}", port + n));
@@ -99,7 +99,7 @@ fn servers(report: &mut Report, world: &World) {
     directory(report, world);
 }
 
-/// A directory service with all that there may be of it.
+/// A directory service with the maximum of everything.
 fn directory(report: &mut Report, world: &World) {
     let certificate = format!(
         "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",

@@ -1,4 +1,5 @@
-//! The routes, from the description that the array serves (OpenAPI), and which of them were used.
+//! The routes from the API description that the array serves (OpenAPI), and which of them were
+//! used.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use super::http::Request;
 /// Operations that no row issues in a legal form: method, path and the reason.
 type WithoutRow = (&'static str, &'static str, &'static str);
 
-/// Those of the array. An entry that is not in the description, or that a row covers, fails the
-/// test.
+/// The operations of the array without a row. An entry that is not in the description, or that a
+/// row covers, fails the test.
 pub const WITHOUT_ROW: &[WithoutRow] = &[
     ("POST", "/v1/devices", ONE_DEVICE),
     ("PATCH", "/v1/devices/{number}", ONE_DEVICE),
@@ -19,31 +20,31 @@ pub const WITHOUT_ROW: &[WithoutRow] = &[
     ("POST", "/v1/controllers/switch", ONE_CONTROLLER),
     ("POST", "/v1/controllers/{name}/stop", ONE_CONTROLLER),
 ];
-/// The rows have them refused; `crates/holdfast/tests/cli/devices.rs` has them succeed.
+/// The rows expect refusal; `crates/holdfast/tests/cli/devices.rs` tests success.
 const ONE_DEVICE: &str = "the pool of these rows is on one device";
 
-/// The rows have it refused; the group `controllers` has it succeed.
+/// The rows expect refusal; the group `controllers` tests success.
 const ONE_CONTROLLER: &str = "the pool of these rows is served by one controller";
 
 /// An operation of the description.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub method: String,
-    /// With parameters in braces.
+    /// The path with parameters in braces.
     pub path: String,
     /// The names of its parameters.
     pub parameters: BTreeSet<String>,
-    /// Whether it can succeed. The array refuses the others whatever they say.
+    /// Whether it can succeed. The array refuses the others whatever they contain.
     pub is_served: bool,
 }
 
 impl Operation {
-    /// Whether it is a list that is filtered, sorted and read page by page.
+    /// Returns whether it is a list that can be filtered, sorted and read page by page.
     pub fn is_list(&self) -> bool {
         self.method == "GET" && self.parameters.contains("filter")
     }
 
-    /// The path as requests have it: of the version that all rows use.
+    /// Returns the path in requests, with the version that all rows use.
     pub fn concrete(&self) -> String {
         self.path.replace("{minor}", "26")
     }
@@ -65,7 +66,7 @@ impl Operation {
     }
 }
 
-/// All operations of a description.
+/// Returns all operations of a description.
 pub fn operations(description: &Value) -> Result<Vec<Operation>> {
     let mut all = Vec::new();
     for (path, item) in description["paths"].as_object().context("no paths")? {
@@ -85,15 +86,16 @@ pub fn operations(description: &Value) -> Result<Vec<Operation>> {
     Ok(all)
 }
 
-/// The operation that a request is for. A path without parameters comes before one with them.
+/// Returns the operation of a request. A path without parameters takes precedence over one with
+/// them.
 pub fn of<'a>(operations: &'a [Operation], request: &Request) -> Result<&'a Operation> {
     let found = operations.iter().filter(|operation| operation.matches(request));
     let found = found.min_by_key(|operation| operation.path.matches('{').count());
     found.with_context(|| format!("the description does not have {}", request.says()))
 }
 
-/// Each operation was used, or is one of those `without_row`, and of these none was, and all are in
-/// the description.
+/// Checks that each operation was used, or is one of those `without_row`, and that none of these
+/// was used and all are in the description.
 pub fn check_all(
     operations: &[Operation],
     used: &BTreeSet<(String, String)>,

@@ -9,10 +9,10 @@ use crate::linear::seen::{Field, Seen, read_end};
 use crate::linear::zone::{Planned, Planner};
 use crate::target::Target;
 
-/// Turns of 1 s without an answer before something hangs.
+/// Turns of 1 s without a response before something hangs.
 const PATIENCE: usize = 30;
 
-/// One session, and the command that it has in flight.
+/// One session, and its command in flight.
 struct Host<'a> {
     session: Session,
     planner: Planner<'a>,
@@ -28,7 +28,7 @@ pub struct Hosts<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    /// Connects each to its target; the number of the volume is beside it.
+    /// Connects each to its target, paired with the number of the volume.
     pub fn connect(field: &'a Field, targets: &[(Target, usize)], seed: u64) -> Result<Self> {
         let mut hosts = Vec::new();
         for (index, (target, volume)) in targets.iter().enumerate() {
@@ -39,7 +39,7 @@ impl<'a> Hosts<'a> {
         Ok(Self { field, hosts, poller: Poller::new() })
     }
 
-    /// Every session does so many commands.
+    /// Has every session execute this many commands.
     pub fn round(&mut self, commands: usize) -> Result<Seen> {
         let mut seen = Seen::default();
         for host in &mut self.hosts {
@@ -66,7 +66,7 @@ impl<'a> Hosts<'a> {
         Ok(seen)
     }
 
-    /// Every cell of the volume that a session is connected to, as it is now.
+    /// Reads every cell of the volume to which a session is connected.
     pub fn look(&mut self, index: usize, what: &Planned) -> Result<Seen> {
         let host = self.hosts.get_mut(index).context("no such session")?;
         let mut seen = Seen::default();
@@ -102,7 +102,7 @@ impl Host<'_> {
     }
 }
 
-/// A host that aborts what it began, at any moment.
+/// A host that aborts its commands at random moments.
 pub struct Aborter<'a> {
     field: &'a Field,
     initiator: Initiator,
@@ -113,13 +113,13 @@ impl<'a> Aborter<'a> {
     /// Logs in.
     pub fn connect(field: &'a Field, target: &Target, volume: usize, seed: u64) -> Result<Self> {
         let mut initiator = Initiator::login(target, seed as u32)?;
-        // The first command tells of the power on.
+        // The first command reports the power on.
         initiator.execute(&libiscsi::Cdb::test_unit_ready(), &[], 0)?;
         let planner = Planner::new(volume, field.names, &field.values, seed);
         Ok(Self { field, initiator, planner })
     }
 
-    /// Looks, and does something and aborts it; so many times.
+    /// Reads, then executes and aborts a command; this many times.
     pub fn round(&mut self, commands: usize) -> Result<Seen> {
         let mut seen = Seen::default();
         for _ in 0..commands {
@@ -145,7 +145,7 @@ impl<'a> Aborter<'a> {
         if self.planner.below(8) > 0 {
             let r2t = self.initiator.receive()?;
             self.initiator.answer(&r2t, &planned.out)?;
-            // While it is under way, as far as that is a matter of waiting.
+            // While it is in progress, as far as waiting achieves that.
             for _ in 0..self.planner.below(4) * 2000 {
                 std::hint::spin_loop();
             }
@@ -194,7 +194,7 @@ impl<'a> Aborter<'a> {
     }
 }
 
-/// The status of a SCSI Response PDU; the sense data stands behind its length.
+/// Returns the status of a SCSI Response PDU; the sense data follows its length.
 fn response_status(header: &[u8], data: &[u8]) -> Status {
     match header[3] {
         0 => Status::Good,

@@ -1,6 +1,6 @@
 //! Invariant 3 under races: many sessions through all portals, on a few blocks of two volumes, and
-//! a checker that says whether what they saw can have happened in any order
-//! ([`linear`](tests_peer::linear)). [`hosts`]: those that race.
+//! a checker that decides whether any order explains what they saw
+//! ([`linear`](tests_peer::linear)). [`hosts`]: the hosts that race.
 
 mod hosts;
 
@@ -24,20 +24,20 @@ use crate::linear::zone::{CELLS, VOLUMES, Values, read};
 use crate::report::Report;
 use crate::target::Target;
 
-/// Sessions of libiscsi.
+/// The number of libiscsi sessions.
 const SESSIONS: usize = 32;
-/// Threads that they are in.
+/// The number of their threads.
 const THREADS: usize = 4;
-/// Sessions, a thread each, that abort what they do.
+/// The number of sessions, one thread each, that abort their commands.
 const ABORTERS: usize = 2;
-/// Commands of each session in a round.
+/// The commands of each session in a round.
 const COMMANDS: usize = 3;
-/// Commands of each that aborts, twice.
+/// The commands of each aborting session, twice.
 const ABORTED: usize = 3;
-/// Turns of the checker until it gives up on a round.
+/// The turns of the checker before it gives up on a round.
 const TURNS: usize = 200_000;
 
-/// Races `rounds` rounds on two volumes, all of whose portals are used.
+/// Races `rounds` rounds on two volumes, through all portals.
 pub fn linear(
     report: &mut Report,
     array: &Array,
@@ -88,7 +88,7 @@ fn race(array: &Array, targets: [&Target; VOLUMES], arguments: &Arguments) -> Re
     })
 }
 
-/// Lets the rounds be run, and judges each.
+/// Runs the rounds, and judges each.
 fn referee(
     field: &Field,
     shared: &Rounds<Seen>,
@@ -121,7 +121,7 @@ fn referee(
         all.join(seen);
     }
     let (won, lost) = all.compared;
-    // 2 %, and one where there are few.
+    // 2%, and one if there are few rounds.
     ensure!(undecided * 50 <= rounds + 50, "{undecided} of {rounds} rounds could not be judged");
     ensure!(won > 0 && lost > 0 && all.aborted > 0, "{won} won, {lost} lost: that was no race");
     let (judged, commands, aborted) = (rounds - undecided, all.commands, all.aborted);
@@ -131,7 +131,7 @@ fn referee(
     ))
 }
 
-/// One round of all threads: what they saw.
+/// Runs one round of all threads. Returns what they saw.
 fn one_round(shared: &Rounds<Seen>) -> Result<Seen> {
     shared.begin();
     let mut all = Seen::default();

@@ -279,8 +279,8 @@ impl Connection {
         task.is_none_or(|task| task.serial != handle.serial || task.aborted)
     }
 
-    /// Returns what to send next: appends slices of up to `bytes_max` bytes in total (at most 512
-    /// slices).
+    /// Appends what to send next to `out`: slices of up to `bytes_max` bytes in total (at most
+    /// 512).
     pub fn transmit_slices<'a>(&'a self, out: &mut impl Extend<IoSlice<'a>>, bytes_max: usize) {
         self.transmit.slices(out, bytes_max);
     }

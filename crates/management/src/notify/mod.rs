@@ -60,7 +60,7 @@ pub trait Sender: Send + Sync {
     fn send(&self, event: &Event, names: &Names) -> Result<(), String>;
 }
 
-/// Returns an error while the clock has no time that is valid for mail and TLS.
+/// Returns an error while the clock has no valid time, which mail and TLS need.
 fn must_be_dated() -> Result<(), String> {
     match sys::wall::is_dated() {
         true => Ok(()),
