@@ -1,8 +1,8 @@
-//! What an initiator says it has got (ExpStatSN).
+//! Acknowledgement of statuses by the initiator (ExpStatSN).
 
 use super::*;
 
-/// Sends a read that is answered, and returns the StatSN of the answer.
+/// Sends a read that is answered, and returns the StatSN of the response.
 fn answered(peer: &mut Peer, tag: u32, acknowledge: Option<u64>, data: &[u8]) -> u32 {
     let bhs = peer.command(0xc1, tag, data.len() as u32, 0x28);
     peer.send(bhs, b"");
@@ -11,7 +11,7 @@ fn answered(peer: &mut Peer, tag: u32, acknowledge: Option<u64>, data: &[u8]) ->
     peer.receive().unwrap().0.u32(24)
 }
 
-/// An immediate ping that says which status is awaited; the names that were told of then.
+/// Sends an immediate ping with this ExpStatSN. Returns the names acknowledged by it.
 fn ping(peer: &mut Peer, exp_stat_sn: u32) -> Vec<u64> {
     let mut bhs = Bhs::answer(opcode::NOP_OUT | 0x40, FINAL);
     bhs.put_u32(16, 900);
@@ -36,7 +36,7 @@ fn told(peer: &mut Peer) -> Vec<u64> {
 fn a_status_is_acknowledged_by_what_awaits_the_next() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
-    // With its data, and by itself.
+    // With its data, and separately.
     let first = answered(&mut peer, 1, Some(71), b"data");
     let second = answered(&mut peer, 2, Some(72), b"");
     assert_eq!(ping(&mut peer, first), []);

@@ -1,4 +1,4 @@
-//! Data in both directions, digests, residuals, and what is wrong with data.
+//! Data in both directions, digests, residuals, and faults in data.
 
 use super::*;
 
@@ -112,7 +112,7 @@ fn reads_come_in_segments_and_bursts_with_the_status_in_the_last() {
     }
 }
 
-/// Flags and residual of the answer to a command of this direction and expected length.
+/// Returns flags and residual of the response to a command with this direction and expected length.
 fn residual(flags: u8, expected: u32, data: &[u8], wanted: Option<u64>) -> (u8, u32, usize) {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[]);
@@ -311,7 +311,8 @@ fn no_data_is_asked_for_that_the_command_does_not_take() {
     let target = target();
     let mut peer = Peer::logged_in(&target, &[("InitialR2T", "No"), ("FirstBurstLength", "1024")]);
     peer.connection.set_luns(Arc::default());
-    // VERIFY of two blocks, announced with 64 KiB: what comes unasked is taken, and no more.
+    // VERIFY of two blocks, announced with 64 KiB: unsolicited data is accepted, and no more is
+    // solicited.
     for (tag, flags, unasked, asked) in [(1, 0xa1, 0, 1024), (2, 0xa1, 512, 512), (3, 0x21, 0, 0)] {
         let mut bhs = peer.command(flags, tag, 65_536, 0x2f);
         bhs.0[32 + 8] = 2;
@@ -331,13 +332,13 @@ fn no_data_is_asked_for_that_the_command_does_not_take() {
         let (bhs, _) = peer.expect(opcode::RESPONSE);
         assert_eq!((bhs.flags(), bhs.u32(44)), (0x82, 65_536 - 1024), "an underflow");
     }
-    // One that takes nothing gets nothing.
+    // Nothing is solicited for a command that takes no data.
     let bhs = peer.command(0xa1, 4, 1 << 20, 0x2f);
     peer.send(bhs, b"");
     let command = peer.next_command();
     peer.connection.respond(command.task, TaskResponse::default());
     assert_eq!(peer.expect(opcode::RESPONSE).0.u32(44), 1 << 20);
-    // And one that takes more than was announced has an overflow.
+    // A command that takes more than was announced has an overflow.
     let mut bhs = peer.command(0xa1, 5, 512, 0x2f);
     bhs.0[32 + 8] = 3;
     peer.send(bhs, &pattern(512));
@@ -347,8 +348,8 @@ fn no_data_is_asked_for_that_the_command_does_not_take() {
     assert_eq!((bhs.flags(), bhs.u32(44)), (0x84, 1024));
 }
 
-/// A command behind the login is parsed before it is known what its host sees: nothing of what it
-/// announces may be missing then.
+/// A command that follows the login directly is parsed before its host's LUN map is known: all data
+/// that it announces must then be solicited.
 #[test]
 fn all_data_is_asked_for_until_it_is_known_what_the_host_sees() {
     let target = target();

@@ -1,12 +1,12 @@
-//! The end of a connection in whatever state: nothing of the memory for data stays taken, and no
-//! place in the window of its session.
+//! The end of a connection in any state leaks no memory for data and no place in the window of its
+//! session.
 
 use super::*;
 
 const KEYS: [(&str, &str); 3] =
     [("InitialR2T", "No"), ("FirstBurstLength", "1024"), ("MaxConnections", "2")];
 
-/// Sends at most so many bytes of all that it is given; then its connection is cut.
+/// Sends at most this many bytes; then its connection is cut.
 struct Cut {
     peer: Peer,
     left: usize,
@@ -26,33 +26,33 @@ impl Cut {
         self.send(bhs, data)
     }
 
-    /// Commands in every state, one after the other; `None` where it was cut.
+    /// Sends commands in every state, one after the other; returns `None` if it was cut.
     fn talk(&mut self) -> Option<()> {
         let data = pattern(4096);
-        // Immediate data, and unsolicited data behind it.
+        // Immediate data, and unsolicited data after it.
         self.command(0x21, 1, 1024, &data[..512])?;
         let bhs = self.peer.data_out(1, NO_TAG, 0, 512, true);
         self.send(bhs, &data[512..1024])?;
         let delivered = self.peer.next_command().task;
-        // Data that was asked for.
+        // Solicited data.
         self.command(0xa1, 2, 4096, &data[..512])?;
         let (r2t, _) = self.peer.expect(opcode::R2T);
         let bhs = self.peer.data_out(2, r2t.u32(20), 0, 512, false);
         self.send(bhs, &data[512..1024])?;
-        // A read, which has memory for its answer.
+        // A read, with memory for its response.
         let bhs = self.peer.command(0xc1, 3, 4096, 0x28);
         self.send(bhs, b"")?;
         let read = self.peer.next_command().task;
         assert!(self.peer.connection.reserve(read, 4096));
         self.peer.connection.respond(delivered, TaskResponse::default());
-        // An immediate command, and one whose predecessor has not come.
+        // An immediate command, and one whose predecessor has not arrived.
         let mut bhs = self.peer.command(0xa1, 4, 512, 0x2a);
         bhs.0[0] |= 0x40;
         self.peer.cmd_sn -= 1;
         self.send(bhs, &data[..512])?;
         self.peer.cmd_sn += 1;
         self.command(0xa1, 5, 1024, &data[..1024])?;
-        // Requests that are none.
+        // Requests other than commands.
         let mut bhs = Bhs::answer(opcode::NOP_OUT, 0x80);
         bhs.put_u32(16, 6);
         bhs.put_u32(20, NO_TAG);
@@ -61,7 +61,7 @@ impl Cut {
     }
 }
 
-/// Cuts a connection of a session behind so many bytes. Whether there was more to send.
+/// Cuts a connection of a session after this many bytes. Returns whether there was more to send.
 fn cut(bytes: usize, dropped: bool) -> bool {
     let target = target();
     let mut stays = memory::session(&target, "", 0, &KEYS);
@@ -75,7 +75,7 @@ fn cut(bytes: usize, dropped: bool) -> bool {
     peer.expect(opcode::LOGIN_RESPONSE);
     let mut cut = Cut { peer, left: bytes };
     let more = cut.talk().is_none();
-    // It is logged out by the other one, so that the session goes on.
+    // The other connection logs it out, so that the session continues.
     let mut logout = Bhs::answer(opcode::LOGOUT | 0x40, 0x81);
     logout.put(20, &[0, 1]);
     stays.send(logout, b"");
@@ -90,19 +90,19 @@ fn cut(bytes: usize, dropped: bool) -> bool {
     ping.put_u32(20, NO_TAG);
     stays.send(ping, b"");
     let (bhs, _) = stays.expect(opcode::NOP_IN);
-    // What is kept for numbers that have not come yet opens the window further.
+    // Places of numbers that have not arrived yet open the window further.
     assert!(bhs.u32(32) - bhs.u32(28) >= 7, "cut behind {bytes} bytes: {bhs:?}");
     more
 }
 
-/// Bytes that the next read puts elsewhere than into the receive buffer.
+/// Returns how many bytes the next receive puts elsewhere than into the receive buffer.
 fn frame_bytes(peer: &mut Peer) -> usize {
     let mut slices: Vec<IoSliceMut<'_>> = Vec::new();
     peer.connection.receive_slices(&mut slices);
     slices.iter().rev().skip(1).map(|slice| slice.len()).sum()
 }
 
-/// By a reset that another session asks for, in every state in which data may be on its way.
+/// By a reset from another session, in every state in which data may be in transit.
 #[test]
 fn data_that_is_half_received_goes_with_its_task() {
     for is_held in [false, true] {
@@ -119,7 +119,7 @@ fn data_that_is_half_received_goes_with_its_task() {
         assert_eq!((frame_bytes(&mut peer), target.data_bytes()), (0, 0), "held: {is_held}");
         peer.push(&bytes[1048..]);
         assert!(peer.no_command() && !peer.connection.is_closed());
-        // The stream goes on behind it.
+        // The stream continues after it.
         peer.cmd_sn = 10 + u32::from(!is_held);
         let bhs = peer.command(0xc1, 2, 4, 0x28);
         peer.send(bhs, b"");
@@ -136,7 +136,8 @@ fn a_connection_that_is_cut_at_any_byte_leaves_nothing_taken() {
     assert!(bytes > 4096, "{bytes}");
 }
 
-/// A write that waits for memory gets it when another has ended, and is asked for its data no more.
+/// A write that waits for memory gets it when another one has ended, and its data is not solicited
+/// any more.
 #[test]
 fn behind_the_answer_to_a_logout_nothing_is_sent() {
     let limits = Limits { data_out_bytes_per_connection: 4096, ..limits() };

@@ -1,10 +1,10 @@
-//! Random and damaged bytes: nothing may panic, hang or grow.
+//! Random and damaged bytes must cause no panic, hang or growth.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a real initiator might send, in no order.
+/// Generates what a real initiator might send, in any order.
 fn pdu() -> impl Strategy<Value = (Bhs, Vec<u8>)> {
     let codes = prop::sample::select(vec![0u8, 1, 2, 3, 4, 5, 6, 0x10, 0x1f, 0x25]);
     let small = 0u32..4;
@@ -28,7 +28,7 @@ fn pdu() -> impl Strategy<Value = (Bhs, Vec<u8>)> {
         })
 }
 
-/// Takes all events as a layer above would, answering some commands and leaving others.
+/// Takes all events as the layer above would, answering some commands and not others.
 fn serve(peer: &mut Peer, answer: bool) {
     while let Some(event) = peer.event() {
         match event {

@@ -1,4 +1,4 @@
-//! Connections that go on in another process, at whatever moment they are handed over.
+//! Connections that are handed over to another process, at any moment.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use crate::session::before;
 
 const COMMANDS: u32 = 14;
 
-/// A host that sends commands as the window lets it, and checks all that it gets.
+/// A host that sends commands as the window allows, and checks all responses.
 struct Host {
     peer: Peer,
     to_send: VecDeque<u8>,
     sent_bytes: usize,
-    /// How many commands it sends.
+    /// The number of commands it sends.
     commands: u32,
-    /// Whether the data of all of them is asked for, and that of the last comes only behind the
-    /// next command, as long as the window lets that begin.
+    /// Whether the data of all commands is solicited, and sent only after the next command has
+    /// begun, as long as the window allows that.
     is_late: bool,
     late: VecDeque<Vec<u8>>,
     next_tag: u32,
@@ -23,7 +23,7 @@ struct Host {
     stat_sn: u32,
     delivered: Vec<u32>,
     answered: Vec<u32>,
-    /// What the layer above has not answered yet.
+    /// Commands that the layer above has not answered yet.
     held: VecDeque<TaskHandle>,
 }
 
@@ -55,8 +55,8 @@ impl Host {
         }
     }
 
-    /// The next command, if the window lets it: a read, a write with all of its data, or one whose
-    /// data is asked for.
+    /// Queues the next command, if the window allows it: a read, a write with all of its data, or
+    /// one whose data is solicited.
     fn queue(&mut self) {
         if self.next_tag > self.commands || before(self.max_cmd_sn, self.peer.cmd_sn) {
             return;
@@ -100,7 +100,7 @@ impl Host {
         }
     }
 
-    /// One turn of both ends, with so many bytes. Whether anything has happened.
+    /// Runs one turn of both ends, with this many bytes. Returns whether anything has happened.
     fn turn(&mut self, bytes: usize) -> bool {
         self.queue();
         let can_begin = self.is_late && !before(self.max_cmd_sn, self.peer.cmd_sn);
@@ -136,7 +136,7 @@ impl Host {
         is_busy
     }
 
-    /// Hands the connection over, and goes on with it at another target.
+    /// Hands the connection over, and continues it at another target.
     fn move_on(&mut self) {
         assert!(self.peer.connection.begin_to_hand_over());
         while !self.peer.connection.is_settled() {
@@ -195,7 +195,7 @@ fn each_command_is_done_once_and_in_order_at_whatever_byte_a_connection_is_hande
     }
 }
 
-/// The data of its commands is always on its way, and new ones are always begun.
+/// The data of its commands is always in transit, and new ones always begin.
 #[test]
 fn a_host_that_goes_on_to_send_keeps_its_connection_from_nothing() {
     let target = target();
@@ -217,13 +217,13 @@ fn a_host_that_goes_on_to_send_keeps_its_connection_from_nothing() {
 #[test]
 fn a_connection_with_more_under_way_than_can_go_stays() {
     let target = target();
-    // One that is not logged in.
+    // A connection that is not logged in.
     assert!(!Peer::new(&target, 0).connection.begin_to_hand_over());
-    // For discovery.
+    // A discovery session.
     let mut discovery = Peer::new(&target, 0);
     discovery.log_in("Discovery", &[]);
     assert!(!discovery.connection.begin_to_hand_over());
-    // One of two.
+    // One of two connections.
     let mut first = Peer::logged_in(&target, &[("MaxConnections", "2")]);
     let mut second = Peer::new(&target, 0);
     (second.tsih, second.cid, second.cmd_sn) = (first.tsih, 1, first.cmd_sn);
@@ -255,7 +255,7 @@ fn what_makes_no_sense_does_not_go_on() {
     assert!(!goes_on(9, handed.clone()) && !goes_on(2, handed.clone()), "another portal");
     assert!(!goes_on(0, Handed { tsih: 0, ..handed.clone() }));
     assert!(!goes_on(0, Handed { received: vec![0; 1 << 20], ..handed.clone() }));
-    // Its initiator has logged in anew in the meantime.
+    // Its initiator has logged in again in the meantime.
     let other = super::target();
     let _anew = Peer::logged_in(&other, &[]);
     let tsih = handed.tsih + 1;

@@ -29,7 +29,7 @@ fn every_refusal_has_its_status() {
     assert_eq!(status(&[i, t], 0x84), (2, 0), "a transit backwards");
     assert_eq!(status(&[i, t], 0xc7), (2, 0), "T and C");
     assert_eq!(status(&[i, t, ("InitialR2T", "No"), ("InitialR2T", "No")], 0x87), (2, 0));
-    // Of unknown keys, too, and of those that say who is there.
+    // Also of unknown keys, and of those of identification.
     assert_eq!(status(&[i, t, ("X-com.example.a", "1"), ("X-com.example.a", "2")], 0x87), (2, 0));
     assert_eq!(status(&[i, i, t], 0x87), (2, 0));
     assert_eq!(status(&[i, t, ("CHAP_A", "5"), ("CHAP_A", "7")], 0x81), (2, 0));
@@ -120,7 +120,7 @@ fn both_stages_and_text_in_pieces_byte_by_byte() {
     assert_eq!(peer.expect(opcode::DATA_IN).1, b"data");
 }
 
-/// Runs CHAP as the initiator does; returns the last answer and its keys.
+/// Runs CHAP as the initiator does. Returns the last response and its keys.
 fn chap(algorithms: &str, secret: &[u8], mutual: impl Fn(&str) -> Option<String>) -> (Bhs, Pairs) {
     let target = target();
     let mut peer = Peer::new(&target, 0);
@@ -177,7 +177,7 @@ fn chap_refuses_wrong_secrets_reflection_and_unknown_algorithms() {
 
 #[test]
 fn the_rfc_1994_response_is_md5_over_id_secret_challenge() {
-    // MD5("a") and SHA-256("abc"), by the way they are split.
+    // MD5("a") and SHA-256("abc"), split into the inputs.
     let md5 = Algorithm::Md5.response(b'a', b"", b"");
     assert_eq!(crate::text::to_hexadecimal(&md5), "0x0cc175b9c0f1b6a831c399e269772661");
     let sha = Algorithm::Sha256.response(b'a', b"b", b"c");
@@ -273,7 +273,7 @@ fn a_long_text_answer_comes_in_pieces() {
     assert_eq!(all, keys("NotUnderstood").into_bytes());
 }
 
-/// RFC 7143, 6.4: a key that comes twice in one exchange is a protocol error, and ends it.
+/// RFC 7143, 6.4: a repeated key in one exchange is a protocol error, and ends it.
 #[test]
 fn a_key_twice_in_a_text_request_is_rejected() {
     let target = target();

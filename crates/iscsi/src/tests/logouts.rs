@@ -3,7 +3,7 @@
 use super::sessions::second;
 use super::*;
 
-/// Logs out, and says at once that all has ended that is to end with it.
+/// Logs out, and reports at once that all tasks have ended.
 pub(super) fn logout(peer: &mut Peer, reason: u8, cid: u16, expected: u8) {
     let mut bhs = Bhs::answer(opcode::LOGOUT | 0x40, 0x80 | reason);
     bhs.put_u32(16, 99);
@@ -39,7 +39,7 @@ fn a_logout_is_answered_when_its_tasks_have_ended_and_nothing_is_taken_before_th
         let mut bhs = Bhs::answer(opcode::LOGOUT | 0x40, 0x80 | reason);
         bhs.put_u32(16, 99);
         peer.send(bhs, b"");
-        // What no initiator sends behind a logout.
+        // No initiator sends this after a logout.
         let bhs = peer.command(0xc1, 2, 4, 0x28);
         peer.send(bhs, b"");
         peer.expect_silence();
@@ -70,7 +70,7 @@ fn a_logout_is_asked_for() {
     assert_eq!((bhs.0[36], bhs.u16(42), bhs.task_tag()), (1, 10, NO_TAG));
 }
 
-/// A logout in its turn that nothing comes of: its answer tells that its place is free again.
+/// An ordered logout that is refused: its response reports that its place is free again.
 #[test]
 fn a_refused_logout_leaves_the_window_as_wide_as_it_was() {
     let limits = Limits { commands_per_session: 1, ..limits() };

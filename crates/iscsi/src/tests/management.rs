@@ -99,7 +99,7 @@ fn a_task_that_has_not_come_yet_never_will() {
     assert_eq!(peer.next_command().task.tag, 2);
 }
 
-/// Requests beyond a hole are aborted again and again: the window must not move.
+/// Requests after a gap are aborted repeatedly: the window must not move.
 #[test]
 fn aborts_beyond_a_hole_do_not_widen_the_window() {
     let target = target();
@@ -214,7 +214,7 @@ fn the_end_tells_what_was_outstanding() {
     assert_eq!(peer.connection.end().tasks, [task]);
 }
 
-/// A command whose event was not taken yet when another connection ends it: it never happens.
+/// A command is aborted by another connection before its event was taken: it has no event.
 #[test]
 fn what_is_aborted_before_it_was_taken_is_never_done() {
     let target = target();

@@ -1,10 +1,10 @@
-//! The memory for data, over all connections; and who is slow to send or to take it.
+//! The memory for data, over all connections, and peers that send or receive slowly.
 
 use super::*;
 
 pub(super) const MIB: usize = 1 << 20;
 
-/// A small memory: 16 MiB, of which a command may bring 1 MiB.
+/// Returns limits with little memory: 16 MiB, of which a command may use 1 MiB.
 pub(super) fn small() -> Limits {
     Limits {
         commands_per_session: 128,
@@ -15,7 +15,7 @@ pub(super) fn small() -> Limits {
     }
 }
 
-/// Session number `n` of an initiator.
+/// Logs in session number `n` of an initiator.
 pub(super) fn session(target: &Arc<Target>, name: &str, n: u8, keys: &[(&str, &str)]) -> Peer {
     let mut peer = Peer::new(target, 0);
     peer.isid[5] = n;
@@ -27,7 +27,7 @@ pub(super) fn session(target: &Arc<Target>, name: &str, n: u8, keys: &[(&str, &s
     peer
 }
 
-/// Announces writes of 1 MiB; for how many of them data is asked.
+/// Announces writes of 1 MiB. Returns those whose data was solicited.
 fn announce(peer: &mut Peer, count: u32) -> Vec<u32> {
     for tag in 0..count {
         let bhs = peer.command(0xa1, tag, MIB as u32, 0x2a);
@@ -56,14 +56,14 @@ fn headers_of_writes_take_a_share_of_the_memory_and_no_more() {
         announce(hog, 100);
         assert!(target.data_bytes() <= 8 * MIB, "{}", target.data_bytes());
     }
-    // Others find memory, each at least that of one command.
+    // Others find memory, each at least for one command.
     let mut others = Vec::new();
     for n in 0..40 {
         let mut other = session(&target, &format!("other{n}"), 0, &keys);
         assert!(!announce(&mut other, 1).is_empty(), "{n}");
         others.push(other);
     }
-    // What one gave back goes on with those who wait.
+    // What one returns lets those that wait continue.
     for hog in hogs.drain(..) {
         hog.connection.end();
     }
@@ -189,7 +189,7 @@ fn who_takes_nothing_has_a_share_too_and_is_read_no_more() {
     assert!(target.data_bytes() < 100_000, "{}", target.data_bytes());
 }
 
-/// After so many seconds from now.
+/// Advances the time by this many seconds.
 pub(super) fn later(peer: &mut Peer, seconds: u64) -> Option<&'static str> {
     peer.now += Duration::from_secs(seconds);
     let now = peer.now;
@@ -199,7 +199,7 @@ pub(super) fn later(peer: &mut Peer, seconds: u64) -> Option<&'static str> {
     peer.connection.take_complaint()
 }
 
-/// Answers the target's pings, as an initiator does that only keeps its data back.
+/// Answers the target's pings, as an initiator that only withholds its data does.
 fn pong(peer: &mut Peer) {
     while let Some((bhs, _)) = peer.receive() {
         if bhs.opcode() == opcode::NOP_IN {
@@ -230,7 +230,7 @@ fn who_does_not_send_its_data_is_closed_and_who_is_slow_is_not() {
         peer.connection.end();
         assert_eq!(target.data_bytes(), 0);
     }
-    // 8 KiB in 3 seconds is slow, and goes on.
+    // 8 KiB in 3 seconds is slow, but progress.
     let target = target();
     let mut peer = session(&target, "", 0, &[("MaxBurstLength", "262144")]);
     let data = pattern(262_144);
@@ -327,7 +327,7 @@ fn sessions_of_one_initiator_leave_room_for_others() {
     fifth.isid[5] = 4;
     let (bhs, _) = fifth.login_step(0x87, &[("InitiatorName", NAME), ("TargetName", TARGET)]);
     assert_eq!(bhs.array::<2>(36), [3, 2]);
-    // Reinstatement takes the place of one's own, and others find theirs.
+    // Reinstatement replaces an initiator's own session, and others find space for theirs.
     let _again = session(&target, "", 3, &[]);
     let _other = session(&target, "other", 4, &[]);
 }
@@ -378,7 +378,7 @@ fn guesses_of_a_secret_are_bounded_for_an_address() {
     assert_eq!(guess(106).0, 3);
 }
 
-/// An older write waits for memory, and newer ones that have taken it wait for the older one.
+/// An older write waits for memory, and newer ones that hold it wait for the older one.
 #[test]
 fn what_waits_for_memory_in_vain_is_refused_and_the_rest_goes_on() {
     let target = target_with(small());
@@ -409,7 +409,7 @@ fn what_waits_for_memory_in_vain_is_refused_and_the_rest_goes_on() {
         later(&mut hog, 0);
     }
     ended.sort();
-    // The first one is asked for its data, or refused; in either case no other waits for ever.
+    // The data of the first one is solicited, or it is refused; either way no other waits forever.
     let others: Vec<u32> = ended.into_iter().filter(|tag| *tag > 0).collect();
     assert!(others == tags[1..] || peer.connection.is_closed(), "{}", others.len());
 }

@@ -1,4 +1,4 @@
-//! A scripted peer: a tiny initiator that speaks to the machine in bytes.
+//! A scripted peer: a tiny initiator that exchanges bytes with the state machine.
 
 mod acknowledged;
 mod data;
@@ -27,7 +27,7 @@ pub(super) const NAME: &str = "iqn.2026-01.example:initiator";
 pub(super) const TARGET: &str = "iqn.2026-01.example:target";
 pub(super) const LUN: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
 
-/// Lets names in that start as ours do; those with `chap` have to prove it.
+/// Accepts names with the tests' prefix; those with `chap` must authenticate.
 pub(super) struct Known;
 
 impl Access for Known {
@@ -58,7 +58,7 @@ pub(super) fn target_with(limits: Limits) -> Arc<Target> {
         limits,
         access: Arc::new(Known),
         data_out_phase: |cdb| usize::from(cdb[9]) * 512 % 4096,
-        // A command of the tests that says how much it takes, in blocks.
+        // A test command that contains its data length in blocks.
         data_out_bytes: |_, _, cdb| (cdb[0] == 0x2f).then(|| u64::from(cdb[8]) * 512),
     })
 }
@@ -71,7 +71,7 @@ pub(super) fn target() -> Arc<Target> {
 pub(super) struct Peer {
     pub(super) connection: Connection,
     pub(super) now: Duration,
-    /// How the bytes are cut on their way to the machine, and from it.
+    /// The size of pieces in which bytes are moved to the machine, and from it.
     pub(super) chunk: usize,
     pub(super) cmd_sn: u32,
     pub(super) header_digest: bool,
@@ -87,7 +87,7 @@ impl Peer {
         Self::new_at(target, portal_index, "192.0.2.9:40000")
     }
 
-    /// From this address.
+    /// Creates a peer at this address.
     pub(super) fn new_at(target: &Arc<Target>, portal_index: usize, peer: &str) -> Self {
         let opening = Opening {
             portal_index,
@@ -110,7 +110,7 @@ impl Peer {
         }
     }
 
-    /// Logged in, with these operational keys.
+    /// Creates a peer that is logged in, with these operational keys.
     pub(super) fn logged_in(target: &Arc<Target>, keys: &[(&str, &str)]) -> Self {
         let mut peer = Self::new(target, 0);
         peer.log_in("Normal", keys);
@@ -152,7 +152,7 @@ impl Peer {
         bhs
     }
 
-    /// The bytes of a PDU.
+    /// Returns the bytes of a PDU.
     pub(super) fn bytes(&self, mut bhs: Bhs, data: &[u8]) -> Vec<u8> {
         bhs.put_data_bytes(data.len());
         let mut bytes = bhs.0.to_vec();
@@ -173,7 +173,7 @@ impl Peer {
         self.push(&bytes);
     }
 
-    /// Gives bytes to the machine; returns how many it took.
+    /// Passes bytes to the machine. Returns how many it accepted.
     pub(super) fn push(&mut self, bytes: &[u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -228,7 +228,7 @@ impl Peer {
         Some((bhs, data))
     }
 
-    /// Says that all tasks have ended that a logout ends, if one has come. Other events are lost.
+    /// Reports that all tasks of a logout have ended, if one was requested. Other events are lost.
     pub(super) fn end_logout(&mut self) {
         while let Some(event) = self.event() {
             if let Event::TaskManagement(request) = event {
@@ -247,7 +247,7 @@ impl Peer {
         assert_eq!(self.receive().map(|(bhs, _)| bhs.opcode()), None);
     }
 
-    /// A command header; takes a CmdSN unless it is immediate.
+    /// Returns a command header; it uses up a CmdSN unless it is immediate.
     pub(super) fn command(&mut self, flags: u8, tag: u32, expected: u32, cdb: u8) -> Bhs {
         let mut bhs = Bhs::answer(opcode::COMMAND, flags);
         bhs.put(8, &LUN);
@@ -288,7 +288,7 @@ impl Peer {
             .any(|event| matches!(event, Event::Command(_)))
     }
 
-    /// Writes `data` by whatever rules were agreed on, and returns the command that came out.
+    /// Writes `data` by the negotiated rules, and returns the resulting command.
     pub(super) fn write(&mut self, tag: u32, data: &[u8], terms: Terms) -> Command {
         let all = data.len();
         let first = terms.first_burst.min(all);

@@ -6,14 +6,14 @@ const SIMPLE: u8 = 1;
 const ORDERED: u8 = 2;
 const HEAD: u8 = 3;
 
-/// Sends a read with a task attribute, to LUN 0 or, with another method of addressing, the same.
+/// Sends a read with a task attribute, to a LUN in either addressing method.
 fn read(peer: &mut Peer, tag: u32, attribute: u8, lun: [u8; 2]) {
     let mut bhs = peer.command(0xc0 | attribute, tag, 4, 0x28);
     bhs.put(8, &lun);
     peer.send(bhs, b"");
 }
 
-/// The tags of the commands that are delivered now.
+/// Returns the tags of the commands that are delivered now.
 fn delivered(peer: &mut Peer, tasks: &mut Vec<TaskHandle>) -> Vec<u32> {
     let mut tags = Vec::new();
     while let Some(event) = peer.event() {
@@ -41,11 +41,11 @@ fn an_ordered_task_waits_for_all_before_it_and_all_after_it_wait() {
     let mut peer = Peer::logged_in(&target, &[]);
     let mut tasks = Vec::new();
     for (tag, attribute) in [(1, SIMPLE), (2, SIMPLE), (3, ORDERED), (4, SIMPLE), (5, ORDERED)] {
-        // By both methods of addressing: it is one unit.
+        // By both addressing methods: it is the same unit.
         read(&mut peer, tag, attribute, [if tag % 2 == 0 { 0x40 } else { 0 }, 5]);
     }
     assert_eq!(delivered(&mut peer, &mut tasks), [1, 2]);
-    // Another unit has an order of its own, and HEAD OF QUEUE has none.
+    // Another unit has its own order, and HEAD OF QUEUE has none.
     read(&mut peer, 6, SIMPLE, [0, 6]);
     read(&mut peer, 7, HEAD, [0, 5]);
     assert_eq!(delivered(&mut peer, &mut tasks), [6, 7]);
@@ -60,7 +60,7 @@ fn an_ordered_task_waits_for_all_before_it_and_all_after_it_wait() {
     end(&mut peer, &tasks, 5);
     end(&mut peer, &tasks, 6);
     end(&mut peer, &tasks, 7);
-    // Nothing is ordered any more.
+    // No ORDERED task is left.
     read(&mut peer, 8, SIMPLE, [0, 5]);
     read(&mut peer, 9, SIMPLE, [0, 5]);
     assert_eq!(delivered(&mut peer, &mut tasks), [8, 9]);
@@ -108,7 +108,7 @@ fn tasks_that_wait_for_their_turn_are_aborted_and_hold_nobody_up_then() {
     assert_eq!(peer.connection.outstanding(), 0);
 }
 
-/// Two connections of a session.
+/// Returns two connections of a session.
 fn pair(target: &Arc<Target>) -> [Peer; 2] {
     let mut one = Peer::logged_in(target, &[("MaxConnections", "2")]);
     let mut two = Peer::new(target, 0);
@@ -124,7 +124,7 @@ fn read_at(peer: &mut Peer, cmd_sn: u32, attribute: u8) {
     read(peer, cmd_sn, attribute, [0, 1]);
 }
 
-/// Whether a connection tells that the other one may go on.
+/// Returns whether a connection wakes the other one.
 fn wakes(peer: &mut Peer, other: &Peer) -> bool {
     let id = other.connection.id();
     std::iter::from_fn(|| peer.event())
@@ -158,7 +158,7 @@ fn the_order_is_that_of_the_numbers_and_not_of_arrival() {
     let (mut of_one, mut of_two) = (Vec::new(), Vec::new());
     read_at(&mut two, 12, SIMPLE);
     read_at(&mut two, 11, ORDERED);
-    // Its data is still on its way when its number has come.
+    // Its data is still in transit when its number's turn has come.
     one.cmd_sn = 10;
     let bhs = one.command(0xa0 | SIMPLE, 10, 1024, 0x2a);
     let bytes = one.bytes(bhs, &pattern(1024));
@@ -186,7 +186,7 @@ fn a_task_waits_for_none_of_a_connection_that_has_ended() {
         one.push(&bytes[..if cut { 500 } else { bytes.len() }]);
         read_at(&mut two, 11, ORDERED);
         assert_eq!(delivered(&mut two, &mut of_two), []);
-        // It is logged out by the other one, so that the session goes on.
+        // The other connection logs it out, so that the session continues.
         let mut logout = Bhs::answer(opcode::LOGOUT | 0x40, 0x81);
         logout.put(20, &[0, 0]);
         two.send(logout, b"");

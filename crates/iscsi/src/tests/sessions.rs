@@ -76,7 +76,7 @@ fn immediate_commands_pass_and_are_bounded() {
     assert_eq!(peer.expect(opcode::DATA_IN).0.u32(32), 17);
 }
 
-/// The names of hosts are many, and one machine may have them all.
+/// Hosts may have many names, and one machine may use them all.
 #[test]
 fn sessions_of_one_address_leave_room_for_others_whatever_their_names() {
     let target = target_with(Limits {
@@ -102,12 +102,12 @@ fn sessions_of_one_address_leave_room_for_others_whatever_their_names() {
     }
     assert_eq!(log_in("n9", 0, near[0]), NONE_LEFT, "another name at the same address");
     assert_eq!(log_in("n1", 0, near[0]), [0, 0], "which takes the place of its own");
-    // A network of IPv6 counts as one.
+    // An IPv6 network counts as one.
     for n in 0..4 {
         assert_eq!(log_in(&format!("six{n}"), 0, &format!("[2001:db8::{n}]:7")), [0, 0], "{n}");
     }
     assert_eq!(log_in("six9", 0, "[2001:db8::9]:7"), NONE_LEFT);
-    // Both shares hold together: the name is bounded at other addresses, too.
+    // Both limits apply together: the name is limited at other addresses, too.
     assert_eq!(log_in("n1", 1, "198.51.100.1:7"), [0, 0]);
     assert_eq!(log_in("n1", 2, "198.51.100.2:7"), NONE_LEFT);
     assert_eq!(log_in("other", 0, "198.51.100.2:7"), [0, 0]);
@@ -164,7 +164,8 @@ fn two_connections_share_one_order() {
     assert_eq!(one.next_command().data_out.to_vec(), b"data");
 }
 
-/// An initiator takes what a login says for the session's, and lost commands for received ones.
+/// Otherwise an initiator would take the numbers of a login response for the session's, and lost
+/// commands for received ones.
 #[test]
 fn each_answer_to_the_login_of_a_further_connection_has_the_numbers_of_its_session() {
     let target = target();
@@ -174,7 +175,7 @@ fn each_answer_to_the_login_of_a_further_connection_has_the_numbers_of_its_sessi
     one.next_command();
     let mut two = Peer::new(&target, 0);
     (two.tsih, two.cid) = (one.tsih, 1);
-    two.cmd_sn = 15; // four more are on their way
+    two.cmd_sn = 15; // four more are in transit
     let names = [("InitiatorName", NAME), ("TargetName", TARGET)];
     for (flags, keys) in [(0x81, &names[..]), (0x87, &[])] {
         let (bhs, _) = two.login_step(flags, keys);
@@ -224,8 +225,8 @@ fn the_same_port_takes_the_place_of_its_session() {
     let task = old.next_command().task;
     let session = old.connection.nexus().unwrap().session;
     let mut new = Peer::logged_in(&target, &[]);
-    // The old connection is woken first: the layer above holds the new session until the old one
-    // has ended, and what stands behind its event with it.
+    // The old connection is woken first: the layer above holds the new session, and what follows
+    // its event, until the old one has ended.
     assert!(
         matches!(new.event(), Some(Event::Wake { connection }) if connection == old.connection.id())
     );

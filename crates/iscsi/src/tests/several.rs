@@ -13,7 +13,7 @@ fn pair() -> (Peer, Peer) {
     (one, two)
 }
 
-/// An immediate request that ends many tasks, with this number.
+/// Sends an immediate request that aborts several tasks, with this number.
 fn request(peer: &mut Peer, number: u32) {
     let mut bhs = Bhs::answer(opcode::MANAGEMENT | 0x40, 0x80 | CLEAR_TASK_SET);
     bhs.put(8, &LUN);
@@ -30,7 +30,7 @@ fn asked(peer: &mut Peer) -> Option<TaskManagement> {
     })
 }
 
-/// Says that all has come that was sent to it: the status of what it got, and the pings.
+/// Acknowledges everything that was sent: the last status, and the pings.
 fn acknowledge(peer: &mut Peer, stat_sn: u32) {
     peer.event();
     let (ping, _) = peer.expect(opcode::NOP_IN);
@@ -119,7 +119,7 @@ fn the_end_of_many_tasks_is_told_when_all_answers_before_it_were_received() {
     two.expect(opcode::MANAGEMENT_RESPONSE);
 }
 
-/// MaxCmdSN, as the answer to a ping has it.
+/// Returns MaxCmdSN from the response to a ping.
 fn window_end(peer: &mut Peer) -> u32 {
     let mut bhs = Bhs::answer(opcode::NOP_OUT | 0x40, 0x80);
     bhs.put_u32(16, 700);

@@ -1,4 +1,4 @@
-//! PDUs that are not completed: how long they are waited for, and the memory that they take.
+//! Incomplete PDUs: their timeouts, and the memory that they take.
 
 use super::memory::{MIB, later, session, small};
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const KEYS: [(&str, &str); 2] = [("InitialR2T", "No"), ("FirstBurstLength", "65536")];
 const REST: &str = "it does not send the rest of a PDU";
 
-/// A request that is no command, with data.
+/// Returns a request other than a command, with data.
 fn request(peer: &mut Peer, opcode: u8, tag: u32, data: &[u8]) -> Vec<u8> {
     let mut bhs = Bhs::answer(opcode, 0x80);
     bhs.put_u32(16, tag);
@@ -16,7 +16,7 @@ fn request(peer: &mut Peer, opcode: u8, tag: u32, data: &[u8]) -> Vec<u8> {
     peer.bytes(bhs, data)
 }
 
-/// A PDU of each kind; what comes before it was sent.
+/// Returns a PDU of each kind, after sending what must precede it.
 fn pdu(peer: &mut Peer, kind: usize) -> Vec<u8> {
     let data = pattern(65_536);
     match kind {
@@ -29,7 +29,7 @@ fn pdu(peer: &mut Peer, kind: usize) -> Vec<u8> {
             peer.send(bhs, b"");
             peer.bytes(peer.data_out(1, NO_TAG, 0, 0, true), &data)
         }
-        // Data of a task that is not there, which goes nowhere.
+        // Data of a task that does not exist, which is discarded.
         2 => peer.bytes(peer.data_out(9, NO_TAG, 0, 0, true), &data),
         3 => request(peer, opcode::NOP_OUT, 2, &data),
         4 => request(peer, opcode::TEXT, 2, &data),
@@ -105,7 +105,7 @@ fn what_is_not_received_because_the_output_is_full_is_not_late() {
     assert_eq!(later(&mut peer, 20), None);
 }
 
-/// Pings and texts whose data is announced take a share of the memory, as commands do.
+/// Pings and texts with announced data take memory from the share, as commands do.
 #[test]
 fn requests_without_memory_for_their_data_are_rejected() {
     for kind in [opcode::NOP_OUT, opcode::TEXT] {
@@ -122,7 +122,7 @@ fn requests_without_memory_for_their_data_are_rejected() {
             if target.data_bytes() == before {
                 hog.push(&bytes[1000..]);
                 assert_eq!(hog.expect(opcode::REJECT).0.0[2], 0x0a, "out of resources");
-                // It has had its place in the order, and those that are short always find theirs.
+                // It has used up its place in the order, and short requests always find memory.
                 let ping = request(hog, opcode::NOP_OUT, 2, &data[..4096]);
                 hog.push(&ping);
                 assert_eq!(hog.expect(opcode::NOP_IN).1.len(), 4096);
@@ -139,7 +139,7 @@ fn requests_without_memory_for_their_data_are_rejected() {
     }
 }
 
-/// Each request goes on with the exchange before, and none is the last.
+/// Each request continues the previous exchange, and none is the last.
 #[test]
 fn an_exchange_of_text_is_bounded_however_many_requests_it_takes() {
     // One short key in each, or 9 KiB of long ones.

@@ -40,7 +40,7 @@ fn set(length: usize) -> Vec<u8> {
     cdb
 }
 
-/// Sets states over the first nexus.
+/// Sets states through the first nexus.
 fn change(world: &mut World, states: &[(u8, u16)]) {
     let list = list(states);
     world.good(&set(list.len()), &list);
@@ -95,7 +95,7 @@ fn a_group_has_a_state_of_its_own_until_a_host_sets_one() {
     assert_eq!(triple(&world.run_on(300, &[0; 6], &[])), told, "of each unit");
     assert_eq!(states(&mut world, 0), [(0, 0), (1, 0)]);
     assert_eq!(states(&mut world, 300), [(0, 0), (1, 0)]);
-    // Setting what it is changes nothing for others, and what it is not does.
+    // Setting the current state changes nothing for others, and setting another one does.
     let other = world.log_in(initiator("b"), 3);
     world.run_as(&other, 0, &[0; 6], &[]);
     change(&mut world, &[(1, 7)]);
@@ -121,7 +121,7 @@ fn a_path_serves_in_each_state_what_the_standard_lists() {
     let mut world = world();
     let other = world.log_in(initiator("a"), 3);
     world.run_as(&other, 0, &[0; 6], &[]);
-    // Command, in standby, in unavailable.
+    // Command, whether served in standby, in unavailable.
     let cases: [(Vec<u8>, bool, bool); 16] = [
         (vec![0; 6], false, false),
         (vec![3, 0, 0, 0, 252, 0], true, true),
@@ -154,7 +154,7 @@ fn a_path_serves_in_each_state_what_the_standard_lists() {
             }
             world.run_as(&other, 0, &[0x17, 0, 0, 0, 0, 0], &[]);
         }
-        // The other path, and other units over this one, are served all the time.
+        // The other path, and other units over this one, are served throughout.
         world.good(&cdb_16(0x88, 0, 0, 8), &[]);
         assert_eq!(world.run_as(&other, 300, &cdb_16(0x88, 0, 0, 8), &[]).status, Status::Good);
         let sense = world.run_as(&other, 0, &[3, 0, 0, 0, 252, 0], &[]).data_in.to_vec();
@@ -218,7 +218,7 @@ fn a_list_that_is_wrong_changes_nothing() {
     let list = list(&[(1, 1)]);
     assert_eq!(world.sense(&set(list.len() + 4), &list), (5, 0x1a, 0), "less came");
     assert_eq!(world.sense(&set(1 << 30), &list), (5, 0x1a, 0));
-    // More descriptors than ports mean nothing, and are not even counted.
+    // More descriptors than ports are invalid, and are not even counted.
     let most = self::list(&[(1, 1); 3]);
     assert_eq!(
         world.sense(&set(most.len() + 4), &[most.clone(), vec![0; 4]].concat()),

@@ -38,7 +38,7 @@ fn again(world: &mut World, nexus: &Arc<Nexus>) -> Arc<Nexus> {
 fn each_unit_tells_a_new_nexus_once_that_the_array_was_started() {
     let mut world = World::new();
     let nexus = world.server.new_nexus(initiator("b"), 2, &world.luns);
-    // INQUIRY, REPORT LUNS and REQUEST SENSE are done; REQUEST SENSE takes it along.
+    // INQUIRY, REPORT LUNS and REQUEST SENSE succeed; REQUEST SENSE takes the unit attention.
     for cdb in [&[0x12, 0, 0, 0, 96, 0][..], &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]] {
         assert_eq!(world.run_as(&nexus, 0, cdb, &[]).status, Status::Good);
     }
@@ -57,7 +57,7 @@ fn a_host_that_logs_in_again_is_told_what_it_has_lost() {
     let a = world.nexus.clone();
     assert_eq!(world.run_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]).status, Status::Good);
     let a = again(&mut world, &a);
-    // It must not take the unit as reserved still.
+    // It must not consider the unit still reserved.
     assert_eq!(triple(&world.run_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[])), NEXUS_LOSS);
     assert_eq!(told(&mut world, &a, 0), []);
     assert_eq!(told(&mut world, &a, 300), [NEXUS_LOSS]);
@@ -142,7 +142,7 @@ fn attentions_queue_from_login_on() {
     let mut hosts = Hosts::registered();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let b = again(&mut hosts.world, &b);
-    // b has sent no command of its new session.
+    // b has sent no command in its new session.
     assert_eq!(hosts.out(&a, 5, 0, KEY_A, KEY_B).status, Status::Good);
     assert_eq!(told(&mut hosts.world, &b, 0), [NEXUS_LOSS, REGISTRATIONS_PREEMPTED]);
 }
@@ -156,7 +156,7 @@ fn who_is_preempted_without_a_session_is_told_at_the_next_login() {
     let b = hosts.world.server.new_nexus(initiator("b"), 2, &hosts.world.luns);
     assert_eq!(told(&mut hosts.world, &b, 0), [NEXUS_LOSS, REGISTRATIONS_PREEMPTED]);
     assert_eq!(told(&mut hosts.world, &b, 300), [NEXUS_LOSS]);
-    // One that never had a session: another has registered it.
+    // One that never had a session: another nexus has registered it.
     let c = hosts.c.clone();
     let list = listing(0, KEY_B, 0, &[port_id("d")]);
     assert_eq!(hosts.run(&c, &long_out(0, &list), &list).status, Status::Good);
@@ -197,7 +197,7 @@ fn what_is_kept_of_nexuses_without_a_session_is_bounded_and_forgetting_is_told()
     assert_eq!(told(&mut world, &known, 0), [NEXUS_LOSS]);
 }
 
-/// Units by their own ids, whatever part of them a nexus sees, and after a change of what it sees.
+/// By the volumes' ids, whatever part of them a nexus sees, and after a change of what it sees.
 #[test]
 fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     let mut world = World::new();
@@ -214,7 +214,7 @@ fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     world.target_reset(&other);
     world.luns = few;
     assert_eq!(told(&mut world, &nexus, 0), []);
-    // It sees more, and what was marked before stays.
+    // It sees more, and earlier marks stay.
     let mut more = (*all).clone();
     more.generation += 2;
     world.luns = more.into();
@@ -225,7 +225,7 @@ fn a_hard_reset_is_told_by_the_units_that_were_reset_and_no_others() {
     assert_eq!(told(&mut world, &nexus, 0), [(6, 0x3f, 0x0e)]);
 }
 
-/// Each kind is pending once, however often it happens, and stays in its place.
+/// Each kind is pending once, however often it happens, and keeps its position.
 #[test]
 fn what_happens_again_before_it_was_told_is_told_once() {
     let mut world = World::new();
@@ -242,7 +242,7 @@ fn what_happens_again_before_it_was_told_is_told_once() {
     assert_eq!(told(&mut world, &other, 0), [UNIT_RESET, (6, 0x2a, 0x01)]);
 }
 
-/// After a takeover "nothing is known" means a lost session, until a nexus has been forgotten.
+/// After a takeover an unknown nexus gets a lost session, until any nexus has been forgotten.
 #[test]
 fn a_nexus_that_is_forgotten_after_a_takeover_is_told_more_than_its_loss() {
     let mut world = World::new();
@@ -257,7 +257,7 @@ fn a_nexus_that_is_forgotten_after_a_takeover_is_told_more_than_its_loss() {
     assert_eq!(told(&mut world, &forgotten, 0), [POWER_ON]);
 }
 
-/// A takeover is no loss of power: sessions were lost, and nobody knows what was told before.
+/// A takeover is no loss of power: sessions were lost, and it is unknown what was reported before.
 #[test]
 fn after_a_takeover_each_nexus_is_told_of_its_loss_and_of_all_that_it_may_have_missed() {
     let mut hosts = Hosts::registered();
@@ -274,10 +274,10 @@ fn after_a_takeover_each_nexus_is_told_of_its_loss_and_of_all_that_it_may_have_m
     assert_eq!(told(world, &b, 300), [NEXUS_LOSS], "nothing has happened there");
     let b = again(world, &b);
     assert_eq!(told(world, &b, 0), [NEXUS_LOSS], "and no more than once");
-    // Something happens to one that has not come back yet: it misses nothing for that.
+    // An event for a nexus that has not come back yet: it must not miss anything because of that.
     let gone = world.server.new_nexus(initiator("a"), 1, &world.luns);
     told(world, &gone, 0);
-    world.run_as(&gone, 0, &out(4, 0), &keys(KEY_A, KEY_A)); // it preempts itself, untold
+    world.run_as(&gone, 0, &out(4, 0), &keys(KEY_A, KEY_A)); // it preempts itself, silently
     world.lun_reset(0);
     let late = world.server.new_nexus(initiator("late"), 1, &world.luns);
     assert_eq!(told(world, &late, 0), [POWER_ON, missed[1], missed[2]], "a reset covers the loss");

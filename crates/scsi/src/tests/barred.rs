@@ -1,4 +1,5 @@
-//! RESERVE and RELEASE of SPC-2 beside persistent reservations, and which commands mind what.
+//! RESERVE and RELEASE of SPC-2 together with persistent reservations, and which commands conflict
+//! with what.
 
 use super::reservations::{Hosts, KEY_A, KEY_B, keys, out, report};
 use super::world::{cdb_10, triple};
@@ -11,7 +12,8 @@ fn reserve_bars_all_but_who_holds_it_and_ends_with_the_nexus() {
     let (reserve, release) = ([0x16, 0, 0, 0, 0, 0], [0x17, 0, 0, 0, 0, 0]);
     assert_eq!(hosts.status(&a, &reserve), Status::Good);
     assert_eq!(hosts.status(&a, &reserve), Status::Good);
-    // While anybody holds it so, PERSISTENT RESERVE IN and OUT conflict for all (SPC-2, 5.5.1).
+    // While any nexus holds a RESERVE, PERSISTENT RESERVE IN and OUT conflict for all (SPC-2,
+    // 5.5.1).
     for cdb in [report(0), report(2), out(0, 0), out(6, 0), out(3, 0)] {
         assert_eq!(hosts.run(&a, &cdb, &keys(0, 1)).status, Status::ReservationConflict);
         assert_eq!(hosts.run(&b, &cdb, &keys(0, 1)).status, Status::ReservationConflict);
@@ -94,14 +96,14 @@ fn reserve_of_whom_a_persistent_reservation_admits_is_good_and_does_nothing() {
             assert_eq!(hosts.status(nexus, &reserve), want, "{kind}");
             assert_eq!(hosts.status(nexus, &release), want, "{kind}");
         }
-        // Nothing was established: PERSISTENT RESERVE IN is not barred, and shows that.
+        // Nothing was established, as PERSISTENT RESERVE IN, which does not conflict, shows.
         let held = hosts.run(&c, &report(1), &[]).data_in.to_vec();
         assert_eq!(held[21], kind);
         hosts.out(&a, 2, kind, KEY_A, 0);
     }
 }
 
-/// What a persistent reservation of another nexus bars, of all that is served.
+/// Returns the supported commands that conflict with a persistent reservation of another nexus.
 fn barred_by(kind: u8) -> Vec<(u8, Option<u8>)> {
     let mut hosts = Hosts::registered();
     let (a, c) = (hosts.a.clone(), hosts.c.clone());
@@ -112,8 +114,8 @@ fn barred_by(kind: u8) -> Vec<(u8, Option<u8>)> {
         (cdb[0], cdb[1]) = (*opcode, action.unwrap_or(0));
         hosts.world.run_as(&c, 0, &cdb, &[]).status == Status::ReservationConflict
     };
-    // RESERVE and RELEASE have rules of their own, and what PERSISTENT RESERVE OUT refuses to who
-    // is not registered is told in the same way.
+    // RESERVE and RELEASE have their own rules, and PERSISTENT RESERVE OUT returns the same status
+    // to nexuses that are not registered.
     let own_rules = [0x16, 0x17, 0x56, 0x57, 0x5e, 0x5f];
     let rest = all.into_iter().filter(|(opcode, _)| !own_rules.contains(opcode));
     rest.collect::<Vec<_>>().into_iter().filter(is_barred).collect()

@@ -1,7 +1,7 @@
 //! Bounded work: the largest legal form of every command of the table, against volumes of 64 TiB, a
-//! host with all the LUNs that there can be, and as many registrations. Each step that a command
-//! takes moves a bounded number of bytes, there are a bounded number of steps, and what is kept and
-//! answered has a bound too, whatever the command says.
+//! host with all possible LUNs, and as many registrations. Each step of a command moves a bounded
+//! number of bytes, there are a bounded number of steps, and stored state and responses are bounded
+//! too, whatever the command says.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use crate::step::{Command, Response, Status, Step};
 use crate::table::COMMANDS;
 use crate::{Cdb, data_out_phase};
 
-/// The most requests that one command may become: 32 MiB in steps of 1 MiB, each read and written,
-/// and one more where they are not aligned.
+/// The most requests of one command: 32 MiB in steps of 1 MiB, each read and written, and one more
+/// if they are not aligned.
 const REQUESTS_MAX: usize = 66;
-/// The most bytes of an answer that is not read from a volume: what READ FULL STATUS tells of the
-/// longest names, before it is cut.
+/// The longest response that is not read from a volume: READ FULL STATUS with the longest names,
+/// before it is truncated.
 const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// The most bytes that GET LBA STATUS answers.
+/// The longest response to GET LBA STATUS.
 const LBA_STATUS_BYTES_MAX: usize = 8 + 16 * DESCRIPTORS_MAX;
-/// The blocks of LUN 0, of 512 bytes.
+/// The number of 512-byte blocks of LUN 0.
 const BLOCKS: u64 = VOLUME_BYTES_MAX / SECTOR_BYTES;
 
-/// What a command took.
+/// The work of a command.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     requests: usize,
@@ -46,7 +46,7 @@ pub(super) struct Work {
     write_bytes_max: u64,
 }
 
-/// Returns the most that there can be of everything.
+/// Returns a world with the maximum of everything.
 pub(super) fn largest_world() -> World {
     let mut world = World::new();
     world.start_roomy();
@@ -66,13 +66,13 @@ pub(super) fn largest_world() -> World {
         Registrant { nexus: NexusId { host, target_port: 1 }, key: 1 }
     };
     let registrants = (0..512).map(registration).collect();
-    // LUN 1 has as many as there can be; LUN 0 has room for a list.
+    // LUN 1 has as many as possible; LUN 0 has space for a list.
     world.restore(VolumeId(1_001), Kept { registrants, ..Kept::default() });
     world.nexus = world.log_in(initiator("all"), 1);
     world
 }
 
-/// Answers as a volume would of which nothing is the same twice, at no cost.
+/// Replies as a volume without repetition would, at no cost.
 fn serve(request: &VolumeRequest, work: &mut Work) -> VolumeReply {
     work.requests += 1;
     match request {
@@ -139,7 +139,7 @@ pub(super) fn run(world: &mut World, lun: u16, cdb: &[u8], data: &[u8]) -> (Resp
     }
 }
 
-/// Sets the length fields of a CDB to the most that they hold, all of them allocation lengths.
+/// Sets the length fields of a CDB to their maximum; all of them are allocation lengths.
 fn full(entry: &Entry, at: std::ops::Range<usize>) -> Vec<u8> {
     let mut cdb = vec![0; entry.usage.len()];
     cdb[0] = entry.opcode;
@@ -187,7 +187,7 @@ fn copy_list(world: &World, lid4: bool) -> Vec<u8> {
     list
 }
 
-/// Ranges that make up the most that one token stands for, all at odd places.
+/// Ranges of the most data that one token represents, all unaligned.
 fn ranges(mut list: Vec<u8>) -> Vec<u8> {
     let blocks = (ROD_BYTES_MAX / SECTOR_BYTES / RANGES_MAX as u64) as u32;
     let at = list.len() - 2;
@@ -202,8 +202,7 @@ fn ranges(mut list: Vec<u8>) -> Vec<u8> {
     list
 }
 
-/// PERSISTENT RESERVE OUT; REGISTER with the longest list that is taken, of one name that is as
-/// long as names get.
+/// PERSISTENT RESERVE OUT; REGISTER with the longest accepted list, of one name of maximum length.
 fn reserve_out(action: u8) -> (Vec<u8>, Vec<u8>) {
     let mut list = vec![0; 24];
     (list[7], list[15]) = (1, 1);
@@ -239,7 +238,7 @@ fn mode_list(world: &mut World, header: usize, most: usize) -> Vec<u8> {
     list
 }
 
-/// Returns the largest legal form of a command that names blocks: its CDB and its data.
+/// Returns the largest legal form of a command that addresses blocks: its CDB and its data.
 fn largest_of_blocks(entry: &Entry) -> Option<(Vec<u8>, Vec<u8>)> {
     let most = (COMMAND_BYTES_MAX / SECTOR_BYTES) as u32;
     let all = || vec![0x5a; COMMAND_BYTES_MAX as usize];
@@ -279,7 +278,7 @@ fn largest_of_blocks(entry: &Entry) -> Option<(Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// UNMAP of as many ranges as there can be, each as long as it can be.
+/// UNMAP of the most ranges, each of maximum length.
 fn unmap_list() -> Vec<u8> {
     let mut list = vec![0; 8];
     for n in 0..UNMAP_RANGES_MAX as u64 {
@@ -293,14 +292,14 @@ fn unmap_list() -> Vec<u8> {
     list
 }
 
-/// As many descriptors as SET TARGET PORT GROUPS takes.
+/// The most descriptors that SET TARGET PORT GROUPS accepts.
 fn group_list(ports: usize) -> Vec<u8> {
     let mut list = vec![0; 4 + 4 * ports];
     list[4..].chunks_mut(4).for_each(|descriptor| descriptor[3] = 1);
     list
 }
 
-/// Returns the largest legal form of a command: to which LUN, its CDB and its data.
+/// Returns the largest legal form of a command: its LUN, its CDB and its data.
 fn largest(world: &mut World, entry: &Entry) -> (u16, Vec<u8>, Vec<u8>) {
     if let Some((cdb, data)) = largest_of_blocks(entry) {
         return (0, cdb, data);
@@ -361,8 +360,8 @@ fn the_largest_form_of_every_command_is_bounded_work() {
         let (lun, cdb, data) = largest(&mut world, entry);
         let (response, work) = run(&mut world, lun, &cdb, &data);
         let name = entry.name;
-        // Nothing was copied that could be asked for, nobody is registered, or the list is too long
-        // for what may register: all that is found at once.
+        // No copy's result was requested, no nexus is registered, or the list is too long to
+        // register: all of that is detected at once.
         let may_fail = matches!(entry.opcode, 0x84 | 0x5f)
             || (entry.opcode, entry.action) == (0x83, Some(0x1c));
         assert!(may_fail || response.status == Status::Good, "{name}: {:?}", response.sense);
@@ -376,7 +375,7 @@ fn the_largest_form_of_every_command_is_bounded_work() {
             _ => ANSWER_BYTES_MAX,
         };
         assert!(response.data_in.len() <= answer_max, "{name}: {} bytes", response.data_in.len());
-        // One that only names its range is one request, however long that is.
+        // A command that only names its range is one request, however long that is.
         if matches!(entry.opcode, 0x41 | 0x42 | 0x48 | 0x83 | 0x93) {
             assert!(work.requests <= 1, "{name}: {work:?}");
         }
@@ -392,7 +391,7 @@ fn a_change_of_the_map_and_a_reset_cost_no_more_than_the_units_are_many() {
     (luns.generation, _) = (3, luns.luns.remove(&16_383));
     world.luns = luns.into();
     for nexus in &nexuses {
-        // The reset, that LUNs have changed, and then nothing more.
+        // The reset, the change of LUNs, and then nothing more.
         let told = [0, 0, 0].map(|_| world.run_as(nexus, 16_000, &[0; 6], &[]).sense);
         let told = told.map(|sense| sense.map(|sense| (sense.asc, sense.ascq)));
         assert_eq!(told, [Some((0x29, 0x02)), Some((0x3f, 0x0e)), None]);

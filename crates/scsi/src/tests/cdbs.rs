@@ -1,4 +1,4 @@
-//! CDBs of common forms.
+//! Common CDBs.
 
 /// Returns a CDB of 10 bytes with an LBA and a length.
 pub(crate) fn cdb_10(opcode: u8, flags: u8, lba: u32, blocks: u16) -> Vec<u8> {

@@ -222,7 +222,7 @@ fn lists_are_refused_before_any_effect() {
         (with(51, 0x17, &good), (5, 0x26, 0)),
         (with(23, 21, &good), (5, 0x26, 0)),
         (with(1, 0x08, &good), (5, 0x26, 0)),
-        (with(1, 0x18, &good), (5, 0x26, 0)), // an identifier where there is none
+        (with(1, 0x18, &good), (5, 0x26, 0)), // an identifier where none is allowed
         (list(0, 3, &vec![name.clone(); 65], std::slice::from_ref(&seg)), (5, 0x26, 0x06)),
         (list(0, 3, std::slice::from_ref(&name), &vec![seg.clone(); 65]), (5, 0x26, 0x08)),
         (list(0, 3, &vec![name.clone(); 65], &vec![seg.clone(); 80]), (5, 0x1a, 0)),
@@ -238,7 +238,7 @@ fn lists_are_refused_before_any_effect() {
         assert_eq!(triple(&xcopy(&mut world, list)), *want, "case {index}");
     }
     assert!(world.requests.is_empty());
-    // LU ID TYPE is about a field that this descriptor has not.
+    // LU ID TYPE concerns a field that this descriptor does not have.
     assert_eq!(xcopy(&mut world, &with(17, 0xc0, &good)).status, Status::Good);
     assert_eq!(world.requests, ["copy"]);
     assert_eq!(world.sense(&cdb(0, 1 << 20), &vec![0; 1 << 20]), (5, 0x1a, 0));
@@ -275,8 +275,8 @@ fn a_full_pool_is_told_as_such_and_nothing_was_copied() {
     assert_eq!(triple(&xcopy(&mut world, &copy)), (0xa, 0x0d, 0x01));
 }
 
-/// An edge of the copy lies in a block that can't be read: no segment was processed, not even
-/// earlier ones, which the segment's number shows.
+/// An edge of the copy is in an unreadable block: no segment was processed, not even earlier ones,
+/// as the segment's number shows.
 #[test]
 fn a_block_that_cant_be_read_ends_a_copy_of_which_nothing_has_happened() {
     let mut world = filled();

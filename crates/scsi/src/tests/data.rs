@@ -1,4 +1,4 @@
-//! Commands that move or change data.
+//! Commands that transfer or change data.
 
 use super::world::{World, cdb_10, cdb_16, pattern, triple};
 use crate::step::{Status, Step};
@@ -139,12 +139,12 @@ fn write_same_zeroes_unmaps_or_repeats() {
     assert_eq!(disk.bytes[..3 * 512], pattern(64 * 512, 1)[..3 * 512]);
     assert!(disk.bytes[3 * 512..8 * 512].iter().all(|&byte| byte == 0) && disk.mapped[3]);
     assert!(!disk.mapped[10] && !disk.mapped[24] && disk.mapped[25] && disk.mapped[30]);
-    // No length: up to the end.
+    // A length of 0: up to the end.
     world.good(&cdb_16(0x93, 0x08, 2000, 0), &[0; 512]);
     for (cdb, field) in [
         (cdb_16(0x93, 0x10, 0, 1), 0xcc), // ANCHOR
         (cdb_16(0x93, 0x04, 0, 1), 0xca), // PBDATA
-        (cdb_10(0x41, 0x01, 0, 1), 0xc8), // NDOB is not of the 10-byte command
+        (cdb_10(0x41, 0x01, 0, 1), 0xc8), // the 10-byte command has no NDOB
         (cdb_10(0x41, 0x40, 0, 1), 0xcf), // WRPROTECT
     ] {
         let response = world.run(&cdb, &[0; 512]);
@@ -202,7 +202,7 @@ fn unmap_takes_all_ranges_or_none_and_get_lba_status_tells() {
             .collect::<Vec<_>>()
     );
     assert_eq!(world.sense(&cdb_16(0x9e, 0x12, 2048, 24), &[]), (5, 0x21, 0));
-    // The second range is not there, so the first stays.
+    // The second range is invalid, so the first stays.
     let before = world.disks[&VolumeId(1)].bytes.clone();
     assert_eq!(triple(&unmap(&mut world, &unmap_list(&[(30, 2), (2047, 2)]))), (5, 0x21, 0));
     assert_eq!(world.disks[&VolumeId(1)].bytes, before);
@@ -302,8 +302,8 @@ fn status_of(data: &[u8]) -> Vec<(u64, u32, u8)> {
     data[8..].chunks(16).map(of).collect()
 }
 
-/// Asks for the status of all of LUN 0 as qemu does, one descriptor a command; `next` answers what
-/// the volume is asked. The descriptors, and how many commands and requests that took.
+/// Requests the status of all of LUN 0 as qemu does, one descriptor per command; `next` replies to
+/// the volume's requests. Returns the descriptors, and the numbers of commands and requests.
 fn map_all(
     sectors: u64,
     room: u32,

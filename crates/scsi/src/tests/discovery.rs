@@ -149,7 +149,7 @@ fn a_changed_map_and_size_are_told_once_to_each_nexus() {
     assert_eq!(world.sense(&[0; 6], &[]), (6, 0x3f, 0x0e));
     world.good(&[0; 6], &[]);
     assert_eq!(triple(&world.run_on(300, &[0; 6], &[])), (6, 0x3f, 0x0e));
-    // REQUEST SENSE takes one; REPORT LUNS takes the rest of the kind.
+    // REQUEST SENSE takes one; REPORT LUNS takes the rest of that kind.
     let sense = world.run_as(&other, 0, &[3, 1, 0, 0, 255, 0], &[]).data_in.to_vec();
     assert_eq!(sense[..4], [0x72, 6, 0x2a, 0x09]);
     world.run_as(&other, 0, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], &[]);

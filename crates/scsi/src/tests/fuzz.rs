@@ -1,5 +1,5 @@
-//! Random and bent commands: nothing panics, and no request leaves the sender's volumes (the world
-//! checks each request that it runs).
+//! Random and damaged commands: nothing panics, and no request leaves the sender's volumes (the
+//! world checks each request that it executes).
 
 use super::world::{World, naa};
 use crate::step::Status;
@@ -21,7 +21,7 @@ impl Random {
     }
 
     fn byte(&mut self) -> u8 {
-        // Small and extreme values find more than even ones.
+        // Small and extreme values find more than uniform ones.
         match self.below(4) {
             0 => 0,
             1 => self.below(9) as u8,
@@ -41,7 +41,7 @@ fn parameter_list(random: &mut Random) -> Vec<u8> {
     };
     let mut list: Vec<u8> = (0..len).map(|_| random.byte()).collect();
     if random.below(2) == 0 {
-        // The frame of a copy that could be right, so that its insides are reached.
+        // A plausible frame of a copy, so that the code behind its checks is reached.
         let lid4 = random.below(2) == 0;
         let (header, cscds, segments) =
             (if lid4 { 48 } else { 16 }, random.below(4), random.below(4));
@@ -79,7 +79,7 @@ fn bent_commands_never_panic() {
     let mut world = World::new();
     for round in 0..120_000 {
         if round % 2_000 == 0 {
-            world = World::new(); // else reservations bar more and more
+            world = World::new(); // otherwise reservations refuse more and more
         }
         let index = random.below(COMMANDS.len());
         let entry = &COMMANDS[index];
@@ -107,7 +107,7 @@ fn bent_commands_never_panic() {
     }
     for (entry, good) in COMMANDS.iter().zip(good) {
         // A test that reaches no command proves nothing. COMPARE AND WRITE needs more luck, and
-        // persistent reservations more order; both have tests of their own.
+        // persistent reservations a better order; both have tests of their own.
         let lucky = [0x89, 0x5f].contains(&entry.opcode);
         assert!(good > 0 || lucky, "{} was never good", entry.name);
     }

@@ -1,4 +1,5 @@
-//! What is kept of a volume over a loss of power and over a takeover, and when it is answered.
+//! The state of a volume that persists through a loss of power and a takeover, and when changes are
+//! acknowledged.
 
 use std::sync::Arc;
 
@@ -130,7 +131,8 @@ fn every_action_on_what_is_kept_waits_until_it_is_durable() {
         assert_eq!(kept.reservation.is_some(), matches!(action, 1 | 4 | 7));
         hosts.run(&b, &[0; 6], &[]);
     }
-    // Without APTPL it waits, too: it is to outlive a takeover. What changes nothing does not.
+    // Without APTPL it waits too: it must survive a takeover. An action that changes nothing does
+    // not wait.
     let mut hosts = Hosts::registered();
     let a = hosts.a.clone();
     for (action, kind, waits) in
@@ -149,7 +151,7 @@ fn others_are_told_when_it_is_durable_and_in_order() {
     hosts.out(&a, 1, 5, KEY_A, 0);
     let release = start(&mut hosts, &a, 2, 5, &keys(KEY_A, 0));
     assert_eq!(hosts.status(&b, &[0; 6]), Status::Good, "not yet");
-    // This one changes nothing, but says that there is no reservation: so it waits, too.
+    // This one changes nothing, but reports that there is no reservation: so it waits, too.
     let again = start(&mut hosts, &a, 2, 5, &keys(KEY_A, 0));
     let unsaved = hosts.world.server.unsaved(VOLUME).unwrap();
     let preempt = start(&mut hosts, &a, 5, 0, &keys(KEY_A, KEY_B));
@@ -282,7 +284,7 @@ fn what_a_lost_session_held_by_reserve_never_comes_back_when_saving_fails() {
     assert!(hosts.world.kept[&VOLUME].exclusive.is_some(), "and still to be made durable");
     hosts.world.save(VOLUME);
     assert!(hosts.world.kept.is_empty());
-    // While another change is on its way.
+    // While another change is being saved.
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let step = hosts.world.start_as(&a, 0, &[0x16, 0, 0, 0, 0, 0], &[]);

@@ -1,4 +1,4 @@
-//! Commands that move more than a volume takes at once.
+//! Commands that transfer more than one request to a volume.
 
 use block::request::limits::{COMMAND_BYTES_MAX, TRANSFER_BYTES_MAX};
 use block::{DataIn, DataOut, VolumeError, VolumeId, VolumeReply, VolumeRequest};
@@ -10,7 +10,7 @@ use crate::{Cdb, data_out_phase};
 
 const BLOCKS: u64 = 70_000;
 
-/// LUN 0 with room for the longest commands, its bytes, and the requests that it got.
+/// LUN 0 with space for the longest commands, its bytes, and the requests that it got.
 struct Long {
     world: World,
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ struct Long {
     fails: Option<usize>,
     /// The request after which another nexus sends a PERSISTENT RESERVE OUT, and its CDB.
     preempts: Option<(usize, [u8; 10])>,
-    /// A byte that the medium does not hold as it was written.
+    /// A byte that the medium returns changed.
     flips: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Long {
 }
 
 impl Long {
-    /// PERSISTENT RESERVE OUT of another nexus, which has registered before: it preempts key 1.
+    /// PERSISTENT RESERVE OUT of another nexus, after registering: it preempts key 1.
     fn reserve_as_other(&mut self, cdb: &[u8]) {
         let other = self.world.log_in(super::world::initiator("b"), 2);
         let mut list = vec![0; 24];
@@ -93,8 +93,8 @@ impl Long {
     }
 }
 
-/// Runs a command of three requests whose nexus is preempted after one of them: its status, and how
-/// many requests it became.
+/// Runs a command of three requests whose nexus is preempted after one of them. Returns its status,
+/// and the number of its requests.
 fn preempted(action: u8, after: usize, cdb: &[u8], data: &[u8]) -> (Status, usize) {
     let mut long = Long::new();
     let mut list = vec![0; 24];
@@ -215,7 +215,8 @@ fn verify_is_done_in_small_steps_and_no_longer_than_a_transfer() {
         assert!((32..=33).contains(&steps), "{steps} steps");
         assert!(long.requests.iter().all(|(_, _, count)| count * 512 <= STEP_BYTES_MAX));
         assert_eq!(long.requests.iter().map(|(_, _, count)| count).sum::<u64>(), longest.into());
-        // MAXIMUM TRANSFER LENGTH constrains VERIFICATION LENGTH (SBC-3, 5.38), data or not.
+        // MAXIMUM TRANSFER LENGTH constrains VERIFICATION LENGTH (SBC-3, 5.38), with or without
+        // data.
         let response = long.run(&cdb_16(0x8f, flags, 0, longest + 1), &vec![0; bytes + 512]);
         assert_eq!(triple(&response), (5, 0x24, 0));
         assert_eq!(response.sense.unwrap().field.unwrap().byte, 10);

@@ -1,4 +1,4 @@
-//! Commands from hand-made CDBs against volumes in memory.
+//! Commands from handmade CDBs against volumes in memory.
 
 mod alua;
 mod attentions;

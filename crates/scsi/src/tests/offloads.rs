@@ -1,5 +1,5 @@
-//! Offloads that are switched off: the commands are refused as unknown, and everything that reports
-//! them agrees; hosts get one unit attention.
+//! Disabled offloads: their commands are refused as unknown, and everything that reports them
+//! agrees; hosts get one unit attention.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ fn switch(world: &mut World, lun: u16, offloads: Offloads) {
     world.luns = luns.into();
 }
 
-/// Returns a world that has seen its volumes, with some offloads of LUN 0 off, and that reported.
+/// Returns a world that has seen its volumes, with some offloads of LUN 0 off, after reporting
+/// that.
 fn without(off: &[Offload]) -> World {
     let mut world = World::new();
     world.good(&[0; 6], &[]);
@@ -34,7 +35,7 @@ fn page(world: &mut World, code: u8) -> Vec<u8> {
     world.good(&[0x12, 1, code, 4, 0, 0], &[])
 }
 
-/// Returns a command of each offload that is served, and its data.
+/// Returns a command of each supported offload, and its data.
 fn samples(offload: Offload) -> Vec<(Vec<u8>, Vec<u8>)> {
     match offload {
         Offload::CompareAndWrite => {

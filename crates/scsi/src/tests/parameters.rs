@@ -110,18 +110,18 @@ fn sense_data_takes_the_format_of_the_control_page_until_a_reset() {
     list.extend(&world.good(&[0x1a, 0x08, 0x0a, 0, 255, 0], &[])[4..]);
     list[4 + 2] |= 0x04;
     let select = [0x15, 0x10, 0, 0, list.len() as u8, 0];
-    // A later page is wrong: nothing of the list takes effect.
+    // A later page is invalid: nothing of the list takes effect.
     let both = [&list[..], &[0x1c, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
     assert_eq!(world.sense(&[0x15, 0x10, 0, 0, both.len() as u8, 0], &both), (5, 0x26, 0));
     assert_eq!(world.run(&mode_sense_6(0x02), &[]).sense_bytes()[0], 0x70);
     world.good(&select, &list);
     let bytes = world.run(&mode_sense_6(0x02), &[]).sense_bytes();
     assert_eq!((bytes[0], bytes[1..4].to_vec()), (0x72, vec![5, 0x24, 0]));
-    // An LBA of more than 32 bits fits no fixed sense data.
+    // An LBA of more than 32 bits does not fit fixed format sense data.
     world.failure = Some(block::VolumeError::Medium { sector: block::Sector(1 << 33) });
     let bytes = world.run(&super::world::cdb_16(0x88, 0, 0, 1), &[]).sense_bytes();
     assert_eq!(bytes[8..20], [0, 0x0a, 0x80, 0, 0, 0, 0, 2, 0, 0, 0, 0]);
-    // The page is each unit's own.
+    // Each unit has its own page.
     assert_eq!(world.run_on(300, &mode_sense_6(0x02), &[]).sense_bytes()[0], 0x70);
     world.lun_reset(0);
     let bytes = world.run(&mode_sense_6(0x02), &[]).sense_bytes();

@@ -18,7 +18,7 @@ fn get_lba_status_tells_as_much_as_the_allocation_length_takes() {
         let last = u64::from(descriptors - 1) * 8;
         assert_eq!(data[data.len() - 16..data.len() - 8], last.to_be_bytes());
     }
-    // However long it is, the command asks for so many at most.
+    // However long the allocation length is, the command requests this many at most.
     let (response, _) = run(&mut world, 0, &cdb_16(0x9e, 0x12, 0, u32::MAX), &[]);
     let told = response.data_in.len();
     assert!((8 + 16 * 60_000..=8 + 16 * DESCRIPTORS_MAX).contains(&told), "{told}");

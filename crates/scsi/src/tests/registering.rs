@@ -16,7 +16,7 @@ pub(super) fn long_out(action: u8, list: &[u8]) -> Vec<u8> {
     cdb
 }
 
-/// Returns a TransportID of a format, with this text.
+/// Returns a TransportID in this format, with this text.
 fn id(format: u8, text: &str) -> Vec<u8> {
     let mut name = text.as_bytes().to_vec();
     name.push(0);
@@ -56,7 +56,8 @@ fn moving(key: u64, action_key: u64, flags: u8, port: u16, id: &[u8]) -> Vec<u8>
     list
 }
 
-/// READ FULL STATUS: the name's last letter, target port, key and whether it holds, of each.
+/// Returns READ FULL STATUS: of each registrant the name's last letter, target port, key and
+/// whether it holds the reservation.
 fn status(hosts: &mut Hosts) -> Vec<(char, u16, u64, bool)> {
     let c = hosts.c.clone();
     let data = hosts.run(&c, &[0x5e, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0], &[]).data_in.to_vec();
@@ -106,7 +107,7 @@ fn another_key_at_another_port_is_a_conflict_and_nothing_is_done() {
     let list = flagged(0, KEY_A, ALL_TG_PT);
     assert_eq!(hosts.run(&a, &out(0, 0), &list).status, Status::ReservationConflict);
     assert_eq!(status(&mut hosts), [('a', 2, KEY_B, false)]);
-    // It is not looked at by REGISTER AND IGNORE EXISTING KEY.
+    // REGISTER AND IGNORE EXISTING KEY does not evaluate it.
     assert_eq!(hosts.run(&a, &out(6, 0), &list).status, Status::Good);
     assert_eq!(status(&mut hosts), [('a', 2, KEY_A, false), ('a', 1, KEY_A, false)]);
 }
@@ -115,7 +116,7 @@ fn another_key_at_another_port_is_a_conflict_and_nothing_is_done() {
 fn listed_initiator_ports_are_registered_too() {
     let mut hosts = Hosts::new();
     let a = hosts.a.clone();
-    // Twice the same, and the own port, do no harm; upper case and a short ISID name the same.
+    // Duplicates, and the own port, do no harm; upper case and a short ISID are equivalent.
     let short = id(1, "IQN.2026-01.EXAMPLE:Y,i,0x23d000001");
     let list = listing(0, KEY_A, 0, &[port_id("x"), short, port_id("x"), port_id("a")]);
     let response = hosts.run(&a, &long_out(0, &list), &list);
@@ -126,7 +127,7 @@ fn listed_initiator_ports_are_registered_too() {
     let y = hosts.world.log_in(initiator("y"), 1);
     assert_eq!(hosts.out(&y, 1, 3, KEY_A, 0).status, Status::Good, "it is registered");
     hosts.out(&y, 3, 0, KEY_A, 0);
-    hosts.run(&a, &[0; 6], &[]); // a unit attention tells of that
+    hosts.run(&a, &[0; 6], &[]); // takes the unit attention about that
     let list = listing(0, KEY_A, ALL_TG_PT, &[port_id("x")]);
     assert_eq!(hosts.run(&a, &long_out(0, &list), &list).status, Status::Good);
     assert_eq!(status(&mut hosts).len(), 4, "two initiator ports, two target ports");
@@ -186,7 +187,7 @@ fn a_list_registers_all_or_nobody() {
         assert_eq!(usize::from(byte), 28 + good.len(), "{list:02x?}");
         assert_eq!(status(&mut hosts), []);
     }
-    // The CDB's length does not hold what the list says.
+    // The CDB's length is shorter than the list says.
     let mut list = listing(0, KEY_A, 0, std::slice::from_ref(&good));
     list[27] += 4;
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x1a, 0));
@@ -194,7 +195,7 @@ fn a_list_registers_all_or_nobody() {
     assert_eq!(triple(&hosts.run(&a, &out(0, 0), &list)), (5, 0x1a, 0));
     let list = [keys(0, KEY_A), vec![0; 4]].concat();
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x1a, 0));
-    // One of them is registered already; or the sender is.
+    // One of them is already registered; or the sender is.
     hosts.world.run_as(&b, 0, &out(0, 0), &flagged(0, KEY_B, ALL_TG_PT));
     let list = listing(0, KEY_A, 0, &[good.clone(), port_id("b")]);
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x26, 0));
@@ -221,20 +222,20 @@ fn registrations_are_bounded_and_a_list_that_does_not_fit_does_nothing() {
     assert_eq!(triple(&hosts.out(&b, 0, 0, 0, KEY_B)), (5, 0x55, 0x04));
 }
 
-/// What a list stands for is found to be too much before it is expanded: a list of 8 MB that names
-/// an initiator with 20 sessions again and again was 160 registrations for each of its bytes.
+/// A list that represents too much is detected before it is expanded: a list of 8 MB that
+/// repeatedly names an initiator with 20 sessions would be 160 registrations for each of its bytes.
 #[test]
 fn a_list_is_refused_before_it_is_copied_or_expanded() {
     let mut hosts = Hosts::new();
     let a = hosts.a.clone();
-    // Longer than any list can be that is right.
+    // Longer than any valid list.
     let list = listing(0, KEY_A, 0, &vec![port_id("x"); 4000]);
     assert!(list.len() > LIST_BYTES_MAX);
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x1a, 0));
     let mut cdb = out(0, 0);
     cdb[5..9].fill(0xff);
     assert_eq!(triple(&hosts.run(&a, &cdb, &list)), (5, 0x1a, 0));
-    // The longest one with the shortest names of devices, each of which has many ports.
+    // The longest list with the shortest names of devices, each of which has many ports.
     let many: Vec<_> = (0..600_u16).map(|n| port("many", n)).collect();
     let sessions: Vec<_> = many.iter().map(|port| hosts.world.log_in(port.clone(), 1)).collect();
     let device = id(0, "iqn.2026-01.example:many");
@@ -242,7 +243,7 @@ fn a_list_is_refused_before_it_is_copied_or_expanded() {
     let list = listing(0, KEY_A, 0, &vec![device.clone(); count]);
     assert_eq!(triple(&hosts.run(&a, &long_out(0, &list), &list)), (5, 0x55, 0x04));
     assert_eq!(status(&mut hosts), []);
-    // As many as there is room for are registered, each once, however often they are named.
+    // As many as fit are registered, each once, however often they are named.
     sessions[511..].iter().for_each(|nexus| hosts.world.nexus_loss(nexus));
     assert_eq!(hosts.run(&a, &long_out(0, &list), &list).status, Status::Good);
     assert_eq!(status(&mut hosts).len(), 512);

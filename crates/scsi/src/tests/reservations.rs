@@ -1,4 +1,4 @@
-//! PERSISTENT RESERVE IN and OUT, and whom they bar.
+//! PERSISTENT RESERVE IN and OUT, and which nexuses get conflicts.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Hosts {
 
 #[test]
 fn each_type_bars_whom_the_table_says() {
-    // type; reads and writes of a registered and of an unregistered nexus are barred
+    // Type; whether reads and writes of a registered and of an unregistered nexus conflict.
     let table = [
         (1, [false, true], [false, true]),
         (3, [true, true], [true, true]),
@@ -274,7 +274,7 @@ fn the_generation_counts_what_the_standard_says() {
     let mut hosts = Hosts::new();
     let (a, b) = (hosts.a.clone(), hosts.b.clone());
     let mut generation = 0;
-    // Nexus, action, type, keys, and by how much the generation goes up.
+    // Nexus, action, type, keys, and by how much the generation increases.
     let steps = [
         (&a, 0, 0, 0, 0, 1), // nobody registered, and nothing done
         (&a, 0, 0, 0, KEY_A, 1),

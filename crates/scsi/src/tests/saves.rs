@@ -1,4 +1,4 @@
-//! What is durable of what the target knows of hosts, and what it finds of that later.
+//! Saving the target's state of hosts, and restoring it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use target::{Kept, KeptRods, KeptState, Start, Subject};
 use super::world::World;
 
 impl World {
-    /// Makes what is kept of a volume durable, or fails to.
+    /// Saves the state of a volume, or fails to.
     pub(crate) fn save(&mut self, volume: VolumeId) {
         let Some(unsaved) = self.server.unsaved(volume) else { return };
         let result = self.save_failure.take().map_or(Ok(()), Err);
@@ -43,7 +43,7 @@ impl World {
         self.server.saved_tokens(unsaved, result);
     }
 
-    /// The power fails and comes back: what was not kept is gone.
+    /// The power fails and comes back: unsaved state is gone.
     pub(crate) fn restart(&mut self) {
         let kept = std::mem::take(&mut self.kept);
         let all = kept.into_iter().map(|(volume, kept)| (volume, kept.after_power_on()));
@@ -56,7 +56,7 @@ impl World {
         self.go_on(Start::Takeover, kept);
     }
 
-    /// Another device server with the same ports, where this is kept.
+    /// Continues with another device server with the same ports and this stored state.
     fn go_on(&mut self, start: Start, kept: BTreeMap<VolumeId, Kept>) {
         self.kept.clone_from(&kept);
         self.start(self.server.target.ports().to_vec(), [6; 32]);
@@ -66,7 +66,7 @@ impl World {
         assert_eq!(self.server.restore(start, all), Ok(()));
     }
 
-    /// Puts in force what was kept of a volume: before any session.
+    /// Restores the state of a volume, before any session.
     pub(crate) fn restore(&mut self, volume: VolumeId, kept: Kept) {
         let all = KeptState { volumes: vec![(volume, kept)], rods: None };
         assert_eq!(self.server.restore(Start::PowerOn, all), Ok(()));

@@ -1,4 +1,5 @@
-//! Soft thresholds: which nexuses get a unit attention, when again, and the pages that agree.
+//! Soft thresholds: which nexuses get a unit attention, when it is repeated, and the consistency of
+//! the pages.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::world::{World, initiator, triple};
 use crate::step::Status;
 
 const MIB: u64 = 1 << 20;
-/// So that a percent is 10 MiB, and so is the hysteresis.
+/// A percent is 10 MiB, and so is the hysteresis.
 const CAPACITY: u64 = 1000 * MIB;
 
 fn space(world: &World, thresholds: &[u8], used_mib: u64) {
@@ -39,7 +40,7 @@ fn each_nexus_is_told_once_on_each_unit_when_a_threshold_is_crossed() {
     }
     assert_eq!(triple(&world.run_as(&other, 0, &[0; 6], &[])), (6, 0x38, 0x07));
     assert_eq!(world.run_as(&other, 0, &[0; 6], &[]).status, Status::Good);
-    // A nexus that logs in later was not there when it happened.
+    // A nexus that logs in later did not exist at the crossing.
     let late = world.log_in(initiator("c"), 1);
     space(&world, &[80], 901);
     assert_eq!(world.run_as(&late, 0, &[0; 6], &[]).status, Status::Good);
@@ -121,7 +122,7 @@ fn mode_pages_say_what_is_told() {
     assert!(world.good(&sense(0x3f, 0xff), &[]).ends_with(&page[8..]));
     assert_eq!(world.sense(&sense(0x1c, 1), &[]), (5, 0x24, 0));
     assert_eq!(world.sense(&sense(0x0a, 2), &[]), (5, 0x24, 0));
-    // MODE SELECT takes it as it is, and refuses any other.
+    // MODE SELECT accepts the current page, and refuses any other.
     let select = |list: &[u8]| vec![0x55, 0x10, 0, 0, 0, 0, 0, 0, list.len() as u8, 0];
     let mut list = page.clone();
     list[..8].fill(0);

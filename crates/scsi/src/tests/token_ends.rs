@@ -28,7 +28,7 @@ fn tokens_end_with_what_they_were_made_of() {
         assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 6), "TOKEN REVOKED");
         assert!(world.sweep());
         assert_eq!(triple(&world.write(300, &write)), (5, 0x23, 6));
-        // Those of other volumes are as good as before.
+        // Those of other volumes stay valid.
         let write = write_list(&other, 0, 0, &[(64, 8)]);
         assert_eq!(world.write(2, &write_list(&other, 0, 0, &[(0, 1)])).status, Status::Good);
         assert_eq!(world.write(300, &write).status, Status::Good);
@@ -68,10 +68,10 @@ fn a_token_lives_for_a_day_at_most_however_often_it_is_used() {
 #[test]
 fn no_initiator_takes_all_tokens() {
     let mut world = filled();
-    let list = populate_list(0, &[(0, 0)]); // which take no room
+    let list = populate_list(0, &[(0, 0)]); // which take no space
     let mut all = 0;
     for (name, at_least) in [("a", 512), ("b", 256), ("c", 128), ("d", 64)] {
-        // Over two sessions: it is the name that counts.
+        // Over two sessions: the name counts.
         let mut sessions =
             [1, 2].map(|port| world.log_in(initiator(name), port)).into_iter().cycle();
         let mut made = 0;
@@ -117,7 +117,7 @@ fn a_token_is_given_out_when_it_is_durable_and_holds_over_a_takeover_alone() {
             true => assert_eq!(written.status, Status::Good),
             false => assert_eq!(triple(&written), (5, 0x23, 5), "TOKEN CORRUPT: the key is new"),
         }
-        // Another one is another one.
+        // Another token is different.
         assert_ne!(world.populate(&[(0, 8)]), token);
     }
 }
@@ -147,7 +147,7 @@ fn the_end_of_tokens_is_durable_before_it_is_reported() {
     assert_eq!(triple(&world.write(300, &delete)), (4, 0x44, 0));
     assert_eq!(triple(&world.write(300, &delete)), (5, 0x23, 9), "TOKEN DELETED, at once");
     assert_eq!(world.kept_rods.len(), 1);
-    // It goes with the next change, and a sanitized volume waits for all.
+    // It is saved with the next change, and SANITIZE waits for all.
     let token = world.populate(&[(0, 8)]);
     assert_eq!(world.kept_rods.len(), 1);
     world.save_failure = Some(SaveError::NoRoom);

@@ -1,4 +1,4 @@
-//! ODX: POPULATE TOKEN, WRITE USING TOKEN, and how long tokens live.
+//! ODX: POPULATE TOKEN, WRITE USING TOKEN, and the lifetime of tokens.
 
 use super::world::{ROD_VOLUME, World, cdb_16, initiator, pattern, triple};
 use crate::nexus::Nexus;
@@ -55,7 +55,7 @@ impl World {
         self.run_as(nexus, lun, &cdb(action, 7, list.len()), list)
     }
 
-    /// Makes a token of LUN 0, as the first nexus.
+    /// Creates a token of LUN 0, as the first nexus.
     pub(super) fn populate(&mut self, ranges: &[(u64, u32)]) -> Vec<u8> {
         let list = populate_list(0, ranges);
         self.good(&cdb(0x10, 7, list.len()), &list);
@@ -76,7 +76,7 @@ impl World {
         self.disks[&VolumeId(volume)].bytes[lba * SECTOR..(lba + blocks) * SECTOR].to_vec()
     }
 
-    /// Returns whether room was freed. The ends of tokens become durable before.
+    /// Makes the ends of tokens durable, and sweeps. Returns whether space was freed.
     pub(super) fn sweep(&mut self) -> bool {
         let _ = self.server.sweep_tokens(|_| false);
         self.save_tokens();
@@ -174,7 +174,7 @@ fn tokens_that_were_made_up_or_bent_are_refused() {
     let mut short = token.clone();
     short[7] = 0xf7;
     assert_eq!(triple(&world.write(0, &write_list(&short, 0, 0, &[(64, 8)]))), (5, 0x23, 10));
-    // The array starts again: it has another key, and knows no token of before.
+    // The array restarts: it has another key, and knows no earlier token.
     world.start(Vec::new(), [6; 32]);
     assert_eq!(triple(&world.write(0, &write_list(&token, 0, 0, &[(64, 8)]))), (5, 0x23, 5));
 }
@@ -185,7 +185,7 @@ fn a_token_ends_when_nobody_has_used_it_for_long() {
     world.server.set_time(1_000);
     let token = world.populate(&[(0, 8)]);
     let list = write_list(&token, 0, 0, &[(64, 8)]);
-    // Each use starts its time again.
+    // Each use restarts its timeout.
     for now_s in [300, 600, 900] {
         world.server.set_time(now_s * 1000);
         world.sweep();
@@ -198,7 +198,7 @@ fn a_token_ends_when_nobody_has_used_it_for_long() {
     assert!(!world.disks[&ROD_VOLUME].mapped.contains(&true), "its space is free again");
     assert!(!world.sweep(), "once");
     assert_eq!(triple(&world.write(300, &list)), (5, 0x23, 7), "and after");
-    // One that asks for longer gets it.
+    // A longer timeout is granted on request.
     let list = populate_list(3600, &[(0, 8)]);
     world.good(&cdb(0x10, 7, list.len()), &list);
     world.server.set_time(1_200_001 + 3_600_000);
@@ -211,7 +211,7 @@ fn a_token_that_was_deleted_is_gone_but_not_from_under_a_copy() {
     let mut world = filled();
     let want = world.bytes(1, 0, 8);
     let token = world.populate(&[(0, 8)]);
-    // A write with it is under way while another deletes it, and it is swept.
+    // A write with it is in progress while another host deletes it, and it is swept.
     let list = write_list(&token, 0, 0, &[(64, 8)]);
     let command = Command {
         lun: lun::encode(300),
@@ -242,7 +242,7 @@ fn what_was_reserved_for_a_token_that_never_came_is_free_again() {
     let answer = world.good(&information(7), &[]);
     assert_eq!((answer[5], answer[12], answer[13]), (2, 2, 18), "it failed, and here is why");
     assert!(world.sweep());
-    // Sixteen times the room that there is can be used, one after the other.
+    // Sixteen times the available space can be used sequentially.
     for _ in 0..64 {
         let token = world.populate(&[(0, 2048)]);
         assert_eq!(world.write(300, &write_list(&token, 2, 0, &[(0, 2048)])).status, Status::Good);

@@ -1,4 +1,4 @@
-//! Volumes in memory that do what a [`VolumeRequest`] says, and check that it may be asked.
+//! Volumes in memory that execute each [`VolumeRequest`], and check that it is allowed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{Cdb, DeviceServer, RodVolume, SaveError, Statistics, TargetPort, Uni
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// The array's own volume for ROD tokens: 8 MiB.
+/// The internal volume for ROD tokens: 8 MiB.
 pub(crate) const ROD_VOLUME: VolumeId = VolumeId(99);
 const ROD_SECTORS: u64 = 8 * 2048;
 
@@ -46,7 +46,7 @@ impl Disk {
     }
 }
 
-/// What a front end has counted: for the first volume alone.
+/// The front end's counters: for the first volume only.
 #[derive(Debug)]
 pub(crate) struct Counted;
 
@@ -62,22 +62,22 @@ impl Statistics for Counted {
 }
 
 /// An array: volume 1 (512e, LUN 0), volume 2 (512e, LUN 300), volume 3 (4Kn, LUN 2), each 1 MiB;
-/// volume 4 belongs to somebody else.
+/// volume 4 belongs to another host.
 pub(crate) struct World {
     pub server: DeviceServer,
     pub luns: Arc<LunMap>,
     pub disks: BTreeMap<VolumeId, Disk>,
     pub nexus: Arc<Nexus>,
-    /// What the next request fails with.
+    /// The failure of the next request.
     pub failure: Option<VolumeError>,
-    /// The names of the requests that were run.
+    /// The names of the executed requests.
     pub requests: Vec<&'static str>,
-    /// What is durable of what the target knows.
+    /// The durable state of hosts.
     pub kept: BTreeMap<VolumeId, Kept>,
-    /// What is durable of ROD tokens.
+    /// The durable state of ROD tokens.
     pub kept_maker: Option<TokenMaker>,
     pub kept_rods: BTreeMap<u64, KeptRod>,
-    /// What the next saving of it fails with.
+    /// The failure of the next save.
     pub save_failure: Option<SaveError>,
 }
 
@@ -99,26 +99,26 @@ pub(crate) fn volume(id: u8, logical_block: LogicalBlockSize) -> Arc<VolumeAttri
     })
 }
 
-/// As if each unit had already told what happened before the login.
+/// Takes the unit attentions about the time before the login, as if each unit had reported them.
 pub(crate) fn skip_first_attentions(nexus: &Nexus, luns: &LunMap) {
     for volume in luns.luns.values() {
         nexus.take_attention(volume.id);
     }
 }
 
-/// Returns a device server, as it is when the array starts.
+/// Returns a device server as at the start of the array.
 fn server(identity: ArrayIdentity, ports: Vec<TargetPort>, key: [u8; 32]) -> DeviceServer {
     let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(ROD_SECTORS), key: TokenKey(key) };
     DeviceServer::new(identity, ports, rods, Arc::new(Counted))
 }
 
 impl World {
-    /// Starts the array again, with these ports and this key of tokens.
+    /// Restarts the array, with these ports and this key of tokens.
     pub(crate) fn start(&mut self, ports: Vec<TargetPort>, key: [u8; 32]) {
         self.server = server(self.server.identity.clone(), ports, key);
     }
 
-    /// Starts the array again with room for tokens that no test fills.
+    /// Restarts the array with space for tokens that no test uses up.
     pub(crate) fn start_roomy(&mut self) {
         let (identity, ports) = (self.server.identity.clone(), self.server.target.ports().to_vec());
         let rods = RodVolume { id: ROD_VOLUME, size: SectorCount(1 << 37), key: TokenKey([5; 32]) };
@@ -164,7 +164,7 @@ impl World {
         }
     }
 
-    /// Returns a nexus that logs in, and has already received the unit attentions about its past.
+    /// Logs in a nexus that has already received the unit attentions about its past.
     pub(crate) fn log_in(&self, initiator: impl Into<HostPort>, target_port: u16) -> Arc<Nexus> {
         let nexus = self.server.new_nexus(initiator, target_port, &self.luns);
         skip_first_attentions(&nexus, &self.luns);
@@ -187,7 +187,7 @@ impl World {
         self.finish(nexus, step)
     }
 
-    /// Starts a command, and leaves it there.
+    /// Starts a command without continuing it.
     pub(crate) fn start_as(&mut self, nexus: &Nexus, lun: u16, cdb: &[u8], data: &[u8]) -> Step {
         let command = Command {
             lun: crate::lun::encode(lun),
@@ -199,19 +199,19 @@ impl World {
         self.server.execute(nexus, &luns, command)
     }
 
-    /// The session of a nexus ends, and what that has changed becomes durable.
+    /// Ends the session of a nexus, and saves the changes.
     pub(crate) fn nexus_loss(&mut self, nexus: &Nexus) {
         self.server.nexus_loss(nexus).into_iter().for_each(|volume| self.save(volume));
     }
 
-    /// A reset of the unit with this number, likewise.
+    /// Resets the unit with this number, and saves the changes.
     pub(crate) fn lun_reset(&mut self, lun: u16) {
         let luns = self.luns.clone();
         let unsaved = self.server.lun_reset(&luns, crate::lun::encode(lun));
         unsaved.into_iter().for_each(|volume| self.save(volume));
     }
 
-    /// A hard reset of these units, likewise.
+    /// Resets these units by a hard reset, and saves the changes.
     pub(crate) fn target_reset(&mut self, luns: &Arc<LunMap>) {
         self.server.target_reset(luns).into_iter().for_each(|volume| self.save(volume));
     }
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// GOOD, or the test fails.
+    /// Runs a command that must end with GOOD.
     pub(crate) fn good(&mut self, cdb: &[u8], data: &[u8]) -> Vec<u8> {
         let response = self.run(cdb, data);
         assert_eq!(response.status, Status::Good, "{:?} of {cdb:02x?}", response.sense);
@@ -360,7 +360,7 @@ pub(crate) fn triple(response: &Response) -> (u8, u8, u8) {
     (sense.key as u8, sense.asc, sense.ascq)
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ from location to location.
 pub(crate) fn pattern(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|at| (at / 3) as u8 ^ seed).collect()
 }

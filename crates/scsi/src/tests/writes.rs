@@ -63,7 +63,7 @@ fn write_atomic_is_one_request_or_refused() {
     world.good(&atomic(5, 0, 0), &[]);
     assert_eq!(world.sense(&atomic(2047, 0, 2), &data), (5, 0x21, 0));
     assert_eq!(world.sense(&atomic(0, 1, 1), &data), (5, 0x24, 0), "no boundary is taken");
-    // A part of it is not written, as a reader would then see a part of it.
+    // A part of it is not written, because a reader would then see a part of it.
     assert_eq!(world.sense(&atomic(5, 0, 7), &data[..1024]), (5, 0x0e, 3));
     assert_eq!(world.requests, ["write", "read"]);
 }
@@ -121,7 +121,7 @@ fn sanitize_unmaps_all_of_the_volume() {
 #[test]
 fn sanitize_refuses_what_is_reserved_and_what_it_can_not_do() {
     let mut world = World::new();
-    // No key is thrown away, and nothing is written over: neither is offered.
+    // No key is discarded, and nothing is overwritten: neither is supported.
     for action in [0x01, 0x03, 0x83, 0x00, 0x04, 0x1e] {
         assert_eq!(world.sense(&sanitize(action), &[]), (5, 0x24, 0), "{action:02x}");
     }

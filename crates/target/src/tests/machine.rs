@@ -1,5 +1,5 @@
-//! Random histories: actions of a few nexuses on one volume, saves that fail, takeovers and power
-//! losses, beside a model that knows what was answered.
+//! Random histories: actions of a few nexuses on one volume, failing saves, takeovers and power
+//! losses, compared with a model that knows what was acknowledged.
 
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ enum Step {
     SetAccess(u8, u16, AccessState),
     Loss(u8),
     Reset,
-    /// Saves what there is; what comes next comes while it is on its way.
+    /// Takes the unsaved state to save it; later changes happen meanwhile.
     Take,
     Saved(Result<(), SaveError>),
     Takeover,
@@ -68,7 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is durable, as whoever saves has it, and what is on its way.
+/// The durable state, and the state being saved.
 struct World {
     target: Target,
     durable: Kept,
@@ -159,8 +159,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// The invariants hold at each step (assertions), refusals change nothing, and once all is
-    /// saved, what is durable is what is in force.
+    /// The invariants hold at each step (assertions), refusals change nothing, and once everything
+    /// is saved, the durable state equals the state in force.
     #[test]
     fn what_is_durable_follows_what_is_in_force(
         steps in proptest::collection::vec(step(), 1..60),
@@ -174,7 +174,7 @@ proptest! {
             let barred = |who| {
                 world.target.volumes().conflict(VOLUME, &nexus(who, 1), Access::Write)
             };
-            // Who holds the volume is not barred from it, and nobody is where nobody holds it.
+            // A holder's commands don't conflict, and without a holder nobody's do.
             for who in 1..4 {
                 let own = nexus(who, 1);
                 if now.exclusive.as_ref() == Some(&own) || now.holds(&own) {
@@ -190,7 +190,7 @@ proptest! {
         world.saved(Ok(()));
         prop_assert!(world.target.unsaved(VOLUME).is_none());
         let now = world.now();
-        // The generation alone may be ahead: of changes that were taken back.
+        // Only the generation may be ahead: of changes that were rolled back.
         prop_assert_eq!(Kept { generation: 0, ..world.durable }, Kept { generation: 0, ..now });
     }
 }

@@ -73,7 +73,7 @@ fn nothing_is_put_in_force_behind_the_back_of_a_session() {
     let _ = target.restore(Start::PowerOn, KeptState::default());
 }
 
-/// RESERVE and REGISTER that were both let in before either was done.
+/// RESERVE and REGISTER that were both admitted before either was executed.
 #[test]
 fn reserve_and_register_exclude_each_other_however_they_meet() {
     let asked = |nexus| Asked {
@@ -113,7 +113,7 @@ fn a_power_on_leaves_what_has_aptpl_and_nothing_of_what_else_there_is() {
     assert!(Kept { exclusive: Some(nexus(1, 1)), ..Kept::default() }.after_power_on().is_empty());
 }
 
-/// A host that knows many units and uses one is asked for the others' events once, not with each
+/// A host that sees many units and uses one is checked for the others' events once, not with each
 /// command; and misses none of its own.
 #[test]
 fn a_command_to_a_quiet_unit_does_not_look_for_what_others_have_to_tell() {
@@ -146,13 +146,13 @@ fn luns(count: u16) -> Arc<LunMap> {
     Arc::new(LunMap { generation: 1, luns })
 }
 
-/// All that a nexus is told by a unit.
+/// Returns all pending events of a nexus for a unit.
 fn told(nexus: &Nexus, volume: u64) -> Vec<Attention> {
     std::iter::from_fn(|| nexus.take_attention(VolumeId(volume))).collect()
 }
 
-/// To hosts a planned switch is a change of paths, and no more; what they were to be told before it
-/// they are told after it.
+/// To hosts a planned switch is only a change of paths; pending notifications are delivered
+/// afterwards.
 #[test]
 fn a_session_that_goes_on_elsewhere_is_told_what_was_pending_and_of_its_paths() {
     let (before, after) = (target(), target());
@@ -169,14 +169,14 @@ fn a_session_that_goes_on_elsewhere_is_told_what_was_pending_and_of_its_paths() 
     assert_eq!(told(&goes_on, 1), [Attention::AccessState, Attention::Capacity]);
     assert_eq!(told(&goes_on, 2), [Attention::TargetReset]);
     assert_eq!(told(&goes_on, 3), [Attention::PowerOn], "it was never asked for");
-    // Whoever logs in has lost a session, as after any takeover.
+    // A nexus that logs in has lost a session, as after any takeover.
     let other = after.new_nexus(nexus(2, 1).host, 1, &luns(3));
     assert_eq!(told(&other, 1), [Attention::NexusLoss]);
 }
 
 #[test]
 fn what_a_session_is_to_be_told_has_to_make_sense() {
-    // A kind that there is not, one twice, one after nothing.
+    // An invalid kind, a duplicate, and one after the end.
     for bits in [0xe, 0x11, 0x10, 0x1001] {
         assert!(!target().expect(nexus(1, 1), &vec![(1, bits)]), "{bits:x}");
     }

@@ -1,5 +1,5 @@
-//! Random histories of ROD tokens: made, used, deleted, revoked and expired, saves that fail, and
-//! takeovers, beside what was written and what was answered.
+//! Random histories of ROD tokens: created, used, deleted, revoked and expired, failing saves, and
+//! takeovers, compared with what was written and what was acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,10 +54,10 @@ struct Machine {
     copies: Vec<Arc<Rod>>,
     waiting: Vec<Waiting>,
     taken: Option<UnsavedRods>,
-    /// What is written.
+    /// The stored state.
     maker: Option<TokenMaker>,
     rows: BTreeMap<u64, KeptRod>,
-    /// Tokens that a host has, and those whose end it was told of.
+    /// Tokens that a host has, and those whose end was reported to it.
     given: BTreeMap<u64, KeptRod>,
     ended: BTreeSet<u64>,
 }
@@ -187,7 +187,7 @@ impl Machine {
             let given = self.given.get(id).map(|kept| self.rods().find(&kept.token));
             assert!(given.is_none_or(|found| found.is_err()));
         }
-        // The room of what is written is its own.
+        // The stored space of a token belongs to it alone.
         for (copy, row) in
             self.copies.iter().flat_map(|copy| self.rows.values().map(move |row| (copy, row)))
         {
