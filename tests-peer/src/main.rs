@@ -1,7 +1,7 @@
-//! The peers' tests: the real `holdfast`, as built for release, against initiators and tools that
-//! are not ours: libiscsi's conformance tests and tools, qemu's iscsi driver, sg3_utils.
+//! The peers' tests: the real `holdfast`, as built for release, against independent initiators and
+//! tools: libiscsi's conformance tests and tools, qemu's iscsi driver, sg3_utils.
 //!
-//! `./test` runs this; `cargo run -p tests-peer -- --list` names the groups. With `--url` it runs
+//! `./test` runs this; `cargo run -p tests-peer -- --list` lists the groups. With `--url` it runs
 //! the groups that need no array of their own against any target, for comparison.
 
 mod aborts;
@@ -56,7 +56,7 @@ use array::{Array, Programs, Shape};
 use report::Report;
 use target::{INITIATOR, Target};
 
-/// A group of tests: its name, what it is, and the function.
+/// A group of tests: its name, its description, and its function.
 type Group = (&'static str, &'static str, fn(&mut Report, &Arguments) -> Result<()>);
 
 const GROUPS: &[Group] = &[
@@ -129,14 +129,14 @@ fn run(arguments: &Arguments) -> Result<bool> {
         }
         println!("\n{name}: {what}");
         if let Err(error) = group(&mut report, arguments) {
-            // What a group needs before its first row failed.
+            // A requirement of the group failed before its first row.
             report.check(&format!("{name}: set up"), || Err(error));
         }
     }
     Ok(report.finish())
 }
 
-/// An array with one host, which has both initiators.
+/// Creates an array with one host, which has both initiators.
 fn array(arguments: &Arguments, shape: Shape) -> Result<Array> {
     let shape = Shape { devices: shape.devices.max(arguments.devices), ..shape };
     let array = Array::new(&programs(arguments)?, shape)?;
@@ -144,12 +144,12 @@ fn array(arguments: &Arguments, shape: Shape) -> Result<Array> {
     Ok(array)
 }
 
-/// Where the programs are: given, or where cargo puts a release build.
+/// Returns the programs: as given, or where cargo puts a release build.
 fn programs(arguments: &Arguments) -> Result<Programs> {
     let directory = match &arguments.programs {
         Some(directory) => directory.clone(),
         None => {
-            // This program stands in target/PROFILE.
+            // This program is in target/PROFILE.
             let own = std::env::current_exe()?;
             let target = own.ancestors().nth(2).context("this program stands in no directory")?;
             target.join("release")
@@ -290,7 +290,7 @@ fn run_aborts(report: &mut Report, arguments: &Arguments) -> Result<()> {
 }
 
 fn run_hostile(report: &mut Report, arguments: &Arguments) -> Result<()> {
-    // The log tells of each session then.
+    // The log then reports each session.
     let settings = "log_level = \"debug\"\n";
     let mut array = array(arguments, Shape { settings, ..Shape::default() })?;
     let target = array.volume("besieged", "1G", "peer", 1)?;
@@ -397,7 +397,7 @@ fn run_conformance(report: &mut Report, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The tests that need nothing but a logical unit, against one that is not ours.
+/// Runs the tests that need only a logical unit, against an external one.
 fn foreign(report: &mut Report, target: &Target) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     tools::pages(report, target);
@@ -405,7 +405,7 @@ fn foreign(report: &mut Report, target: &Target) -> Result<()> {
     cu::conformance(report, "foreign:", target, None, &known_skips()?)
 }
 
-/// The skips that the document of the conformance accounts for.
+/// Returns the skips that the conformance document accounts for.
 fn known_skips() -> Result<cu::Known> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let path = root.join("docs/conformance.md");

@@ -1,7 +1,7 @@
-//! `serve --supervised`: the array is killed or stopped again and again and is started again by
-//! itself, while hosts write. None of them is refused, and all that was answered is there.
+//! `serve --supervised`: the array is repeatedly killed or stopped and is restarted by itself,
+//! while hosts write. None of them is refused, and everything acknowledged is present.
 //!
-//! The longest time without an answer is printed and judges nothing.
+//! The longest time without an answer is printed, but not judged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -18,36 +18,37 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::target::Target;
 
-/// Hosts, each with a volume of its own.
+/// The number of hosts, each with its own volume.
 const HOSTS: u16 = 2;
 const BLOCK: usize = 4096;
 const SECTORS: u64 = (BLOCK / 512) as u64;
-/// Blocks that a host writes, in its order, again and again.
+/// The blocks that a host writes, sequentially and repeatedly.
 const BLOCKS: u64 = 512;
-/// How long a host may be without an answer.
+/// How long a host may have no answer.
 const STILL: Duration = Duration::from_secs(20);
 
-/// A host that connects again as soon as its connection is lost.
+/// A host that reconnects as soon as its connection is lost.
 #[derive(Default)]
 pub struct Host {
     pub stop: AtomicBool,
     answers: AtomicU64,
     longest_us: AtomicU64,
-    /// Whether it logs in again when a command is not answered in time, as hosts do that ask for a
-    /// sign of life (NOP-Out): a machine that is gone sends nothing any more.
+    /// Whether it logs in again when a command is not answered in time, like hosts that ping
+    /// (NOP-Out): a machine that is gone sends nothing any more.
     is_impatient: bool,
 }
 
-/// What an impatient host waits for.
+/// How long an impatient host waits.
 const IMPATIENT_S: u32 = 5;
 
 impl Host {
-    /// One that is impatient, and that may be refused by a machine that has lost its controller.
+    /// Creates one that is impatient, and that may be refused by a machine that has lost its
+    /// controller.
     pub fn impatient() -> Self {
         Self { is_impatient: true, ..Self::default() }
     }
 
-    /// Writes until it is to stop, and reads all of it then.
+    /// Writes until it must stop, and then reads everything.
     pub fn work(&self, target: &Target, seed: u64) -> Result<String> {
         let (mut random, mut model) = (Random::new(seed), vec![Vec::new(); BLOCKS as usize]);
         let mut session = Some(self.connect(target)?);
@@ -78,7 +79,7 @@ impl Host {
         Session::connect(&Config { timeout_s, ..config })
     }
 
-    /// Has a command answered, over as many connections as it takes.
+    /// Repeats a command until it is answered, over as many connections as necessary.
     fn insist<T>(
         &self,
         session: &mut Option<Session>,
@@ -90,7 +91,7 @@ impl Host {
             ensure!(begin.elapsed() < STILL, "no answer for {} s", STILL.as_secs());
             let connected = match session {
                 Some(connected) => connected,
-                // An array that ends may lose a connection that was accepted, and refuses none.
+                // An array that ends may lose an accepted connection, but refuses none.
                 None => match self.connect(target) {
                     Ok(connected) => session.insert(connected),
                     Err(error) if !self.is_impatient && target.refuses() => {
@@ -129,7 +130,7 @@ pub fn run(report: &mut Report, arguments: &Arguments) -> Result<()> {
             .map(|((host, target), seed)| scope.spawn(move || host.work(target, seed)))
             .collect();
         for round in 1..=arguments.kill_rounds {
-            // One that is stopped is found and ended by the supervisor.
+            // The supervisor detects and kills a stopped process.
             for signal in ["KILL", "STOP"] {
                 let after = Duration::from_millis(200 + random.below(500));
                 report.check(&format!("kill -{signal} {round}: hosts go on by themselves"), || {
@@ -179,13 +180,14 @@ fn one_round(array: &Array, hosts: &[Host], signal: &str) -> Result<String> {
     })
 }
 
-/// Whether all hosts go on, whatever happens to the array. Tells how long one had no answer.
+/// Checks that all hosts continue, whatever happens to the array. Reports the longest time without
+/// an answer.
 pub fn go_on(hosts: &[Host], happens: impl FnOnce() -> Result<()>) -> Result<String> {
     go_on_for(100, hosts, happens)
 }
 
-/// The same, for at least so many answers each: the first may be those of a process that has ended
-/// since.
+/// The same, for at least this many answers each: the first may be those of a process that has
+/// ended since.
 pub fn go_on_for(
     least: u64,
     hosts: &[Host],

@@ -1,4 +1,4 @@
-//! Groups of volumes, with as many members as there may be, their schedules and their snapshots.
+//! Groups of volumes, with as many members as possible, their schedules and their snapshots.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,11 @@ use super::names::{BATCH, listed, name};
 use super::volumes::BATCHES;
 use crate::report::Report;
 
-/// Groups that are changed one by one.
+/// The number of groups that are changed one by one.
 const SINGLE: usize = 32;
 /// Moments that are changed at once: 1,000 snapshots.
 const MOMENTS_CHANGED: usize = 2;
-/// Snapshots of each group that has members.
+/// The number of snapshots of each group with members.
 const MOMENTS: usize = 2;
 
 fn rest(method: &'static str, path: &str) -> Request {
@@ -23,12 +23,12 @@ fn each(make: impl Fn(usize) -> Request) -> Vec<Request> {
     (0..SINGLE).map(make).collect()
 }
 
-/// The name of the `n`th group.
+/// Returns the name of the `n`th group.
 pub fn group(n: usize) -> String {
     name("g", n)
 }
 
-/// The members of the `n`th group, as parameters.
+/// Returns the members of the `n`th group, as parameters.
 fn members(n: usize) -> String {
     format!("group_names={}&member_names={}", group(n), listed("v", n % BATCHES))
 }
@@ -37,7 +37,7 @@ fn moment(group_number: usize, n: usize) -> String {
     format!("{}.{}", group(group_number), name("o", n))
 }
 
-/// Some moments of one number: those of groups from `first` on.
+/// Returns some moments with one number: those of groups from `first` on.
 fn moments(first: usize, n: usize) -> String {
     let all = (first..first + MOMENTS_CHANGED).map(|it| moment(it, n));
     all.collect::<Vec<_>>().join(",")
@@ -51,7 +51,7 @@ pub fn made(report: &mut Report, world: &World) {
     let add = |n| rest("POST", &format!("protection-groups/volumes?{}", members(n)));
     let requests: Vec<_> = (0..BATCHES).map(|n| add(n).gives(BATCH)).collect();
     world.row(report, "POST protection-groups/volumes", &requests);
-    // The same volumes in further groups.
+    // The same volumes in other groups.
     let add = |n| rest("POST", &format!("volumes/protection-groups?{}", members(n)));
     let requests: Vec<_> = (BATCHES..2 * BATCHES).map(|n| add(n).gives(BATCH)).collect();
     world.row(report, "POST volumes/protection-groups", &requests);

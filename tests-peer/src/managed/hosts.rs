@@ -1,4 +1,4 @@
-//! Hosts with as many names as there may be, and host groups.
+//! Hosts with as many names as possible, and host groups.
 
 use serde_json::json;
 
@@ -7,9 +7,9 @@ use super::http::Request;
 use super::names::{BATCH, initiators, listed, name};
 use crate::report::Report;
 
-/// Batches of hosts.
+/// The number of batches of hosts.
 pub const BATCHES: usize = 4;
-/// Hosts that are changed one by one, each with as many initiators as there may be.
+/// The number of hosts that are changed one by one, each with as many initiators as possible.
 pub const SINGLE: usize = 32;
 /// The most initiators of a host.
 const INITIATORS: usize = 64;
@@ -22,17 +22,17 @@ fn each(make: impl Fn(usize) -> Request) -> Vec<Request> {
     (0..SINGLE).map(make).collect()
 }
 
-/// The members of the `n`th host group, as parameters.
+/// Returns the members of the `n`th host group, as parameters.
 fn members(n: usize) -> String {
     format!("group_names={}&member_names={}", name("hg", n), listed("host", n))
 }
 
-/// The hosts of a batch in a group of volumes that has no other members.
+/// Returns the hosts of a batch in a group of volumes without other members.
 fn protected(n: usize) -> String {
     format!("group_names={}&member_names={}", super::groups::group(100 + n), listed("host", n))
 }
 
-/// As many host groups as there may be in a request, the same.
+/// Returns the same for as many host groups as a request may have.
 fn protected_groups(n: usize) -> String {
     format!("group_names={}&member_names={}", super::groups::group(200 + n), listed("hg", 0))
 }

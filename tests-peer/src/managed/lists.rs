@@ -13,21 +13,22 @@ const FILTER_BYTES: usize = 16 << 10;
 const SAMPLES: u64 = 3000;
 const SAMPLES_OF_ALL: u64 = 20_000;
 const HOUR_MS: u64 = 3_600_000;
-/// Each heavy question is asked so often at once.
+/// How often each expensive request is sent at once.
 const TIMES: usize = 4;
-/// Connections of one address: 128 are the most, and the other rows need none meanwhile.
+/// The number of connections of one address: 128 are the limit, and the other rows need none
+/// meanwhile.
 const CONNECTIONS: usize = 120;
 
 fn get(path: impl Into<String>) -> Request {
     Request::new("GET", path)
 }
 
-/// A text as a query has it.
+/// Encodes a text for a query.
 fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// As many names as fit a filter.
+/// Returns as many names as fit a filter.
 fn names() -> String {
     let mut filter = String::from("name='none'");
     for one in batch("v", 1) {
@@ -39,7 +40,7 @@ fn names() -> String {
     encoded(&filter)
 }
 
-/// As many conditions as there may be.
+/// Returns as many conditions as possible.
 fn terms() -> String {
     let terms: Vec<String> = (0..32).map(|n| format!("contains(name,'{n}-')")).collect();
     encoded(&terms.join(" or "))
@@ -153,7 +154,7 @@ fn whole(report: &mut Report, world: &World) {
     world.row_of(report, &title, &vec![page; CONNECTIONS], CONNECTIONS);
 }
 
-/// What the array does not have, with the longest body.
+/// Requests that the array does not support, with the longest body.
 fn refused(report: &mut Report, world: &World) {
     let body = format!("{{\"name\":\"{}\"}}", "x".repeat((64 << 10) - 11));
     let never = world.operations.iter().filter(|operation| !operation.is_served);

@@ -13,17 +13,17 @@ use super::names::name;
 use crate::report::Report;
 use crate::target::STRANGER;
 
-/// Destinations of notifications: as many as there may be.
+/// The number of notification destinations: the maximum.
 const DESTINATIONS: usize = 16;
-/// The capacity that the pool grows to.
+/// The capacity to which the pool grows.
 const CAPACITY_BYTES: u64 = 7 << 30;
-/// Initiators that are told of in alerts, and how often each has to be refused for that.
+/// The number of initiators reported in alerts, and how often each must be refused for that.
 const STRANGERS: usize = 20;
 const REFUSALS: usize = 5;
 /// How long alerts may take: a watchdog.
 const ALERTS: Duration = Duration::from_secs(60);
 
-/// Little memory, so that growth is seen; and as many destinations as there may be.
+/// Little memory, so that growth is visible; and as many destinations as possible.
 pub fn settings() -> String {
     let mut text = crate::bounded::SETTINGS.to_owned();
     for n in 0..DESTINATIONS {
@@ -37,7 +37,7 @@ fn get(path: &str) -> Request {
     Request::new("GET", path)
 }
 
-/// Settings at their ends, and alerts that are open for the rest.
+/// Settings at their limits, and alerts that stay open for the rest.
 pub fn settled(report: &mut Report, world: &World) {
     let name = name("array", 1);
     let body = json!({
@@ -58,7 +58,7 @@ pub fn settled(report: &mut Report, world: &World) {
     report.check("alerts are open: of space, and of 20 initiators", || alerts(world));
 }
 
-/// Makes alerts, and waits for them.
+/// Causes alerts, and waits for them.
 fn alerts(world: &World) -> Result<String> {
     for n in 0..STRANGERS {
         let stranger = world.array.target(1)?.as_initiator(&format!("{STRANGER}-{n}"));
@@ -109,7 +109,7 @@ pub fn all(report: &mut Report, world: &World) {
     controllers(report, world);
 }
 
-/// There is none to switch to, and none to stop; the one that answers runs.
+/// There is none to switch to, and none to stop; the only one runs.
 fn controllers(report: &mut Report, world: &World) {
     let switch = Request::new("POST", "/v1/controllers/switch").ends(409);
     world.row(report, "POST /v1/controllers/switch", &vec![switch; 8]);
@@ -119,7 +119,7 @@ fn controllers(report: &mut Report, world: &World) {
     world.row(report, "POST /v1/controllers/{name}/start", &vec![start; 8]);
 }
 
-/// The pool is on one device, which shows itself, and can't be changed.
+/// The pool is on one device, which can be identified, and can't be changed.
 fn devices(report: &mut Report, world: &World) {
     let add = Request::new("POST", "/v1/devices").json(&json!({"place": "/nowhere"})).ends(409);
     world.row(report, "POST /v1/devices", &vec![add; 8]);
@@ -131,7 +131,8 @@ fn devices(report: &mut Report, world: &World) {
     world.row(report, "POST /v1/devices/{number}/identify", &[identify]);
 }
 
-/// The pool grows, is upgraded (it is already), and is read, counted and packed in the background.
+/// The pool grows, is upgraded (it is up to date), scrubbed, accounted for and optimized in the
+/// background.
 fn pool(report: &mut Report, world: &World) {
     let grow = Request::new("PATCH", "/v1/pool").json(&json!({"capacity_bytes": CAPACITY_BYTES}));
     world.row(report, "PATCH /v1/pool", &[grow]);

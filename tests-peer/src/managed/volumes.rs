@@ -1,4 +1,4 @@
-//! Volumes: made, changed, copied, overwritten, resized, destroyed and eradicated.
+//! Volumes: created, changed, copied, overwritten, resized, destroyed and eradicated.
 
 use serde_json::json;
 
@@ -8,11 +8,11 @@ use super::names::{BATCH, SIZE, TRUNCATED, listed, name, truncated};
 use crate::bounded::On;
 use crate::report::Report;
 
-/// Batches of volumes that are made empty.
+/// The number of batches of empty volumes.
 pub const BATCHES: usize = 4;
-/// Batches of volumes that are copies, and how many of these are overwritten in the end.
+/// The number of batches of copies, and how many of these are overwritten at the end.
 const COPIES: usize = 4;
-/// Volumes that are changed one by one.
+/// The number of volumes that are changed one by one.
 pub const SINGLE: usize = 64;
 
 fn rest(method: &'static str, parameters: &str) -> Request {
@@ -23,7 +23,7 @@ fn each(make: impl Fn(usize) -> Request) -> Vec<Request> {
     (0..SINGLE).map(make).collect()
 }
 
-/// Objects for the other rows: some thousands of volumes.
+/// Creates objects for the other rows: some thousands of volumes.
 pub fn made(report: &mut Report, world: &World) {
     let of = |n| format!("names={}&with_default_protection=true", listed("v", n));
     let limits = json!({"bandwidth_limit": 1_u64 << 39, "iops_limit": 100_000_000});
