@@ -259,8 +259,7 @@ pub trait Transport {
     /// Returns its session, once known.
     fn session(&self) -> Option<SessionId>;
 
-    /// Returns the number of delivered commands without a response, including those queued for
-    /// delivery.
+    /// Returns the number of commands without a response, including those not delivered yet.
     fn outstanding(&self) -> usize;
 
     /// Reserves memory for this much response data. Returns false if there is none now.

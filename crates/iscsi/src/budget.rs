@@ -215,7 +215,8 @@ impl Share {
 }
 
 impl Waiting {
-    /// Wakes those that have waited longest, and moves them to the end of the queue.
+    /// Wakes the favoured connection, and those that have waited longest, which move to the end of
+    /// the queue.
     fn next(&mut self) {
         let favoured = self.favoured.into_iter().collect::<Vec<_>>();
         let count = self.queue.len().min(WOKEN);

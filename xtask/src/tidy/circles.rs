@@ -136,7 +136,7 @@ fn re_exports(
     found
 }
 
-/// Returns the full paths of an import, each with the name that it binds; `*` binds none.
+/// Collects the full paths of an import, each with the name that it binds; `*` binds none.
 fn leaves(tree: &syn::UseTree, before: &mut Vec<String>, found: &mut Vec<(Vec<String>, String)>) {
     let whole = |last: &syn::Ident, before: &[String]| {
         let mut path = before.to_vec();

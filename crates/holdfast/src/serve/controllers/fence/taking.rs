@@ -60,7 +60,7 @@ pub(super) fn take(device: &dyn Reservable, own: Key, silent: &[u64]) -> Result<
     }
 }
 
-/// Returns whether all registered keys may be preempted.
+/// Checks that all registered keys may be preempted.
 fn check(now: &Registered, own: Key, silent: &[u64]) -> Result<(), TakeError> {
     for raw in now.keys.iter().chain(&now.holder).copied() {
         let key = Key::of(raw).ok_or(TakeError::Foreign(raw))?;
