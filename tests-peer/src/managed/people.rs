@@ -11,9 +11,9 @@ use crate::report::Report;
 const USERS: usize = 64;
 /// The most tokens of a user.
 const TOKENS: usize = 32;
-/// Users that have passwords.
+/// The number of users with passwords.
 const PASSWORDS: usize = 8;
-/// Sessions of one token.
+/// The number of sessions of one token.
 const SESSIONS: usize = 128;
 
 fn rest(method: &'static str, path: &str) -> Request {
@@ -44,7 +44,7 @@ pub fn all(report: &mut Report, world: &World) {
     admins(report, world);
 }
 
-/// Passwords as long as they may be. Each takes some time and memory by design: one at a time.
+/// Passwords of maximum length. Each takes some time and memory by design: one at a time.
 fn passwords(report: &mut Report, world: &World, user: &impl Fn(usize) -> String) {
     let password = |n: usize| format!("{n:x>128}");
     let of = |n| format!("/v1/users/{}/password", user(n));

@@ -9,7 +9,7 @@ use super::volumes::BATCHES;
 use crate::bounded::On;
 use crate::report::Report;
 
-/// Snapshots of one volume.
+/// The number of snapshots of one volume.
 const MANY: usize = 1000;
 /// Snapshots that are changed one by one.
 const SINGLE: usize = 64;
@@ -65,7 +65,7 @@ pub fn made(report: &mut Report, world: &World) {
     tagged(report, world);
 }
 
-/// One tag each of as many objects as there may be in a request, and all tags of an object.
+/// One tag on each of as many objects as a request may have, and all tags of an object.
 fn tagged(report: &mut Report, world: &World) {
     let one = json!([{"key": "k".repeat(64), "value": "v".repeat(200), "copyable": false}]);
     let put = |path: &str, names: &str, body: &Value| {
