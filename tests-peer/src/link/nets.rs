@@ -143,7 +143,7 @@ impl Nets {
             )
         };
         let rules = [chain("input", "iifname"), chain("output", "oifname")].concat();
-        // IPv4 does not probe neighbours.
+        // The table does not filter ARP.
         for device in ["eth0", "eth1"] {
             self.inside(part(number), &["ip", "link", "set", device, "arp", "off"])?;
         }
